@@ -11,6 +11,7 @@ const DOORS = [
   ['testing-matchers', 'postgrad/testing/matchers'],
   ['testing', 'postgrad/testing'],
   ['types', 'postgrad/types'],
+  ['pipelining', 'postgrad/pipelining'],
   ['jobs', 'postgrad/jobs'],
   ['distributed', 'postgrad/distributed'],
   ['data', 'postgrad/data'],

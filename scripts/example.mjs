@@ -10,6 +10,7 @@ const EXAMPLES = {
   'ddp-hybrid': 'an embedding table on a parameter server, the dense part in replicas: DDP and RPC together',
   'design-note': "the two programs of PyTorch's documents on distributed autograd",
   mlp: 'an MLP whose layers are remote modules on workers of their own',
+  pipeline: 'a transformer in stages: micro-batches go through them as a schedule says, drawn as planned and as measured',
   'parameter-server': 'large embedding tables on a server, of which only rows travel; trainers step together or alone',
   rl: 'an agent learns to balance a pole from many observers: calls, batched calls, jobs',
   rnn: 'a recurrent network over two workers: embedding and decoder on a server, the LSTM at the trainer',

@@ -27,7 +27,7 @@ process.on('unhandledRejection', caught)
 
 register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await compiled()) } })
 const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/suites/mutants.suite.js')).href)
-const catchers = { ...CATCHERS, 'call-programs': callPrograms, 'roster-programs': rosterPrograms }
+const catchers = { ...CATCHERS, 'call-programs': callPrograms, 'roster-programs': rosterPrograms, ...collectives() }
 if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
 const catcher = await catchers[catcherName]()
 for (seed = 0; seed < seeds; seed++) await Promise.resolve(catcher(seed)).catch(caught)
@@ -56,4 +56,18 @@ async function compiled() {
   const { code } = await transform(mutated(mutation), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
   const url = pathToFileURL(join(root, mutation.file.replace('/src/', '/dist/').replace(/\.ts$/, '.js'))).href
   return { url, source: code }
+}
+
+function collectives() {
+  const suite = (name) => import(pathToFileURL(join(root, `packages/process-group/dist/${name}.suite.js`)).href)
+  return {
+    'collective-programs': async () => {
+      const { randomProgram } = await suite('sim-ranks')
+      return (number) => randomProgram(number, 2 + (number % 4))
+    },
+    'collective-deaths': async () => {
+      const { diesAtPoints, PROGRAMS } = await suite('deaths')
+      return (number) => diesAtPoints(PROGRAMS[number % PROGRAMS.length][1], { seed: number, stride: 1 })
+    },
+  }
 }

@@ -16,7 +16,7 @@ const LIMIT_MS = 180_000
 const SEEDS = {
   ...{ 'sound-cases': 300, 'random-programs': 200, 'rref-model': 300, 'faulty-programs': 200 },
   ...{ 'call-programs': 200, 'group-programs': 200, 'session-lives': 100, 'fault-matrix': 130 },
-  ...{ 'roster-programs': 300, membership: 200 },
+  ...{ 'roster-programs': 300, membership: 200, 'collective-programs': 100, 'collective-deaths': 30 },
 }
 const DOCS = join(root, 'docs/mutations.md')
 const MARKS = ['<!-- mutations -->', '<!-- end of mutations -->']

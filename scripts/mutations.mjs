@@ -462,6 +462,62 @@ export const MUTATIONS = [
     'true',
     'a newcomer takes the name of a worker before the end of that one has been heard',
   ),
+
+  // ---- collectives
+  m(
+    'average-of-more',
+    'collective-programs',
+    40,
+    'process-group/src/algorithms/combine.ts',
+    'divide(into, parts.length)',
+    'divide(into, parts.length + 1)',
+    'an average divides by one more',
+  ),
+  m(
+    'one-of-several',
+    'collective-programs',
+    60,
+    'process-group/src/algorithms/all-reduce.ts',
+    '    for (const [i, part] of parts.entries()) copyInto(part, into[i]!)',
+    '    for (const [i, part] of parts.entries()) if (i === 0) copyInto(part, into[i]!)',
+    'of several tensors that are reduced by slices one is put together',
+  ),
+  m(
+    'part-ahead-lost',
+    'collective-programs',
+    20,
+    'process-group/src/group/process-group.ts',
+    '      this.takeAhead(collective)',
+    '      ;',
+    'what has come before a rank calls is lost',
+  ),
+  m(
+    'failure-not-told',
+    'collective-deaths',
+    30,
+    'process-group/src/group/process-group.ts',
+    'if (sequence < this.toldFrom) {',
+    'if (sequence < this.toldFrom && cause === null) {',
+    'a rank that cannot go on keeps it to itself',
+  ),
+  m(
+    'death-of-awaited',
+    'collective-deaths',
+    30,
+    'process-group/src/group/process-group.ts',
+    'if (lost !== undefined) this.break(lost.sequence, why, cause)',
+    ';',
+    'what waits for a rank that has died goes on waiting',
+  ),
+  m(
+    'unknown-group-silent',
+    'collective-deaths',
+    200,
+    'process-group/src/group/process-groups.ts',
+    'if (what !== What.left && what !== What.unknown) {',
+    'if (what === What.part) {',
+    'a rank that does not know a group says so only to who sends it a part',
+  ),
 ]
 
 /** The text of a mutation's file with the change made. @throws if the place is not there, or there more than once */

@@ -62,7 +62,7 @@ console.log((await pool.run(twice, [ones([2])])).toArray().join())
 await pool.close()
 `,
   'called.mjs': `import { tensor } from 'postgrad'
-const doors = ['', '/nn', '/optim', '/data', '/jobs', '/distributed', '/testing', '/plugin']
+const doors = ['', '/nn', '/optim', '/data', '/jobs', '/distributed', '/pipelining', '/testing', '/plugin']
 const aliases = ['rpcAsync', 'rpcSync']
 for (const door of doors) for (const [name, value] of Object.entries(await import('postgrad' + door)))
   if (typeof value === 'function' && value.name !== name && !aliases.includes(name)) console.log(door, name, 'is called', value.name)

@@ -20,6 +20,10 @@ npm run soak -- --seeds 10000 testing/dist/faulty-programs              random p
 npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state
 npm run soak -- --hostile 5000000 testing/dist/hostile               hostile inputs to every reader of what comes from a socket; 5,000,000 is its own count
 npm run soak -- --terminations 1000 postgrad/dist/turmoil               threads that end in the middle of work
+npm run soak -- --runs 50 postgrad/dist/acceptance                      the acceptance cases on threads
+npm run soak -- --pools 1000 data/dist/workers                          pools of a loader that are closed while they start
+npm run soak -- --turmoil-ms 600000 main-turmoil                        the main thread among workers that die
+npm run soak -- --messages 10000 lineage/lineage                        how the lineage of a pass grows
 npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`

@@ -17,6 +17,7 @@ import { modeRows } from './plans/modes.js'
 import { numberRows } from './plans/numbers.js'
 import { orderRows } from './plans/order.js'
 import { passRows } from './plans/passes.js'
+import { pipelineRows } from './plans/pipelines.js'
 import type { TorchWork } from './plans/plan.js'
 import { ProcessStage, processRows } from './plans/processes.js'
 import { remoteStepRows } from './plans/remote-step.js'
@@ -35,12 +36,13 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
   const worker0 = cluster.on('worker0')
   await worker0.run(touchMemory)
-  const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, await simdPeak()]
+  const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, simdPeak()]
   const raw = rawPair()
   const comlink = comlinkPair()
   const [passes, ordered, modes, stage] = [new PassStage(), new PassStage('order.js'), new PassStage('modes.js'), new RlStage()]
   const [ranks, ranksApart] = [new PassStage('collectives.js'), new PassStage('collectives.js', 2)]
   const [replicas, replicasApart] = [new PassStage('data-parallel.js'), new PassStage('data-parallel.js', 2)]
+  const pipelines = new PassStage('pipeline-steps.js')
   const processes = new ProcessStage()
   const wideTorch = torch === null ? null : new LazyTorch(say, torch.version)
   try {
@@ -57,6 +59,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       ...trainingRows(passes, raw, withTorch, wideTorch),
       ...collectiveRows(ranks, ranksApart, withTorch, wideTorch),
       ...dataParallelRows(replicas, replicasApart, withTorch),
+      ...pipelineRows(pipelines),
       ...rlRows(stage, raw, wideTorch),
       ...simulationRows(),
       ...processRows(processes, withTorch),
@@ -81,6 +84,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       passes.close(),
       ordered.close(),
       modes.close(),
+      pipelines.close(),
       stage.close(),
       ranks.close(),
       ranksApart.close(),

@@ -2,6 +2,7 @@
 import './install.js'
 
 export { operations } from './api/functions.js'
+export { type BackwardParts, backwardInputs, backwardInto } from './engine/backward-parts.js'
 export { Engine, graphRoot } from './engine/engine.js'
 export { type Capture, GraphTask, type GraphTaskOptions, NodeTask, type ReadyQueue } from './engine/graph-task.js'
 export { InputBuffer } from './engine/input-buffer.js'

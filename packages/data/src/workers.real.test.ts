@@ -190,11 +190,11 @@ test.each([
   expect(runFixture('leaves-early.js', way)).toEqual([0, out, ''])
 })
 
-// When the threads' file was `require`d as an ES module, the process was aborted within 10 to 100 pools.
+// When the threads' file was `require`d as an ES module, the process was aborted within 10 to 100 pools; `workers.soak.test.ts` has a thousand.
 test('threads that are ended at any moment of their start take nothing else with them', () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   console.log(`seed ${seed}`)
-  expect(runFixture('closes-at-random.js', `${seed}`, '60', '150')).toEqual([0, '60 pools were closed\n', ''])
+  expect(runFixture('closes-at-random.js', `${seed}`, '20', '150')).toEqual([0, '20 pools were closed\n', ''])
 })
 
 test('a state goes on with the same bits, in the middle of an epoch and whatever the number of workers', async () => {

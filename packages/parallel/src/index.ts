@@ -27,5 +27,22 @@ export { type ZeroRedundancyClass, ZeroRedundancyOptimizer, type ZeroRedundancyO
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'
+export type { PipelineAction, PipelineActionKind } from './pipelining/action.js'
+export { PIPELINE_SCHEDULES, type PipelineScheduleName, type PipelineSizes, pipelineSchedule } from './pipelining/generators.js'
+export type { ChunkSpec } from './pipelining/microbatches.js'
+export { drawPipeline, measuredSteps, type PipelineDrawing } from './pipelining/picture.js'
+export { Pipeline, type PipelineOptions, type PipelineStepOptions } from './pipelining/pipeline.js'
+export { type PipelineSchedule, scheduleFromCsv, scheduleOf, withCommunications } from './pipelining/schedule.js'
+export {
+  formatSchedule,
+  type PipelineCosts,
+  type PipelineSimulation,
+  scheduleToCsv,
+  simulateSchedule,
+  type TimedAction,
+} from './pipelining/simulation.js'
+export { type SplitOptions, splitSequential } from './pipelining/split-sequential.js'
+export { PipelineStage, type PipelineStageOptions } from './pipelining/stage.js'
+export type { PipelineResult } from './pipelining/step-run.js'
 export { type ForwardModule, type ModuleClass, RemoteModule } from './remote-module.js'
 export { getAllRemoteParams } from './remote-params.js'

@@ -7,9 +7,10 @@ import * as jobs from './jobs.js'
 import * as nn from './nn.js'
 import * as functional from './nn-functional.js'
 import * as optim from './optim.js'
+import * as pipelining from './pipelining.js'
 import * as testing from './testing.js'
 
-const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, functional, optim, data, jobs]
+const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, functional, optim, data, jobs, pipelining]
 /** Collectives have names that functions of tensors have, too. */
 const ALL = [...DOORS, distributed as Readonly<Record<string, unknown>>]
 const BELOW = [

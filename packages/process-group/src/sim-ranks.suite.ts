@@ -4,6 +4,7 @@ import { type ClusterOptions, Cluster as RpcCluster } from '@postgrad/rpc/suite'
 import { initProcessGroup, type ProcessGroupOptions } from './api/groups.js'
 import type { ProcessGroup } from './group/process-group.js'
 import { installProcessGroups } from './install.js'
+import { type ProgramOptions, runProgram } from './programs.suite.js'
 
 export { failure, runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
@@ -36,4 +37,12 @@ export function valuesOf<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const first = reasons.find((reason) => !isPostgradError(reason)) ?? reasons[0]
   if (first !== undefined) throw first
   return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value)
+}
+
+/** The random program of a seed on so many ranks, of which nothing may be left. */
+export async function randomProgram(seed: number, size: number, options: ProgramOptions = {}): Promise<void> {
+  const ranks = new Ranks(seed, size)
+  await ranks.inGroup((_rank, group) => runProgram(group, seed, options))
+  const left = await ranks.leftovers()
+  if (left.length > 0) throw new Error(`left over: ${left.join('; ')}`)
 }

@@ -73,7 +73,7 @@ describe('a seed', () => {
     const plain = await busyRun(5)
     let n = 0
     const collected = await busyRun(5, {}, () => {
-      if (n++ % 30 === 0) gc()
+      if (n++ % 100 === 0) gc()
     })
     expect(n).toBeGreaterThan(300)
     expect(collected.world.trace.text).toBe(plain.world.trace.text)

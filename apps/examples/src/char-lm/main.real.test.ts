@@ -30,15 +30,15 @@ describe('a run', () => {
   test.each([
     ['wasm', 'ps wasm, trainer wasm, evaluator wasm'],
     ['gpujs', 'ps gpujs: webasm, trainer gpujs: webasm, evaluator gpujs: webasm'],
-  ])('%s: 60 steps end below the unigram distribution; picture, samples and kernels', async (device, kernels) => {
-    const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '60', '--lr', '2'))
+  ])('%s: 25 steps end below the unigram distribution; picture, samples and kernels', async (device, kernels) => {
+    const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '25', '--lr', '2'))
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const [, loss, unigram] = /held-out loss: ([\d.]+) nats\/char; unigram: ([\d.]+)/.exec(stdout)!.map(Number)
     expect(loss).toBeLessThan(unigram! - 0.3)
     expect(stdout).toContain(`loss of the unigram distribution on the held-out text: ${unigram!.toFixed(3)} nats/char`)
     expect(stdout).toMatch(/training \d+%: /)
     expect(stdout).toContain('sampled before training')
-    expect(stdout).toContain('sampled after 60 steps')
+    expect(stdout).toContain('sampled after 25 steps')
     expect(stdout).toContain(`kernels that ran: ${kernels}`)
     expect(stdout).not.toContain('\u001b')
     const svg = await readFile(out, 'utf8')

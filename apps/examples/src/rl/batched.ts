@@ -35,8 +35,10 @@ export class BatchedAgent extends Agent {
     const { answer, waiting } = this
     this.answer = new Future()
     this.waiting = new Map()
-    const observers = [...waiting.keys()]
-    const actions = this.act(observers, [...waiting.values()])
+    // Not in the order in which they asked: so the same seed gives the same run, wherever the observers are.
+    const observers = [...this.observers.keys()].filter((observer) => waiting.has(observer))
+    const states = observers.map((observer) => waiting.get(observer)!)
+    const actions = this.act(observers, states)
     answer.resolve(new Map(observers.map((observer, i) => [observer, actions[i]!])))
   }
 }

@@ -30,7 +30,7 @@ test.each(['reinforce', 'batched', 'actor-critic'])('%s: a few episodes, and the
 })
 
 test('it ends when the target is reached', async () => {
-  const { code, stdout } = await main(['--variant', 'actor-critic', '--target', '11', '--out', out])
+  const { code, stdout } = await main(['--variant', 'actor-critic', '--observers', '2', '--target', '11', '--out', out])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^solved: running reward 1\d\.\d/m)
 })

@@ -26,7 +26,11 @@ export class Policy {
     this.optimizer.step()
   }
 
+  parameters(): Tensor[] {
+    return [...this.net.parameters()]
+  }
+
   gradients(): Tensor[] {
-    return [...this.net.parameters()].map((parameter) => parameter.grad!)
+    return this.parameters().map((parameter) => parameter.grad!)
   }
 }

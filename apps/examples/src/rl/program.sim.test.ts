@@ -70,6 +70,11 @@ describe.each([
   })
 })
 
+test('batched: in whatever order the observers ask, the run is the same', async () => {
+  const { steps: _, ...first } = await play(true, 1)
+  for (const seed of [2, 3]) expect(await play(true, seed)).toMatchObject(first)
+})
+
 describe('actor-critic', () => {
   const run = async (seed: number): Promise<Run> => {
     const team: Team = { observers, seed: 5 }

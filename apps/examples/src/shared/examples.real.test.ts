@@ -25,6 +25,11 @@ test('design-note: gradients, and losses that fall by the learning rate', async 
 test.each([
   ['rnn', ['--epochs', '2', '--batches', '2', '--hidden', '8'], /loss of the first epoch \d\.\d+ nats a tone, of the last \d/],
   ['mlp', ['--steps', '3', '--layers', '2', '--points', '10'], /% of the points told right/],
+  [
+    'pipeline',
+    ['--steps', '2', '--layers', '2', '--batch', '8', '--width', '16', '--context', '8'],
+    /idle in the last step: [\d.]+ % planned, [\d.]+ % measured/,
+  ],
   ['parameter-server', ['--steps', '3', '--users', '500', '--batch', '16', '--mode', 'alone'], /loss in the beginning \d\.\d+, in the end/],
 ])('%s: what it says, and the picture', async (name, args, says) => {
   const out = join(folder, name, 'curve.svg')

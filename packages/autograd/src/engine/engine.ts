@@ -21,7 +21,7 @@ import { dotGradSink, keepable } from '../graph/grad-sink.js'
 import { GraphRoot } from '../graph/graph-root.js'
 import type { Grads } from '../graph/hooks.js'
 import { leadingTo } from '../graph/needed.js'
-import type { Edge, InputMeta, Node } from '../graph/node.js'
+import { type Edge, type InputMeta, isWanted, type Node, type PassView } from '../graph/node.js'
 import { rootEdge } from '../graph/variable.js'
 import { GraphTask, NodeTask } from './graph-task.js'
 import { InputBuffer } from './input-buffer.js'
@@ -192,22 +192,26 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   if (!leadsToNeeded(task, node)) return
   const fresh = hooks === null && node.returnsFresh
   const watching = isWatched(node)
-  // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's.
-  const ours = fresh && !task.createGraph && (task.captures === null || !task.captures.has(node)) ? inputs : null
+  const leaves = task.leftovers !== null && node.nextEdges.some((edge) => edge !== null && !isWanted(edge, task))
+  const apart = leaves && node.computesApart && hooks === null && !watching
+  const pass = leaves && !apart ? EVERYTHING : task
+  // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's, what arrived is wanted again.
+  const ours = fresh && !apart && !task.createGraph && (task.captures === null || !task.captures.has(node)) ? inputs : null
   let results: Grads
   let temporaries: readonly Storage[] | null = null
   if (watching || ours === null) {
-    results = watching ? applyWatched(node, grads, task) : node.apply(grads, task)
+    results = watching ? applyWatched(node, grads, pass) : node.apply(grads, pass)
   } else {
     beginTemporaries()
     try {
-      results = node.apply(grads, task)
+      results = node.apply(grads, pass)
     } finally {
       temporaries = endTemporaries()
     }
   }
-  if (!task.keepGraph) node.release()
+  if (!task.keepGraph && !apart) node.release()
   if (hooks !== null) results = hooks.runAfter(results, grads)
+  if (leaves) task.leftovers!.push({ node, arrived: apart ? grads : null, computed: apart ? null : results })
   const edges = node.nextEdges
   if (results.length > edges.length) checkSurplus(node, results)
   for (let i = 0; i < edges.length; i++) {
@@ -225,6 +229,9 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }
+
+/** For a node that computes all of its gradients at once. */
+const EVERYTHING: PassView = { needed: null }
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
 function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tensor {
@@ -282,7 +289,7 @@ function checkSurplus(node: Node, results: Grads): void {
 
 function leadsToNeeded(task: GraphTask, node: Node): boolean {
   const { needed } = task
-  return needed === null || node.nextEdges.some((edge) => edge !== null && needed.has(edge.node))
+  return needed === null || node.nextEdges.some((edge) => isWanted(edge, task))
 }
 
 /** Whether nobody but its receiver holds `result`: no other result shares its storage, and it is new or (a view of) a gradient that was ours. */

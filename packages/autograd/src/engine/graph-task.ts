@@ -5,7 +5,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from '../graph/grad-sink.js'
-import type { Node } from '../graph/node.js'
+import type { Node, PassView } from '../graph/node.js'
 import { InputBuffer } from './input-buffer.js'
 import { HeldBack, type InputOrder } from './input-order.js'
 
@@ -33,13 +33,20 @@ export interface GraphTaskOptions {
   readonly queue: ReadyQueue
 }
 
+/** What a node has left for a later pass (`backward-parts.ts`): the gradients that arrived at it, or, where it cannot compute apart, those it computed. */
+export interface Leftover {
+  readonly node: Node
+  readonly arrived: readonly (Tensor | null)[] | null
+  readonly computed: readonly (Tensor | null)[] | null
+}
+
 /** Asked for by `grad(outputs, inputs)`: the gradient that arrives at `slot` of a node is put into `results[index]`. */
 export interface Capture {
   readonly slot: number
   readonly index: number
 }
 
-export class GraphTask {
+export class GraphTask implements PassView {
   readonly keepGraph: boolean
   readonly createGraph: boolean
   readonly ordered: boolean
@@ -59,7 +66,9 @@ export class GraphTask {
   /** Called when `outstanding` falls to 0. */
   onIdle: (() => void) | null = null
   /** The nodes that must run; null is all. */
-  needed: ReadonlySet<Node> | null = null
+  needed: { has(node: Node): boolean } | null = null
+  /** Where nodes go whose edges lead to nodes that are not needed, in a pass that has a second part; else null. */
+  leftovers: Leftover[] | null = null
   /** What `grad(…)` wants to have; null in a plain backward. */
   captures: ReadonlyMap<Node, readonly Capture[]> | null = null
   readonly captured: (Tensor | null)[] = []

@@ -16,6 +16,12 @@ export interface Edge {
   readonly inputNr: number
 }
 
+/** What a node may know of the pass that runs it. */
+export interface PassView {
+  /** The nodes that the pass goes to; null: to all. */
+  readonly needed: { has(node: Node): boolean } | null
+}
+
 /** What is known of one forward output: a missing gradient is made from it (zeros), an arriving one is checked against it. */
 export interface InputMeta {
   /** The output's shape. */
@@ -82,10 +88,15 @@ export abstract class Node implements GradFunction<Tensor> {
 
   /**
    * Gradients of the outputs (null where none arrived) → gradients of the inputs, aligned with `nextEdges` (null for "none"; the array may be
-   * shorter). Must not write into what it is given: others may hold it. `task` is the GraphTask of the pass that runs the node: a hook may run a
+   * shorter). Must not write into what it is given: others may hold it. `pass` is the GraphTask of the pass that runs the node: a hook may run a
    * pass of its own through it in the middle of another.
    */
-  abstract apply(grads: readonly (Tensor | null)[], task: object): readonly (Tensor | null)[]
+  abstract apply(grads: readonly (Tensor | null)[], pass: PassView): readonly (Tensor | null)[]
+
+  /** True where `apply` computes just the gradients of inputs that the pass goes to, each as if it were computed alone. */
+  get computesApart(): boolean {
+    return false
+  }
 
   /**
    * True where every tensor that `apply` returns is either a new one that nobody else holds, or shares its storage with one of `grads`. The
@@ -115,4 +126,9 @@ export abstract class Node implements GradFunction<Tensor> {
     this.hooks ??= new NodeHooks()
     return this.hooks.addTensorHook(slot, fn)
   }
+}
+
+/** Whether the gradient along `edge` is wanted. */
+export function isWanted(edge: Edge | null | undefined, { needed }: PassView): boolean {
+  return edge !== null && edge !== undefined && (needed === null || needed.has(edge.node))
 }

@@ -7,7 +7,7 @@ import type { DType, Tensor } from '@postgrad/tensor'
 import { rawOperations } from '@postgrad/tensor/internal'
 import type { Formula, ListRow, Readable, Saved, TensorOps } from './formula.js'
 import type { Grads } from './hooks.js'
-import { type Edge, type InputMeta, Node } from './node.js'
+import { type Edge, type InputMeta, isWanted, Node, type PassView } from './node.js'
 import type { SavedVariable } from './saved-variable.js'
 
 /** One bit for each thing a formula may read. */
@@ -92,14 +92,18 @@ export class OpNode extends Node implements Saved<unknown> {
     return true
   }
 
-  apply(grads: Grads): Grads {
+  override get computesApart(): boolean {
+    return true
+  }
+
+  apply(grads: Grads, pass: PassView): Grads {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
     const { spec, nextEdges } = this
     const ops = currentScope().gradEnabled ? spec.recorded() : rawOperations
-    const gradA = nextEdges[0] === null ? null : spec.gradA(g, this, ops)
+    const gradA = isWanted(nextEdges[0], pass) ? spec.gradA(g, this, ops) : null
     if (nextEdges.length === 1) return [gradA]
-    return [gradA, nextEdges[1] === null ? null : spec.gradB!(g, this, ops)]
+    return [gradA, isWanted(nextEdges[1], pass) ? spec.gradB!(g, this, ops) : null]
   }
 
   override release(): void {
@@ -143,10 +147,14 @@ export class ListNode extends Node {
     return true
   }
 
-  apply(grads: Grads): Grads {
+  override get computesApart(): boolean {
+    return true
+  }
+
+  apply(grads: Grads, pass: PassView): Grads {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
     const ops = currentScope().gradEnabled ? this.recorded() : rawOperations
-    return this.nextEdges.map((edge, i) => (edge === null ? null : this.each(g, i, this.shapes, this.dim, ops)))
+    return this.nextEdges.map((edge, i) => (isWanted(edge, pass) ? this.each(g, i, this.shapes, this.dim, ops) : null))
   }
 }

@@ -78,6 +78,7 @@ const normalization: Pick<NeuralTable, 'layerNormRows' | 'batchNormTraining'> = 
   layerNormRows: {
     reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
     differentiable: 1,
+    isFused: true,
     grads: ([g], s, ops) => {
       const [rows, d] = s.shape(0) as readonly [number, number]
       if (!s.needs(0) && !s.needs(1)) return [null, null, ops.sum(g!, 0)]
@@ -89,6 +90,7 @@ const normalization: Pick<NeuralTable, 'layerNormRows' | 'batchNormTraining'> = 
   batchNormTraining: {
     reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
     differentiable: 1,
+    isFused: true,
     grads: ([g], s, ops) => {
       const [n, c] = s.shape(0) as readonly [number, number]
       const inner = s

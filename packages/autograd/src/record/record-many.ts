@@ -13,7 +13,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { rawOperations } from '@postgrad/tensor/internal'
 import type { TensorOps } from '../graph/formula.js'
 import type { Grads } from '../graph/hooks.js'
-import { type Edge, type InputMeta, Node } from '../graph/node.js'
+import { type Edge, type InputMeta, isWanted, Node, type PassView } from '../graph/node.js'
 import { nodeName } from '../graph/op-node.js'
 import { SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
@@ -46,6 +46,8 @@ export interface ManyRow<Attrs extends readonly unknown[]> {
   readonly reads: readonly (readonly number[] | null)[]
   /** How many of the results, from the first on, have a gradient; default all that are floating point. */
   readonly differentiable?: number
+  /** One kernel computes all gradients: they are never asked for apart, which would run it twice. */
+  readonly isFused?: true
   /**
    * From the gradients of the results (null where none arrived, but not all) to those of the arguments: new tensors or views on g, null where
    * `needs` says no.
@@ -174,10 +176,21 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
     return this.shapes[i]!
   }
 
-  apply(grads: Grads): Grads {
+  override get computesApart(): boolean {
+    return this.spec.row.isFused !== true
+  }
+
+  apply(grads: Grads, pass: PassView): Grads {
     if (grads.every((g) => g === null || g === undefined)) return []
     const { row, recorded } = this.spec
-    return row.grads(grads, this, currentScope().gradEnabled ? recorded() : rawOperations)
+    return row.grads(grads, this.partFor(pass), currentScope().gradEnabled ? recorded() : rawOperations)
+  }
+
+  /** This node, of which only the gradients are wanted that the pass needs. */
+  private partFor(pass: PassView): ManySaved<readonly unknown[]> {
+    if (pass.needed === null || !this.computesApart) return this
+    const needs = (i: number): boolean => isWanted(this.nextEdges[i], pass)
+    return Object.assign(Object.create(this) as ManyNode, { needs })
   }
 
   override release(): void {

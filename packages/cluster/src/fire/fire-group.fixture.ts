@@ -4,10 +4,12 @@
  */
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Random } from '@postgrad/sim/internal'
 import type { Failure, MemberOptions } from '../fixtures/fire-member.js'
 import { FaultProxy } from './fault-proxy.fixture.js'
-import type { Place } from './fire-plan.fixture.js'
+import type { Place, World } from './fire-plan.fixture.js'
 import { FireMember, MemberFailed } from './fire-process.fixture.js'
 
 const HERE = '127.0.0.1'
@@ -19,21 +21,44 @@ export const RANKS = 3
 const JOIN_MS = 15_000
 const CALL_MS = 3000
 
+const KEY = Buffer.alloc(32, 7).toString('base64')
+/** Of the tests of transport, which compile it. */
+const AUTHORITY = new URL('../../../transport/dist/socket/certificates.fixture.js', import.meta.url)
+
+type Proof = Pick<MemberOptions, 'key' | 'tls'>
+
+export interface FireGroupOptions {
+  readonly random: Random
+  readonly world: World
+  /** Where those meet who meet by a file. */
+  readonly directory: string
+  /** Beside what makes them a group. */
+  readonly more: Partial<MemberOptions>
+}
+
 /** Three processes, and what stands between them. */
 export class FireGroup {
   readonly proxies: ReadonlyMap<Place, FaultProxy>
   readonly members: FireMember[] = []
   private readonly ports: readonly number[]
-  private readonly more: Partial<MemberOptions>
+  private readonly options: FireGroupOptions
+  /** By rank. */
+  private readonly proofs: readonly Proof[]
 
-  private constructor(ports: readonly number[], proxies: ReadonlyMap<Place, FaultProxy>, more: Partial<MemberOptions>) {
+  private constructor(
+    ports: readonly number[],
+    proxies: ReadonlyMap<Place, FaultProxy>,
+    options: FireGroupOptions,
+    proofs: readonly Proof[],
+  ) {
     this.ports = ports
     this.proxies = proxies
-    this.more = more
+    this.options = options
+    this.proofs = proofs
   }
 
-  /** @param more beside what makes them a group */
-  static async start(random: Random, more: Partial<MemberOptions> = {}): Promise<FireGroup> {
+  static async start(options: FireGroupOptions): Promise<FireGroup> {
+    const { random, world } = options
     const ports: number[] = []
     const proxies = new Map<Place, FaultProxy>()
     for (const place of ['worker0', 'worker1', 'worker2', 'store'] as const) {
@@ -41,7 +66,7 @@ export class FireGroup {
       ports.push(port)
       proxies.set(place, proxy)
     }
-    const group = new FireGroup(ports, proxies, more)
+    const group = new FireGroup(ports, proxies, options, await proofsOf(world))
     try {
       for (let rank = 0; rank < RANKS; rank++) group.members.push(group.spawn(rank))
       await Promise.all(group.members.map((member) => member.ready()))
@@ -50,6 +75,11 @@ export class FireGroup {
       await group.discard()
       throw error
     }
+  }
+
+  /** Whether it ends with rank 0, which serves its store. */
+  get endsWithRank0(): boolean {
+    return this.options.world !== 'file'
   }
 
   /** The dead process's rank is taken by a new one. */
@@ -83,8 +113,11 @@ export class FireGroup {
 
   private spawn(rank: number): FireMember {
     const store = this.ports[RANKS]!
+    const { world, directory, more } = this.options
+    const initMethod =
+      world === 'file' ? pathToFileURL(join(directory, `meeting-${store}`)).href : `tcp://${rank === 0 ? HERE : ADVERTISED}:${store}`
     return new FireMember(rank, {
-      initMethod: `tcp://${rank === 0 ? HERE : ADVERTISED}:${store}`,
+      initMethod,
       worldSize: RANKS,
       bind: HERE,
       advertise: ADVERTISED,
@@ -92,9 +125,18 @@ export class FireGroup {
       transports: ['tcp'],
       rpcTimeoutMs: CALL_MS,
       timeoutMs: JOIN_MS,
-      ...this.more,
+      ...this.proofs[rank],
+      ...more,
     })
   }
+}
+
+async function proofsOf(world: World): Promise<Proof[]> {
+  const ranks = Array.from({ length: RANKS }, (_, rank) => rank)
+  if (world !== 'tls') return ranks.map(() => (world === 'key' ? { key: KEY } : {}))
+  const { Authority } = await import(AUTHORITY.href)
+  const authority = new Authority('fire')
+  return ranks.map((rank) => ({ tls: authority.credentials(`postgrad:postgrad/worker${rank}?role=member`) }))
 }
 
 /** Whether 127.0.0.2 is this machine too, as on Linux; null if it is, else why not. */

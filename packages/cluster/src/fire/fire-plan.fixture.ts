@@ -5,6 +5,10 @@ import type { Fault } from './fault-proxy.fixture.js'
 /** In front of a worker's port, or of the store's. */
 export type Place = 'worker0' | 'worker1' | 'worker2' | 'store'
 
+/** How a group's processes meet, and what they prove themselves with: at rank 0 with nothing, with a key or with certificates; or by a file, with nothing. */
+export type World = 'tcp' | 'key' | 'tls' | 'file'
+export const WORLDS: readonly World[] = ['tcp', 'key', 'tls', 'file']
+
 export interface NetworkStrike {
   readonly atMs: number
   readonly lastsMs: number
@@ -35,18 +39,29 @@ const BEGIN_MS_MAX = 80
 /** Within what is healed, and beyond it. */
 const SHORT_MS = [10, 200] as const
 const LONG_MS = [800, 1200] as const
+/** A group has so many rounds at most: each world has its turn within four times that. */
+const GROUP_ROUNDS_MAX = 12
 /** Of 100 rounds. */
 const PERCENT = { quiet: 8, stopped: 15, killed: 15, restarted: 2, joining: 40, long: 10 } as const
 
 export class FirePlan {
   private readonly random: Random
+  private readonly worlds: World[] = []
+  private roundsOfGroup = 0
 
   constructor(seed: number) {
     this.random = new Random(seed)
   }
 
+  /** Of the next group. All have had their turn when one comes again. */
+  world(): World {
+    if (this.worlds.length === 0) this.worlds.push(...WORLDS)
+    return this.worlds.splice(this.random.below(this.worlds.length), 1)[0]!
+  }
+
   next(): Round {
-    const isRestarted = this.isDrawn(PERCENT.restarted)
+    const isRestarted = this.isDrawn(PERCENT.restarted) || this.roundsOfGroup === GROUP_ROUNDS_MAX
+    this.roundsOfGroup = isRestarted ? 0 : this.roundsOfGroup + 1
     const joining = this.isDrawn(PERCENT.joining) ? this.joining() : null
     if (this.isDrawn(PERCENT.quiet)) return { strikes: [], isRestarted, joining }
     const strikes: Strike[] = []

@@ -10,7 +10,7 @@ import type { Failure, MemberOptions, Told } from '../fixtures/fire-member.js'
 import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
 import type { ConnectionOptions } from '../init/connections.js'
 import { FireGroup, RANKS } from './fire-group.fixture.js'
-import { CONNECTION, FirePlan, type Round, type Strike } from './fire-plan.fixture.js'
+import { CONNECTION, FirePlan, type Round, type Strike, type World } from './fire-plan.fixture.js'
 import { type FireMember, MemberFailed } from './fire-process.fixture.js'
 
 export interface FireOptions {
@@ -22,6 +22,8 @@ export interface FireOptions {
   readonly connection?: Required<ConnectionOptions>
   /** Instead of the seed's. */
   readonly plan?: readonly Round[]
+  /** Of all groups, instead of the seed's. */
+  readonly world?: World
   /** A weight is changed behind this step, for the test of the test. */
   readonly wrongAfter?: number
   readonly onRound?: (line: string) => void
@@ -44,6 +46,8 @@ export interface FireResult {
   readonly saved: number
   readonly restarted: number
   readonly groups: number
+  /** Rounds in each. */
+  readonly worlds: Readonly<Record<string, number>>
   readonly seconds: number
   readonly longestMs: number
 }
@@ -51,13 +55,14 @@ export interface FireResult {
 /** Whoever trains: neither serves the store. */
 const TRAINER = 1
 const STEPS = 3
-const KEY = Buffer.alloc(32, 7).toString('base64')
 const SAVE_EVERY = 3
 /** From the start of a round to its last word. A call takes 3 s at most, a death 2: what takes so long hangs. */
 const DEADLINE_MS = 20_000
 /** A group knows of its deaths, and has cleaned up, long before. */
 const SETTLE_MS = 10_000
 const LOOK_MS = 5000
+/** What one that was given up had sent before may still be on its way to those that are connected with it: the exchange's `lingerMs`, and some. */
+const LINGER_MS = 1100
 
 /** @throws with the seed and the plan, at the first thing that is not as it must be */
 export async function fire(options: FireOptions): Promise<FireResult> {
@@ -66,17 +71,17 @@ export async function fire(options: FireOptions): Promise<FireResult> {
   let round: Round | null = null
   try {
     await rounds.begin()
-    const plan = new FirePlan(options.seed)
+    const { plan } = rounds
     for (; index < options.rounds; index++) {
       round = options.plan?.[index] ?? plan.next()
       await rounds.run(round)
-      options.onRound?.(`round ${index}: ${rounds.lastWord}; ${describe(round)}`)
+      options.onRound?.(`round ${index} (${rounds.world}): ${rounds.lastWord}; ${describe(round)}`)
     }
     round = null
     await rounds.end()
     return rounds.result(options.rounds)
   } catch (error) {
-    const where = `seed ${options.seed}, round ${index}, plan ${JSON.stringify(round)}`
+    const where = `seed ${options.seed}, round ${index}, ${rounds.world}, plan ${JSON.stringify(round)}`
     throw new Error(`${where}: ${(error as Error).message}`, { cause: error })
   } finally {
     await rounds.discard()
@@ -84,7 +89,9 @@ export async function fire(options: FireOptions): Promise<FireResult> {
 }
 
 class Rounds {
+  readonly plan: FirePlan
   lastWord = ''
+  world: World = 'tcp'
   private readonly options: FireOptions
   private readonly home = new TrainingAtHome()
   private readonly directory = mkdtempSync(join(tmpdir(), 'postgrad-fire-'))
@@ -94,9 +101,12 @@ class Rounds {
   private group: FireGroup | null = null
   /** The trainer's state is that of the last step that it has told. */
   private isWhole = false
+  /** By some that live. */
+  private isRank0GivenUp = false
   private step = 0
   private savedStep = 0
   private readonly counts = { right: 0, quiet: 0, compared: 0, resumed: 0, saved: 0, restarted: 0, groups: 0 }
+  private readonly worlds: Record<string, number> = {}
   private readonly errors: Record<string, number> = {}
   private readonly strikes: Record<string, number> = {}
   private readonly unjoined: Record<string, number> = {}
@@ -104,19 +114,22 @@ class Rounds {
 
   constructor(options: FireOptions) {
     this.options = options
+    this.plan = new FirePlan(options.seed)
     this.random = new Random(options.seed + 1)
     this.connection = options.connection ?? CONNECTION
   }
 
   async begin(): Promise<void> {
     this.isWhole = false
-    // Every other one proves itself.
-    const key = this.counts.groups++ % 2 === 0 ? {} : { key: KEY }
-    this.group = await FireGroup.start(this.random, { ...key, connection: this.connection, ...this.options.init })
+    this.counts.groups++
+    this.world = this.options.world ?? this.plan.world()
+    const more = { connection: this.connection, ...this.options.init }
+    this.group = await FireGroup.start({ random: this.random, world: this.world, directory: this.directory, more })
   }
 
   async run(round: Round): Promise<void> {
     const beganMs = performance.now()
+    this.worlds[this.world] = (this.worlds[this.world] ?? 0) + 1
     const failure = await this.train(round)
     this.longestMs = Math.max(this.longestMs, performance.now() - beganMs)
     if (failure === null) {
@@ -143,9 +156,9 @@ class Rounds {
   }
 
   result(rounds: number): FireResult {
-    const { counts, errors, strikes, unjoined, step, longestMs } = this
+    const { counts, worlds, errors, strikes, unjoined, step, longestMs } = this
     const seconds = (performance.now() - this.startedMs) / 1000
-    return { rounds, ...counts, errors, strikes, unjoined, step, seconds, longestMs: Math.round(longestMs) }
+    return { rounds, ...counts, worlds, errors, strikes, unjoined, step, seconds, longestMs: Math.round(longestMs) }
   }
 
   /** @returns what it has ended with; null if all steps were done */
@@ -237,16 +250,19 @@ class Rounds {
         throw new Error(`rank ${member.rank} has ended by itself (${member.code}): ${member.complaints}`)
       checkComplaints(member)
     }
-    if (isRestarted || group.members[0]!.isGone) {
+    if (isRestarted || (group.endsWithRank0 && group.members[0]!.isGone)) {
       await this.startAnew()
       return
     }
     const { graceMs } = this.connection
-    // The store's server counts from the end of a connection: who is given up for what has been is so by then.
-    if (strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > graceMs / 2)) await sleep(graceMs)
+    // Who is given up for what has been is so by then. It is waited for half of `graceMs`, and may dial just before the fault is over and then not before that time is.
+    const isOfLength = (ms: number): boolean => strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > ms)
+    if (isOfLength(graceMs / 4)) await sleep(graceMs + LINGER_MS)
     for (let tries = 0; tries < RANKS; tries++) {
       const lost = await this.lost()
       if (lost.length === 0) return
+      // Where nobody serves the store, one that was given up may be rank 0 itself, and of several that end at once nobody may be left who notices.
+      if (!group.endsWithRank0 && (this.isRank0GivenUp || lost.length > 1)) break
       await Promise.all(lost.map((rank) => group.members[rank]!.kill()))
       const obstacle = joining === null || tries > 0 ? null : this.strike(joining)
       // Together: a new process waits until all ranks are there.
@@ -292,6 +308,7 @@ class Rounds {
       const estranged = looks.flatMap(({ workers }, from) =>
         living.filter(({ id, rank }) => workers[`worker${rank}`] !== id).map(({ rank }) => Math.max(living[from]!.rank, rank)),
       )
+      this.isRank0GivenUp = estranged.length > 0 && looks.some(({ workers }) => workers.worker0 !== members[0]!.id)
       const isBusy = looks.some(({ workers: _, ...counts }) => Object.values(counts).some((count) => count > 0))
       const nowMs = performance.now()
       if ((estranged.length === 0 && !isBusy) || (estranged.length > 0 && nowMs > soonMs)) return [...new Set([...dead, ...estranged])]

@@ -34,7 +34,7 @@ if (why !== null) console.warn(`training under fire is left out: ${why}`)
 const test = why === null ? anyTest : anyTest.skip
 
 test('INI-10: every round ends in the right bits or a typed error, and training goes on from its checkpoint', async () => {
-  const result = await fire({ rounds: ROUNDS.length, seed: SEED, plan: ROUNDS, connection: PATIENT })
+  const result = await fire({ rounds: ROUNDS.length, seed: SEED, plan: ROUNDS, world: 'tls', connection: PATIENT })
   expect(result.quiet).toBe(2)
   // Who is killed cannot train, and who needs one that is killed cannot either.
   expect(result.errors.killed).toBe(1)
@@ -52,11 +52,11 @@ test('INI-12: a process that was given up while it lived learns that it was, and
     { atMs: 0, lastsMs: 3000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
   )
   const plan = [round(), { ...cut, isRestarted: true }]
-  await fire({ rounds: plan.length, seed: SEED, plan, connection: PATIENT, onRound: (line) => lines.push(line) })
+  await fire({ rounds: plan.length, seed: SEED, plan, world: 'tcp', connection: PATIENT, onRound: (line) => lines.push(line) })
   expect(lines[1]).toContain('the group has given this process up: its process has let its connection to the store go')
 })
 
 test('the counter-check: one weight that is wrong by its last bit is found', async () => {
-  const struck = fire({ rounds: 1, seed: SEED, plan: [round()], wrongAfter: 1 })
-  await expect(struck).rejects.toThrow(/^seed 1, round 0, plan \{"strikes":\[\].*wrong bits: \{"step":2,/)
+  const struck = fire({ rounds: 1, seed: SEED, plan: [round()], world: 'tcp', wrongAfter: 1 })
+  await expect(struck).rejects.toThrow(/^seed 1, round 0, tcp, plan \{"strikes":\[\].*wrong bits: \{"step":2,/)
 })

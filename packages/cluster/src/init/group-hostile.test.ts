@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-const SELF = { what: 'joined', id: 0, name: 'worker0', rank: 0, worldSize: 1, addresses: [], visitor: 40_000 } as const
+const SELF = { what: 'joined', id: 0, name: 'worker0', rank: 0, worldSize: 1, addresses: [], visitor: 40_000, role: 'member' } as const
 const joined = (id: number, more: object = {}) => JSON.stringify({ ...SELF, id, name: `worker${id}`, ...more })
 
 const FORGED: readonly (readonly [string, string])[] = [
@@ -23,6 +23,7 @@ const FORGED: readonly (readonly [string, string])[] = [
   ['an id that is none', joined(70_000)],
   ['a name that is none', joined(5, { name: 'a b' })],
   ['a name of 10,000 letters', joined(5, { name: 'a'.repeat(10_000) })],
+  ['a role that is none', joined(5, { role: 'a b' })],
   ['a rank beyond the world', joined(5, { rank: 1 })],
   ['addresses that are none', joined(5, { addresses: ['http://example.org'] })],
   ['10,000 addresses', joined(5, { addresses: Array(10_000).fill('unix:/tmp/x') })],
@@ -69,7 +70,7 @@ describe('a log of a group with forged entries', () => {
     expect([thrown, runtime.peers.get(3)?.info.name, runtime.peers.get(5)]).toEqual([[], 'worker3', undefined])
   })
 
-  test.each(FORGED.slice(0, 10))('INI-13 whoever comes while the log is damaged (%s) hears so, in one line', async (_what, text) => {
+  test.each(FORGED.slice(0, 11))('INI-13 whoever comes while the log is damaged (%s) hears so, in one line', async (_what, text) => {
     const store = new HashStore(clock)
     await store.set('entry/0', text)
     const log = new GroupLog(store)

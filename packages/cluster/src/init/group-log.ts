@@ -5,7 +5,8 @@
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { Store } from '@postgrad/transport'
-import { isWorkerName, parseAddress } from '@postgrad/transport/internal'
+import { isRole, isWorkerName, parseAddress } from '@postgrad/transport/internal'
+import type { Visitor } from './presence.js'
 
 /** A process that has come: its worker, and where it listens. */
 export interface Arrival {
@@ -18,6 +19,8 @@ export interface Arrival {
   readonly addresses: readonly string[]
   /** As which it dials whoever serves the store: that one knows by it whose connection has ended. */
   readonly visitor: number
+  /** In which it has come, as it has proven to whoever serves the store; its other connections are in no other. */
+  readonly role: string
 }
 
 /** A process whose worker is no member any more. */
@@ -57,27 +60,33 @@ export class GroupLog {
     const key = keyOf(this.next)
     const text = await this.store.getText(key, options)
     this.next++
-    return entryIn(key, text)
+    const entry = parseEntry(text)
+    if (entry === null) throw invalid(key, text)
+    return entry
   }
 }
 
-const keyOf = (place: number): string => `entry/${place}`
+export const keyOf = (place: number): string => `entry/${place}`
 
-/** Others have written it: nothing in it is trusted. */
-function entryIn(key: string, text: string): GroupEntry {
+/** Whether whoever dials as this says here that it has come itself. */
+export function isSaidBy({ name, visitor, role }: Arrival, by: Visitor): boolean {
+  return name === by.name && visitor === by.id && role === by.role
+}
+
+/** Others have written it: nothing in it is trusted. Null: it is no entry. */
+export function parseEntry(text: string): GroupEntry | null {
   let entry: unknown
   try {
     entry = JSON.parse(text)
   } catch {
-    throw invalid(key, text)
+    return null
   }
-  if (isArrival(entry) || isDeparture(entry)) return entry
-  throw invalid(key, text)
+  return isArrival(entry) || isDeparture(entry) ? entry : null
 }
 
 function isArrival(value: unknown): value is Arrival {
-  const { what, id, name, rank, worldSize, addresses, visitor } = Object(value) as Partial<Arrival>
-  if (what !== 'joined' || !isId(id) || !isWorkerName(name) || !isCount(rank) || !isCount(visitor)) return false
+  const { what, id, name, rank, worldSize, addresses, visitor, role } = Object(value) as Partial<Arrival>
+  if (what !== 'joined' || !isId(id) || !isWorkerName(name) || !isCount(rank) || !isCount(visitor) || !isRole(role)) return false
   return (
     (worldSize === null || (isCount(worldSize) && (rank as number) < (worldSize as number))) &&
     Array.isArray(addresses) &&

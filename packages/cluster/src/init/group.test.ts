@@ -16,6 +16,7 @@ const arrival = (rank: number, id: number): Arrival => ({
   worldSize: 2,
   addresses: [],
   visitor: id,
+  role: 'member',
 })
 
 function setUp() {
@@ -49,5 +50,31 @@ describe('INI-6 a rank', () => {
     const { log, group } = setUp()
     for (const entry of [arrival(0, 0), arrival(1, 1)]) await log.append(entry)
     await expect(group(1).come(arrival(1, 2), 1, 1000)).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT' })
+  })
+})
+
+describe('INI-4 a name', () => {
+  test('is free when whoever had it has gone, and not while he is there, whoever of them has come first', async () => {
+    const { log, group } = setUp()
+    const former = { ...arrival(1, 1), name: 'one' }
+    const entries = [arrival(0, 0), former]
+    for (const entry of entries) await log.append(entry)
+    const own = { ...arrival(1, 2), name: 'one' }
+    await log.append({ what: 'left', id: 1, detail: '' })
+    const second = group(1)
+    await second.come(own, 1, 1000)
+    expect(second.others).toBe(1)
+    await expect(group(0).come({ ...arrival(0, 3), name: 'one' }, 0, 1000)).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT' })
+  })
+
+  test('and a rank that another has taken away are told to whoever waits for the rest', async () => {
+    const { log, group } = setUp()
+    const coming = group(1).come(arrival(1, 1), 0, 5000)
+    while (!(await log.read({ timeoutMs: 1000 })).what.startsWith('joined'));
+    await log.append({ what: 'died', id: 1, detail: 'its name is that of another' })
+    await expect(coming).rejects.toMatchObject({
+      code: 'RENDEZVOUS_CONFLICT',
+      message: expect.stringContaining('its name is that of another'),
+    })
   })
 })

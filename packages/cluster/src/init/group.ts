@@ -1,6 +1,6 @@
 /**
  * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
- * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store. `init.ts` above makes it.
+ * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store, or by the keeper. `init.ts` above makes it.
  */
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -10,12 +10,19 @@ import type { Clock } from '@postgrad/transport'
 import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import { PeerLinks } from '../membership/peer-links.js'
 import type { PeerInfo } from '../membership/roster.js'
-import type { Arrival, GroupEntry, GroupLog } from './group-log.js'
+import { type Arrival, type GroupEntry, type GroupLog, isSaidBy } from './group-log.js'
 import { type Place, whereOf } from './init-method.js'
 import type { Visitor } from './presence.js'
 
+/** Why a process is taken for dead, by how all meet. */
+const LET_GO = {
+  tcp: 'its process has let its connection to the store go',
+  file: 'its process has let its connection to the keeper go, or was the keeper and could not be reached',
+} as const
+
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
+  readonly role: string
 }
 
 export class Group {
@@ -33,8 +40,9 @@ export class Group {
   private exchange: Exchange | null = null
   private links: PeerLinks<Peer> | null = null
   private self: Arrival | null = null
-  private expect: (visitor: Visitor) => void = () => {}
+  private see: (living: readonly Arrival[]) => void = () => {}
   private onChange: () => void = () => {}
+  private onStoreLost: (error: PostgradError) => void = () => {}
 
   /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
   constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
@@ -68,35 +76,47 @@ export class Group {
       const entry = await this.next(left(), timeoutMs)
       this.note(entry)
       if (entry.what === 'joined') this.check(self, entry)
+      else if (entry.id === self.id)
+        throw conflict('a name and a rank that nobody else has', `'${self.name}' at rank ${self.rank}: ${entry.detail}`, {
+          name: self.name,
+          rank: self.rank,
+        })
     }
   }
 
-  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `expect` is told of each process that is there. */
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `see` is told who lives, now and at each change, in the order in which they came. */
   begin(
     runtime: WorkerRuntime,
     exchange: Exchange,
     transport: () => HeapTransport | null,
-    expect: (visitor: Visitor) => void = () => {},
+    see: (living: readonly Arrival[]) => void = () => {},
   ): Promise<void> {
     this.exchange = exchange
-    this.expect = expect
-    this.links = new PeerLinks<Peer>(runtime, ({ info, addresses }) => ({
-      link: exchange.link(info, () => addresses.map(parseAddress)),
+    this.see = see
+    this.links = new PeerLinks<Peer>(runtime, ({ info, addresses, role }) => ({
+      link: exchange.link(info, () => addresses.map(parseAddress), role),
       transport: transport(),
     }))
     for (const worker of this.gone) runtime.noteDeath(worker, 'before this worker came')
     const others = [...this.living.values()].filter(({ id }) => id !== this.self!.id)
-    for (const other of others) expect(visitorOf(other))
+    see([...this.living.values()])
     this.following = this.follow()
     return this.links.connect(others.map(peerOf), [])
   }
 
-  /** A process has ended without a word, as whoever serves the store has noticed. */
-  async noteGone({ name, id }: Visitor): Promise<void> {
-    const arrival = [...this.living.values()].find((one) => one.visitor === id && one.name === name)
+  /** A process has ended without a word, as whoever serves the store has noticed, or the keeper, or of it whoever had a connection to it. */
+  async noteGone(visitor: Visitor): Promise<void> {
+    const arrival = [...this.living.values()].find((one) => isSaidBy(one, visitor))
     if (arrival === undefined || this.closing.signal.aborted) return
     // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
-    await this.log.append({ what: 'died', id: arrival.id, detail: 'its process has let its connection to the store go' }).catch(() => {})
+    await this.log
+      .append({ what: 'died', id: arrival.id, detail: this.place.meeting.kind === 'file' ? LET_GO.file : LET_GO.tcp })
+      .catch(() => {})
+  }
+
+  /** `listener` is told when nobody tells this process of arrivals and deaths any more. */
+  whenStoreLost(listener: (error: PostgradError) => void): void {
+    this.onStoreLost = listener
   }
 
   /** Says that this worker is no member any more. */
@@ -154,16 +174,21 @@ export class Group {
     }
   }
 
-  private check(self: Arrival, { name, id, rank, worldSize }: Arrival): void {
+  /** Names are looked at from this one's own arrival on: whoever had this one's name before may be gone by then. */
+  private check(self: Arrival, { name, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
       throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
         worldSize,
         rank,
       })
     }
-    if (name === self.name && id !== self.id) {
-      throw conflict(`a name for each process`, `'${name}' at rank ${self.rank} and at rank ${rank}`, { name, rank })
-    }
+    if (this.living.get(self.rank)?.id !== self.id) return
+    const other = [...this.living.values()].find((one) => one.name === self.name && one.id !== self.id)
+    if (other === undefined) return
+    throw conflict(`a name for each process`, `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`, {
+      name: self.name,
+      rank: other.rank,
+    })
   }
 
   private note(entry: GroupEntry): void {
@@ -190,14 +215,14 @@ export class Group {
           this.givenUp(entry.detail)
           return
         }
-        if (entry.what === 'joined') {
-          this.expect(visitorOf(entry))
-          void this.links!.connect([peerOf(entry)], [])
-        } else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
+        this.see([...this.living.values()])
+        if (entry.what === 'joined') void this.links!.connect([peerOf(entry)], [])
+        else this.exchange!.ended(entry.id as WorkerId, entry.what === 'left' ? 'it has left' : entry.detail)
         this.onChange()
       }
-    } catch {
-      // This process ends, or the store does: nobody tells of arrivals any more, and links tell of their own ends.
+    } catch (error) {
+      // Links tell of their own ends as before.
+      if (!this.closing.signal.aborted) this.onStoreLost(storeLost(this.place, error))
     }
   }
 
@@ -230,12 +255,18 @@ export class Group {
   }
 }
 
-function peerOf({ name, id, addresses }: Arrival): Peer {
-  return { info: { name, id }, isGuest: false, addresses }
+function peerOf({ name, id, addresses, role }: Arrival): Peer {
+  return { info: { name, id }, isGuest: false, addresses, role }
 }
 
-function visitorOf({ name, visitor }: Arrival): Visitor {
-  return { name, id: visitor }
+function storeLost({ meeting }: Place, cause: unknown): PostgradError {
+  return new PostgradError('STORE_LOST', {
+    op: 'init',
+    message: `the store at ${whereOf(meeting)} has ended for this process: it hears no more who joins the group, and who dies it hears only where it has a connection`,
+    remedy: 'Calls to those it knows go on. To hear of others again it has to come again, as a new process.',
+    values: { store: whereOf(meeting) },
+    cause,
+  })
 }
 
 function conflict(expected: string, got: string, values: Readonly<Record<string, unknown>>): PostgradError {

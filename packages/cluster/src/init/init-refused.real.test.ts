@@ -115,7 +115,7 @@ describe('INI-8 with keys', () => {
     const all = keyFile('all', [MEMBERS, OBSERVERS])
     const one = keyFile('one', [OBSERVERS])
     const method = `tcp://127.0.0.1:${await freePort()}`
-    const rights = { observer: { call: ['add'] } }
+    const rights = { observer: { call: ['add'], stores: true } }
     const [agent, observer] = await Promise.all([
       script(MEMBER, 'rights', method, '0', '2', JSON.stringify({ keyFile: all, role: 'member', rights })),
       script(MEMBER, 'rights', method, '1', '2', JSON.stringify({ keyFile: one, role: 'observer' })),

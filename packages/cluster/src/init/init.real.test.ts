@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-14; who is refused: `init-refused.real.test.ts`. */
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-16; who is refused: `init-refused.real.test.ts`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,6 +53,27 @@ describe('a group of processes', () => {
         ],
       })
     }
+  })
+
+  test('INI-5 where they meet by a file, whoever dies is dead for all too, the first of them as well; nobody has called anybody', async () => {
+    const ends = await group('silence', pathToFileURL(join(folder, 'silence')).href, 3, { connection: { graceMs: 500 } })
+    expect(ends.map(({ err, lines }) => [err, lines])).toEqual([
+      ['', []],
+      [
+        '',
+        [
+          { rank: 1, gone: 0 },
+          { rank: 1, gone: 2 },
+        ],
+      ],
+      ['', [{ rank: 2, gone: 0 }]],
+    ])
+  })
+
+  test('INI-16 a process that goes on without the store is told so', async () => {
+    const method = `tcp://127.0.0.1:${await freePort()}`
+    const [, orphan] = await group('orphan', method, 2, { connection: { graceMs: 500 } })
+    expect(orphan).toMatchObject({ code: 0, err: '', lines: [{ code: 'STORE_LOST', values: { store: method.slice('tcp://'.length) } }] })
   })
 
   test('INI-6 a process takes the rank of one that died, under a fresh id', async () => {

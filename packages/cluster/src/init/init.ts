@@ -3,27 +3,28 @@
  * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
  */
 import { randomInt } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
+import { rmSync } from 'node:fs'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
-import { PrefixStore, type Store } from '@postgrad/transport'
+import { PrefixStore } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
+import { makeSocketFolder } from '../processes/socket-folder.js'
+import { claim } from './claim.js'
 import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
-import { meet } from './meeting-store.js'
+import { Keeper } from './keeper.js'
+import { meet, prefixOf } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
 
@@ -55,7 +56,7 @@ export interface InitOptions extends PlaceOptions {
   readonly seed?: number
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
   readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
@@ -110,7 +111,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
   const onGone = (gone: Visitor): void => void group?.noteGone(gone)
-  const visitor = randomInt(VISITORS_FROM, WORKER_ID_MAX)
+  const stranger = randomInt(VISITORS_FROM, WORKER_ID_MAX)
   const { bind, storeFile } = options
   if (hasKernelPause()) throw alreadyWorker()
   let runtime: WorkerRuntime | null = null
@@ -122,9 +123,20 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     for (const one of ends) await one()
   }
   try {
-    const meeting = await meet({ place, self: { ...self, id: visitor }, credentials, bind, storeFile, timeoutMs, clock, limits, onGone })
+    const meeting = await meet({
+      place,
+      self: { ...self, id: stranger },
+      credentials,
+      bind,
+      storeFile,
+      timeoutMs,
+      clock,
+      limits,
+      onGone,
+      rights: access?.rights ?? {},
+    })
     ends.unshift(() => meeting.close())
-    const store = new PrefixStore(`postgrad/${place.round}`, meeting.store)
+    const store = new PrefixStore(prefixOf(place), meeting.store)
     // Whoever had its rank has served the store, and does so no more.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
@@ -139,8 +151,12 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
+    // What it dials the keeper as is its worker.
+    const visitor = meeting.isWatched ? stranger : id
+    const keeper = meeting.isWatched ? null : new Keeper({ id, exchange, clock, graceMs: meeting.graceMs, onGone })
     const transports: HeapTransport[] = []
     ends.unshift(
+      () => keeper?.close(),
       () => joined.close(),
       () => exchange.close(),
       () => {
@@ -149,7 +165,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     )
     // Made only where a socket shall lie in it: a process that is killed leaves it behind.
     const path = (): string => {
-      const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+      const folder = makeSocketFolder()
       const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
       process.once('exit', removeFolder)
       ends.push(() => {
@@ -160,7 +176,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     const addresses = (await exchange.listen(places(options, place, path))).map(formatAddress)
     const { worldSize } = place
-    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor }, before, timeoutMs)
+    await group.come({ what: 'joined', id, name, rank, worldSize, addresses, visitor, role: exchange.self.role }, before, timeoutMs)
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
@@ -182,7 +198,10 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       transports.push(made)
       return made
     }
-    await group.begin(made, exchange, transport, (visitor) => meeting.expect(visitor))
+    await group.begin(made, exchange, transport, (living) => {
+      keeper?.see(living)
+      for (const { name, visitor, role } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor, role })
+    })
     return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     // Others may have read that it has come.
@@ -194,25 +213,6 @@ export async function init(options: InitOptions = {}): Promise<Member> {
 
 /** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
 const VISITORS_FROM = 2 ** 15
-
-interface Claim {
-  readonly id: WorkerId
-  readonly rank: number
-  /** How many have wanted the rank before. */
-  readonly before: number
-}
-
-/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. */
-async function claim(store: Store, { rank, worldSize }: Place): Promise<Claim> {
-  // Whoever is served by rank 0 comes behind it.
-  const place = rank ?? (await store.add('next-rank', 1))
-  const before = (await store.add(`rank/${place}`, 1)) - 1
-  const fresh = async (): Promise<WorkerId> => (worldSize ?? SUCCESSORS_FROM) - 1 + (await store.add('successors', 1))
-  return { id: before === 0 ? place : await fresh(), rank: place, before }
-}
-
-/** Where the group has no size, successors have ids that no rank will. */
-const SUCCESSORS_FROM = 2 ** 14
 
 function nameOf({ name }: InitOptions, { rank }: Place): string {
   if (name === undefined && rank === null) {

@@ -1,7 +1,9 @@
 /**
  * The store by which the processes of a group meet: rank 0 serves it where all dial, or it is a file. Whoever serves it also notices which process has gone, since
- * each keeps a connection to it (`presence.ts`). `init.ts` above uses it.
+ * each keeps a connection to it (`presence.ts`); where it is a file, `keeper.ts` does. `init.ts` above uses it.
  */
+import { PostgradError } from '@postgrad/base'
+import type { RoleRights } from '@postgrad/rpc'
 import type { Clock, Link, Store } from '@postgrad/transport'
 import { FileStore } from '@postgrad/transport'
 import {
@@ -14,6 +16,7 @@ import {
   TcpStore,
 } from '@postgrad/transport/internal'
 import type { Meeting, Place } from './init-method.js'
+import { MeetingGuard } from './meeting-guard.js'
 import { Presence, type Visitor } from './presence.js'
 
 /** Of `meet`. */
@@ -29,6 +32,8 @@ export interface MeetOptions {
   readonly limits: Partial<SocketLimits>
   /** What rank 0 keeps the store in. */
   readonly storeFile: string | undefined
+  /** Of roles that have not all of them: such a one does not serve the store, and in it may do what joining needs. See `meeting-guard.ts`. */
+  readonly rights: Readonly<Record<string, RoleRights>>
   /** The process that dialled as this has let its connection go, and has not come back in time. */
   readonly onGone: (visitor: Visitor) => void
 }
@@ -38,7 +43,9 @@ export interface MeetingStore {
   readonly store: Store
   /** Whether others use it through this process. */
   readonly isServed: boolean
-  /** How long whoever serves it waits for a process that has let its connection go, in ms. */
+  /** Whether somebody serves it, and notices by that who has gone; else the processes keep watch themselves (`keeper.ts`). */
+  readonly isWatched: boolean
+  /** How long a process that has let its connection go is waited for, in ms: by whoever serves the store, and else at most. */
   readonly graceMs: number
   /** A process has come that dials as this: whoever serves the store waits for its connection from now on. */
   expect(visitor: Visitor): void
@@ -49,13 +56,17 @@ type TcpMeeting = Meeting & { readonly kind: 'tcp' }
 
 const STORE = 'store'
 
+/** Under which the log and the counters of a group lie. */
+export const prefixOf = ({ round }: Pick<Place, 'round'>): string => `postgrad/${round}`
+
 /** Rejects with ADDRESS_IN_USE, CREDENTIALS_REQUIRED. That nobody is there, or another cluster, shows when the store is used. */
 export async function meet(options: MeetOptions): Promise<MeetingStore> {
   const { place, self, credentials, clock, limits } = options
   const { meeting, rank } = place
   if (meeting.kind === 'file') {
     const store = new FileStore(meeting.path, { clock })
-    return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close: async () => store.close() }
+    const { graceMs = SOCKET_LIMITS.graceMs } = limits
+    return { store, isServed: false, isWatched: false, graceMs, expect: () => {}, close: async () => store.close() }
   }
   const exchange = new Exchange({ self, credentials, clock, limits })
   try {
@@ -70,29 +81,47 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
 const graceMsOf = (limits: Partial<SocketLimits>): number => (limits.graceMs ?? SOCKET_LIMITS.graceMs) / 2
 
 async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: MeetOptions): Promise<MeetingStore> {
-  const { bind, clock, onGone, limits, storeFile } = options
+  const { bind, clock, onGone, limits, storeFile, place, rights } = options
   const graceMs = graceMsOf(limits)
   const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer)))
+  const guard = new MeetingGuard({ table: server.table, prefix: `${prefixOf(place)}/`, worldSize: place.worldSize, rights })
+  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer), guard.of(peer)))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()
     server.close()
     await exchange.close()
   }
-  return { store: server.store, isServed: true, graceMs, expect: (visitor) => presence.expect(visitor), close }
+  return { store: server.store, isServed: true, isWatched: true, graceMs, expect: (visitor) => presence.expect(visitor), close }
 }
 
-async function dial(exchange: Exchange, { host, port }: TcpMeeting, { clock, timeoutMs, limits }: MeetOptions): Promise<MeetingStore> {
+async function dial(exchange: Exchange, { host, port }: TcpMeeting, options: MeetOptions): Promise<MeetingStore> {
+  const { clock, timeoutMs, limits, rights } = options
   // So that what it was that did not answer is known before the time is over.
   const attempt = { timeoutMs: timeoutMs / 2 }
-  const connect = async (): Promise<Link> => (await exchange.dial(STORE, [{ kind: 'tcp', host, port }], attempt)).link
+  const connect = async (): Promise<Link> => {
+    const { link, peer } = await exchange.dial(STORE, [{ kind: 'tcp', host, port }], attempt)
+    if (!Object.hasOwn(rights, peer.role) || peer.role === exchange.self.role) return link
+    link.close()
+    throw servedBy(peer)
+  }
   const { graceMs = SOCKET_LIMITS.graceMs } = limits
   const store = new TcpStore({ clock, connect, connectMs: timeoutMs, graceMs })
   const close = async (): Promise<void> => {
     store.close()
     await exchange.close()
   }
-  return { store, isServed: false, graceMs: graceMsOf(limits), expect: () => {}, close }
+  return { store, isServed: false, isWatched: true, graceMs: graceMsOf(limits), expect: () => {}, close }
+}
+
+/** Whoever serves the store says who is in the group, and everybody believes it. */
+function servedBy({ name, role }: Identity): PostgradError {
+  return new PostgradError('AUTH_FAILED', {
+    op: 'connect',
+    expected: 'a store that is served in a role that { rights } does not restrict, or in the own one',
+    got: `'${name}' as '${role}'`,
+    remedy: 'Look at who listens at this address: rank 0 should, with the credentials of a member.',
+    values: { name, role },
+  })
 }

@@ -1,4 +1,5 @@
 /** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
+import type { PostgradError } from '@postgrad/base'
 import type { ShutdownOptions, Worker } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Store } from '@postgrad/transport'
@@ -22,7 +23,7 @@ const LAST_MS = 5000
 export class Member {
   /** What this process is to the others. In `run` it is `currentWorker()`. */
   readonly worker: Worker
-  /** The group's store, by which its processes may agree on what they like. PyTorch: the default store. */
+  /** The group's store, by which its processes may agree on what they like, those in a role that `rights` name only with `stores`. PyTorch: the default store. */
   readonly store: Store
   /** This process's place, from 0. */
   readonly rank: number
@@ -31,6 +32,7 @@ export class Member {
   private readonly parts: MemberParts
   private ending: Promise<void> | null = null
   private resolveClosed!: () => void
+  private readonly lostListeners = new Set<(error: PostgradError) => void>()
 
   constructor(parts: MemberParts) {
     const { runtime, store, rank } = parts
@@ -41,11 +43,21 @@ export class Member {
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve
     })
+    parts.group.whenStoreLost((error) => this.storeLost(error))
   }
 
   /** How many processes there are: in a group of no fixed size those that are there now. */
   get worldSize(): number {
     return this.parts.group.worldSize
+  }
+
+  /**
+   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. Without a listener that is a
+   * warning. Returns what takes the listener away.
+   */
+  onStoreLost(listener: (error: PostgradError) => void): () => void {
+    this.lostListeners.add(listener)
+    return () => this.lostListeners.delete(listener)
   }
 
   /** Runs `fn` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
@@ -73,6 +85,13 @@ export class Member {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  private storeLost(error: PostgradError): void {
+    // Others may have ended before it.
+    if (this.ending !== null) return
+    if (this.lostListeners.size === 0) process.emitWarning(error)
+    for (const listener of [...this.lostListeners]) listener(error)
   }
 
   private endWith(how: () => Promise<void>): Promise<void> {

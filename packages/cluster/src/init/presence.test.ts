@@ -6,7 +6,7 @@ import { Presence, type Visitor } from './presence.js'
 
 const clock = new RealClock()
 const GRACE_MS = 20
-const ONE: Visitor = { name: 'one', id: 40_000 }
+const ONE: Visitor = { name: 'one', id: 40_000, role: 'member' }
 
 function setUp() {
   const gone: Visitor[] = []
@@ -52,9 +52,9 @@ describe('INI-5 who serves the store', () => {
     expect([former.ends, gone]).toEqual([['self'], []])
   })
 
-  test('tells two processes of one id apart by their names', async () => {
+  test.each([{ name: 'two' }, { role: 'observer' }])('tells two processes of one id apart by their names and roles: %j', async (more) => {
     const { gone, connect } = setUp()
-    const other = { ...ONE, name: 'two' }
+    const other = { ...ONE, ...more }
     const [one] = [connect(ONE), connect(other)]
     one.there.close()
     await until(() => gone.length > 0)
@@ -63,7 +63,7 @@ describe('INI-5 who serves the store', () => {
 
   test('INI-14 expects those that came before it served', async () => {
     const { presence, gone, connect } = setUp()
-    const back = { name: 'back', id: 7 }
+    const back = { name: 'back', id: 7, role: 'member' }
     for (const visitor of [ONE, back]) presence.expect(visitor)
     connect(back)
     await until(() => gone.length > 0)

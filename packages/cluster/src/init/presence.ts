@@ -4,10 +4,11 @@
  */
 import type { Clock, Link, LinkReceiver, Timer } from '@postgrad/transport'
 
-/** As which a process dials whoever serves the store. Ids are drawn at random, so two processes may have one; names differ. */
+/** As which a process dials whoever serves the store. Ids are drawn at random, so two processes may have one; names differ. One in another role is another. */
 export interface Visitor {
   readonly name: string
   readonly id: number
+  readonly role: string
 }
 
 export class Presence {
@@ -65,7 +66,7 @@ export class Presence {
   }
 }
 
-const keyOf = ({ name, id }: Visitor): string => `${name}#${id}`
+const keyOf = ({ name, id, role }: Visitor): string => `${name}#${id}#${role}`
 
 /** A link of which somebody else hears too when it has ended. */
 class WatchedLink implements Link {

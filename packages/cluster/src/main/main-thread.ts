@@ -36,6 +36,7 @@ export class MainThread {
   private runtime: WorkerRuntime | null = null
   /** Every worker can call it. */
   private isLinked = false
+  private isEnding = false
   private readonly heard = new Set<number>()
   private entering: Promise<WorkerRuntime> | null = null
 
@@ -89,7 +90,9 @@ export class MainThread {
     return true
   }
 
+  /** With its cluster. */
   async close(): Promise<void> {
+    this.isEnding = true
     await this.runtime?.close()
   }
 
@@ -111,11 +114,15 @@ export class MainThread {
   }
 
   private begin(): PeerLinks<WorkerPeer> {
-    const { name, common, host, clock } = this.options
+    const { name, common, host, clock, members } = this.options
     const runtime = makeRuntime({ name, id: MAIN_ID }, 0, clock, common, { isGuest: true })
     // Before what waits for it is rejected.
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
+    })
+    // Who comes later is told that it has gone: a link to it that nobody opens would end on threads, and be dialled for ever between processes.
+    runtime.onClose(() => {
+      if (!this.isEnding) members.gone(MAIN_ID)
     })
     this.runtime = runtime
     return new PeerLinks(runtime, ({ end }) => host.open(end))

@@ -89,6 +89,11 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
     })
   }
 
+  /** The main thread has left, or ended. */
+  gone(id: WorkerId): void {
+    this.members.gone(id)
+  }
+
   /** It is about to end in peace: newcomers are not linked with it any more. */
   depart(thread: RemoteWorker): void {
     this.members.depart(thread.info.id)

@@ -1,5 +1,5 @@
 /**
- * Many contexts on a running cluster, and what every worker holds before and after. The test takes 5,000, the soak as many as it is told.
+ * Many contexts on a running cluster, and what every worker holds before and after. The test takes 2,000, the soak as many as it is told.
  */
 import type { WorkerDebugInfo } from '../admin/protocol.js'
 import * as program from '../fixtures/contexts.js'

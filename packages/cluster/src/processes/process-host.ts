@@ -4,9 +4,7 @@
  * says what a host is, `process-protocol.ts` has the conversation, `process-agent.ts` is the other end.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -19,6 +17,7 @@ import { flagsFor } from './node-flags.js'
 import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
+import { makeSocketFolder } from './socket-folder.js'
 
 export interface ProcessHostOptions {
   /** What a process loads first: it calls `runAgent`. */
@@ -46,7 +45,7 @@ export class ProcessHost implements WorkerHost {
   constructor(options: ProcessHostOptions) {
     this.options = options
     oneOfSeveral()
-    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+    const folder = makeSocketFolder()
     this.sockets = newSockets(folder)
     this.removeFolder = () => rmSync(folder, { recursive: true, force: true })
     process.once('exit', this.removeFolder)

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { shutdown } from '@postgrad/rpc'
 import { launcher } from '../clusters.fixture.js'
 import * as program from '../fixtures/in-processes.js'
 import { script } from '../script.fixture.js'
@@ -46,6 +47,11 @@ describe('a cluster of several processes', () => {
     const counter = await cluster.remote('b', program.Counter, [])
     expect(await counter.call('add', [3])).toBe(3)
     expect(await counter.call('add', [4])).toBe(7)
+    counter.dispose()
+    // When it has left, a newcomer does not wait for it.
+    await cluster.runHere(() => shutdown())
+    await cluster.join('c')
+    await expect(cluster.on('c').run(program.namesOf, 'main')).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'main' } })
   })
 
   test('CLU-92 a process that crashes takes its own workers alone; who waits for them learns it by name, and they are started again', async () => {

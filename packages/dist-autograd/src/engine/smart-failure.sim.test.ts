@@ -9,7 +9,8 @@ import { distAutograd } from '../api.js'
 import { wholeLeaf } from './programs.suite.js'
 import { Cluster, codesOf, overSeeds, runWithCrash, withSeed } from './sim-cluster.suite.js'
 
-const SEEDS = 20
+/** `npm run soak -- --seeds 1000 smart-failure` takes more. */
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 8)
 
 const state = { failOn: -1 }
 const failsBackward = defineFunction({

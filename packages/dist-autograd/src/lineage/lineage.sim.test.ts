@@ -58,38 +58,41 @@ test('DA-32 a receive function has the depth of the send function at its other e
   }))
 
 describe('DA-36 how the lineage grows', () => {
-  test('10,000 messages to and fro: five numbers each, one node each on both sides, one interval in the plan', () =>
+  /** Numbers a message must not depend on how many there were; `npm run soak -- --messages 10000 lineage/lineage` sends more. */
+  const MESSAGES = Number(process.env.POSTGRAD_SOAK_MESSAGES ?? 3_000)
+
+  test(`${MESSAGES} messages to and fro: five numbers each, one node each on both sides, one interval in the plan`, () =>
     once(2, async (ctx, cluster) => {
       const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let y: Tensor = x
-      for (let n = 0; n < 5000; n++) y = await call(1, addOne, [y])
-      expect([fields.length, longest(fields)]).toEqual([10_000, 5])
-      expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([10_000, 10_000])
+      for (let n = 0; n < MESSAGES / 2; n++) y = await call(1, addOne, [y])
+      expect([fields.length, longest(fields)]).toEqual([MESSAGES, 5])
+      expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([MESSAGES, MESSAGES])
       await ctx.backward([y.sum()])
       expect(ctx.gradients().get(x)!.toArray()).toEqual([[1]])
     }))
 
-  test('a loop that adds up 10,000 results here: five numbers a message', () =>
+  test(`a loop that adds up ${MESSAGES} results here: five numbers a message`, () =>
     once(2, async (ctx, cluster) => {
       const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let sum = await call(1, addOne, [x])
-      for (let n = 1; n < 10_000; n++) sum = add(sum, await call(1, addOne, [x]))
-      expect([fields.length, longest(fields)]).toEqual([20_000, 5])
+      for (let n = 1; n < MESSAGES; n++) sum = add(sum, await call(1, addOne, [x]))
+      expect([fields.length, longest(fields)]).toEqual([2 * MESSAGES, 5])
       await ctx.backward([sum.sum()])
-      expect(ctx.gradients().get(x)!.toArray()).toEqual([[10_000]])
+      expect(ctx.gradients().get(x)!.toArray()).toEqual([[MESSAGES]])
     }))
 
-  test('a loop that sends its sum on, 10,000 times: the union before and the new result, twelve numbers', () =>
+  test(`a loop that sends its sum on, ${MESSAGES} times: the union before and the new result, twelve numbers`, () =>
     once(2, async (ctx, cluster) => {
       const fields = watchFields(cluster)
       const x = wholeLeaf([[1]])
       let sum: Tensor = x
-      for (let n = 0; n < 10_000; n++) sum = add(mul(sum, 0.5), await call(1, pyAdd, [sum, x]))
-      expect([fields.length, longest(fields)]).toEqual([20_000, 12])
-      // 20,000 messages, and the unions of the sums that were sent.
-      expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([29_998, 29_998])
+      for (let n = 0; n < MESSAGES; n++) sum = add(mul(sum, 0.5), await call(1, pyAdd, [sum, x]))
+      expect([fields.length, longest(fields)]).toEqual([2 * MESSAGES, 12])
+      // The messages, and the unions of the sums that were sent.
+      expect([0, 1].map((worker) => cluster.contextOn(worker, ctx.id).lineage.size)).toEqual([3 * MESSAGES - 2, 3 * MESSAGES - 2])
     }))
 
   test('a fan-out to 31 workers, twice: a result is told to each worker once', () =>

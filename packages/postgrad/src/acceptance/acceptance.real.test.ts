@@ -9,8 +9,8 @@ import type { Cluster } from '../index.js'
 import { launch } from '../index.js'
 import { PLACES, untilClean } from './acceptance.fixture.js'
 
-/** Every case runs so many times: threads choose another order each time. */
-const RUNS = 5
+/** Every case runs so many times on threads, which choose another order each time; `npm run soak -- --runs 50 postgrad/dist/acceptance` takes more. */
+const RUNS = Number(process.env.POSTGRAD_SOAK_RUNS ?? 2)
 
 const golden = readGolden()
 
@@ -84,7 +84,7 @@ describe.each(PLACES)('on %s', (place, options) => {
     test.each([...cases.contextCases, ...cases.loadCases, ...cases.failingCases].map((one) => [one.name, one] as const))(
       '%s',
       async (_, one) => {
-        for (let run = 0; run < (one.seeds === 1 ? 1 : 2); run++) {
+        for (let run = 0; run < (one.seeds === 1 ? 1 : Math.ceil(runs / 2)); run++) {
           for (const result of await cases.runScenario(cluster, one)) expect(result).toEqual(one.expected)
         }
       },

@@ -22,7 +22,7 @@ export interface RoleRights {
   readonly stop?: boolean
   /** Whether it may meet others in `allGather` and `barrier`, in process groups, and end the group with them. Default false: it should be a guest. */
   readonly groups?: boolean
-  /** Whether it may use stores. Default false. */
+  /** Whether it may use stores; where it joins by `init`, also that of the group (`member.store`), for keys of the program. Default false. */
   readonly stores?: boolean
   /** Whether it may make contexts and run backward passes. Default false: it still takes part in those of others that have come to it. */
   readonly backward?: boolean

@@ -47,7 +47,10 @@ test('a flood of them stands in order, and each is found', () => {
   for (let id = 2; id <= 20_000; id++) table.set(id, value(id))
   expect(table.size).toBe(20_000)
   expect([...table.entries()].map(([id]) => id)).toEqual(Array.from({ length: 20_000 }, (_, i) => i + 1))
-  for (let id = 20_000; id >= 2; id--) expect(table.take(id)).toEqual({ id })
+  // One `expect`, since twenty thousand of them take a second.
+  const wrong: number[] = []
+  for (let id = 20_000; id >= 2; id--) if (table.take(id)?.id !== id) wrong.push(id)
+  expect(wrong).toEqual([])
   expect([...table.entries()]).toEqual([[1, kept]])
 })
 

@@ -239,7 +239,8 @@ class Program {
 }
 
 describe('random programs', () => {
-  const SEEDS = 300
+  /** `npm run soak -- --seeds 10000 rref-programs` takes more. */
+  const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 100)
   const ACTIONS = 40
 
   test(`RREF-26: of ${ACTIONS} actions, seeds 1 to ${SEEDS}: the counts are the model's whenever nothing is under way, and nothing is left at the end`, async () => {

@@ -5,7 +5,7 @@ import { holderBit, holderWord } from './layout.js'
 import { turmoil } from './turmoil.fixture.js'
 import type { Slip } from './turmoil-thread.fixture.js'
 
-const ROUNDS = 120
+const ROUNDS = 50
 const seed = Math.floor(Math.random() * 2 ** 30)
 
 test(`HEAP-9 ${ROUNDS} rounds of deaths among threads that pass blocks around (seed ${seed})`, async () => {

@@ -5,7 +5,7 @@ import { parseAddress, parseKeyFile, tlsIdentity } from '@postgrad/transport/int
 import { type Input, mutated, type Outcome, pick, promised, type Random, refusedWith, type Target, utf8, wrongJson } from './case.suite.js'
 
 const ENTRIES: readonly Readonly<Record<string, unknown>>[] = [
-  { what: 'joined', id: 1, name: 'worker1', rank: 1, worldSize: 2, visitor: 40_000, addresses: ['tcp://127.0.0.1:80', 'unix:/tmp/x'] },
+  { what: 'joined', id: 1, name: 'worker1', rank: 1, worldSize: 2, visitor: 40_000, role: 'member', addresses: ['unix:/tmp/x'] },
   { what: 'left', id: 1, detail: '' },
   { what: 'died', id: 1, detail: 'it was killed' },
 ]

@@ -27,8 +27,9 @@ import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulate } from '../simulate/simulate.js'
 
-const SEEDS = 10
-const FAST_SEEDS = 5
+/** `npm run soak -- --seeds 10000 suites/acceptance` takes more. */
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 4)
+const FAST_SEEDS = Math.ceil(SEEDS / 2)
 
 const golden = readGolden()
 const numberCases = [...documentationCases, ...backwardCases, ...layerCases, ...optimizerCases, ...secondDerivativeCases]

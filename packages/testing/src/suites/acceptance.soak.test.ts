@@ -1,9 +1,10 @@
-/** Every case with numbers under many seeds: `npm run soak -- --seeds 10000`. Prints how many orders of delivery were seen. */
+/** The acceptance cases under many seeds: `npm run soak -- --seeds 10000 suites/acceptance`. Prints how many orders of delivery were seen of those with numbers. */
 import { expect, test } from '@jest/globals'
 import { backwardCases, bitsText, CASE_WORKERS, documentationCases, readGolden, runCase } from '@postgrad/testing-cases'
 import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulate } from '../simulate/simulate.js'
+import './acceptance.sim.test.js'
 
 const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 1_000)
 

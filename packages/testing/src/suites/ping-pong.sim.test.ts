@@ -1,11 +1,11 @@
-/** A deep chain of nested calls between two workers, forward and backward, in one thread. */
+/** A deep chain of nested calls between two workers, forward and backward, in one thread. `acceptance-ping-pong.real.test.ts` has 10,000 between threads. */
 import { expect, test } from '@jest/globals'
 import { longPingPong } from '@postgrad/testing-cases'
 import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulate } from '../simulate/simulate.js'
 
-const CALLS = 10_000
+const CALLS = 4_000
 
 test(`${CALLS} nested calls that go back and forth between two workers, forward and backward`, async () => {
   const simulation = await simulate({ workers: 2, seed: 1, world: { traceEventsMax: 0 } }, (sim) =>

@@ -633,13 +633,13 @@ const SHRINK_MS = 60_000
 // biome-ignore lint/suspicious/noExplicitAny: the protocol's private parts
 type Inside = any
 
-/** How many seeds, from 0 on, find a protocol that is broken so; null if none of them does. */
-export async function seedsToFind(sabotage: Sabotage, seedsMax: number): Promise<number | null> {
-  for (let seed = 0; seed < seedsMax; seed++) {
+/** How many seeds, from `first` on, find a protocol that is broken so; null if none of them does. */
+export async function seedsToFind(sabotage: Sabotage, seedsMax: number, first = 0): Promise<number | null> {
+  for (let seed = first; seed < first + seedsMax; seed++) {
     try {
       await runSeed(seed, sabotage, false)
     } catch {
-      return seed + 1
+      return seed - first + 1
     }
   }
   return null

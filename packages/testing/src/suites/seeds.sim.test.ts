@@ -10,9 +10,10 @@ import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
 import { type SimCluster, type Simulation, simulate } from '../simulate/simulate.js'
 
-const SEEDS = 250
+/** `npm run soak -- --seeds 10000 suites/seeds` takes more. */
+const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 80)
 /** All four workers at once, as PyTorch's tests run on all ranks: more orders, and more work a seed. */
-const CROWDED_SEEDS = 60
+const CROWDED_SEEDS = Math.ceil(SEEDS / 4)
 
 const golden = readGolden()
 const { inputs } = golden.design_note!
@@ -81,10 +82,10 @@ async function withCollections<T>(seed: number, run: () => Promise<Simulation<T>
   return collections
 }
 
-test('collections at random moments change nothing: the design note’s example under 12 seeds', async () => {
+test('collections at random moments change nothing: the design note’s example under 6 seeds', async () => {
   let collections = 0
-  for (let seed = 0; seed < 12; seed++) collections += await withCollections(seed, () => alone(seed))
-  expect(collections).toBeGreaterThan(6)
+  for (let seed = 0; seed < 6; seed++) collections += await withCollections(seed, () => alone(seed))
+  expect(collections).toBeGreaterThan(3)
 })
 
 test('collections at random moments change nothing: three trainers whose references are passed on', async () => {
@@ -97,13 +98,13 @@ test('collections at random moments change nothing: references that nobody dispo
   let finalized = 0
   const run = () =>
     simulate({ workers: 2, seed: 5 }, async (sim) => {
-      await sim.on('worker0').run(dropReferences, 50)
+      await sim.on('worker0').run(dropReferences, 24)
       finalized = sim.on('worker0').runtime.rrefs.finalized
     })
-  expect(await withCollections(5, run)).toBeGreaterThan(3)
+  expect(await withCollections(5, run)).toBeGreaterThan(2)
   // Without this the test would not notice that nothing had been collected.
   expect(finalized).toBeGreaterThan(0)
-  expect((await run()).debugInfo.worker1).toMatchObject({ ownerRRefs: 50, forks: 50 })
+  expect((await run()).debugInfo.worker1).toMatchObject({ ownerRRefs: 24, forks: 24 })
 })
 
 /** V8's own collection, which Node hides unless it is asked for. */

@@ -125,14 +125,16 @@ export class Exchange {
 
   /**
    * The link to a worker, at once: it dials when something is first sent, or takes what the other has dialled. One at a time.
+   * @param role the role that it must have proven; null: any, and then the link stays with that in which it first comes
    * @throws LINK_EXISTS, EXCHANGE_CLOSED
    */
-  link(peer: PeerName, addresses: Addresses): Link {
+  link(peer: PeerName, addresses: Addresses, role: string | null = null): Link {
     if (this.closing !== null) throw exchangeClosed('exchange.link')
     if (this.peers.has(peer.id)) throw linkExists(peer)
     const made = new PeerLink({
       end: this.end,
       peer,
+      role,
       addresses,
       onIdentity: (identity) => this.onIdentity(identity),
       onSuspected: (isSuspected) => this.onSuspicion(peer, isSuspected),

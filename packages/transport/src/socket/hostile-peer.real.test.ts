@@ -152,6 +152,85 @@ describe('a peer that poses as another', () => {
   })
 })
 
+describe('EXC-19 a link to a worker in a role', () => {
+  const observer = (id: number): Exchange => {
+    const one = new Exchange({ self: { cluster: 'c', ...peer(id) }, credentials: of('observer'), clock, limits: { lingerMs: 100 } })
+    made.push(one)
+    return one
+  }
+  const at = async (exchange: Exchange, name: string): Promise<Address> => {
+    const folder = socketFolder()
+    made.push({ close: folder.remove })
+    return (await exchange.listen([{ kind: 'unix', path: join(folder.path, name) }]))[0] as Address
+  }
+
+  test.each(['before there is the link', 'when there is'])(
+    'is not for one of that name and id in another, that dials %s and before the other: that one comes, and gets all that was for it',
+    async (when) => {
+      const victim = exchange(2)
+      const victimAt = await at(victim, 'victim')
+      const got = new Recorder()
+      const toWorker = (): ReturnType<Exchange['link']> => {
+        const link = victim.link(peer(1), () => [], 'member')
+        link.open(got)
+        link.send(frame('for the worker alone'))
+        return link
+      }
+      if (when === 'when there is') toWorker()
+      const stolen = new Recorder()
+      const ofThief = observer(1).link(peer(2), () => [victimAt])
+      ofThief.open(stolen)
+      ofThief.send(frame('forged'))
+      await sleep(50)
+      if (when !== 'when there is') toWorker()
+      await sleep(50)
+      expect([victim.identityOf(1), stolen.frames, got.frames]).toEqual([null, [], []])
+      const received = new Recorder()
+      const ofWorker = exchange(1).link(peer(2), () => [victimAt])
+      ofWorker.open(received)
+      ofWorker.send(frame('true'))
+      await until(() => got.frames.length > 0 && received.frames.length > 0)
+      await sleep(50)
+      expect([got.texts, received.texts, stolen.texts, victim.identityOf(1)?.role]).toEqual([
+        ['true'],
+        ['for the worker alone'],
+        [],
+        'member',
+      ])
+    },
+  )
+
+  test('says whom it met instead, when it dials, and goes on looking for as long as for one who is not there', async () => {
+    const thief = observer(1)
+    thief.link(peer(2), () => []).open(new Recorder())
+    const victim = exchange(2, { graceMs: 300 })
+    const thiefAt = await at(thief, 'thief')
+    const got = new Recorder()
+    const link = victim.link(peer(1), () => [thiefAt], 'member')
+    link.open(got)
+    link.send(frame('for the worker alone'))
+    await until(() => got.closed !== null)
+    expect(got.closed!.detail).toMatch(
+      /whoever answers for w1 is there as observer, and not as member; no connection to w1 \(1\) within 300 ms/,
+    )
+  })
+
+  test('comes about, when the one that was meant answers there at last', async () => {
+    const [thief, worker, victim] = [observer(1), exchange(1), exchange(2)]
+    const addresses = [await at(thief, 'thief')]
+    const got = new Recorder()
+    worker.link(peer(2), () => []).open(got)
+    const workerAt = await at(worker, 'worker')
+    const link = victim.link(peer(1), () => addresses, 'member')
+    link.open(new Recorder())
+    link.send(frame('for the worker alone'))
+    await sleep(100)
+    addresses[0] = workerAt
+    await until(() => got.frames.length > 0)
+    expect(got.texts).toEqual(['for the worker alone'])
+  })
+})
+
 test('SEC-5 connections of one address, known ones too, are no more than may be, and others have room', async () => {
   const victim = exchange(2, { connectionsPerAddressMax: 5 })
   victim.serve('store', (link) => link.open(new Recorder()))

@@ -33,6 +33,8 @@ export type Addresses = () => readonly Address[] | Promise<readonly Address[]>
 export interface PeerLinkOptions {
   readonly end: Endpoint
   readonly peer: PeerName
+  /** The role that the peer must have proven; null: that in which it first comes. */
+  readonly role: string | null
   readonly addresses: Addresses
   /** The peer's identity, when its first connection is there. */
   readonly onIdentity: (identity: Identity) => void
@@ -130,8 +132,13 @@ export class PeerLink {
   join(established: Established, isOurs: boolean, resume: Buffer | null = null): void {
     const { link, peer } = established
     // A key says the role, and not which worker of that role: one of another role could take over the session, and with it the rights that it has.
-    if (this.isOver || peer.name !== this.peer.name || (this.identity !== null && this.identity.role !== peer.role)) {
-      link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${this.identity === null ? '' : ` as ${this.identity.role}`}`)
+    const role = this.identity?.role ?? this.options.role
+    if (this.isOver || peer.name !== this.peer.name || (role !== null && role !== peer.role)) {
+      link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${role === null ? '' : ` as ${role}`}`)
+      if (!isOurs || this.isOver) return
+      // Whoever is meant may still come, or answer there next time.
+      this.lost = `whoever answers for ${this.peer.name} is there as ${peer.role}, and not as ${role}`
+      this.retry(0)
       return
     }
     const candidate: Candidate = { established, isOurs, peerLife: null }

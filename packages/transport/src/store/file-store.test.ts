@@ -175,8 +175,11 @@ describe('FileStore', () => {
       }
     }))
 
+  /** `npm run soak -- --seeds 1000 file-store` takes more. */
+  const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 8)
+
   test('STO-13: operations at random, by several users, leave what a Map would have', async () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= SEEDS; seed++) {
       await inFolder(async (path) => {
         const users = [1, 2, 3].map(() => new FileStore(path))
         await randomOperations(seed, users, 200)

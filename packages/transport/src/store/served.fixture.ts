@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { RealClock } from '../clock.js'
 import type { Link, LinkReceiver } from '../link.js'
 import { memoryLinkPair } from '../memory-link.js'
-import { StoreServer, type StoreServerOptions } from './store-server.js'
+import { type StoreGuard, StoreServer, type StoreServerOptions } from './store-server.js'
 import { TcpStore, type TcpStoreOptions } from './tcp-store.js'
 
 export const clock = new RealClock()
@@ -77,6 +77,8 @@ export class Net {
   server: StoreServer | null = null
   readonly cables: Cable[] = []
   readonly clients: TcpStore[] = []
+  /** Of connections that are made from now on. */
+  guard: StoreGuard | null = null
 
   constructor(options: Partial<StoreServerOptions> = {}) {
     this.start(options)
@@ -90,7 +92,7 @@ export class Net {
   readonly connect = async (): Promise<Link> => {
     if (this.server === null) throw new Error('connection refused')
     const [near, far] = memoryLinkPair(clock)
-    this.server.accept(far)
+    this.server.accept(far, this.guard)
     const cable = new Cable(near)
     this.cables.push(cable)
     return cable

@@ -72,6 +72,20 @@ const LIMITS: StoreLimits = {
   clients: 4096,
 }
 
+/** What one client may have done. */
+export interface StoreGuard {
+  /**
+   * Asked before each request is done, and not again for a change that was done and is sent again. What it throws is what the client is answered, and nothing is
+   * changed. Not asked: 'hello', 'bye' and 'cancel', which concern the client itself.
+   */
+  check(request: GuardedRequest, segments: readonly Uint8Array[]): void
+  /** Clients with the same quota, and how many of them there may be at a time, those included that are gone for less than `rememberMs`. Others have the rest. */
+  readonly quota?: { readonly clients: number }
+}
+
+/** What a guard is asked about. */
+export type GuardedRequest = Extract<StoreRequest, { n: number }>
+
 /** So long a link may be open and say nothing. */
 const HELLO_MS = 5_000
 
@@ -90,6 +104,7 @@ interface Client {
   done: number
   connection: Connection | null
   forget: Timer | null
+  readonly quota: StoreGuard['quota']
 }
 
 type Change = Extract<StoreRequest, { done: number }>
@@ -129,12 +144,13 @@ export class StoreServer {
     this.table.keep = (change) => this.keep(change)
   }
 
-  /** One more client. The link is the server's from now on. */
-  accept(link: Link): void {
-    const connection = new Connection(this, link)
+  /** One more client. The link is the server's from now on. Without a guard it may do everything. */
+  accept(link: Link, guard: StoreGuard | null = null): void {
+    const connection = new Connection(this, link, guard)
+    const limit = this.limitOf(guard?.quota, this.connections)
     this.connections.add(connection)
     if (this.isClosed) connection.refuse(storeEnded())
-    else if (this.connections.size > this.limits.clients) connection.refuse(storeLimit('connect', 'clients', this.limits.clients))
+    else if (limit !== null) connection.refuse(storeLimit('connect', 'clients', limit))
   }
 
   /** The store ends: clients hear STORE_CLOSED. A store that was passed in stays, for its own program. Idempotent. */
@@ -165,7 +181,7 @@ export class StoreServer {
 
   /** @throws STORE_LIMIT */
   hello(id: string, connection: Connection): Client {
-    const client = this.clients.get(id) ?? this.remember(id)
+    const client = this.clients.get(id) ?? this.remember(id, connection.quota)
     client.forget?.cancel()
     client.forget = null
     // The client has noticed before us that its last link has ended.
@@ -188,11 +204,12 @@ export class StoreServer {
     if (client.told.size > 0) this.file?.forget(client.id)
   }
 
-  /** Once for each number. @throws what the store says */
-  change(client: Client, request: Change, segments: readonly Uint8Array[]): [StoreReply, Uint8Array?] {
+  /** Once for each number. @throws what the guard and the store say */
+  change(client: Client, request: Change, segments: readonly Uint8Array[], guard: StoreGuard | null): [StoreReply, Uint8Array?] {
     const { n, op, done } = request
     const told = client.told.get(n)
     if (told !== undefined) return [replyOf(told)]
+    guard?.check(request, segments)
     client.done = Math.max(client.done, done)
     for (const known of client.told.keys()) {
       if (known >= client.done) break
@@ -248,11 +265,21 @@ export class StoreServer {
     if (this.by !== null) this.clients.get(this.by.client)?.told.set(this.by.n, toldOf(this.by, value))
   }
 
-  private remember(id: string): Client {
-    if (this.clients.size >= this.limits.clients) throw storeLimit('connect', 'clients', this.limits.clients)
-    const client: Client = { id, told: new Map(), done: 1, connection: null, forget: null }
+  private remember(id: string, quota: StoreGuard['quota']): Client {
+    const limit = this.limitOf(quota, this.clients)
+    if (limit !== null) throw storeLimit('connect', 'clients', limit)
+    const client = newClient(id, quota)
     this.clients.set(id, client)
     return client
+  }
+
+  /** The limit that one more would be beyond; null if there is room. */
+  private limitOf(quota: StoreGuard['quota'], there: ReadonlyMap<unknown, Client> | ReadonlySet<Connection>): number | null {
+    if (there.size >= this.limits.clients) return this.limits.clients
+    if (quota === undefined) return null
+    let count = 0
+    for (const one of there.values()) if (one.quota === quota) count++
+    return count >= quota.clients ? quota.clients : null
   }
 
   private forgetLater(client: Client): void {
@@ -277,7 +304,7 @@ export class StoreServer {
   }
 
   private recall(by: ChangeSource, value: Uint8Array): void {
-    const client = this.clients.get(by.client) ?? { id: by.client, told: new Map(), done: 1, connection: null, forget: null }
+    const client = this.clients.get(by.client) ?? newClient(by.client, undefined)
     this.clients.set(client.id, client)
     client.done = Math.max(client.done, by.done)
     for (const n of client.told.keys()) if (n < client.done) client.told.delete(n)
@@ -294,6 +321,10 @@ export class StoreServer {
       },
     }
   }
+}
+
+function newClient(id: string, quota: StoreGuard['quota']): Client {
+  return { id, told: new Map(), done: 1, connection: null, forget: null, quota }
 }
 
 const NO_BYTES = new Uint8Array(0)
@@ -321,6 +352,7 @@ function replyOf({ by: { n, op }, value }: Told): StoreReply {
 class Connection {
   private readonly server: StoreServer
   private readonly link: Link
+  private readonly guard: StoreGuard | null
   private client: Client | null = null
   private readonly waits = new Map<number, AbortController>()
   /** Of all waits, each as often as it is named. */
@@ -328,11 +360,16 @@ class Connection {
   private helloTimer: Timer | null
   private isEnded = false
 
-  constructor(server: StoreServer, link: Link) {
+  constructor(server: StoreServer, link: Link, guard: StoreGuard | null) {
     this.server = server
     this.link = link
+    this.guard = guard
     this.helloTimer = server.clock.setTimer(HELLO_MS, () => this.end())
     link.open({ onFrame: (frame) => this.onFrame(frame), onTurnEnd() {}, onClose: () => this.end() })
+  }
+
+  get quota(): StoreGuard['quota'] {
+    return this.guard?.quota
   }
 
   say(reply: StoreReply, value?: Uint8Array): void {
@@ -394,10 +431,16 @@ class Connection {
         void this.wait(request)
         return
       case 'check':
-        this.answer(request.n, () => [{ op: 'yes', n: request.n, yes: this.server.table.check(request.keys) }])
+        this.answer(request.n, () => {
+          this.guard?.check(request, segments)
+          return [{ op: 'yes', n: request.n, yes: this.server.table.check(request.keys) }]
+        })
         return
       case 'numKeys':
-        this.answer(request.n, () => [{ op: 'number', n: request.n, number: this.server.table.numKeys() }])
+        this.answer(request.n, () => {
+          this.guard?.check(request, segments)
+          return [{ op: 'number', n: request.n, number: this.server.table.numKeys() }]
+        })
         return
       case 'set':
       case 'add':
@@ -407,7 +450,7 @@ class Connection {
         if (request.done > request.n) throw outOfPlace(`'done' beyond its own number`)
         if (client.told.size > 2 * WINDOW && request.done <= client.done)
           throw storeLimit(request.op, 'requests without an answer', 2 * WINDOW)
-        this.answer(request.n, () => this.server.change(client, request, segments))
+        this.answer(request.n, () => this.server.change(client, request, segments, this.guard))
         return
       default:
         request satisfies never
@@ -448,6 +491,12 @@ class Connection {
     }
     if (this.waits.size >= limits.waits) {
       this.say({ op: 'error', n, error: errorText(storeLimit(op, 'waits of a client at a time', limits.waits)) })
+      return
+    }
+    try {
+      this.guard?.check(request, [])
+    } catch (error) {
+      this.say({ op: 'error', n, error: errorText(error) })
       return
     }
     const keys = op === 'get' ? 1 : request.keys.length

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createGpujsBackend } from './backend.js'
 import { type GpuMode, KernelCompiler } from './compiler.js'
 
-const [mode, kernelsMax, shapes] = process.argv.slice(2) as [GpuMode, string, string]
-const WARM_UP = 500
+const [mode, kernelsMax, warmUp, shapes] = process.argv.slice(2) as [GpuMode, string, string, string]
+const WARM_UP = Number(warmUp)
 
 /** In MB and GB; on a machine without /proc the addresses count as none. */
 function memory(): { rssMB: number; addressesGB: number } {

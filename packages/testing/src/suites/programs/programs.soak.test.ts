@@ -4,9 +4,9 @@
  * Prints how many a minute, and what failed with its seed; `generate(seed)` makes the program again.
  */
 import { expect, test } from '@jest/globals'
-import { generate } from '@postgrad/testing-cases/programs'
+import { generate, goldenPrograms } from '@postgrad/testing-cases/programs'
 import { inlinedRun, simulatedRun } from './oracle.suite.js'
-import { crashLine, overCrashes, overPrograms, reportLine } from './soak.suite.js'
+import { crashLine, goldenProblems, overCrashes, overPrograms, reportLine } from './soak.suite.js'
 
 const PROGRAMS = Number(process.env.POSTGRAD_SOAK_PROGRAMS ?? 2000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_PROGRAMS_FROM ?? 0)
@@ -45,6 +45,11 @@ test(`DA-66 ${SECOND} programs with one more pass over the gradients of the othe
     if (problem !== null) failed.push(`program ${seed}: ${problem}`)
   }
   expect(failed).toEqual([])
+})
+
+test('TK-62 all programs with PyTorch’s numbers, inlined and under an order of delivery, agree with them', async () => {
+  for (const golden of goldenPrograms())
+    expect({ seed: golden.seed, problems: await goldenProblems(golden) }).toEqual({ seed: golden.seed, problems: [] })
 })
 
 test(`TK-63 ${CRASHES} programs whose workers crash, from ${CRASHES_FIRST}: right gradients or a typed error, and right ones on the survivors`, async () => {

@@ -1,6 +1,6 @@
 /** Random programs times random orders of delivery: one seed after the other, with what a report needs. `programs.sim.test.ts` and `.soak.test.ts` run it. */
 
-import { type GenerateOptions, generate, stepsOf } from '@postgrad/testing-cases/programs'
+import { type GenerateOptions, type GoldenProgram, generate, programDifferences, stepsOf } from '@postgrad/testing-cases/programs'
 import { crashRun } from './crash.suite.js'
 import { oraclesOf, simulatedRun } from './oracle.suite.js'
 
@@ -52,6 +52,15 @@ export async function overPrograms(
 
 export function reportLine({ programs, legal, ends, orders, steps, perMinute, failed }: Report): string {
   return `${programs} programs (${legal} that FAST may run, ${steps} steps, passes in FAST end ${JSON.stringify(ends)}), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
+}
+
+/** What differs from PyTorch's numbers in the inlined program, and from that under an order of delivery: in SMART or in FAST, by the seed. */
+export async function goldenProblems({ program, seed, ...golden }: GoldenProgram): Promise<string[]> {
+  const oracles = await oraclesOf(program)
+  const { problems } = programDifferences(oracles.smart.outcome, { program, seed, ...golden })
+  const mode = seed % 2 === 0 ? 'smart' : 'fast'
+  const { problem } = await simulatedRun(program, oracles[mode], seed, mode)
+  return problem === null ? [...problems] : [...problems, problem]
 }
 
 export interface CrashesReport {

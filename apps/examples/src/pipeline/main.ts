@@ -1,0 +1,91 @@
+/** `npm run example pipeline`: trains the transformer of `program.ts` in stages, and draws what was planned for a step and what was measured. */
+import { writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import {
+  drawPipeline,
+  measuredSteps,
+  type PipelineAction,
+  type PipelineScheduleName,
+  simulateSchedule,
+  type TimedAction,
+} from 'postgrad/pipelining'
+import { encode, repositoryText, unigramLoss } from '../char-lm/text.js'
+import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
+import { onCluster } from '../shared/on-cluster.js'
+import { choice, commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
+import { prepareOut } from '../shared/out-file.js'
+import { scheduleOfRun, type TrainOptions, train } from './program.js'
+
+const NAME = 'npm run example pipeline'
+const SCHEDULES = [
+  '1F1B',
+  'GPipe',
+  'Interleaved1F1B',
+  'LoopedBFS',
+  'InterleavedZeroBubble',
+  'ZBVZeroBubble',
+] as const satisfies readonly PipelineScheduleName[]
+const OPTIONS = {
+  schedule: choice(SCHEDULES, 'the schedule'),
+  workers: countUpTo(4, 2, 'workers; the last four schedules have two stages on each, the others one'),
+  microbatches: count(8, 'micro-batches of a batch'),
+  batch: count(32, 'pieces of text in a batch'),
+  context: count(32, 'characters of each piece'),
+  width: count(64, 'width of the model, a multiple of 4'),
+  layers: count(6, 'transformer layers'),
+  steps: count(40, 'steps of Adam'),
+  lr: positive(0.003, 'learning rate'),
+  seed: seed(),
+  out: outFile('out/pipeline.svg'),
+}
+const { help, read } = commandLine(
+  NAME,
+  'Pipeline parallelism: the layers of a small transformer are stages on several workers, through\nwhich micro-batches go as a schedule says.',
+  OPTIONS,
+)
+
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
+
+async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  const out = given === null ? join(REPOSITORY, 'out', 'pipeline.svg') : userPath(given)
+  await prepareOut(out)
+  const { schedule: name, batch, context } = settings
+  const corpus = encode(await repositoryText(REPOSITORY), { heldOutMax: 1000, batch, sequence: context })
+  const workers = Array.from({ length: ranks }, (_, rank) => `rank${rank}`)
+  const stagesPerRank = name === '1F1B' || name === 'GPipe' ? 1 : 2
+  const options: TrainOptions = { ...settings, workers, stagesPerRank, text: corpus.training, alphabet: corpus.alphabet.length }
+  const schedule = scheduleOfRun(options)
+  console.log(`${schedule.stages} stages on ${workers.join(', ')}; ${name}, ${schedule.microbatches} micro-batches`)
+  const program = new URL('./program.js', import.meta.url)
+  const reports = await onCluster({ program, workers, seed: settings.seed, signal }, (cluster) =>
+    Promise.all(workers.map((worker) => cluster.on(worker).run(train, options))),
+  )
+  const losses = reports.flatMap((report) => report.losses)
+  console.log(
+    `loss of the first step ${losses[0]!.toFixed(3)}, of the last ${losses.at(-1)!.toFixed(3)}; of single characters' frequencies ${unigramLoss(corpus).toFixed(3)}`,
+  )
+  const actions = reports.map((report) => report.actions)
+  const planned = simulateSchedule(schedule, meanCosts(actions.flat()))
+  const measured = measuredSteps(schedule, actions)
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`
+  console.log(`idle in the last step: ${percent(planned.bubble)} planned, ${percent(measured.bubble)} measured`)
+  await writeFile(
+    out,
+    drawPipeline([
+      { title: `${name}, planned: each action takes what it took on average`, steps: planned, unit: 'ms' },
+      { title: `${name}, measured`, steps: measured, unit: 'ms' },
+    ]),
+  )
+  console.log(`picture: ${relative(process.cwd(), out)}`)
+}
+
+/** What each kind of action of each stage took on average. */
+function meanCosts(actions: readonly TimedAction[]): (action: PipelineAction) => number {
+  const taken = new Map<string, number[]>()
+  const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`
+  for (const { action, start, end } of actions) taken.set(keyOf(action), [...(taken.get(keyOf(action)) ?? []), end - start])
+  return (action) => {
+    const times = taken.get(keyOf(action)) ?? [0]
+    return times.reduce((a, b) => a + b) / times.length
+  }
+}

@@ -1,0 +1,54 @@
+/** The same training with the model in one place, one micro-batch after the other: what each schedule is held to. */
+import type { Tensor } from 'postgrad'
+import { Adam } from 'postgrad/optim'
+import { Batches, lossOf, makeModel, meanOf, type TrainOptions } from './program.js'
+
+export const SMALL: Omit<TrainOptions, 'workers' | 'schedule' | 'stagesPerRank'> = {
+  alphabet: 11,
+  width: 8,
+  layers: 3,
+  context: 6,
+  microbatches: 4,
+  batch: 6,
+  steps: 3,
+  lr: 0.01,
+  seed: 5,
+  text: Int32Array.from({ length: 200 }, (_, i) => (i * i + 3 * i) % 11),
+}
+
+export interface Whole {
+  readonly losses: readonly number[]
+  readonly model: ReturnType<typeof makeModel>
+}
+
+/** Batches of which micro-batches are not equal are divided as `Pipeline` does: the larger ones first. */
+export async function trainWhole({ batch, context, microbatches, steps, text, lr, seed, ...options }: typeof SMALL): Promise<Whole> {
+  const model = makeModel({ ...options, context }, seed)
+  const optimizer = new Adam(model.parameters(), { lr })
+  const batches = new Batches(text, batch, context, seed)
+  const losses: number[] = []
+  for (let step = 0; step < steps; step++) {
+    const [inputs, targets] = batches.next()
+    optimizer.zeroGrad()
+    const each = []
+    let from = 0
+    for (let i = 0; i < microbatches; i++) {
+      const size = Math.floor(batch / microbatches) + (i < batch % microbatches ? 1 : 0)
+      const loss = lossOf(model.forward(inputs.narrow(0, from, size)), targets.narrow(0, from, size))
+      loss.backward()
+      each.push(loss)
+      from += size
+    }
+    for (const parameter of model.parameters()) parameter.grad = parameter.grad!.div(microbatches)
+    optimizer.step()
+    losses.push(await meanOf(each))
+  }
+  return { losses, model }
+}
+
+/** As `train` has it, for the layers of one stage. */
+export async function checksumOf(parameters: Iterable<Tensor>): Promise<number> {
+  let sum = 0
+  for (const parameter of parameters) sum += await parameter.sum().item()
+  return sum
+}

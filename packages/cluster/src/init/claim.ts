@@ -1,0 +1,36 @@
+/**
+ * How a process gets its rank and its id, by counters in the group's store: `init.ts` above counts, `meeting-guard.ts` beside it looks at who counts what.
+ *
+ *     next-rank     who has asked for any rank; rank 0 has never asked
+ *     rank/R        how many have wanted rank R
+ *     successors    how many have come behind another that had wanted their rank
+ */
+import type { WorkerId } from '@postgrad/base'
+import type { Store } from '@postgrad/transport'
+import type { Place } from './init-method.js'
+
+export interface Claim {
+  readonly id: WorkerId
+  readonly rank: number
+  /** How many have wanted the rank before. */
+  readonly before: number
+}
+
+export const NEXT_RANK = 'next-rank'
+export const SUCCESSORS = 'successors'
+export const rankKey = (rank: number): string => `rank/${rank}`
+
+/** Where the group has no size, successors have ids that no rank will. */
+const SUCCESSORS_FROM = 2 ** 14
+
+/** The id of the n-th successor, from 1. */
+export const successorId = (worldSize: number | null, n: number): WorkerId => (worldSize ?? SUCCESSORS_FROM) - 1 + n
+
+/** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. Rejects as the store does. */
+export async function claim(store: Store, { rank, worldSize }: Pick<Place, 'rank' | 'worldSize'>): Promise<Claim> {
+  // Whoever is served by rank 0 comes behind it.
+  const place = rank ?? (await store.add(NEXT_RANK, 1))
+  const before = (await store.add(rankKey(place), 1)) - 1
+  const id = before === 0 ? place : successorId(worldSize, await store.add(SUCCESSORS, 1))
+  return { id, rank: place, before }
+}

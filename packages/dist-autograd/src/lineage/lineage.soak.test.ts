@@ -1,0 +1,2 @@
+/** How the lineage grows over many messages: `npm run soak -- --messages 10000 lineage/lineage`. */
+import './lineage.sim.test.js'

@@ -1,0 +1,45 @@
+/** One thing that a worker does in a step of a pipeline, and how it is written: PyTorch's schedule IR. Above: `schedule.ts`, lists of them. */
+import { PostgradError } from '@postgrad/base'
+
+/**
+ * F forward, B the whole backward, I its part for the stage's inputs, W its part for the stage's weights; what is sent to another worker, and received from one: activations
+ * (F) and gradients (B).
+ */
+export type PipelineActionKind = 'F' | 'I' | 'W' | 'B' | 'SEND_F' | 'RECV_F' | 'SEND_B' | 'RECV_B'
+
+/** One thing that a stage does with one micro-batch. `1F0` is stage 1, forward, micro-batch 0. PyTorch: `_Action`. */
+export interface PipelineAction {
+  readonly stage: number
+  readonly kind: PipelineActionKind
+  readonly microbatch: number
+}
+
+const FORM = /^(\d+)(F|I|W|B|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)$/
+
+/** `2F0`, `1SEND_B3`. */
+export function actionText({ stage, kind, microbatch }: PipelineAction): string {
+  return `${stage}${kind}${microbatch}`
+}
+
+/** Null for an empty cell. @throws SCHEDULE_INVALID */
+export function parseAction(text: string): PipelineAction | null {
+  const cell = text.trim()
+  if (cell === '') return null
+  const found = FORM.exec(cell)
+  if (found === null)
+    throw invalidSchedule('actions like 2F0, 1I3, 0W2, 0B1, 1SEND_F0', `'${cell}'`, 'Write the stage, what it does, and the micro-batch.')
+  return { stage: Number(found[1]), kind: found[2] as PipelineActionKind, microbatch: Number(found[3]) }
+}
+
+export function isCommunication(kind: PipelineActionKind): boolean {
+  return kind.length > 1
+}
+
+export function invalidSchedule(
+  expected: string,
+  got: string,
+  remedy: string,
+  values: Readonly<Record<string, unknown>> = {},
+): PostgradError {
+  return new PostgradError('SCHEDULE_INVALID', { op: 'PipelineSchedule', expected, got, remedy, values })
+}

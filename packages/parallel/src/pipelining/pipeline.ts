@@ -1,0 +1,200 @@
+/**
+ * A pipeline: the stages of one worker, run as a schedule says, together with those of the other workers. Every worker makes one, of the same name and schedule, and takes the same steps; the
+ * first stage's gives inputs, the last one's targets. Below: `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
+ */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { withScope } from '@postgrad/base/internal'
+import type { CallOptions, Target, WorkerInfo } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
+import type { ChunkSpec } from './microbatches.js'
+import { type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
+import { simulateSchedule } from './simulation.js'
+import type { PipelineStage } from './stage.js'
+import { claimName, openStageLink } from './stage-link.js'
+import { type PipelineResult, StepRun } from './step-run.js'
+
+/** Of `Pipeline`. */
+export interface PipelineOptions<Output = unknown, Target_ = unknown> {
+  /** By rank: who has its stages. This worker is among them. */
+  readonly workers: readonly Target[]
+  /** A name, or a schedule that was made, or loaded. The same on all workers. */
+  readonly schedule: PipelineScheduleName | PipelineSchedule
+  /** How many micro-batches a batch is divided into; with a name for a schedule alone. */
+  readonly microbatches?: number
+  /** Of one micro-batch: a scalar. It runs on the last stage's worker, but all workers name it: without it a step only evaluates. PyTorch: `loss_fn`. */
+  readonly loss?: (output: Output, target: Target_) => Tensor
+  /** Divides gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
+  readonly scaleGrads?: boolean
+  /** How inputs are divided; default dimension 0 of all. PyTorch: `args_chunk_spec`. */
+  readonly inputSpec?: ChunkSpec
+  /** How targets are divided. */
+  readonly targetSpec?: ChunkSpec
+  /** How outputs are put together. PyTorch: `output_merge_spec`. */
+  readonly outputSpec?: ChunkSpec
+  /** Of the pipeline among those of its workers, the same on all; default 'pipeline'. After a failed step make one of another name. */
+  readonly name?: string
+}
+
+/** Of one step. `timeoutMs` is for all of it, as far as it waits for others: the default is the worker's, 60 s. `signal` ends it. */
+export interface PipelineStepOptions extends CallOptions {
+  /** What the loss compares the output with, on the last stage's worker: any nesting of tensors. */
+  readonly target?: unknown
+}
+
+/**
+ * This worker's part of a pipeline: see the options. A step runs the schedule, adds gradients to `.grad` of the stages' parameters, to the bit those of the model that is not split, run micro-batch
+ * by micro-batch in ascending order, and divides them by the number of micro-batches. Call `zeroGrad` between steps, and an optimizer on each worker behind each.
+ * @throws (the constructor) INVALID_ARGUMENT, SCHEDULE_UNSUPPORTED, SCHEDULE_INVALID, SCHEDULE_DEADLOCK, PIPELINE_STAGES_MISMATCH, UNKNOWN_WORKER
+ */
+export class Pipeline<Output = unknown, Target_ = unknown> {
+  readonly schedule: PipelineSchedule
+  readonly rank: number
+  private readonly stages = new Map<number, PipelineStage>()
+  private readonly workers: readonly WorkerInfo[]
+  private readonly options: PipelineOptions<Output, Target_>
+  private readonly name: string
+  private step_ = 0
+  private state: 'ready' | 'stepping' = 'ready'
+
+  constructor(stages: PipelineStage | readonly PipelineStage[], options: PipelineOptions<Output, Target_>) {
+    checkOptions('Pipeline', options, [
+      'workers',
+      'schedule',
+      'microbatches',
+      'loss',
+      'scaleGrads',
+      'inputSpec',
+      'targetSpec',
+      'outputSpec',
+      'name',
+    ])
+    const runtime = currentRuntime()
+    const list = Array.isArray(stages) ? (stages as readonly PipelineStage[]) : [stages as PipelineStage]
+    this.workers = options.workers.map((worker) => runtime.resolve(worker, 'Pipeline'))
+    this.rank = this.workers.findIndex(({ id }) => id === runtime.info.id)
+    if (this.rank < 0)
+      throw invalidArgument('Pipeline', `'${runtime.info.name}' among the workers`, this.workers.map(({ name }) => name).join(', '))
+    if (options.loss !== undefined) checkFunction('Pipeline', 'the loss', options.loss)
+    this.options = options
+    this.name = options.name ?? 'pipeline'
+    this.schedule = withCommunications(scheduleFor(options as PipelineOptions<never, never>, list.length))
+    simulateSchedule(this.schedule)
+    for (const stage of list) this.stages.set(stage.index, stage)
+    this.checkStages(list)
+    claimName(this.name)
+  }
+
+  /**
+   * One batch: forward and backward on all workers. Each calls it.
+   * @param inputs arguments of the first stage's forward, on its worker; elsewhere they are left out
+   * Rejects on every worker with PIPELINE_FAILED, which names the worker and the action, and has what went wrong as its cause (a death, a deadline, what a forward threw): then some gradients may have been
+   * added. Also with INVALID_ARGUMENT, MICROBATCH_EMPTY, PIPELINE_BUSY.
+   * PyTorch: `schedule.step`.
+   */
+  step(inputs: readonly unknown[] = [], options: PipelineStepOptions = {}): Promise<PipelineResult<Output>> {
+    return this.run(inputs, options, this.options.loss !== undefined)
+  }
+
+  /** Forward only, with grad mode off; losses too where a target is given. It does not call `module.eval()`. PyTorch: `schedule.eval`. */
+  eval(inputs: readonly unknown[] = [], options: PipelineStepOptions = {}): Promise<PipelineResult<Output>> {
+    return this.run(inputs, options, false)
+  }
+
+  private async run(inputs: readonly unknown[], options: PipelineStepOptions, training: boolean): Promise<PipelineResult<Output>> {
+    if (this.state === 'stepping') {
+      throw new PostgradError('PIPELINE_BUSY', {
+        op: 'Pipeline.step',
+        expected: 'one step at a time',
+        got: 'another one under way',
+        remedy: 'Await it first.',
+      })
+    }
+    checkOptions('Pipeline.step', options, ['target', 'timeoutMs', 'signal'])
+    this.state = 'stepping'
+    const { target, ...limits } = options
+    const step = this.step_++
+    // Tensors that go from worker to worker belong to no distributed context.
+    const { schedule, rank, stages } = this
+    const { loss, scaleGrads = true, inputSpec, targetSpec, outputSpec } = this.options as unknown as PipelineOptions
+    const { clock } = currentRuntime()
+    const workerOf = (stage: number): WorkerInfo => this.workers[schedule.rankOf[stage]!]!
+    const others = this.workers.filter((_, each) => each !== rank)
+    // Tensors that go from worker to worker belong to no distributed context.
+    return withScope({ context: null }, async () => {
+      const link = openStageLink(this.name, step, limits)
+      const run = new StepRun({
+        schedule,
+        rank,
+        stages,
+        workerOf,
+        others,
+        link,
+        clock,
+        training,
+        loss,
+        scaleGrads,
+        inputSpec,
+        targetSpec,
+        outputSpec,
+      })
+      let failure: PostgradError | null = null
+      try {
+        return (await run.all(inputs, target)) as PipelineResult<Output>
+      } catch (error) {
+        failure = this.failed(error, step, run.current)
+        throw failure
+      } finally {
+        link.end(failure)
+        for (const stage of stages.values()) stage.reset()
+        this.state = 'ready'
+      }
+    })
+  }
+
+  /** Of another worker's failure its own error. */
+  private failed(error: unknown, step: number, action: string | null): PostgradError {
+    if (isPostgradError(error, 'PIPELINE_FAILED')) return error
+    const { name } = this.workers[this.rank]!
+    return new PostgradError('PIPELINE_FAILED', {
+      op: 'Pipeline.step',
+      message: `step ${step} failed on '${name}'${action === null ? '' : ` at ${action}`}: ${error instanceof Error ? error.message : String(error)}`,
+      remedy: 'See the cause. Some gradients may have been added. Make a pipeline of another name on all workers to go on.',
+      cause: error,
+      values: { pipeline: this.name, step, worker: name, action },
+    })
+  }
+
+  private checkStages(list: readonly PipelineStage[]): void {
+    const { rankOf, stages } = this.schedule
+    const expected = [...rankOf.keys()].filter((stage) => rankOf[stage] === this.rank)
+    const got = list.map(({ index }) => index).sort((a, b) => a - b)
+    const fits =
+      expected.length === got.length && expected.every((stage, i) => stage === got[i]) && list.every(({ count }) => count === stages)
+    if (fits && rankOf.every((rank) => rank < this.workers.length)) return
+    throw new PostgradError('PIPELINE_STAGES_MISMATCH', {
+      op: 'Pipeline',
+      expected: `stages ${expected.join(', ')} of ${stages} on rank ${this.rank} of ${Math.max(...rankOf) + 1}`,
+      got: `stages ${list.map(({ index, count }) => `${index} of ${count}`).join(', ')} on rank ${this.rank} of ${this.workers.length}`,
+      remedy: 'Give each worker the stages that the schedule has for it: rankOf says whose each is.',
+      values: { expected, got, rank: this.rank },
+    })
+  }
+}
+
+function scheduleFor({ schedule, microbatches, workers }: PipelineOptions<never, never>, stagesPerRank: number): PipelineSchedule {
+  if (typeof schedule !== 'string') {
+    if (microbatches !== undefined && microbatches !== schedule.microbatches)
+      throw invalidArgument(
+        'Pipeline',
+        `${schedule.microbatches} microbatches, as the schedule has`,
+        argumentText(microbatches),
+        'Leave microbatches out.',
+      )
+    return scheduleOf(schedule.ranks)
+  }
+  if (microbatches === undefined) throw invalidArgument('Pipeline', 'microbatches with the name of a schedule', 'none')
+  return pipelineSchedule(schedule, { ranks: workers.length, microbatches, stagesPerRank })
+}

@@ -1,0 +1,158 @@
+/**
+ * A schedule: for each rank the list of what it does, one after the other, with all stages and micro-batches in it. Plain data, so it can be printed, sent, written to a file and
+ * proven before anything runs. Below: `action.ts`; beside: `generators.ts` makes schedules, `simulation.ts` executes them without workers, `pipeline.ts` with them.
+ */
+import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseAction } from './action.js'
+
+/** Lists of actions by rank. PyTorch: `pipeline_order`. */
+export interface PipelineSchedule {
+  readonly stages: number
+  readonly microbatches: number
+  /** By stage: whose it is. */
+  readonly rankOf: readonly number[]
+  /** By rank: what it does, in this order. */
+  readonly ranks: readonly (readonly PipelineAction[])[]
+}
+
+/**
+ * A schedule of lists that come from elsewhere, checked: each stage on one rank, each of its micro-batches forward once, and backward once (B, or I and then W) or, for all alike, never;
+ * in an order that a rank can follow; communications all or none. `simulateSchedule` proves that ranks do not wait for each other for ever.
+ * @throws SCHEDULE_INVALID
+ */
+export function scheduleOf(ranks: readonly (readonly PipelineAction[])[]): PipelineSchedule {
+  const all = ranks.flat()
+  if (all.length === 0) throw invalidSchedule('at least one action', 'none', 'Give each rank its list.')
+  const stages = Math.max(...all.map(({ stage }) => stage)) + 1
+  const microbatches = Math.max(...all.map(({ microbatch }) => microbatch)) + 1
+  const rankOf = new Array<number>(stages).fill(-1)
+  ranks.forEach((actions, rank) => {
+    for (const { stage } of actions) {
+      if (rankOf[stage] !== -1 && rankOf[stage] !== rank)
+        throw invalidSchedule(
+          `stage ${stage} on one rank`,
+          `ranks ${rankOf[stage]} and ${rank}`,
+          'Let all actions of a stage stand in one list.',
+          { stage },
+        )
+      rankOf[stage] = rank
+    }
+  })
+  const schedule = { stages, microbatches, rankOf, ranks }
+  checkLists(schedule)
+  return schedule
+}
+
+/** What must have been done on the same rank before. */
+const AFTER: Readonly<Record<PipelineActionKind, readonly PipelineActionKind[]>> = {
+  F: [],
+  B: ['F'],
+  I: ['F'],
+  W: ['I'],
+  SEND_F: ['F'],
+  RECV_F: [],
+  SEND_B: ['B', 'I'],
+  RECV_B: [],
+}
+
+function checkLists(schedule: PipelineSchedule): void {
+  const { stages, microbatches, ranks } = schedule
+  const seen = new Set<string>()
+  for (const [rank, actions] of ranks.entries()) {
+    for (const action of actions) {
+      const { stage, kind, microbatch } = action
+      const text = actionText(action)
+      if (seen.has(text)) throw invalidSchedule(`${text} once`, 'twice', 'Remove one.', { rank, action: text })
+      const before = AFTER[kind].map((each) => actionText({ stage, kind: each, microbatch }))
+      if (before.length > 0 && !before.some((each) => seen.has(each)))
+        throw invalidSchedule(`${before.join(' or ')} before ${text}`, 'none', `Put it in front, in the list of rank ${rank}.`, {
+          rank,
+          action: text,
+        })
+      seen.add(text)
+    }
+  }
+  const has = (stage: number, kind: PipelineActionKind, microbatch: number): boolean => seen.has(actionText({ stage, kind, microbatch }))
+  const backward = [...seen].some((text) => /[IBW]\d/.test(text) && !text.includes('_'))
+  for (let stage = 0; stage < stages; stage++) {
+    for (let microbatch = 0; microbatch < microbatches; microbatch++) {
+      const at = `stage ${stage} and micro-batch ${microbatch}`
+      if (!has(stage, 'F', microbatch))
+        throw invalidSchedule(`a forward of ${at}`, 'none', 'Every stage takes every micro-batch.', { stage, microbatch })
+      const [b, i, w] = [has(stage, 'B', microbatch), has(stage, 'I', microbatch), has(stage, 'W', microbatch)]
+      if (backward ? b === i || i !== w : b || i || w)
+        throw invalidSchedule(
+          `one backward of ${at}: B, or I and W`,
+          [b && 'B', i && 'I', w && 'W'].filter(Boolean).join(', ') || 'none',
+          'Give each micro-batch one, on every stage.',
+          { stage, microbatch },
+        )
+    }
+  }
+  checkCommunications(schedule, seen)
+}
+
+function checkCommunications(schedule: PipelineSchedule, seen: ReadonlySet<string>): void {
+  if (!isLowered(schedule)) return
+  const expected = new Set(withCommunications(computationsOf(schedule)).ranks.flat().map(actionText))
+  for (const text of seen)
+    if (!expected.has(text))
+      throw invalidSchedule('communications between stages of different ranks alone', text, 'Let withCommunications put them in.', {
+        action: text,
+      })
+  for (const text of expected)
+    if (!seen.has(text))
+      throw invalidSchedule(`all communications or none; ${text} too`, 'only some', 'Let withCommunications put them in.', { action: text })
+}
+
+/** Whether it says what is sent and received. */
+export function isLowered({ ranks }: PipelineSchedule): boolean {
+  return ranks.some((actions) => actions.some(({ kind }) => isCommunication(kind)))
+}
+
+function computationsOf(schedule: PipelineSchedule): PipelineSchedule {
+  return { ...schedule, ranks: schedule.ranks.map((actions) => actions.filter(({ kind }) => !isCommunication(kind))) }
+}
+
+/**
+ * The schedule with what is sent and received: a receive in front of what needs it, a send behind what makes it, where the next stage is on another rank. A pipeline asks for all that it
+ * receives when a step begins, so a receive says where a rank waits, not when it asks. PyTorch: `_add_send_recv`.
+ */
+export function withCommunications(schedule: PipelineSchedule): PipelineSchedule {
+  if (isLowered(schedule)) return schedule
+  const { stages, rankOf } = schedule
+  const isApart = (stage: number, other: number): boolean => other >= 0 && other < stages && rankOf[stage] !== rankOf[other]
+  const around = (action: PipelineAction): PipelineAction[] => {
+    const { stage, kind } = action
+    const as = (other: PipelineActionKind): PipelineAction => ({ ...action, kind: other })
+    if (kind === 'F')
+      return [...(isApart(stage, stage - 1) ? [as('RECV_F')] : []), action, ...(isApart(stage, stage + 1) ? [as('SEND_F')] : [])]
+    if (kind === 'W') return [action]
+    return [...(isApart(stage, stage + 1) ? [as('RECV_B')] : []), action, ...(isApart(stage, stage - 1) ? [as('SEND_B')] : [])]
+  }
+  return { ...schedule, ranks: schedule.ranks.map((actions) => actions.flatMap(around)) }
+}
+
+/** The forward part alone, for evaluation. */
+export function forwardOnly(schedule: PipelineSchedule): PipelineSchedule {
+  return {
+    ...schedule,
+    ranks: schedule.ranks.map((actions) => actions.filter(({ kind }) => kind === 'F' || kind === 'SEND_F' || kind === 'RECV_F')),
+  }
+}
+
+/**
+ * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write.
+ * @throws SCHEDULE_INVALID
+ */
+export function scheduleFromCsv(csv: string): PipelineSchedule {
+  const rows = csv.split(/\r?\n/)
+  if (rows.at(-1) === '') rows.pop()
+  return scheduleOf(
+    rows.map((row) =>
+      row
+        .split(',')
+        .map(parseAction)
+        .filter((action) => action !== null),
+    ),
+  )
+}

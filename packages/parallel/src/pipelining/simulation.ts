@@ -1,0 +1,155 @@
+/**
+ * Executes a schedule without workers: each rank takes its actions in order, as long as each costs, and waits for what it needs. So it proves that no rank waits for ever, and says how long
+ * a step takes, how much of it is idle, and how many activations a rank holds. The grid of `formatSchedule` and the cells of a CSV are its steps at a cost of one each.
+ */
+import { PostgradError } from '@postgrad/base'
+import { actionText, isCommunication, type PipelineAction, type PipelineActionKind } from './action.js'
+import { isLowered, type PipelineSchedule } from './schedule.js'
+
+/** How long actions take, in any unit: by kind, or each. Default: F, I and W take 1, B takes 2, and communications nothing. */
+export type PipelineCosts = Partial<Readonly<Record<PipelineActionKind, number>>> | ((action: PipelineAction) => number)
+
+/** An action with when it began and ended. */
+export interface TimedAction {
+  readonly action: PipelineAction
+  readonly start: number
+  readonly end: number
+}
+
+/** What `simulateSchedule` gives. */
+export interface PipelineSimulation {
+  /** By rank. */
+  readonly ranks: readonly (readonly TimedAction[])[]
+  /** Of the whole step. */
+  readonly duration: number
+  /** The share of all ranks' time in which they do nothing. */
+  readonly bubble: number
+  /** By rank: the most micro-batches whose activations it holds at once, over all of its stages; from F to the end of B, or of W. */
+  readonly peakActivations: readonly number[]
+}
+
+const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, W: 1, SEND_F: 0, RECV_F: 0, SEND_B: 0, RECV_B: 0 }
+
+/** How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits` */
+export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
+  const costOf = typeof costs === 'function' ? costs : ({ kind }: PipelineAction) => costs[kind] ?? COSTS[kind]
+  const needs = needsOf(schedule)
+  const ended = new Map<string, number>()
+  const ranks = schedule.ranks.map((): TimedAction[] => [])
+  for (let moved = true; moved; ) {
+    moved = false
+    for (const [rank, actions] of schedule.ranks.entries()) {
+      const timed = ranks[rank]!
+      for (let action = actions[timed.length]; action !== undefined; action = actions[timed.length]) {
+        const need = needs(action)
+        const from = need === null ? 0 : ended.get(need)
+        if (from === undefined) break
+        const start = Math.max(from, timed.at(-1)?.end ?? 0)
+        const end = start + costOf(action)
+        timed.push({ action, start, end })
+        ended.set(keyOf(action), end)
+        moved = true
+      }
+    }
+  }
+  const stuck = schedule.ranks.flatMap((actions, rank) =>
+    ranks[rank]!.length < actions.length ? [{ rank, action: actions[ranks[rank]!.length]! }] : [],
+  )
+  if (stuck.length > 0) throw deadlock(stuck.map(({ rank, action }) => ({ rank, action: actionText(action), needs: needs(action)! })))
+  return measured(ranks)
+}
+
+/** The same of what was measured: when actions began and ended, by rank, on one clock. */
+export function measured(ranks: readonly (readonly TimedAction[])[]): PipelineSimulation {
+  const all = ranks.flat()
+  const [from, to] = all.reduce(([low, high], { start, end }) => [Math.min(low, start), Math.max(high, end)], [Number.POSITIVE_INFINITY, 0])
+  const duration = all.length === 0 ? 0 : to - from
+  const busy = all.reduce((sum, { action, start, end }) => (isCommunication(action.kind) ? sum : sum + end - start), 0)
+  return {
+    ranks,
+    duration,
+    bubble: duration === 0 ? 0 : 1 - busy / (ranks.length * duration),
+    peakActivations: ranks.map((timed) => {
+      let held = 0
+      let peak = 0
+      for (const { action } of timed) {
+        if (action.kind === 'F') peak = Math.max(peak, ++held)
+        else if (action.kind === 'B' || action.kind === 'W') held--
+      }
+      return peak
+    }),
+  }
+}
+
+/** I and B of one stage and micro-batch are one to whoever needs the gradient. */
+function keyOf({ stage, kind, microbatch }: PipelineAction): string {
+  return actionText({ stage, kind: kind === 'I' ? 'B' : kind, microbatch })
+}
+
+/** What an action waits for, beside what its own rank does before it. */
+export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => string | null {
+  const { stages, rankOf } = schedule
+  const lowered = isLowered(schedule)
+  const gives = (kind: 'F' | 'B', stage: number, from: number, microbatch: number): string => {
+    const received = lowered && rankOf[stage] !== rankOf[from]
+    return received ? actionText({ stage, kind: `RECV_${kind}`, microbatch }) : actionText({ stage: from, kind, microbatch })
+  }
+  const on = (stage: number, kind: PipelineActionKind, microbatch: number): string => actionText({ stage, kind, microbatch })
+  return ({ stage, kind, microbatch }) => {
+    switch (kind) {
+      case 'F':
+        return stage === 0 ? null : gives('F', stage, stage - 1, microbatch)
+      case 'B':
+      case 'I':
+        return stage === stages - 1 ? on(stage, 'F', microbatch) : gives('B', stage, stage + 1, microbatch)
+      case 'W':
+        return on(stage, 'B', microbatch)
+      case 'SEND_F':
+        return on(stage, 'F', microbatch)
+      case 'SEND_B':
+        return on(stage, 'B', microbatch)
+      case 'RECV_F':
+        return on(stage - 1, 'SEND_F', microbatch)
+      case 'RECV_B':
+        return on(stage + 1, 'SEND_B', microbatch)
+      default:
+        return kind satisfies never
+    }
+  }
+}
+
+function deadlock(waits: readonly { readonly rank: number; readonly action: string; readonly needs: string }[]): PostgradError {
+  return new PostgradError('SCHEDULE_DEADLOCK', {
+    op: 'simulateSchedule',
+    expected: 'ranks that all come to the end of their lists',
+    got: waits.map(({ rank, action, needs }) => `rank ${rank} waits at ${action} for ${needs}`).join('; '),
+    remedy: 'Change the order of actions on one of these ranks.',
+    values: { waits },
+  })
+}
+
+/** By rank, a cell for each step at a cost of one for each action; null is a gap. */
+function cellsOf(schedule: PipelineSchedule): (PipelineAction | null)[][] {
+  return simulateSchedule(schedule, () => 1).ranks.map((timed) => {
+    const cells = new Array<PipelineAction | null>(timed.at(-1)?.end ?? 0).fill(null)
+    for (const { action, start } of timed) cells[start] = action
+    return cells
+  })
+}
+
+/** A row for each rank and a cell for each step, gaps empty, as PyTorch's `_dump_csv`. @throws SCHEDULE_DEADLOCK */
+export function scheduleToCsv(schedule: PipelineSchedule): string {
+  return cellsOf(schedule)
+    .map((cells) => `${cells.map((action) => (action === null ? '' : actionText(action))).join(',')}\n`)
+    .join('')
+}
+
+/** A text to look at: a row for each rank, a column for each step. @throws SCHEDULE_DEADLOCK */
+export function formatSchedule(schedule: PipelineSchedule): string {
+  const rows = cellsOf(schedule).map((cells) => cells.map((action) => (action === null ? '' : actionText(action))))
+  const width = Math.max(...rows.flat().map((text) => text.length))
+  const label = `rank ${rows.length - 1}`.length
+  return rows
+    .map((cells, rank) => `${`rank ${rank}`.padEnd(label)}  ${cells.map((text) => text.padEnd(width)).join(' ')}`.trimEnd())
+    .join('\n')
+}

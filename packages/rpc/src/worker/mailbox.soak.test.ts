@@ -1,0 +1,2 @@
+/** Mailboxes that are full, under many seeds: `npm run soak -- --seeds 100 worker/mailbox`. */
+import './mailbox.sim.test.js'

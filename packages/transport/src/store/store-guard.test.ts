@@ -1,0 +1,137 @@
+/** A server that asks a guard about what a client wants. */
+import { describe, expect, test } from '@jest/globals'
+import { PostgradError } from '@postgrad/base'
+import type { Link } from '../link.js'
+import { memoryLinkPair } from '../memory-link.js'
+import { clock, failure, inFolder, Net, until } from './served.fixture.js'
+import { decodeReply, encodeFrame, type StoreReply } from './store-protocol.js'
+import type { GuardedRequest, StoreGuard } from './store-server.js'
+
+const notPermitted = ({ op }: GuardedRequest) =>
+  new PostgradError('NOT_PERMITTED', {
+    op,
+    expected: 'something else',
+    got: op,
+    remedy: 'Ask for something else.',
+    values: { op },
+  })
+
+/** Nothing is permitted of what is in the list; what it is asked is noted. */
+function guarding(refused: readonly string[]): StoreGuard & { readonly asked: string[] } {
+  const asked: string[] = []
+  return {
+    asked,
+    check(request, segments) {
+      asked.push(`${request.op} ${segments.map((segment) => Buffer.from(segment).toString()).join(' ')}`.trim())
+      if (refused.includes(request.op)) throw notPermitted(request)
+    },
+  }
+}
+
+const EVERY = ['set', 'add', 'compareSet', 'deleteKey', 'get', 'wait', 'check', 'numKeys']
+
+describe('STO-24 a guard', () => {
+  test('is asked about each request, with its values; what it refuses is answered with its error, changes nothing, and the connection goes on', async () => {
+    const net = new Net()
+    const { store } = net.server!
+    await store.set('there', 'as before')
+    net.guard = guarding(EVERY)
+    const refused = net.client()
+    const tries: Promise<unknown>[] = [
+      refused.set('there', 'new'),
+      refused.add('counter', 1),
+      refused.compareSet('free', '', 'mine'),
+      refused.deleteKey('there'),
+      refused.get('there'),
+      refused.wait(['there']),
+      refused.check(['there']),
+      refused.numKeys(),
+    ]
+    for (const [i, error] of (await Promise.all(tries.map(failure))).entries()) {
+      expect(error).toMatchObject({ code: 'NOT_PERMITTED', op: EVERY[i], remedy: 'Ask for something else.', values: { op: EVERY[i] } })
+      expect(error!.message).toContain(`expected something else, got ${EVERY[i]}`)
+    }
+    expect((net.guard as ReturnType<typeof guarding>).asked.toSorted()).toEqual(
+      ['set new', 'add', 'compareSet  mine', 'deleteKey', 'get', 'wait', 'check', 'numKeys'].toSorted(),
+    )
+    expect([await store.getText('there'), await store.numKeys(), net.server!.counts().waits]).toEqual(['as before', 1, 0])
+    expect(net.cables.map(({ closed }) => closed)).toEqual([false])
+    net.guard = guarding(['set'])
+    const other = net.client()
+    expect((await failure(other.set('there', 'new')))?.code).toBe('NOT_PERMITTED')
+    expect([await other.getText('there'), await other.add('counter', 2), await other.numKeys()]).toEqual(['as before', 2, 2])
+    net.close()
+  })
+
+  test('that fails refuses, and says nothing of why', async () => {
+    const net = new Net()
+    net.guard = {
+      check() {
+        throw new Error('a secret')
+      },
+    }
+    const client = net.client()
+    const error = await failure(client.set('k', 'v'))
+    expect([error?.code, error?.message.includes('secret'), await net.server!.store.numKeys()]).toEqual(['STORE_SERVER_FAILED', false, 0])
+    net.close()
+  })
+
+  test('is not asked again about a change that was done: sent again it has the same answer, of another server of the file too', async () => {
+    await inFolder(async (path) => {
+      const net = new Net({ file: path })
+      const guard = guarding([])
+      // Each change is the last one that it permits.
+      net.guard = {
+        check(request, segments) {
+          guard.check(request, segments)
+          if (guard.asked.filter((asked) => asked === request.op).length > 1) throw notPermitted(request)
+        },
+      }
+      const client = net.client()
+      for (const restarts of [false, true]) {
+        await client.check(['k'])
+        guard.asked.length = 0
+        const cable = net.cables.at(-1)!
+        cable.isDeaf = true
+        const sum = client.add('n', 5)
+        await until(() => guard.asked.includes('add'))
+        if (restarts) net.stop()
+        cable.cut()
+        if (restarts) net.start({ file: path })
+        expect([restarts, await sum]).toEqual([restarts, restarts ? 10 : 5])
+        expect(guard.asked.filter((asked) => asked === 'add')).toHaveLength(1)
+      }
+      net.close()
+    })
+  })
+
+  test('may give its clients a quota: they do not take the room of others, who are gone a moment ago included', async () => {
+    const net = new Net({ limits: { clients: 6 } })
+    const quota = { clients: 3 }
+    const guard: StoreGuard = { check() {}, quota }
+    let id = 0
+    const connect = (of: StoreGuard | null): { link: Link; replies: StoreReply[] } => {
+      const [link, far] = memoryLinkPair(clock)
+      const replies: StoreReply[] = []
+      link.open({ onFrame: (frame) => replies.push(decodeReply(frame)), onTurnEnd() {}, onClose() {} })
+      net.server!.accept(far, of)
+      link.send(encodeFrame({ op: 'hello', version: 1, client: `${id++}`.padStart(32, '0') }))
+      return { link, replies }
+    }
+    const said = async (connection: { replies: StoreReply[] }) => {
+      await until(() => connection.replies.length > 0)
+      return connection.replies[0]!.op
+    }
+    const first = connect(guard)
+    expect(await said(first)).toBe('welcome')
+    first.link.close()
+    await until(() => net.server!.counts().connected === 0)
+    const guarded = Array.from({ length: 4 }, () => connect(guard))
+    expect(await Promise.all(guarded.map(said))).toEqual(['welcome', 'welcome', 'refused', 'refused'])
+    // Nor by connections that say nothing.
+    for (let i = 0; i < 10; i++) net.server!.accept(memoryLinkPair(clock)[1], guard)
+    const free = Array.from({ length: 3 }, () => connect(null))
+    expect(await Promise.all(free.map(said))).toEqual(['welcome', 'welcome', 'welcome'])
+    net.close()
+  })
+})
