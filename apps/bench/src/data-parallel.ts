@@ -5,16 +5,14 @@ import { Linear, ReLU, Sequential } from 'postgrad/nn'
 import { SGD } from 'postgrad/optim'
 import { currentRuntime } from 'postgrad/plugin'
 
-/** `local`: without a word to the others. `late`: all gradients in one bucket, which is full when the pass is over. */
+/** `ddp`: with PyTorch's buckets. `local`: without a word to the others. `late`: all gradients in one bucket, which is full when the pass is over. */
 export type StepMode = 'ddp' | 'late' | 'local'
 
 const [INPUTS, CLASSES] = [784, 10]
-/** Of the ddp's buckets: some ten of them. */
-const BUCKET_MB = 0.25
 
 async function make(mode: StepMode, batch: number, width: number): Promise<() => Promise<void>> {
   const module = new Sequential(new Linear(INPUTS, width), new ReLU(), new Linear(width, width), new ReLU(), new Linear(width, CLASSES))
-  const limits = mode === 'late' ? { firstBucketMb: 1000, bucketCapMb: 1000 } : { firstBucketMb: BUCKET_MB, bucketCapMb: BUCKET_MB }
+  const limits = mode === 'late' ? { firstBucketMb: 1000, bucketCapMb: 1000 } : {}
   const model = mode === 'local' ? null : await DistributedDataParallel.create(module, limits)
   const optimizer = new SGD(module.parameters(), { lr: 0.01 })
   const x = randn([batch, INPUTS])

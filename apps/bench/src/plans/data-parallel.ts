@@ -6,6 +6,7 @@ import { microseconds, type TorchWork } from './plan.js'
 
 /** Of each rank. */
 const BATCH = 128
+/** 1 MB of parameters, which are one bucket, and 7.5 MB, which are two. */
 const WIDTHS = [256, 1024] as const
 /** Communication is to be hidden but for this share of a local step. */
 const SHOWN_MAX = 0.1
@@ -21,7 +22,9 @@ export function dataParallelRows(stage: PassStage, between: PassStage, withTorch
     const steps = (of: PassStage, mode: StepMode): Contestant => of.with(2, (worker0, n) => worker0.run(ddpSteps, n, mode, BATCH, width))
     const of = (where: string, at: PassStage): RowPlan[] => [
       row(`a DDP step of an MLP ${width} wide, ${where}`, width, steps(at, 'ddp'), steps(at, 'local'), true),
-      row(`a DDP step of an MLP ${width} wide, ${where}, no overlap`, width, steps(at, 'late'), steps(at, 'local'), false),
+      ...(width > 256
+        ? [row(`a DDP step of an MLP ${width} wide, ${where}, no overlap`, width, steps(at, 'late'), steps(at, 'local'), false)]
+        : []),
     ]
     return [...of('2 ranks', stage), ...of('2 ranks in 2 processes', between)]
   })

@@ -290,6 +290,28 @@ test('DDP-11 what a hook throws is the error of the pass', async () => {
   })
 })
 
+test('DDP-11 a hook that gives no such tensor is refused', async () => {
+  for (const wrong of [null, ones([3])]) {
+    await overSeeds(2, async (rank) => {
+      const model = await create()
+      model.registerCommHook(null, () => wrong as Tensor)
+      const error = await failure(model.backward(lossOf(await model.forward(batchOf(rank, 0)))))
+      expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('to give a tensor of 130 elements') })
+    })
+  }
+})
+
+test('DDP-14 a pass has a deadline, if it is given one', async () => {
+  await overSeeds(2, async (rank, group) => {
+    const model = await create()
+    const loss = lossOf(await model.forward(batchOf(rank, 0)))
+    if (rank === 1) return
+    expect(await failure(model.backward(loss, { timeoutMs: 50 }))).toMatchObject({ code: 'BACKWARD_TIMEOUT', values: { timeoutMs: 50 } })
+    expect(await failure(model.backward(loss, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID' })
+    group.abort()
+  })
+})
+
 test('DDP-12 models of several groups, and a model that is wrapped again, are apart', async () => {
   await overSeeds(2, async (rank, group: ProcessGroup) => {
     const module = net()

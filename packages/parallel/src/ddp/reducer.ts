@@ -29,7 +29,18 @@ import { type AccumulateGrad, type Grads, type GraphTask, gradientEdge, HIGHEST_
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, SparseTensor, tensor } from '@postgrad/tensor'
-import { binaryScalarInto, copyInto, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
+import {
+  argumentText,
+  binaryScalarInto,
+  copyInto,
+  invalidArgument,
+  isSparse,
+  isTensor,
+  raw,
+  Tensor,
+  toDense,
+  wrote,
+} from '@postgrad/tensor/internal'
 import { type BucketMember, computeBucketAssignmentBySize } from './bucket-assignment.js'
 import { backwardNotAwaitable, createGraphRefused, graphChanged, markedReadyTwice, reductionUnfinished } from './ddp-errors.js'
 import { type CommHook, GradBucket, viewsOf } from './grad-bucket.js'
@@ -272,7 +283,11 @@ export class Reducer {
     if (commHook === null) return allReduce(flat, { group: this.options.group })
     const index = this.buckets.indexOf(bucket)
     const parameters = bucket.numbers.map((i) => this.parameters[i]!.value)
-    const run = async (): Promise<Tensor> => commHook(new GradBucket(index, index === this.buckets.length - 1, parameters, flat))
+    const run = async (): Promise<Tensor> => {
+      const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, parameters, flat))
+      if (isTensor(result) && result.numel === flat.numel) return result
+      throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
+    }
     const result = index === 0 ? run() : this.lastHook.then(run)
     this.lastHook = result
     result.catch(() => {})
