@@ -76,7 +76,7 @@ export const MUTATIONS = [
     'sound-cases',
     40,
     'autograd/src/engine/engine.ts',
-    'if (!task.keepGraph) node.release()',
+    'if (!task.keepGraph && !apart) node.release()',
     'node.release()',
     'saved tensors go though the graph is to be kept',
   ),
