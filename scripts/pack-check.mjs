@@ -196,6 +196,7 @@ async function check() {
     'postgrad/optim',
     'postgrad/data',
     'postgrad/jobs',
+    'postgrad/pipelining',
     'postgrad/types',
     'postgrad/plugin',
     'postgrad/testing',
