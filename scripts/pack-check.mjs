@@ -197,6 +197,7 @@ async function check() {
     'postgrad/data',
     'postgrad/jobs',
     'postgrad/distributed',
+    'postgrad/pipelining',
     'postgrad/types',
     'postgrad/plugin',
     'postgrad/testing',

@@ -4,7 +4,16 @@ import { runInNewContext } from 'node:vm'
 import { heapStats, threadHeap } from '@postgrad/tensor/internal'
 import { call, currentWorker, defineFunction, expose, mseLoss, ones, type Tensor } from 'postgrad'
 import { Linear, Module, Sequential, Tanh } from 'postgrad/nn'
-import { measuredSteps, Pipeline, type PipelineScheduleName, PipelineStage, pipelineSchedule, type TimedAction } from 'postgrad/pipelining'
+import {
+  measuredCosts,
+  measuredSteps,
+  Pipeline,
+  type PipelineScheduleName,
+  PipelineStage,
+  pipelineSchedule,
+  simulateSchedule,
+  type TimedAction,
+} from 'postgrad/pipelining'
 
 export interface PipelineRun {
   readonly schedule: PipelineScheduleName
@@ -28,6 +37,8 @@ interface Part {
 export interface PipelineFigures {
   /** Mean over the steps. */
   readonly bubble: number
+  /** The schedule's own, at the mean costs of each stage's actions: no messages, no waits but for what it says. */
+  readonly planned: number
   /** Of the whole heap, above what was live before the first step. */
   readonly peakBytes: number
 }
@@ -47,7 +58,8 @@ export async function pipelineSteps(n: number, run: PipelineRun): Promise<Pipeli
       parts.map(({ actions }) => actions[step]!),
     ).bubble
   }
-  return { bubble: bubble / n, peakBytes: Math.max(...parts.map(({ peakBytes }) => peakBytes)) }
+  const planned = simulateSchedule(schedule, measuredCosts(parts.flatMap(({ actions }) => actions))).bubble
+  return { bubble: bubble / n, planned, peakBytes: Math.max(...parts.map(({ peakBytes }) => peakBytes)) }
 }
 
 let pipelines = 0

@@ -30,7 +30,7 @@ export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer
 export type { PipelineAction, PipelineActionKind } from './pipelining/action.js'
 export { PIPELINE_SCHEDULES, type PipelineScheduleName, type PipelineSizes, pipelineSchedule } from './pipelining/generators.js'
 export type { ChunkSpec } from './pipelining/microbatches.js'
-export { drawPipeline, measuredSteps, type PipelineDrawing } from './pipelining/picture.js'
+export { drawPipeline, measuredCosts, measuredSteps, type PipelineDrawing } from './pipelining/picture.js'
 export { Pipeline, type PipelineOptions, type PipelineStepOptions } from './pipelining/pipeline.js'
 export { type PipelineSchedule, scheduleFromCsv, scheduleOf, withCommunications } from './pipelining/schedule.js'
 export {

@@ -3,6 +3,7 @@ export {
   type ChunkSpec,
   drawPipeline,
   formatSchedule,
+  measuredCosts,
   measuredSteps,
   PIPELINE_SCHEDULES,
   Pipeline,

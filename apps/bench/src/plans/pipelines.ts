@@ -1,7 +1,7 @@
-/** Rows of pipelines: how idle the workers are, with the schedule's own share as the limit; what 1F1B holds, with GPipe in the limit's place. */
-import { type PipelineScheduleName, pipelineSchedule, simulateSchedule } from 'postgrad/pipelining'
+/** Rows of pipelines: how idle the workers are, with the schedule's own share at the same costs as the limit; what 1F1B holds, with GPipe in the limit's place. */
+import type { PipelineScheduleName } from 'postgrad/pipelining'
 import { others, type PassStage } from '../pass-stage.js'
-import { type PipelineRun, pipelineSteps } from '../pipeline-steps.js'
+import { type PipelineFigures, type PipelineRun, pipelineSteps } from '../pipeline-steps.js'
 import type { RowPlan } from '../row.js'
 
 const SCHEDULES: readonly PipelineScheduleName[] = ['GPipe', '1F1B', 'InterleavedZeroBubble', 'ZBVZeroBubble']
@@ -20,14 +20,15 @@ const common = { turnsMax: TURNS_MAX, warm: 1, figure: asItIs, higherIsBetter: f
 function idleRow(stage: PassStage, schedule: PipelineScheduleName): RowPlan {
   const [workers, microbatches] = [2, 8]
   const run: PipelineRun = { ...SIZES, schedule, workers: ['worker0', ...others(workers - 1)], microbatches, watchesHeap: false }
-  const planned = simulateSchedule(pipelineSchedule(schedule, { ranks: workers, microbatches })).bubble
+  const share = (of: (figures: PipelineFigures) => number) =>
+    stage.with(workers, async (worker0, n) => 100 * of(await worker0.run(pipelineSteps, n, run)))
   return {
     ...common,
     name: `idle share of a pipeline's step, ${schedule}, ${workers} workers, ${microbatches} micro-batches`,
     unit: '%',
     n: 10,
-    ours: stage.with(workers, async (worker0, n) => 100 * (await worker0.run(pipelineSteps, n, run)).bubble),
-    limit: async () => 100 * planned,
+    ours: share(({ bubble }) => bubble),
+    limit: share(({ planned }) => planned),
   }
 }
 

@@ -1,14 +1,7 @@
 /** `npm run example pipeline`: trains the transformer of `program.ts` in stages, and draws what was planned for a step and what was measured. */
 import { writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import {
-  drawPipeline,
-  measuredSteps,
-  type PipelineAction,
-  type PipelineScheduleName,
-  simulateSchedule,
-  type TimedAction,
-} from 'postgrad/pipelining'
+import { drawPipeline, measuredCosts, measuredSteps, type PipelineScheduleName, simulateSchedule } from 'postgrad/pipelining'
 import { encode, repositoryText, unigramLoss } from '../char-lm/text.js'
 import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
 import { onCluster } from '../shared/on-cluster.js'
@@ -65,7 +58,7 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
     `loss of the first step ${losses[0]!.toFixed(3)}, of the last ${losses.at(-1)!.toFixed(3)}; of single characters' frequencies ${unigramLoss(corpus).toFixed(3)}`,
   )
   const actions = reports.map((report) => report.actions)
-  const planned = simulateSchedule(schedule, meanCosts(actions.flat()))
+  const planned = simulateSchedule(schedule, measuredCosts(actions))
   const measured = measuredSteps(schedule, actions)
   const percent = (share: number) => `${(100 * share).toFixed(1)} %`
   console.log(`idle in the last step: ${percent(planned.bubble)} planned, ${percent(measured.bubble)} measured`)
@@ -77,15 +70,4 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
     ]),
   )
   console.log(`picture: ${relative(process.cwd(), out)}`)
-}
-
-/** What each kind of action of each stage took on average. */
-function meanCosts(actions: readonly TimedAction[]): (action: PipelineAction) => number {
-  const taken = new Map<string, number[]>()
-  const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`
-  for (const { action, start, end } of actions) taken.set(keyOf(action), [...(taken.get(keyOf(action)) ?? []), end - start])
-  return (action) => {
-    const times = taken.get(keyOf(action)) ?? [0]
-    return times.reduce((a, b) => a + b) / times.length
-  }
 }

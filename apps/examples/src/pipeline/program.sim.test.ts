@@ -19,20 +19,18 @@ test.each(PIPELINE_SCHEDULES)('PIP-8 %s: the bits of the model in one place', as
   const expected = await Promise.all(
     workers.map((_, rank) => checksumOf(parts.filter((_, i) => rankOf[i] === rank).flatMap((part) => part.parameters()))),
   )
-  for (let seed = 1; seed <= 2; seed++) {
-    const simulation = await run(options, seed)
-    const found = {
-      seed,
-      losses: bits(simulation.result.flatMap((report) => report.losses)),
-      checksums: simulation.result.map(({ checksum }) => checksum),
-    }
-    expect(found).toEqual({ seed, losses: bits(losses), checksums: expected })
-    expectClean(simulation)
-  }
+  // Other orders of delivery are in the tests of the library.
+  const simulation = await run(options, 1)
+  const checksums = simulation.result.map(({ checksum }) => checksum)
+  expect({ losses: bits(simulation.result.flatMap((report) => report.losses)), checksums }).toEqual({
+    losses: bits(losses),
+    checksums: expected,
+  })
+  expectClean(simulation)
 })
 
 test('it learns', async () => {
-  const { result } = await run({ ...SMALL, workers, schedule: '1F1B', stagesPerRank: 1, steps: 40, width: 16 }, 1)
+  const { result } = await run({ ...SMALL, workers, schedule: '1F1B', stagesPerRank: 1, steps: 25, width: 16 }, 1)
   const losses = result.flatMap((report) => report.losses)
   expect(losses.at(-1)).toBeLessThan(0.5 * losses[0]!)
 })

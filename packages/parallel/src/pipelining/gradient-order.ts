@@ -31,7 +31,11 @@ export class GradientOrder {
 
   /** The micro-batch's pass has ended: its turn is over, and that of those which came early behind it. */
   ended(microbatch: number): void {
-    if (microbatch !== this.next) return
+    if (microbatch !== this.next) {
+      // A pass that no gradient has come to has not asked for a sink.
+      if (!this.early.has(microbatch)) this.early.set(microbatch, [])
+      return
+    }
     this.next++
     for (let held = this.early.get(this.next); held !== undefined; held = this.early.get(this.next)) {
       this.early.delete(this.next)

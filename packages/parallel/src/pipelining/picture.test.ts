@@ -1,7 +1,7 @@
 /** The picture of a step, and workers' clocks put beside each other. */
 import { expect, test } from '@jest/globals'
 import { pipelineSchedule } from './generators.js'
-import { drawPipeline, measuredSteps } from './picture.js'
+import { drawPipeline, measuredCosts, measuredSteps } from './picture.js'
 import { withCommunications } from './schedule.js'
 import { simulateSchedule } from './simulation.js'
 
@@ -17,6 +17,15 @@ test('PIP-14 clocks that began at different times: the steps as they were', () =
     expect(found.duration).toBeCloseTo(steps.duration, 9)
     expect(found.bubble).toBeCloseTo(steps.bubble, 9)
   }
+})
+
+test('PIP-14 costs of what was measured: by stage and kind, the mean', () => {
+  const schedule = withCommunications(pipelineSchedule('1F1B', { ranks: 2, microbatches: 2 }))
+  const steps = simulateSchedule(schedule, ({ stage, kind, microbatch }) => (kind === 'F' ? 1 + 2 * stage + microbatch : 4))
+  const costOf = measuredCosts(steps.ranks)
+  expect(schedule.ranks.flat().map((action) => `${action.stage}${action.kind} ${costOf(action)}`)).toEqual(
+    expect.arrayContaining(['0F 1.5', '1F 3.5', '0B 4', '0SEND_F 0', '1RECV_F 0']),
+  )
 })
 
 test('PIP-14 a box for each action, its number in it, colours by kind', () => {

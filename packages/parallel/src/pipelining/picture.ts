@@ -6,7 +6,7 @@
  *                            rank 1    ▐0▐1▐2▐3▌  ▐ 0 ▐ 1 ▐ …
  *     measured, 31 % idle    …
  */
-import { actionText, isCommunication } from './action.js'
+import { actionText, isCommunication, type PipelineAction } from './action.js'
 import type { PipelineSchedule } from './schedule.js'
 import { measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
 
@@ -126,6 +126,20 @@ export function measuredSteps(schedule: PipelineSchedule, actions: readonly (rea
       return timed.map(({ action, start, end }) => ({ action, start: start + shift, end: end + shift }))
     }),
   )
+}
+
+/** What each stage's actions of a kind cost on average, for `simulateSchedule`: how the step would have gone without anything between them. */
+export function measuredCosts(actions: readonly (readonly TimedAction[])[]): (action: PipelineAction) => number {
+  const sums = new Map<string, { cost: number; count: number }>()
+  const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`
+  for (const { action, start, end } of actions.flat()) {
+    const sum = sums.get(keyOf(action)) ?? { cost: 0, count: 0 }
+    sums.set(keyOf(action), { cost: sum.cost + end - start, count: sum.count + 1 })
+  }
+  return (action) => {
+    const { cost, count } = sums.get(keyOf(action)) ?? { cost: 0, count: 1 }
+    return isCommunication(action.kind) ? 0 : cost / count
+  }
 }
 
 function round(x: number): number {

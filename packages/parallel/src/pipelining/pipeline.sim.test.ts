@@ -125,11 +125,15 @@ describe('bits', () => {
     'PIP-8 %s over %d workers, %d stages: the model that is not split, whatever arrives when',
     async (schedule, ranks, stages) => {
       const expected = unsplit(stages, 8, 4)
-      await overSeeds(ranks, async (workers) => {
-        const { results, ...all } = await pipelined(workers, { ranks, stages, schedule, microbatches: 4 })
-        expect(all).toEqual(expected)
-        expect(results.slice(0, -1).every(({ losses }) => losses.length === 0) || ranks !== stages).toBe(true)
-      })
+      await overSeeds(
+        ranks,
+        async (workers) => {
+          const { results, ...all } = await pipelined(workers, { ranks, stages, schedule, microbatches: 4 })
+          expect(all).toEqual(expected)
+          expect(results.slice(0, -1).every(({ losses }) => losses.length === 0) || ranks !== stages).toBe(true)
+        },
+        4,
+      )
     },
   )
 
@@ -374,7 +378,7 @@ describe('ends', () => {
     const { Cluster } = await import('@postgrad/rpc/suite')
     const { installDistAutograd } = await import('@postgrad/dist-autograd/internal')
     const outcomes = new Map<string, number>()
-    for (let crashAt = 0; crashAt < 150; crashAt += 3) {
+    for (let crashAt = 0; crashAt < 150; crashAt += 7) {
       await withSeed(crashAt, async () => {
         const cluster = new Cluster(crashAt + 1, 3, { install: installDistAutograd })
         const { workers } = cluster
@@ -408,7 +412,7 @@ describe('ends', () => {
         }
       })
     }
-    expect(outcomes.get('PIPELINE_FAILED')).toBeGreaterThan(20)
+    expect(outcomes.get('PIPELINE_FAILED')).toBeGreaterThan(10)
   })
 
   test('PIP-12 a worker that never takes the step: the deadline', async () => {

@@ -34,7 +34,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly targetSpec?: ChunkSpec
   /** How outputs are put together. PyTorch: `output_merge_spec`. */
   readonly outputSpec?: ChunkSpec
-  /** Of the pipeline among those of its workers, the same on all; default 'pipeline'. After a failed step make one of another name. */
+  /** The same on all workers, on each of which it is the name of no other pipeline; default 'pipeline'. After a failed step make one of another name. */
   readonly name?: string
 }
 

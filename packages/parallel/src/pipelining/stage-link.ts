@@ -37,7 +37,8 @@ class Outbox {
   private readonly boxes = new Map<number, Box>()
   /** Steps before this one have ended here. */
   private next = 0
-  private error: PostgradError | null = null
+  /** The last step that failed here. */
+  private failure: { readonly step: number; readonly error: PostgradError } | null = null
 
   /** Whether steps are counted by another pipeline of this name already. */
   private isTaken = false
@@ -60,7 +61,7 @@ class Outbox {
 
   end(step: number, error: PostgradError | null): void {
     this.next = step + 1
-    this.error = error
+    if (error !== null) this.failure = { step, error }
     const box = this.boxes.get(step)
     this.boxes.delete(step)
     if (box === undefined || error === null) return
@@ -82,13 +83,13 @@ class Outbox {
   /** @throws (rejects) what ended the step */
   async doneAt(step: number): Promise<void> {
     if (step >= this.next) await this.box(step).done
-    else if (this.error !== null) throw this.error
+    else if (this.failure?.step === step) throw this.failure.error
   }
 
   value(step: number, key: string): Future<unknown> {
     const found = this.boxes.get(step)?.values.get(key)
     if (found !== undefined) return found
-    if (step < this.next) return Future.rejected(this.error ?? stepOver(step, key))
+    if (step < this.next) return Future.rejected(this.failure?.step === step ? this.failure.error : stepOver(step, key))
     const value = quiet(new Future<unknown>())
     this.box(step).values.set(key, value)
     return value
