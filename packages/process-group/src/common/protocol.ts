@@ -12,20 +12,14 @@
  * Messages of one sender keep their order. A rank sends nothing that its receiver does not wait for, now or later, if all call the same; so whatever is not
  * waited for is a mismatch (Note [Heads] in `group/collective.ts`).
  */
+import type { MessageBodies, MessageType } from '@postgrad/wire/internal'
 
 /** What a message of a group says. */
 export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4 } as const
 export type What = (typeof What)[keyof typeof What]
 
-export type Body = readonly [
-  group: bigint,
-  what: number,
-  sequence: number,
-  step: number,
-  head: string,
-  values: readonly unknown[],
-  error: unknown | null,
-]
+/** As `wire` checks it. */
+export type Body = MessageBodies[typeof MessageType.COLLECTIVE]
 
 /** What one rank gives another in one step. */
 export type Values = readonly unknown[]
