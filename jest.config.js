@@ -6,7 +6,6 @@
  */
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { PASSED_ON } from './scripts/test-globals.mjs'
 
 const root = dirname(fileURLToPath(import.meta.url))
 const tree = process.env.POSTGRAD_TREE ?? root
@@ -19,8 +18,8 @@ const lane = (displayName, testRegex, more = {}) => ({
   testPathIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/src/'],
   transform: {},
-  sandboxInjectedGlobals: PASSED_ON,
   testEnvironment: join(root, 'scripts/jest-environment.mjs'),
+  ...(tree === root ? {} : { runtime: join(root, 'scripts/jest-runtime.cjs') }),
   ...more,
 })
 

@@ -4,8 +4,8 @@
  *
  *   dist/                   the library, by `library.mjs`, with all names of all modules, and what threads load by its place
  *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
- *   packages/, apps/        tests, fixtures, apps and private packages, as they are but for a line (`test-globals.mjs`)
- *   node_modules/           the packages of this tree, and what they need
+ *   packages/, apps/        tests, fixtures, apps and private packages, as they are
+ *   node_modules/           the packages of this tree, and what they need; `@jest/globals` for tests that Node loads (`jest-globals.mjs`)
  */
 import { createHash } from 'node:crypto'
 import {
@@ -24,7 +24,6 @@ import {
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { BY_PLACE, buildLibrary, isCopied } from './library.mjs'
 import { builtFrom, projects, read, root, walk } from './setup.mjs'
-import { withGlobals } from './test-globals.mjs'
 
 const trees = join(root, '.cache/bundled')
 /** So many stay: a soak may still run on an older one. */
@@ -42,7 +41,7 @@ const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|su
 
 /** @returns the folder of the tree, made again where something else has been built since */
 export async function bundledTree() {
-  const scripts = ['library.mjs', 'bundled-tree.mjs', 'test-globals.mjs'].map((name) => read(join(root, 'scripts', name)))
+  const scripts = ['library.mjs', 'bundled-tree.mjs', 'jest-globals.mjs'].map((name) => read(join(root, 'scripts', name)))
   const key = createHash('sha256').update([builtFrom(), ...scripts].join())
   tree = join(trees, key.digest('hex').slice(0, 12))
   const stamp = join(tree, 'stamp')
@@ -50,6 +49,7 @@ export async function bundledTree() {
   rmSync(tree, { recursive: true, force: true })
   mkdirSync(tree, { recursive: true })
   const folders = new Map(projects().map((folder) => [manifestOf(folder).name, folder]))
+  placeJestGlobals()
   for (const folder of folders.values()) place(folder, folders)
   for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) link(join(root, name), join(tree, name))
   await library([...folders.values()].filter(isLibrary))
@@ -76,6 +76,13 @@ function link(from, at) {
   }
 }
 
+function placeJestGlobals() {
+  const at = join(tree, 'node_modules/@jest/globals')
+  mkdirSync(at, { recursive: true })
+  copyFileSync(join(root, 'scripts/jest-globals.mjs'), join(at, 'index.mjs'))
+  writeFileSync(join(at, 'package.json'), JSON.stringify({ name: '@jest/globals', exports: './index.mjs' }))
+}
+
 /** A package or an app without its part in the library. */
 function place(folder, folders) {
   mkdirSync(inTree(folder), { recursive: true })
@@ -88,8 +95,7 @@ function place(folder, folders) {
   for (const { path } of walk(join(folder, 'dist'))) {
     if (/\.(map|stamp|tsbuildinfo)$/.test(path) || (isLibrary(folder) && isLibraryCode(path))) continue
     mkdirSync(dirname(inTree(path)), { recursive: true })
-    if (path.endsWith('.js')) writeFileSync(inTree(path), withGlobals(read(path)))
-    else copyFileSync(path, inTree(path))
+    copyFileSync(path, inTree(path))
   }
   const { name, dependencies, devDependencies } = manifestOf(folder)
   for (const needed of [name, ...Object.keys({ ...dependencies, ...devDependencies })]) {

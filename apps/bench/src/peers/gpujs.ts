@@ -1,7 +1,7 @@
 /** gpu.js by itself: the product as its own documentation writes it. */
 import { GPU } from 'gpu.js'
 import type { Contestant } from '../row.js'
-import { numbersOf, timed } from '../timed.js'
+import { numbersOf, whenAsked } from '../timed.js'
 
 /** [size, size] · [size, size], n times. */
 export function gpujsMatmul(size: number): Contestant {
@@ -14,6 +14,8 @@ export function gpujsMatmul(size: number): Contestant {
     { output: [size, size], constants: { size } },
   )
   const call = kernel as unknown as (a: Float32Array, b: Float32Array) => unknown
-  const [a, b] = [numbersOf(size * size), numbersOf(size * size)]
-  return async (n) => timed(n, () => call(a, b))
+  return whenAsked(() => {
+    const [a, b] = [numbersOf(size * size), numbersOf(size * size)]
+    return () => call(a, b)
+  })
 }

@@ -304,18 +304,18 @@ describe('a worker that is attacked', () => {
 
   test('SEC-2 SEC-4 SEC-9 SEC-10 forged names, ids and roles: refused, and the worker whose they are is served on in its role', async () => {
     const { victim, unix, end } = await attacked()
-    const forged: [string, Promise<RawPeer>, RegExp][] = [
+    const forged: [string, () => Promise<RawPeer>, RegExp][] = [
       [
         'a role without its key',
-        RawPeer.as(unix, memberAs(HONEST), { kind: 'key', role: 'member', keys: { member: KEYS.observer } }, VICTIM),
+        () => RawPeer.as(unix, memberAs(HONEST), { kind: 'key', role: 'member', keys: { member: KEYS.observer } }, VICTIM),
         /AUTH_FAILED|proof|closed/,
       ],
-      ['another cluster', RawPeer.as(unix, { ...memberAs(HONEST), cluster: 'd' }, MEMBER, VICTIM), /another cluster/],
-      ['the victim itself', RawPeer.as(unix, memberAs(VICTIM), MEMBER, VICTIM), /./],
-      ['no credentials', RawPeer.as(unix, memberAs(HONEST), null, VICTIM), /./],
+      ['another cluster', () => RawPeer.as(unix, { ...memberAs(HONEST), cluster: 'd' }, MEMBER, VICTIM), /another cluster/],
+      ['the victim itself', () => RawPeer.as(unix, memberAs(VICTIM), MEMBER, VICTIM), /./],
+      ['no credentials', () => RawPeer.as(unix, memberAs(HONEST), null, VICTIM), /./],
     ]
     for (const [what, peer, why] of forged) {
-      const end_ = await peer.then(
+      const end_ = await peer().then(
         () => 'connected',
         (error: Error) => error.message,
       )

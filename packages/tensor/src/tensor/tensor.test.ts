@@ -1,5 +1,5 @@
 /** Tensors as users see them: making them, views and their storage, versions, reads, and the methods' way through the handler. */
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import {
   arange,
   type DType,
@@ -19,7 +19,7 @@ import {
 } from '../index.js'
 import { rawHandler } from '../install.js'
 import { byteSize, numelOf, raw } from '../internal.js'
-import { installOpHandler } from './tensor.js'
+import { installOpHandler, type OpHandler } from './tensor.js'
 
 describe('creation', () => {
   test.each<[string, NestedArray | TypedArray, DType, number[]]>([
@@ -217,7 +217,13 @@ describe('reads', () => {
 
 describe('the slot of autograd', () => {
   // Where the library is one file, autograd has been loaded.
-  beforeAll(() => installOpHandler(rawHandler))
+  let before: OpHandler = rawHandler
+  beforeAll(() => {
+    before = installOpHandler(rawHandler) ?? rawHandler
+  })
+  afterAll(() => {
+    installOpHandler(before)
+  })
 
   test('without autograd: no gradient, and gradients are refused with a remedy', () => {
     const x = ones([2])

@@ -34,8 +34,11 @@ export type OpHandler = Ops<Tensor> & GradOps<Tensor>
 /** Set once per thread while modules load: raw operations first, then autograd's. A slot, since this file imports neither. */
 let handler: OpHandler | null = null
 
-export function installOpHandler(next: OpHandler): void {
+/** @returns the one before */
+export function installOpHandler(next: OpHandler): OpHandler | null {
+  const before = handler
   handler = next
+  return before
 }
 
 /**
