@@ -9,11 +9,11 @@ import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { Random } from '@postgrad/sim/internal'
 import { launcher } from '../clusters.fixture.js'
-import * as program from '../fixtures/fire-launched.js'
-import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
+import * as program from './fixtures/fire-launched.js'
+import { type StepBits, TrainingAtHome } from './fixtures/fire-model.js'
 
 const launch = launcher()
-const PROGRAM = new URL('../fixtures/fire-launched.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/fire-launched.js', import.meta.url)
 const ROUNDS = Number(process.env.POSTGRAD_SOAK_ROUNDS ?? 500)
 const SEED = Number(process.env.POSTGRAD_SOAK_SEED ?? 1)
 const WORKERS = 3

@@ -1,9 +1,9 @@
 /** One process of a group under fire, as whoever has started it sees it. `fire-group.fixture.ts` and the tests of namespaces start some. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Ask, Failure, Look, MemberOptions, Told } from '../fixtures/fire-member.js'
+import type { Ask, Failure, Look, MemberOptions, Told } from './fixtures/fire-member.js'
 
-const MEMBER = new URL('../fixtures/fire-member.js', import.meta.url)
+const MEMBER = new URL('./fixtures/fire-member.js', import.meta.url)
 /** A process that has not come by then hangs. */
 export const START_MS = 30_000
 

@@ -6,12 +6,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Random } from '@postgrad/sim/internal'
-import type { Failure, MemberOptions, Told } from '../fixtures/fire-member.js'
-import { type StepBits, TrainingAtHome } from '../fixtures/fire-model.js'
 import type { ConnectionOptions } from '../init/connections.js'
 import { FireGroup, RANKS } from './fire-group.fixture.js'
 import { CONNECTION, FirePlan, type Round, type Strike, type World } from './fire-plan.fixture.js'
 import { type FireMember, MemberFailed } from './fire-process.fixture.js'
+import type { Failure, MemberOptions, Told } from './fixtures/fire-member.js'
+import { type StepBits, TrainingAtHome } from './fixtures/fire-model.js'
 
 export interface FireOptions {
   readonly rounds: number

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test as anyTest, beforeEach, expect } from '@jest/globals'
-import type { Told } from '../fixtures/fire-member.js'
-import { TrainingAtHome } from '../fixtures/fire-model.js'
 import { FireMember } from './fire-process.fixture.js'
+import type { Told } from './fixtures/fire-member.js'
+import { TrainingAtHome } from './fixtures/fire-model.js'
 import { TwoHosts, whyNoNamespaces } from './namespaces.fixture.js'
 
 const CONNECTION = { heartbeatMs: 100, suspectMs: 300, deadMs: 2500, graceMs: 2500 }

@@ -2,4 +2,4 @@
 import { ThreadHost } from './thread-host.js'
 import { describeHost } from './worker-host.suite.js'
 
-describeHost('threads', () => new ThreadHost(new URL('../fixtures/hosted-thread.js', import.meta.url), null))
+describeHost('threads', () => new ThreadHost(new URL('./fixtures/hosted-thread.js', import.meta.url), null))

@@ -1,8 +1,8 @@
 /** The contract of `worker-host.ts` as tests: written once, run on every kind of host by a fixture. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { HostedBoot, Order } from '../fixtures/hosted.js'
 import { MAIN_ID } from '../membership/roster.js'
+import type { HostedBoot, Order } from './fixtures/hosted.js'
 import type { HostedExit, HostedWorker, LinkEnd, WorkerHost } from './worker-host.js'
 
 interface Worker extends HostedWorker {

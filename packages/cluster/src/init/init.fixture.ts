@@ -2,7 +2,7 @@
 import { createServer } from 'node:net'
 import { type ScriptEnd, script } from '../script.fixture.js'
 
-export const MEMBER = new URL('../fixtures/group-member.js', import.meta.url)
+export const MEMBER = new URL('./fixtures/group-member.js', import.meta.url)
 
 /** A port that was free a moment ago. */
 export function freePort(): Promise<number> {

@@ -2,10 +2,10 @@
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'
-import * as blocks from '../fixtures/blocks.js'
+import * as blocks from './fixtures/blocks.js'
 
 const launch = launcher()
-const PROGRAM = new URL('../fixtures/blocks.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/blocks.js', import.meta.url)
 
 async function quiet(run: () => Promise<number>): Promise<number> {
   for (let tries = 0; ; tries++) {

@@ -2,9 +2,9 @@
  * Many contexts on a running cluster, and what every worker holds before and after. The test takes 2,000, the soak as many as it is told.
  */
 import type { WorkerDebugInfo } from '../admin/protocol.js'
-import * as program from '../fixtures/contexts.js'
 import type { Cluster } from '../main/cluster.js'
 import { launch } from '../main/launch.js'
+import * as program from './fixtures/contexts.js'
 
 /** More than the tombstones that a worker keeps (4096), so that their set has its full size before the first look. */
 export const WARM_UP = 5000
@@ -18,7 +18,7 @@ export interface Measurement {
 }
 
 export async function measureContexts(count: number, warmUp: number): Promise<Measurement> {
-  const cluster = await launch(new URL('../fixtures/contexts.js', import.meta.url), { workers: ['a', 'b', 'c'] })
+  const cluster = await launch(new URL('./fixtures/contexts.js', import.meta.url), { workers: ['a', 'b', 'c'] })
   try {
     await cluster.on('a').run(program.contexts, warmUp, AT_ONCE)
     const before = await settled(cluster)

@@ -1,10 +1,10 @@
 /** Data-parallel training on threads, or over processes (POSTGRAD_TEST_PROCESSES): buckets that lie in the shared heap and are lent, while the next gradients are computed. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
-import { type Training, trained } from '../fixtures/data-parallel.js'
+import { type Training, trained } from './fixtures/data-parallel.js'
 
 const launch = launcher()
-const PROGRAM = new URL('../fixtures/data-parallel.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/data-parallel.js', import.meta.url)
 const SMALL = { firstBucketMb: 0.01, bucketCapMb: 0.1 }
 const TRAININGS: readonly Training[] = [
   { options: SMALL, steps: 6, inContexts: false },

@@ -1,7 +1,8 @@
 /** Issue 4's flood as a measurement: several workers call a slow one faster than it works. The test takes few calls, the soak as many as it is told. */
-import type { Answers, FloodCounts } from '../fixtures/flood.js'
-import * as program from '../fixtures/flood.js'
+
 import { launch } from '../main/launch.js'
+import type { Answers, FloodCounts } from './fixtures/flood.js'
+import * as program from './fixtures/flood.js'
 
 const SAMPLE_MS = 20
 
@@ -34,7 +35,7 @@ export interface FloodResult {
 
 export async function measureFlood({ senders, callsEach, callsMax, us, async, ready }: FloodPlan): Promise<FloodResult> {
   const names = Array.from({ length: senders }, (_, i) => `sender${i}`)
-  const cluster = await launch(new URL('../fixtures/flood.js', import.meta.url), {
+  const cluster = await launch(new URL('./fixtures/flood.js', import.meta.url), {
     workers: ['slow', 'watcher', ...names],
     mailbox: { callsMax },
   })

@@ -1,10 +1,10 @@
 /** Groups on threads, one case of each kind; the simulation has the others. */
 import { describe, expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
-import * as groups from '../fixtures/groups.js'
+import * as groups from './fixtures/groups.js'
 
 const launch = launcher()
-const GROUPS = new URL('../fixtures/groups.js', import.meta.url)
+const GROUPS = new URL('./fixtures/groups.js', import.meta.url)
 
 describe('groups on threads', () => {
   test('GRP-6, GRP-8, STO-3: barrier, allGather and a store', async () => {

@@ -2,10 +2,10 @@
 import { afterEach, expect, test } from '@jest/globals'
 import { heapStats, threadHeap, verifyHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'
-import * as heaps from '../fixtures/heaps.js'
+import * as heaps from './fixtures/heaps.js'
 
 const launch = launcher()
-const PROGRAM = new URL('../fixtures/heaps.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/heaps.js', import.meta.url)
 const MEBIBYTE = 2 ** 20
 
 /** Of the workers, by slot. */

@@ -1,10 +1,10 @@
 /** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the random programs of the simulation, tensors that are named and not copied, a death. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
-import * as groups from '../fixtures/process-groups.js'
+import * as groups from './fixtures/process-groups.js'
 
 const launch = launcher()
-const PROGRAM = new URL('../fixtures/process-groups.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/process-groups.js', import.meta.url)
 
 test('PG-10, PG-11, PG-12: random programs give what their formulas say', async () => {
   const cluster = await launch(PROGRAM, { workers: 4 })

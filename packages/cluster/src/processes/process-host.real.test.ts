@@ -6,7 +6,7 @@ import { ProcessHost } from './process-host.js'
 
 const host = (placeOf: (name: string) => number): ProcessHost =>
   new ProcessHost({
-    entry: new URL('../fixtures/hosted-process.js', import.meta.url),
+    entry: new URL('./fixtures/hosted-process.js', import.meta.url),
     placeOf,
     main: { name: 'main', id: MAIN_ID },
     clock: new RealClock(),

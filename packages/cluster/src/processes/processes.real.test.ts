@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { shutdown } from '@postgrad/rpc'
 import { launcher } from '../clusters.fixture.js'
-import * as program from '../fixtures/in-processes.js'
 import { script } from '../script.fixture.js'
+import * as program from './fixtures/in-processes.js'
 
 const launch = launcher()
 let cleanUp: () => void = () => {}
 afterEach(() => cleanUp())
-const PROGRAM = new URL('../fixtures/in-processes.js', import.meta.url)
+const PROGRAM = new URL('./fixtures/in-processes.js', import.meta.url)
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -125,7 +125,7 @@ describe('a cluster of several processes', () => {
     await cluster.on('a').run(program.everybody, 1)
     await cluster.close()
     expect(readdirSync(own)).toEqual([])
-    const { out } = await script(new URL('../fixtures/killed-with-processes.js', import.meta.url))
+    const { out } = await script(new URL('./fixtures/killed-with-processes.js', import.meta.url))
     const [folder, ...pids] = out.trim().split(' ')
     expect(pids).toHaveLength(2)
     await until(() => pids.every((pid) => !isAlive(Number(pid))))
@@ -133,12 +133,12 @@ describe('a cluster of several processes', () => {
   })
 
   test('CLU-92 where no process can be started the launch is refused with the reason', async () => {
-    const { code, out, err } = await script(new URL('../fixtures/no-process.js', import.meta.url))
+    const { code, out, err } = await script(new URL('./fixtures/no-process.js', import.meta.url))
     expect([code, err, out.trim().split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])
   })
 
   test('CLU-92 a process that ends with several workers while they are started fails the launch alone', async () => {
-    const started = launch(new URL('../fixtures/crashes-at-start.js', import.meta.url), { workers: 3, processes: 1 })
+    const started = launch(new URL('./fixtures/crashes-at-start.js', import.meta.url), { workers: 3, processes: 1 })
     await expect(started).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: { values: { cause: 'process-ended' } } })
   })
 
