@@ -17,10 +17,11 @@ const SCHEDULES = [
   'LoopedBFS',
   'InterleavedZeroBubble',
   'ZBVZeroBubble',
+  'DualPipeV',
 ] as const satisfies readonly PipelineScheduleName[]
 const OPTIONS = {
   schedule: choice(SCHEDULES, 'the schedule'),
-  workers: countUpTo(4, 2, 'workers; the last four schedules have two stages on each, the others one'),
+  workers: countUpTo(4, 2, 'workers; 1F1B and GPipe have one stage on each, the others two'),
   microbatches: count(8, 'micro-batches of a batch'),
   batch: count(32, 'pieces of text in a batch'),
   context: count(32, 'characters of each piece'),

@@ -2,7 +2,7 @@
  * A schedule: for each rank the list of what it does, one after the other, with all stages and micro-batches in it. Plain data, so it can be printed, sent, written to a file and
  * proven before anything runs. Below: `action.ts`; beside: `generators.ts` makes schedules, `simulation.ts` executes them without workers, `pipeline.ts` with them.
  */
-import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseAction } from './action.js'
+import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseCell } from './action.js'
 
 /** Lists of actions by rank. PyTorch: `pipeline_order`. */
 export interface PipelineSchedule {
@@ -154,18 +154,12 @@ export function forwardOnly(schedule: PipelineSchedule): PipelineSchedule {
 }
 
 /**
- * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write.
+ * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write: a forward and a backward that overlap there come one after the
+ * other, and when parameters are sharded and gradients reduced is left out.
  * @throws SCHEDULE_INVALID
  */
 export function scheduleFromCsv(csv: string): PipelineSchedule {
   const rows = csv.split(/\r?\n/)
   if (rows.at(-1) === '') rows.pop()
-  return scheduleOf(
-    rows.map((row) =>
-      row
-        .split(',')
-        .map(parseAction)
-        .filter((action) => action !== null),
-    ),
-  )
+  return scheduleOf(rows.map((row) => row.split(',').flatMap(parseCell)))
 }
