@@ -248,7 +248,15 @@ describe('mistakes in a step: all workers hear of it, and from whom', () => {
     ['a target without a loss', [batch()], { target: batch() }, { loss: undefined }, [], 1, /the pipeline has no loss/],
     ['a loss that is a number', [batch()], { target: batch() }, { loss: (() => 1) as never }, [], 1, /a loss that gives a tensor/],
     ['a loss per row', [batch()], { target: batch() }, { loss: ((y: Tensor) => y.sum(1)) as never }, [], 1, /scalar/],
-    ['another shape', [batch()], { target: batch() }, {}, [linear(0), new Linear(4, 3)], 1, /\[3, 3\]/],
+    [
+      'another shape',
+      [batch()],
+      { target: batch() },
+      {},
+      [linear(0), new Linear(4, 3)],
+      1,
+      /at 1F0 \(stage 1, forward of micro-batch 0, given \[3, 3\]\): linear/,
+    ],
     [
       'outputs that are of no one shape',
       [batch(5)],

@@ -169,7 +169,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
         checkOptions('Pipeline.step', options, ['target', 'kwargs', 'returnOutputs', 'timeoutMs', 'signal'])
         return (await run.all({ inputs, target, kwargs, returnOutputs })) as PipelineResult<Output>
       } catch (error) {
-        failure = this.failed(error, step, run.current)
+        failure = this.failed(error, step, run)
         throw failure
       } finally {
         link.end(failure)
@@ -180,14 +180,13 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   }
 
   /** Of another worker's failure its own error. */
-  private failed(error: unknown, step: number, action: string | null): PostgradError {
+  private failed(error: unknown, step: number, { current: action, place }: StepRun): PostgradError {
     if (isPostgradError(error, 'PIPELINE_FAILED')) return error
     const { name } = this.workers[this.rank]!
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
-      message: `step ${step} failed on '${name}'${action === null ? '' : ` at ${action}`}: ${error instanceof Error ? error.message : String(error)}`,
-      remedy:
-        'See the cause. Some gradients may have been added: set them to zero. Then all workers may take the next step; after a death those that are left make a pipeline of another name.',
+      message: `step ${step} failed on '${name}'${place}: ${error instanceof Error ? error.message : String(error)}`,
+      remedy: 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
       cause: error,
       values: { pipeline: this.name, step, worker: name, action },
     })
@@ -204,7 +203,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
       op: 'Pipeline',
       expected: `stages ${expected.join(', ')} of ${stages} on rank ${this.rank} of ${Math.max(...rankOf) + 1}`,
       got: `stages ${list.map(({ index, count }) => `${index} of ${count}`).join(', ')} on rank ${this.rank} of ${this.workers.length}`,
-      remedy: 'Give each worker the stages that the schedule has for it: rankOf says whose each is.',
+      remedy: `Give each worker the stages that the schedule has for it, as its rankOf says, and PipelineStage their number, ${stages}.`,
       values: { expected, got, rank: this.rank },
     })
   }

@@ -4,10 +4,10 @@
  */
 import type { Worker, WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, collectEarly, invalidArgument, shapeText } from '@postgrad/tensor/internal'
 import { actionText, isCommunication, type PipelineAction, type PipelineActionKind } from './action.js'
 import { divideGrads } from './gradient-order.js'
-import { type ChunkSpec, mergeBatch, splitBatch } from './microbatches.js'
+import { type ChunkSpec, mergeBatch, splitBatch, tensorsIn } from './microbatches.js'
 import { forwardOnly, type PipelineSchedule } from './schedule.js'
 import type { TimedAction } from './simulation.js'
 import type { Activations, Gradients, PipelineStage } from './stage.js'
@@ -53,6 +53,8 @@ export interface StepContext {
 export class StepRun {
   /** What is being done. */
   current: string | null = null
+  /** What a forward that is under way was given. */
+  private given: unknown = null
   private readonly context: StepContext
   private readonly asked = new Map<string, PromiseLike<unknown>>()
   /** What stages have for the next one and for the one before, by the receive that it is for. */
@@ -73,6 +75,15 @@ export class StepRun {
 
   constructor(context: StepContext) {
     this.context = context
+  }
+
+  /** The same for people: ` at 1F0 (stage 1, forward of micro-batch 0, given [16, 32])`. */
+  get place(): string {
+    const [, stage, kind, microbatch] = /^(\d+)([FBIW])(\d+)$/.exec(this.current ?? '') ?? []
+    if (this.current === null || kind === undefined) return this.current === null ? '' : ` at ${this.current}`
+    const shapes = tensorsIn(this.given).map(({ shape }) => shapeText(shape))
+    const given = shapes.length === 0 ? '' : `, given ${shapes.join(', ')}`
+    return ` at ${this.current} (stage ${stage}, ${kind === 'F' ? 'forward' : 'backward'} of micro-batch ${microbatch}${given})`
   }
 
   async all(given: StepArguments): Promise<PipelineResult> {
@@ -101,6 +112,9 @@ export class StepRun {
     if (training) await this.finishGradients()
     const output = stages.has(schedule.stages - 1) && this.returnsOutputs ? mergeBatch(this.outputs, this.context.outputSpec) : null
     link.done()
+    // All are at the end of a step: what would otherwise stop one of them in the middle of the next, and so all, comes now.
+    await new Promise<void>((resolve) => clock.defer(resolve))
+    collectEarly()
     await this.end
     return { losses: this.losses, output, actions: timed }
   }
@@ -202,8 +216,10 @@ export class StepRun {
     const given = isFirst
       ? { value: this.inputs[microbatch], wanted: [] }
       : taken(this.activations, actionText({ stage: index, kind: 'RECV_F', microbatch }))
+    this.given = given.value
     const isLastOne = microbatch === schedule.microbatches - 1
     const made = stage.forward(given, microbatch, { training, isLastOne, kwargs: this.kwargs?.[microbatch], lossOf })
+    this.given = null
     if (isLast) {
       if (this.returnsOutputs) this.outputs[microbatch] = made.output.value
     } else this.activations.set(actionText({ stage: index + 1, kind: 'RECV_F', microbatch }), made.output)
