@@ -93,7 +93,7 @@ for (const [kind, names] of Object.entries(kinds)) {
 lines.push(
   '',
   'Nothing else of PyTorch is here: complex and half-precision numbers, quantization, sparse layouts but the gradients of embeddings, `torch.jit`, `torch.compile`, `torch.distributions`,',
-  '`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc` is in [the guide](guide/pytorch.md).',
+  '`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc`, and for `torch.distributed.pipelining` of later versions, is in [the guide](guide/pytorch.md).',
   '',
 )
 writeFileSync(join(root, 'docs/pytorch.md'), lines.join('\n'))

@@ -17,10 +17,12 @@ const SCHEDULES = [
   'LoopedBFS',
   'InterleavedZeroBubble',
   'ZBVZeroBubble',
+  'DualPipeV',
 ] as const satisfies readonly PipelineScheduleName[]
 const OPTIONS = {
   schedule: choice(SCHEDULES, 'the schedule'),
-  workers: countUpTo(4, 2, 'workers; the last four schedules have two stages on each, the others one'),
+  workers: countUpTo(4, 2, 'workers; 1F1B and GPipe have one stage on each, the others two'),
+  replicas: countUpTo(4, 1, 'pipelines of so many workers, each with its part of a batch; a stage has the mean of their gradients'),
   microbatches: count(8, 'micro-batches of a batch'),
   batch: count(32, 'pieces of text in a batch'),
   context: count(32, 'characters of each piece'),
@@ -40,11 +42,13 @@ const { help, read } = commandLine(
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
 async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  const { replicas } = settings
+  if (settings.batch % replicas !== 0) throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
   const out = given === null ? join(REPOSITORY, 'out', 'pipeline.svg') : userPath(given)
   await prepareOut(out)
   const { schedule: name, batch, context } = settings
   const corpus = encode(await repositoryText(REPOSITORY), { heldOutMax: 1000, batch, sequence: context })
-  const workers = Array.from({ length: ranks }, (_, rank) => `rank${rank}`)
+  const workers = Array.from({ length: ranks * replicas }, (_, rank) => `rank${rank}`)
   const stagesPerRank = name === '1F1B' || name === 'GPipe' ? 1 : 2
   const options: TrainOptions = { ...settings, workers, stagesPerRank, text: corpus.training, alphabet: corpus.alphabet.length }
   const schedule = scheduleOfRun(options)
@@ -53,11 +57,13 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
   const reports = await onCluster({ program, workers, seed: settings.seed, signal }, (cluster) =>
     Promise.all(workers.map((worker) => cluster.on(worker).run(train, options))),
   )
-  const losses = reports.flatMap((report) => report.losses)
+  const parts = reports.map((report) => report.losses).filter((losses) => losses.length > 0)
+  const losses = parts[0]!.map((_, step) => parts.reduce((sum, part) => sum + part[step]!, 0) / parts.length)
   console.log(
     `loss of the first step ${losses[0]!.toFixed(3)}, of the last ${losses.at(-1)!.toFixed(3)}; of single characters' frequencies ${unigramLoss(corpus).toFixed(3)}`,
   )
-  const actions = reports.map((report) => report.actions)
+  // Of the first pipeline.
+  const actions = reports.slice(0, ranks).map((report) => report.actions)
   const planned = simulateSchedule(schedule, measuredCosts(actions))
   const measured = measuredSteps(schedule, actions)
   const percent = (share: number) => `${(100 * share).toFixed(1)} %`

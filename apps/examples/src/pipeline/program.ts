@@ -1,8 +1,16 @@
 /**
  * A pipeline: a small transformer that predicts the next character, its layers in stages on several workers. Each batch goes through them in micro-batches, as a schedule says; each worker has an
- * optimizer for its own stages. Every worker runs `train`; the first stage's reads inputs, the last one's targets.
+ * optimizer for its own stages. Every worker runs `train`; the first stage's reads inputs, the last one's targets. With `replicas` there are several such pipelines, each with its part of every batch: a
+ * stage's gradients are the mean over all of them.
  */
 import { crossEntropy, currentWorker, expose, Generator, manualSeed, ones, reportProgress, type Tensor, tensor } from 'postgrad'
+import {
+  DistributedDataParallel,
+  destroyProcessGroup,
+  initProcessGroup,
+  newSubgroupsByEnumeration,
+  type ProcessGroup,
+} from 'postgrad/distributed'
 import { Embedding, LayerNorm, Linear, Module, Sequential, TransformerEncoderLayer } from 'postgrad/nn'
 import { Adam } from 'postgrad/optim'
 import {
@@ -114,7 +122,10 @@ export class Batches {
 }
 
 export interface TrainOptions extends ModelOptions {
+  /** Of all pipelines: first those of the first one, then those of the next. */
   readonly workers: readonly string[]
+  /** Pipelines; default 1. */
+  readonly replicas?: number
   readonly schedule: PipelineScheduleName
   readonly stagesPerRank: number
   readonly microbatches: number
@@ -126,7 +137,7 @@ export interface TrainOptions extends ModelOptions {
 }
 
 export interface TrainReport {
-  /** Of each step, in nats a character; empty but on the worker of the last stage. */
+  /** Of each step, of this pipeline's part of the batch, in nats a character; empty but on the worker of the last stage. */
   readonly losses: readonly number[]
   /** What this worker did in the last step. */
   readonly actions: readonly TimedAction[]
@@ -134,17 +145,34 @@ export interface TrainReport {
   readonly checksum: number
 }
 
-export const scheduleOfRun = ({ schedule, workers, microbatches, stagesPerRank }: TrainOptions): PipelineSchedule =>
-  pipelineSchedule(schedule, { ranks: workers.length, microbatches, stagesPerRank })
+export const scheduleOfRun = ({ schedule, workers, replicas = 1, microbatches, stagesPerRank }: TrainOptions): PipelineSchedule =>
+  pipelineSchedule(schedule, { ranks: workers.length / replicas, microbatches, stagesPerRank })
+
+/** The workers that have the same stages in all pipelines. Every worker calls it. */
+async function stageGroup(workers: readonly string[], ranks: number): Promise<ProcessGroup> {
+  await initProcessGroup({ ranks: workers })
+  const numbers = [...workers.keys()]
+  const { current } = await newSubgroupsByEnumeration(
+    numbers.slice(0, ranks).map((rank) => numbers.filter((each) => each % ranks === rank)),
+  )
+  return current!
+}
 
 /** On every worker at once. */
 export async function train(options: TrainOptions): Promise<TrainReport> {
-  const { workers, batch, context, text, steps, lr, seed } = options
+  const { workers, replicas = 1, batch, context, text, steps, lr, seed } = options
   const schedule = scheduleOfRun(options)
-  const rank = workers.indexOf(currentWorker().info.name)
-  const parts = splitSequential(makeModel(options, seed), schedule.stages)
-  const stages = parts.map((part, i) => new PipelineStage(part, i, schedule.stages)).filter(({ index }) => schedule.rankOf[index] === rank)
-  const pipeline = new Pipeline(stages, { workers, schedule, loss: lossOf })
+  const ranks = workers.length / replicas
+  const place = workers.indexOf(currentWorker().info.name)
+  const [replica, rank] = [Math.floor(place / ranks), place % ranks]
+  const group = replicas === 1 ? null : await stageGroup(workers, ranks)
+  const stages: PipelineStage[] = []
+  for (const [i, part] of splitSequential(makeModel(options, seed), schedule.stages).entries()) {
+    if (schedule.rankOf[i] !== rank) continue
+    const module = group === null ? part : await DistributedDataParallel.create(part, { processGroup: group })
+    stages.push(new PipelineStage(module, i, schedule.stages))
+  }
+  const pipeline = new Pipeline(stages, { workers: workers.slice(replica * ranks, (replica + 1) * ranks), schedule, loss: lossOf })
   const parameters = stages.flatMap(({ module }) => module.parameters())
   const optimizer = new Adam(parameters, { lr })
   const batches = new Batches(text, batch, context, seed)
@@ -152,17 +180,19 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
   const losses: number[] = []
   let actions: readonly TimedAction[] = []
   for (let step = 1; step <= steps; step++) {
-    const [inputs, target] = batches.next()
+    const rows = batch / replicas
+    const [inputs, target] = batches.next().map((each) => each.narrow(0, replica * rows, rows)) as [Tensor, Tensor]
     optimizer.zeroGrad()
     const result = await pipeline.step(isFirst ? [inputs] : [], isLast ? { target } : {})
     optimizer.step()
     actions = result.actions
     if (!isLast) continue
     losses.push(await meanOf(result.losses))
-    reportProgress({ done: step, total: steps, text: `step ${step}, loss ${losses.at(-1)!.toFixed(3)}` })
+    if (replica === 0) reportProgress({ done: step, total: steps, text: `step ${step}, loss ${losses.at(-1)!.toFixed(3)}` })
   }
   let checksum = 0
   for (const parameter of parameters) checksum += await parameter.sum().item()
+  if (group !== null) destroyProcessGroup()
   return { losses, actions, checksum }
 }
 

@@ -21,25 +21,36 @@ export interface Whole {
   readonly model: ReturnType<typeof makeModel>
 }
 
-/** Batches of which micro-batches are not equal are divided as `Pipeline` does: the larger ones first. */
-export async function trainWhole({ batch, context, microbatches, steps, text, lr, seed, ...options }: typeof SMALL): Promise<Whole> {
+/** Batches of which micro-batches are not equal are divided as `Pipeline` does: the larger ones first. Of several replicas the mean, in their order. */
+export async function trainWhole(
+  { batch, context, microbatches, steps, text, lr, seed, ...options }: typeof SMALL,
+  replicas = 1,
+): Promise<Whole> {
   const model = makeModel({ ...options, context }, seed)
   const optimizer = new Adam(model.parameters(), { lr })
   const batches = new Batches(text, batch, context, seed)
+  const rows = batch / replicas
   const losses: number[] = []
   for (let step = 0; step < steps; step++) {
     const [inputs, targets] = batches.next()
-    optimizer.zeroGrad()
-    const each = []
-    let from = 0
-    for (let i = 0; i < microbatches; i++) {
-      const size = Math.floor(batch / microbatches) + (i < batch % microbatches ? 1 : 0)
-      const loss = lossOf(model.forward(inputs.narrow(0, from, size)), targets.narrow(0, from, size))
-      loss.backward()
-      each.push(loss)
-      from += size
+    const each: Tensor[] = []
+    const sums = new Map<Tensor, Tensor>()
+    for (let replica = 0; replica < replicas; replica++) {
+      optimizer.zeroGrad()
+      let from = replica * rows
+      for (let i = 0; i < microbatches; i++) {
+        const size = Math.floor(rows / microbatches) + (i < rows % microbatches ? 1 : 0)
+        const loss = lossOf(model.forward(inputs.narrow(0, from, size)), targets.narrow(0, from, size))
+        loss.backward()
+        each.push(loss)
+        from += size
+      }
+      for (const p of model.parameters()) {
+        const part = p.grad!.mul(1 / replicas)
+        sums.set(p, sums.get(p)?.add(part) ?? part)
+      }
     }
-    for (const parameter of model.parameters()) parameter.grad = parameter.grad!.div(microbatches)
+    for (const [p, sum] of sums) p.grad = sum.div(microbatches)
     optimizer.step()
     losses.push(await meanOf(each))
   }

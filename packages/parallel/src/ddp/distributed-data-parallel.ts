@@ -161,6 +161,26 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     this.reducer().ensureFinished('backward')
   }
 
+  /**
+   * @internal A step of a pipeline begins, of which the module is a stage: several forwards and backwards, none of which is reduced. Gives whether their sum is, by
+   * `reduceGradients`; under `noSync` it is not. Rejects as `forward`.
+   */
+  async beginStep(): Promise<boolean> {
+    if (this.joinContext !== null)
+      throw invalidArgument('Pipeline.step', 'a stage outside of join', 'one inside', 'Give all pipelines as many batches.')
+    const reducer = this.reducer()
+    reducer.disarm()
+    if (!this.requiresSync) return false
+    reducer.ensureFinished('forward')
+    await this.takeBuffers()
+    return true
+  }
+
+  /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
+  reduceGradients(): Promise<void> {
+    return this.reducer().reduceGradients(this.divisor)
+  }
+
   /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)

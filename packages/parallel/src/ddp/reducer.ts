@@ -25,7 +25,15 @@
  * also add up who has used what: a parameter that nobody has used keeps the `.grad` that it had.
  */
 import assert from 'node:assert'
-import { type AccumulateGrad, type Grads, type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node } from '@postgrad/autograd/internal'
+import {
+  type AccumulateGrad,
+  dotGradSink,
+  type Grads,
+  type GraphTask,
+  gradientEdge,
+  HIGHEST_PRIORITY,
+  Node,
+} from '@postgrad/autograd/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, SparseTensor, tensor } from '@postgrad/tensor'
@@ -173,6 +181,13 @@ export class Reducer {
   prepareForBackward(outputs: readonly Tensor[], divisor: number): void {
     this.ensureFinished('forward')
     this.state = 'armed'
+    this.beginIteration(divisor)
+    if (!this.looksForUnused) return
+    const reached = nodesBehind(outputs)
+    this.lookFor((value) => reached.has(leafOf(value)))
+  }
+
+  private beginIteration(divisor: number): void {
     this.divisor = divisor
     this.ready.clear()
     this.unusedMarked = false
@@ -183,10 +198,11 @@ export class Reducer {
       bucket.work = null
       bucket.sparse = null
     }
-    if (!this.looksForUnused) return
-    const reached = nodesBehind(outputs)
+  }
+
+  private lookFor(isUsed: (parameter: Tensor) => boolean): void {
     this.unused.clear()
-    for (const [i, { value }] of this.parameters.entries()) if (!reached.has(leafOf(value))) this.unused.add(i)
+    for (const [i, { value }] of this.parameters.entries()) if (!isUsed(value)) this.unused.add(i)
     this.usedMap = Tensor.empty('int32', [this.parameters.length])
     this.isUseKnown = false
   }
@@ -246,6 +262,41 @@ export class Reducer {
     while (this.launched < this.buckets.length && this.buckets[this.launched]!.pending === 0) this.launch(this.buckets[this.launched++]!)
     if (this.launched < this.buckets.length) return
     this.finishWith(task)
+  }
+
+  /**
+   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has no gradient is unused.
+   * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
+   */
+  async reduceGradients(divisor: number): Promise<void> {
+    const { staticGraph, group } = this.options
+    this.beginIteration(divisor)
+    const isUsed = ({ grad }: Tensor): boolean => grad !== null
+    if (this.looksForUnused) {
+      this.lookFor(isUsed)
+      for (const [i, { value }] of this.parameters.entries()) if (isUsed(value)) this.usedMap!.storage.array[i] = 1
+    }
+    for (const [i, { name, value }] of this.parameters.entries()) {
+      // Its mean would be left out.
+      if (isUsed(value) && staticGraph && this.isUseKnown && this.isUnusedEverywhere(i)) throw graphChanged(name, i)
+      if (isUsed(value) || this.unused.has(i)) this.ready.add(i)
+    }
+    const missing = this.missing()
+    if (missing.length > 0) {
+      const names = missing.map((i) => this.parameters[i]!.name)
+      throw reductionUnfinished('Pipeline.step', group.rank, names, missing, null)
+    }
+    this.state = 'reducing'
+    try {
+      for (const [i, { value }] of this.parameters.entries()) this.fill(this.places[i]!.bucket, this.places[i]!.view, value.grad)
+      for (const bucket of this.buckets) this.launch(bucket)
+      const results = await this.allReduced(this.buckets.map(({ work }) => work!))
+      for (const [k, bucket] of this.buckets.entries()) bucket.result = results[k]!
+      this.finish({ sink: dotGradSink })
+    } catch (error) {
+      this.failure = error
+      throw error
+    }
   }
 
   /** Puts a gradient where its bucket has a place for it. `view`: null in a sparse one. */
@@ -324,7 +375,7 @@ export class Reducer {
     return results
   }
 
-  private finish(task: GraphTask): void {
+  private finish(task: Destination): void {
     for (const bucket of this.buckets) {
       const { flat, result, numbers, views } = bucket
       assert(result !== null)
@@ -349,9 +400,9 @@ export class Reducer {
     return this.usedMap !== null && this.usedMap.storage.array[i] === 0
   }
 
-  private writeBack(task: GraphTask, parameter: Tensor, view: Tensor): void {
+  private writeBack(task: Destination, parameter: Tensor, view: Tensor): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (this.options.gradientAsBucketView && task.sink instanceof LocalPass) {
+    if (this.options.gradientAsBucketView && !(task.sink instanceof DistPass)) {
       if (parameter.grad === null || !isSame(parameter.grad, view)) parameter.grad = view
       return
     }
@@ -375,6 +426,9 @@ export class Reducer {
     return buckets
   }
 }
+
+/** Where gradients are. */
+type Destination = Pick<GraphTask, 'sink'>
 
 interface Bucket {
   /** Of its parameters, in the order of their gradients in `flat`. */
@@ -419,11 +473,11 @@ function leafOf(parameter: Tensor): AccumulateGrad {
 }
 
 /** Where this pass has put the gradient of a leaf. */
-function gradOf({ sink }: GraphTask, parameter: Tensor): Tensor | null {
+function gradOf({ sink }: Destination, parameter: Tensor): Tensor | null {
   return sink instanceof DistPass ? (sink.gradients.get(parameter) ?? null) : parameter.grad
 }
 
-function setGrad({ sink }: GraphTask, parameter: Tensor, grad: Tensor): void {
+function setGrad({ sink }: Destination, parameter: Tensor, grad: Tensor): void {
   if (sink instanceof DistPass) sink.gradients.set(parameter, grad)
   else parameter.grad = grad
 }

@@ -21,6 +21,18 @@ export function actionText({ stage, kind, microbatch }: PipelineAction): string 
   return `${stage}${kind}${microbatch}`
 }
 
+/** What PyTorch's files have beside: several actions in one, `(0F1;3B0)OVERLAP_F_B`, and when sharded parameters come and go and gradients are reduced, which is no matter of order here. */
+const OVERLAPPED = /^\((.*)\)OVERLAP_F_B$/
+const LEFT_OUT = /^\d+(UNSHARD|RESHARD|REDUCE_GRAD)$/
+
+/** The actions of a cell of a file: none, one, or those that overlap, one after the other. @throws SCHEDULE_INVALID */
+export function parseCell(text: string): PipelineAction[] {
+  const cell = text.trim()
+  if (LEFT_OUT.test(cell)) return []
+  const parts = OVERLAPPED.exec(cell)?.[1]?.split(';') ?? [cell]
+  return parts.map(parseAction).filter((action) => action !== null)
+}
+
 /** Null for an empty cell. @throws SCHEDULE_INVALID */
 export function parseAction(text: string): PipelineAction | null {
   const cell = text.trim()

@@ -1,21 +1,25 @@
 /**
- * The schedules that have names. All but ZBV are one: a rank takes units of forward and of backward work, each in an order that follows from how many micro-batches make a round, and only how
+ * The schedules that have names. All but those along a V (`v-schedules.ts`) are one: a rank takes units of forward and of backward work, each in an order that follows from how many micro-batches make a round, and only how
  * many forwards come first, and whether and how late backward's weight part comes, is different.
  *
  *     round of k micro-batches    forward    stage a of mb 0 … k−1, stage b of mb 0 … k−1, stage a of mb k … 2k−1, …
  *                                 backward   stage b of mb 0 … k−1, stage a of mb 0 … k−1, stage b of mb k … 2k−1, …
  *     a rank with warm-up w       F × w, then (F, B) as long as there are forwards, then B × w
  *
- * Sources: GPipe (arXiv 1811.06965), PipeDream-flush 1F1B and interleaved (2104.04473), breadth-first (2211.05953), zero bubble (2401.10241: ZB1P, and ZB-V in section 6).
+ * Sources: GPipe (arXiv 1811.06965), PipeDream-flush 1F1B and interleaved (2104.04473), breadth-first (2211.05953), zero bubble (2401.10241: ZB1P).
  * Every stage's backward goes through the micro-batches in ascending order, in which their gradients are added up. (PyTorch's LoopedBFS goes backwards; its gradients would have to be kept.)
  */
 import { PostgradError } from '@postgrad/base'
 import { checkOptions } from '@postgrad/tensor/internal'
 import type { PipelineAction } from './action.js'
 import type { PipelineSchedule } from './schedule.js'
+import { dualPipeV, rankOfV, zbv } from './v-schedules.js'
 
 /** PyTorch's names (`get_schedule_class`). */
-export type PipelineScheduleName = 'GPipe' | '1F1B' | 'Interleaved1F1B' | 'LoopedBFS' | 'InterleavedZeroBubble' | 'ZBVZeroBubble'
+export type PipelineScheduleName = LoopName | VName
+
+type LoopName = 'GPipe' | '1F1B' | 'Interleaved1F1B' | 'LoopedBFS' | 'InterleavedZeroBubble'
+type VName = 'ZBVZeroBubble' | 'DualPipeV'
 
 /** What a schedule is made for. */
 export interface PipelineSizes {
@@ -47,12 +51,7 @@ const loops = ({ perRank, round }: Shape): number => (perRank - 1) * round
 const behind = ({ rank, ranks }: Shape): number => ranks - 1 - rank
 
 /** By name: whether it takes several stages of a rank, whether rounds are of `ranks` micro-batches (else one round is all), and its flow. */
-const FLOWS: Readonly<
-  Record<
-    Exclude<PipelineScheduleName, 'ZBVZeroBubble'>,
-    { readonly loops: boolean; readonly rounds: boolean; readonly flow: (shape: Shape) => Flow }
-  >
-> = {
+const FLOWS: Readonly<Record<LoopName, { readonly loops: boolean; readonly rounds: boolean; readonly flow: (shape: Shape) => Flow }>> = {
   GPipe: { loops: false, rounds: false, flow: ({ microbatches }) => ({ warmup: microbatches, weightsLate: null }) },
   '1F1B': { loops: false, rounds: false, flow: (shape) => ({ warmup: behind(shape), weightsLate: null }) },
   LoopedBFS: { loops: true, rounds: false, flow: ({ microbatches, perRank }) => ({ warmup: microbatches * perRank, weightsLate: null }) },
@@ -64,11 +63,24 @@ const FLOWS: Readonly<
   },
 }
 
+/** By name: the least number of micro-batches, and a rank's list. */
+const VS: Readonly<
+  Record<
+    VName,
+    { readonly least: (ranks: number) => number; readonly list: (rank: number, ranks: number, microbatches: number) => PipelineAction[] }
+  >
+> = {
+  ZBVZeroBubble: { least: () => 1, list: zbv },
+  DualPipeV: { least: (ranks) => 2 * ranks, list: dualPipeV },
+}
+
 /** All names. */
-export const PIPELINE_SCHEDULES: readonly PipelineScheduleName[] = [...(Object.keys(FLOWS) as (keyof typeof FLOWS)[]), 'ZBVZeroBubble']
+export const PIPELINE_SCHEDULES: readonly PipelineScheduleName[] = [...(Object.keys(FLOWS) as LoopName[]), ...(Object.keys(VS) as VName[])]
+
+const isV = (name: PipelineScheduleName): name is VName => name in VS
 
 /**
- * The schedule of that name. Stages lie in loops: stage s on rank s mod ranks; in ZBV in a V: down all ranks and up again.
+ * The schedule of that name. Stages lie in loops: stage s on rank s mod ranks; in ZBVZeroBubble and DualPipeV in a V: down all ranks and up again.
  * @throws SCHEDULE_UNSUPPORTED for what it cannot take
  * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 })))
  */
@@ -77,16 +89,23 @@ export function pipelineSchedule(name: PipelineScheduleName, sizes: PipelineSize
   const { ranks, microbatches, stagesPerRank } = sizes
   if (!PIPELINE_SCHEDULES.includes(name))
     throw unsupported(String(name), `one of ${PIPELINE_SCHEDULES.join(', ')}`, `'${String(name)}'`, 'Pass one of these names.')
-  const single = name !== 'ZBVZeroBubble' && !FLOWS[name].loops
+  const single = !isV(name) && !FLOWS[name].loops
   const perRank = stagesPerRank ?? (single ? 1 : 2)
   for (const [what, value] of Object.entries({ ranks, microbatches, stagesPerRank: perRank }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw unsupported(name, `a whole number of ${what} from 1 on`, String(value), `Pass ${what} as a whole number.`)
   if (single && perRank !== 1) throw unsupported(name, 'one stage per rank', String(perRank), 'Take Interleaved1F1B or LoopedBFS for more.')
-  if (name === 'ZBVZeroBubble') {
+  if (isV(name)) {
+    const { least, list } = VS[name]
     if (perRank !== 2) throw unsupported(name, 'two stages per rank', String(perRank), 'Take InterleavedZeroBubble for any number.')
-    const rankOf = Array.from({ length: 2 * ranks }, (_, stage) => Math.min(stage, 2 * ranks - 1 - stage))
-    return { stages: 2 * ranks, microbatches, rankOf, ranks: each(ranks, (rank) => zbv(rank, ranks, microbatches)) }
+    if (microbatches < least(ranks))
+      throw unsupported(
+        name,
+        `at least as many micro-batches as stages, ${least(ranks)}`,
+        String(microbatches),
+        'Take ZBVZeroBubble for fewer.',
+      )
+    return { stages: 2 * ranks, microbatches, rankOf: rankOfV(ranks), ranks: each(ranks, (rank) => list(rank, ranks, microbatches)) }
   }
   const { rounds, flow } = FLOWS[name]
   const count = rounds ? Math.max(1, Math.floor(microbatches / ranks)) : 1
@@ -124,34 +143,6 @@ function flowing({ rank, ranks, microbatches, perRank, round }: Shape, { warmup,
     if (weightsLate !== null && i >= weightsLate) actions.push(unit('W', i - weightsLate))
   }
   if (weightsLate !== null) for (let i = Math.max(0, units - weightsLate); i < units; i++) actions.push(unit('W', i))
-  return actions
-}
-
-/** Of the paper's section 6. For fewer micro-batches than fill the V it is that of so many, without those that are not there. */
-function zbv(rank: number, ranks: number, microbatches: number): PipelineAction[] {
-  const all = Math.max(2 * ranks - 1, microbatches)
-  const stages = [rank, 2 * ranks - 1 - rank]
-  const counts = { F: [0, 0], I: [0, 0], W: [0, 0] }
-  const actions: PipelineAction[] = []
-  /** `F0 F1 I1 W1`: what, and on which half of the V, each on the next micro-batch. */
-  const add = (what: string): void => {
-    for (const [, kind, half] of what.matchAll(/([FIW])([01])/g)) {
-      const microbatch = counts[kind as 'F']![Number(half)]!++
-      if (microbatch < microbatches) actions.push({ stage: stages[Number(half)]!, kind: kind as 'F', microbatch })
-    }
-  }
-  const times = (n: number, what: string): void => {
-    for (let i = 0; i < n; i++) add(what)
-  }
-  times(2 * (ranks - rank) - 1, 'F0')
-  times(rank, 'F1 F0')
-  times(ranks - rank, 'F1 I1 W1')
-  while (counts.F[0]! < all) add('F0 I0 W0 F1 I1 W1')
-  while (counts.F[1]! < all) add('I0 W0 F1 I1 W1')
-  times(rank, 'I0 I1')
-  times(ranks - rank, 'I0 W0')
-  times(counts.I[1]! - counts.W[1]!, 'W1')
-  times(counts.I[0]! - counts.W[0]!, 'W0')
   return actions
 }
 

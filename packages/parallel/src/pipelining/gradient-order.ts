@@ -2,8 +2,9 @@
  * Gradients of a stage's weights, added up over micro-batches in ascending order, whatever the order in which their backward passes run. So every schedule gives the bits of the model that is
  * not split, run one micro-batch after the other. What comes too early waits: the schedules that have names bring nothing early, one that was loaded may.
  */
+import { noGrad } from '@postgrad/autograd'
 import { dotGradSink, type GradSink, keepable } from '@postgrad/autograd/internal'
-import type { Tensor } from '@postgrad/tensor'
+import { SparseTensor, type Tensor } from '@postgrad/tensor'
 
 export class GradientOrder {
   /** Leaves that have got a gradient. */
@@ -43,4 +44,15 @@ export class GradientOrder {
       this.next++
     }
   }
+}
+
+/** Divides `.grad`, each once, with what was in it before the step: as PyTorch. */
+export function divideGrads(leaves: ReadonlySet<Tensor>, divisor: number): void {
+  noGrad(() => {
+    for (const leaf of leaves) {
+      const { grad } = leaf
+      if (grad instanceof SparseTensor) leaf.grad = new SparseTensor(grad.indices(), grad.values().div(divisor), grad.shape)
+      else grad?.div_(divisor)
+    }
+  })
 }

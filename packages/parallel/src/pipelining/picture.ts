@@ -1,151 +1,181 @@
 /**
- * A pipeline's step as a picture, an SVG that any browser opens: a row for each rank, a box for each action as wide as it took, planned above and measured below. Drawn by hand as the sequence
- * diagrams of package `sim` are, since nothing that ships draws.
+ * A pipeline's step as a picture, an SVG that any browser opens, light or dark as the reader has it: a row for each rank, a box for each action as wide as it took. Several drawings, the plan and what was
+ * measured, stand one below the other on one scale. What is long is wide, and scrolls. Drawn by hand as the sequence diagrams of package `sim` are, since nothing that ships draws.
  *
- *     planned, 27 % idle     rank 0  ▐0▐1▐2▐3▌      ▐ 0 ▐ 1 …
- *                            rank 1    ▐0▐1▐2▐3▌  ▐ 0 ▐ 1 ▐ …
- *     measured, 31 % idle    …
+ *     ▪ forward ▪ backward ▪ idle
+ *     planned: 96 ms, 11 % idle
+ *     rank 0  ▐0▐1▐2▐3▌      ▐ 0 ▐ 1 …               14 % idle, holds up to 4
+ *     rank 1    ▐0▐1▐2▐3▌  ▐ 0 ▐ 1 ▐ …                8 % idle, holds up to 4
+ *             0 ms     20 ms     40 ms
+ *     measured: 110 ms, 15 % idle
+ *     …
  */
-import { actionText, isCommunication, type PipelineAction } from './action.js'
-import type { PipelineSchedule } from './schedule.js'
-import { measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
+import { actionText, isCommunication } from './action.js'
+import type { PipelineSimulation, TimedAction } from './simulation.js'
 
 /** One of the drawings of `drawPipeline`: what it is called, and who did what when. */
 export interface PipelineDrawing {
   readonly title: string
   readonly steps: PipelineSimulation
-  /** Behind the duration; default none, as for a plan. */
+  /** Behind times; default none, as for a plan. */
   readonly unit?: string
 }
 
-const WIDTH = 1100
+type Computation = 'F' | 'B' | 'I' | 'W'
+const NAMES: Readonly<Record<Computation, string>> = { F: 'forward', B: 'backward', I: 'backward, inputs', W: 'backward, weights' }
+
 const LEFT = 70
-const RIGHT = 20
+const RIGHT = 190
+const PLOT_MIN = 900
+/** A longer step has boxes too narrow for their numbers. */
+const PLOT_MAX = 12_000
 const ROW = 30
 const BOX = 24
-const HEAD = 46
-/** Narrower boxes have no number in them. */
-const TEXT_MIN = 14
-
-const COLOURS = { F: ['#bfdbfe', '#1e40af'], B: ['#fed7aa', '#9a3412'], I: ['#fde68a', '#92400e'], W: ['#bbf7d0', '#166534'] } as const
-const NAMES = { F: 'forward', B: 'backward', I: 'backward, inputs', W: 'backward, weights' } as const
+/** Of a box with a number of so many digits. */
+const widthOf = (digits: number): number => 4 + 7 * digits
+/** How far marks of the axis are apart at least. */
+const TICK = 90
 /** Stages of one rank differ in how strong their colour is. */
-const STRENGTH_MIN = 0.45
+const STRENGTH_MIN = 0.4
 
-/** One below the other, each over the whole width. */
+/** One below the other, on one scale. */
 export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
-  const parts: string[] = []
-  const kinds = new Set<string>()
-  let y = 8
-  for (const { title, steps, unit = '' } of drawings) {
-    const { ranks, duration, bubble } = steps
-    const all = ranks.flat().filter(({ action }) => !isCommunication(action.kind))
-    const from = Math.min(...all.map(({ start }) => start))
-    const scale = (WIDTH - LEFT - RIGHT) / Math.max(duration, Number.MIN_VALUE)
-    const length = `${Number(duration.toPrecision(3))}${unit === '' ? '' : ` ${unit}`}`
-    parts.push(`<text class="title" x="${LEFT}" y="${y + 20}">${escaped(title)}</text>`)
-    parts.push(`<text class="note" x="${WIDTH - RIGHT}" y="${y + 20}">${length}, ${(100 * bubble).toFixed(1)} % idle</text>`)
-    y += HEAD - 16
-    for (const [rank, timed] of ranks.entries()) {
+  const plans = drawings.map(({ title, steps, unit = '' }) => ({ title, steps, unit: unit === '' ? '' : ` ${unit}`, rows: rowsOf(steps) }))
+  const boxes = plans.flatMap(({ rows }) => rows.flat())
+  const longest = Math.max(0, ...plans.map(({ steps }) => steps.duration))
+  const plot = Math.round(plotWidth(boxes, longest))
+  const scale = longest > 0 ? plot / longest : 0
+  const width = LEFT + plot + RIGHT
+  const parts = [legend(boxes, Math.max(0, ...plans.map(({ rows }) => rows.length)), 28)]
+  let y = 54
+  for (const { title, steps, unit, rows } of plans) {
+    const { duration, bubble } = steps
+    const from = Math.min(...rows.flat().map(({ start }) => start))
+    parts.push(
+      `<text class="title" x="${LEFT}" y="${y + 16}">${escaped(title)}<tspan class="sum" dx="12">${short(duration)}${escaped(unit)}, ${percent(bubble)} idle</tspan></text>`,
+    )
+    y += 28
+    const [top, bottom] = [y, y + rows.length * ROW - (ROW - BOX)]
+    const step = tickOf(longest, plot)
+    const axis: string[] = []
+    for (let i = 0; i * step <= duration; i++) {
+      const x = round(LEFT + i * step * scale)
+      axis.push(
+        `<path class="grid" d="M${x} ${top - 4}V${bottom + 5}"/><text class="tick" x="${x}" y="${bottom + 17}">${short(i * step)}${escaped(unit)}</text>`,
+      )
+    }
+    for (const [rank, timed] of rows.entries()) {
+      const busy = timed.reduce((sum, { start, end }) => sum + end - start, 0)
+      const idle = duration === 0 ? 0 : 1 - busy / duration
+      const end = LEFT + duration * scale
       parts.push(
-        `<text class="rank" x="${LEFT - 10}" y="${y + 17}">rank ${rank}</text><rect class="row" x="${LEFT}" y="${y}" width="${WIDTH - LEFT - RIGHT}" height="${BOX}"/>`,
+        `<text class="rank" x="${LEFT - 10}" y="${y + 17}">rank ${rank}</text>`,
+        `<rect class="idle" x="${LEFT}" y="${y}" width="${round(end - LEFT)}" height="${BOX}"/>`,
+        `<text class="side" x="${round(end + 10)}" y="${y + 17}"><title>the activations of so many micro-batches at once, over all of its stages</title>${percent(idle)} idle, holds up to ${steps.peakActivations[rank]}</text>`,
       )
       const stages = [...new Set(timed.map(({ action }) => action.stage))].sort((a, b) => a - b)
-      for (const { action, start, end } of timed) {
-        const { kind, stage, microbatch } = action
-        if (isCommunication(kind)) continue
-        kinds.add(kind)
-        const [x, width] = [LEFT + (start - from) * scale, (end - start) * scale]
-        const strength = stages.length === 1 ? 1 : STRENGTH_MIN + (1 - STRENGTH_MIN) * (stages.indexOf(stage) / (stages.length - 1))
-        const tip = `<title>${actionText(action)}: ${round(start - from)} to ${round(end - from)}${unit === '' ? '' : ` ${unit}`}</title>`
-        const label =
-          width < TEXT_MIN
-            ? ''
-            : `<text class="box" x="${round(x + width / 2)}" y="${y + 16}" fill="${COLOURS[kind as 'F'][1]}">${microbatch}</text>`
-        parts.push(
-          `<g>${tip}<rect x="${round(x)}" y="${y}" width="${round(width)}" height="${BOX}" fill="${COLOURS[kind as 'F'][0]}" fill-opacity="${round(strength)}" stroke="${COLOURS[kind as 'F'][1]}"/>${label}</g>`,
-        )
-      }
+      for (const each of timed) parts.push(boxOf(each, { x: LEFT + (each.start - from) * scale, y, scale, from, unit, stages }))
       y += ROW
     }
-    y += 16
+    // Behind the boxes its lines would be hidden by the rows, before them they would cross numbers: they are drawn last, and hardly seen.
+    parts.push(...axis)
+    y = bottom + 44
   }
-  const legend = (['F', 'B', 'I', 'W'] as const).filter((kind) => kinds.has(kind))
-  legend.forEach((kind, i) => {
-    const x = LEFT + 170 * i
-    parts.push(
-      `<rect x="${x}" y="${y}" width="14" height="14" fill="${COLOURS[kind][0]}" stroke="${COLOURS[kind][1]}"/><text class="key" x="${x + 20}" y="${y + 12}">${NAMES[kind]}</text>`,
-    )
-  })
-  const height = y + 30
+  const height = y - 10
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}">`,
-    `<style>${STYLE}</style><rect width="100%" height="100%" fill="#ffffff"/>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(drawings.map(({ title }) => title).join('; '))}">`,
+    `<style>${STYLE}</style><rect class="paper" width="100%" height="100%"/>`,
     ...parts,
     '</svg>\n',
   ].join('\n')
 }
 
-const STYLE = [
-  'text{font-family:system-ui,"DejaVu Sans",sans-serif;font-size:12px;fill:#334155}.title{font-size:14px;font-weight:600;fill:#0f172a}',
-  '.note,.rank{text-anchor:end}.row{fill:#f1f5f9}.box{font-size:11px;text-anchor:middle}',
-].join('')
-
-/**
- * What `step` gave on each rank, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
- * the step's forward and backward passes between two ranks leave open.
- */
-export function measuredSteps(schedule: PipelineSchedule, actions: readonly (readonly TimedAction[])[]): PipelineSimulation {
-  const needs = needsOf({ ...schedule, ranks: [] })
-  const done = new Map<string, { readonly rank: number; readonly end: number }>()
-  const computed = actions.map((timed) => timed.filter(({ action }) => !isCommunication(action.kind)))
-  for (const [rank, timed] of computed.entries())
-    for (const { action, end } of timed) done.set(actionText({ ...action, kind: action.kind === 'I' ? 'B' : action.kind }), { rank, end })
-  /** By pair of ranks a, b: how far b's clock must be moved forward, at least, if a's stays. */
-  const least = new Map<string, number>()
-  for (const [rank, timed] of computed.entries()) {
-    for (const { action, start } of timed) {
-      const need = needs(action)
-      const source = need === null ? undefined : done.get(need)
-      if (source === undefined || source.rank === rank) continue
-      const pair = `${source.rank} ${rank}`
-      least.set(pair, Math.max(least.get(pair) ?? Number.NEGATIVE_INFINITY, source.end - start))
-    }
-  }
-  const shifts = new Map([[0, 0]])
-  for (const [a, shift] of shifts) {
-    for (const b of computed.keys()) {
-      const [forward, back] = [least.get(`${a} ${b}`), least.get(`${b} ${a}`)]
-      if (shifts.has(b) || (forward === undefined && back === undefined)) continue
-      shifts.set(b, shift + (forward === undefined ? -back! : back === undefined ? forward : (forward - back) / 2))
-    }
-  }
-  return measured(
-    computed.map((timed, rank) => {
-      const shift = shifts.get(rank) ?? 0
-      return timed.map(({ action, start, end }) => ({ action, start: start + shift, end: end + shift }))
-    }),
-  )
+function rowsOf({ ranks }: PipelineSimulation): TimedAction[][] {
+  return ranks.map((timed) => timed.filter(({ action }) => !isCommunication(action.kind)))
 }
 
-/** What each stage's actions of a kind cost on average, for `simulateSchedule`: how the step would have gone without anything between them. */
-export function measuredCosts(actions: readonly (readonly TimedAction[])[]): (action: PipelineAction) => number {
-  const sums = new Map<string, { cost: number; count: number }>()
-  const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`
-  for (const { action, start, end } of actions.flat()) {
-    const sum = sums.get(keyOf(action)) ?? { cost: 0, count: 0 }
-    sums.set(keyOf(action), { cost: sum.cost + end - start, count: sum.count + 1 })
+/** So wide that most boxes have room for their numbers. */
+function plotWidth(boxes: readonly TimedAction[], longest: number): number {
+  const times = boxes.map(({ start, end }) => end - start).sort((a, b) => a - b)
+  const narrow = times[Math.floor(times.length / 10)] ?? 0
+  const digits = Math.max(0, ...boxes.map(({ action }) => String(action.microbatch).length))
+  const wanted = narrow > 0 ? (longest * widthOf(digits)) / narrow : 0
+  return Math.min(PLOT_MAX, Math.max(PLOT_MIN, wanted))
+}
+
+interface Place {
+  readonly x: number
+  readonly y: number
+  readonly scale: number
+  readonly from: number
+  readonly unit: string
+  /** Of this rank. */
+  readonly stages: readonly number[]
+}
+
+function boxOf({ action, start, end }: TimedAction, { x, y, scale, from, unit, stages }: Place): string {
+  const { kind, stage, microbatch } = action
+  const width = (end - start) * scale
+  const what = `${actionText(action)}: stage ${stage}, ${NAMES[kind as Computation]}, micro-batch ${microbatch}`
+  const when = `${round(start - from)} to ${round(end - from)}${escaped(unit)}`
+  const text = String(microbatch)
+  const number = width < widthOf(text.length) ? '' : `<text class="number" x="${round(x + width / 2)}" y="${y + 16}">${text}</text>`
+  const strength = strengthOf(stages.indexOf(stage), stages.length)
+  const fill = strength === 1 ? '' : ` fill-opacity="${strength}"`
+  return `<g><title>${what}, ${when}</title><rect class="${kind}" x="${round(x)}" y="${y}" width="${round(width)}" height="${BOX}"${fill}/>${number}</g>`
+}
+
+const strengthOf = (place: number, count: number): number =>
+  count === 1 ? 1 : round(STRENGTH_MIN + ((1 - STRENGTH_MIN) * place) / (count - 1))
+
+function legend(boxes: readonly TimedAction[], ranks: number, y: number): string {
+  const kinds = (Object.keys(NAMES) as Computation[]).filter((kind) => boxes.some(({ action }) => action.kind === kind))
+  const entries: (readonly [look: string, text: string])[] = [
+    ...kinds.map((kind) => [`class="${kind}"`, NAMES[kind]] as const),
+    ['class="idle"', 'idle'],
+  ]
+  const parts: string[] = []
+  let x = LEFT
+  for (const [look, text] of entries) {
+    parts.push(`<rect ${look} x="${x}" y="${y - 12}" width="14" height="14"/><text class="key" x="${x + 20}" y="${y}">${text}</text>`)
+    x += 44 + 7 * text.length
   }
-  return (action) => {
-    const { cost, count } = sums.get(keyOf(action)) ?? { cost: 0, count: 1 }
-    return isCommunication(action.kind) ? 0 : cost / count
-  }
+  const stages = new Set(boxes.map(({ action }) => action.stage)).size
+  const loops = stages > ranks ? '; of the stages of one rank a later one is stronger in colour' : ''
+  parts.push(`<text class="key note" x="${x}" y="${y}">numbers are micro-batches${loops}</text>`)
+  return parts.join('\n')
+}
+
+const LIGHT = 'paper#ffffff ink#0f172a soft#475569 idle#eef2f6 line#0f172a F#93c5fd B#fdba74 I#c4b5fd W#86efac edge#334155'
+const DARK = 'paper#0b1220 ink#f1f5f9 soft#a3b1c6 idle#1a2436 line#e2e8f0 F#2563eb B#c2560c I#7c3aed W#15803d edge#94a3b8'
+const colours = (list: string): string =>
+  list
+    .split(' ')
+    .map((each) => `--${each.replace('#', ':#')}`)
+    .join(';')
+const STYLE = [
+  `svg{background:var(--paper);${colours(LIGHT)}}@media (prefers-color-scheme:dark){svg{${colours(DARK)}}}`,
+  'text{font:12px system-ui,"DejaVu Sans",sans-serif;fill:var(--soft)}.title{font-size:14px;font-weight:600;fill:var(--ink)}.sum{font-size:12px;font-weight:400;fill:var(--soft)}',
+  '.rank,.key{fill:var(--ink)}.note{fill:var(--soft)}.rank{text-anchor:end}.tick{font-size:10px;text-anchor:middle}',
+  '.number{font-size:11px;text-anchor:middle;fill:var(--ink);pointer-events:none}.paper{fill:var(--paper)}.idle{fill:var(--idle)}.grid{stroke:var(--line);stroke-opacity:.14}',
+  '.F,.B,.I,.W{stroke:var(--edge);stroke-width:.7}.F{fill:var(--F)}.B{fill:var(--B)}.I{fill:var(--I)}.W{fill:var(--W)}',
+].join('')
+
+/** 1, 2 or 5 times a power of ten. */
+function tickOf(longest: number, plot: number): number {
+  if (longest <= 0) return 1
+  const least = (longest * TICK) / plot
+  const power = 10 ** Math.floor(Math.log10(least))
+  return power * [1, 2, 5, 10].find((times) => times * power >= least)!
 }
 
 function round(x: number): number {
   return Math.round(x * 100) / 100
 }
 
+const short = (x: number): string => String(Number(x.toPrecision(3)))
+const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+
 function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }

@@ -2,17 +2,19 @@
  * A pipeline: the stages of one worker, run as a schedule says, together with those of the other workers. Every worker makes one, of the same name and schedule, and takes the same steps; the
  * first stage's gives inputs, the last one's targets. Below: `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
  */
+import { createHash } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { withScope } from '@postgrad/base/internal'
 import type { CallOptions, Target, WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { actionText } from './action.js'
 import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import type { ChunkSpec } from './microbatches.js'
-import { type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
+import { hasBackward, type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
 import { simulateSchedule } from './simulation.js'
-import type { PipelineStage } from './stage.js'
+import { busy, PipelineStage } from './stage.js'
 import { claimName, openStageLink } from './stage-link.js'
 import { type PipelineResult, StepRun } from './step-run.js'
 
@@ -30,11 +32,13 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly scaleGrads?: boolean
   /** How inputs are divided; default dimension 0 of all. PyTorch: `args_chunk_spec`. */
   readonly inputSpec?: ChunkSpec
+  /** How `kwargs` are divided. PyTorch: `kwargs_chunk_spec`. */
+  readonly kwargsSpec?: ChunkSpec
   /** How targets are divided. */
   readonly targetSpec?: ChunkSpec
   /** How outputs are put together. PyTorch: `output_merge_spec`. */
   readonly outputSpec?: ChunkSpec
-  /** The same on all workers, on each of which it is the name of no other pipeline; default 'pipeline'. After a failed step make one of another name. */
+  /** The same on all workers, on each of which it is the name of no other pipeline; default 'pipeline'. After a death make one of another name. */
   readonly name?: string
 }
 
@@ -42,7 +46,24 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
 export interface PipelineStepOptions extends CallOptions {
   /** What the loss compares the output with, on the last stage's worker: any nesting of tensors. */
   readonly target?: unknown
+  /** A last argument for the forward of each stage of this worker, divided as inputs are: a mask, for instance, that the stages before do not need. PyTorch: keyword arguments. */
+  readonly kwargs?: Readonly<Record<string, unknown>>
+  /** Whether the last stage's worker gets all outputs: default true. Without them their memory is free as soon as there is a loss. PyTorch: `return_outputs`. */
+  readonly returnOutputs?: boolean
 }
+
+const OPTIONS = [
+  'workers',
+  'schedule',
+  'microbatches',
+  'loss',
+  'scaleGrads',
+  'inputSpec',
+  'kwargsSpec',
+  'targetSpec',
+  'outputSpec',
+  'name',
+] as const satisfies readonly (keyof PipelineOptions)[]
 
 /**
  * This worker's part of a pipeline: see the options. A step runs the schedule, adds gradients to `.grad` of the stages' parameters, to the bit those of the model that is not split, run micro-batch
@@ -56,35 +77,43 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   private readonly workers: readonly WorkerInfo[]
   private readonly options: PipelineOptions<Output, Target_>
   private readonly name: string
+  /** Equal where schedules are. */
+  private readonly plan: string
   private step_ = 0
   private state: 'ready' | 'stepping' = 'ready'
 
   constructor(stages: PipelineStage | readonly PipelineStage[], options: PipelineOptions<Output, Target_>) {
-    checkOptions('Pipeline', options, [
-      'workers',
-      'schedule',
-      'microbatches',
-      'loss',
-      'scaleGrads',
-      'inputSpec',
-      'targetSpec',
-      'outputSpec',
-      'name',
-    ])
+    checkOptions('Pipeline', options, OPTIONS)
     const runtime = currentRuntime()
     const list = Array.isArray(stages) ? (stages as readonly PipelineStage[]) : [stages as PipelineStage]
+    const wrong = list.find((stage) => !(stage instanceof PipelineStage))
+    if (wrong !== undefined)
+      throw invalidArgument('Pipeline', 'stages', argumentText(wrong), 'Wrap each module: new PipelineStage(module, index, count).')
+    if (!Array.isArray(options.workers))
+      throw invalidArgument('Pipeline', 'an array of workers, by rank', argumentText(options.workers), 'Pass their names, or ids.')
     this.workers = options.workers.map((worker) => runtime.resolve(worker, 'Pipeline'))
+    const names = this.workers.map(({ name }) => name).join(', ')
     this.rank = this.workers.findIndex(({ id }) => id === runtime.info.id)
-    if (this.rank < 0)
-      throw invalidArgument('Pipeline', `'${runtime.info.name}' among the workers`, this.workers.map(({ name }) => name).join(', '))
+    if (this.rank < 0) throw invalidArgument('Pipeline', `'${runtime.info.name}' among the workers`, names)
+    if (new Set(this.workers.map(({ id }) => id)).size < this.workers.length)
+      throw invalidArgument('Pipeline', 'each worker once', names, 'Give one rank several stages in place of one worker several ranks.')
     if (options.loss !== undefined) checkFunction('Pipeline', 'the loss', options.loss)
     this.options = options
     this.name = options.name ?? 'pipeline'
     this.schedule = withCommunications(scheduleFor(options as PipelineOptions<never, never>, list.length))
     simulateSchedule(this.schedule)
+    if (options.loss !== undefined && !hasBackward(this.schedule))
+      throw invalidArgument('Pipeline', 'no loss with a schedule of forwards alone', 'one', 'Leave the loss out, or take a whole schedule.')
     for (const stage of list) this.stages.set(stage.index, stage)
     this.checkStages(list)
+    checkReplicas(list)
     claimName(this.name)
+    const lists = this.schedule.ranks.map((actions) => actions.map(actionText).join(' '))
+    const { scaleGrads = true } = options
+    this.plan = createHash('sha256')
+      .update(JSON.stringify([lists, scaleGrads]))
+      .digest('hex')
+      .slice(0, 8)
   }
 
   /**
@@ -104,64 +133,60 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   }
 
   private async run(inputs: readonly unknown[], options: PipelineStepOptions, training: boolean): Promise<PipelineResult<Output>> {
-    if (this.state === 'stepping') {
-      throw new PostgradError('PIPELINE_BUSY', {
-        op: 'Pipeline.step',
-        expected: 'one step at a time',
-        got: 'another one under way',
-        remedy: 'Await it first.',
-      })
-    }
-    checkOptions('Pipeline.step', options, ['target', 'timeoutMs', 'signal'])
+    if (this.state === 'stepping') throw busy('one step at a time')
+    const { schedule, rank, stages, workers } = this
+    const { loss, scaleGrads = true, inputSpec, kwargsSpec, targetSpec, outputSpec } = this.options as unknown as PipelineOptions
+    for (const stage of stages.values()) if (stage.isStepping) throw busy(`one step of stage ${stage.index} at a time`)
+    for (const stage of stages.values()) stage.begin()
     this.state = 'stepping'
-    const { target, ...limits } = options
     const step = this.step_++
-    // Tensors that go from worker to worker belong to no distributed context.
-    const { schedule, rank, stages } = this
-    const { loss, scaleGrads = true, inputSpec, targetSpec, outputSpec } = this.options as unknown as PipelineOptions
+    const plan = `${schedule.stages} stages, ${schedule.microbatches} micro-batches, ${training ? 'training' : 'forward only'}, schedule ${this.plan}`
+    const { target, kwargs, returnOutputs = true, ...limits } = options ?? {}
     const { clock } = currentRuntime()
-    const workerOf = (stage: number): WorkerInfo => this.workers[schedule.rankOf[stage]!]!
-    const others = this.workers.filter((_, each) => each !== rank)
+    const workerOf = (stage: number): WorkerInfo => workers[schedule.rankOf[stage]!]!
     // Tensors that go from worker to worker belong to no distributed context.
     return withScope({ context: null }, async () => {
-      const link = openStageLink(this.name, step, limits)
+      const link = openStageLink(this.name, step, plan, limits)
       const run = new StepRun({
         schedule,
         rank,
         stages,
         workerOf,
-        others,
+        workers,
         link,
         clock,
         training,
         loss,
         scaleGrads,
         inputSpec,
+        kwargsSpec,
         targetSpec,
         outputSpec,
       })
       let failure: PostgradError | null = null
       try {
-        return (await run.all(inputs, target)) as PipelineResult<Output>
+        // Here, so that the others do not wait for a worker that has made a mistake.
+        checkOptions('Pipeline.step', options, ['target', 'kwargs', 'returnOutputs', 'timeoutMs', 'signal'])
+        return (await run.all({ inputs, target, kwargs, returnOutputs })) as PipelineResult<Output>
       } catch (error) {
-        failure = this.failed(error, step, run.current)
+        failure = this.failed(error, step, run)
         throw failure
       } finally {
         link.end(failure)
-        for (const stage of stages.values()) stage.reset()
+        for (const stage of stages.values()) stage.end()
         this.state = 'ready'
       }
     })
   }
 
   /** Of another worker's failure its own error. */
-  private failed(error: unknown, step: number, action: string | null): PostgradError {
+  private failed(error: unknown, step: number, { current: action, place }: StepRun): PostgradError {
     if (isPostgradError(error, 'PIPELINE_FAILED')) return error
     const { name } = this.workers[this.rank]!
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
-      message: `step ${step} failed on '${name}'${action === null ? '' : ` at ${action}`}: ${error instanceof Error ? error.message : String(error)}`,
-      remedy: 'See the cause. Some gradients may have been added. Make a pipeline of another name on all workers to go on.',
+      message: `step ${step} failed on '${name}'${place}: ${error instanceof Error ? error.message : String(error)}`,
+      remedy: 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
       cause: error,
       values: { pipeline: this.name, step, worker: name, action },
     })
@@ -178,14 +203,35 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
       op: 'Pipeline',
       expected: `stages ${expected.join(', ')} of ${stages} on rank ${this.rank} of ${Math.max(...rankOf) + 1}`,
       got: `stages ${list.map(({ index, count }) => `${index} of ${count}`).join(', ')} on rank ${this.rank} of ${this.workers.length}`,
-      remedy: 'Give each worker the stages that the schedule has for it: rankOf says whose each is.',
+      remedy: `Give each worker the stages that the schedule has for it, as its rankOf says, and PipelineStage their number, ${stages}.`,
       values: { expected, got, rank: this.rank },
     })
   }
 }
 
+/** What one mean writes to `.grad` another stage's backward must not add to. */
+function checkReplicas(stages: readonly PipelineStage[]): void {
+  const stageOf = new Map<Tensor, number>()
+  for (const { index, module, isReplica } of stages) {
+    if (!isReplica) continue
+    for (const [name, parameter] of module.namedParameters()) {
+      const other = stageOf.get(parameter)
+      if (other !== undefined)
+        throw invalidArgument(
+          'Pipeline',
+          `stages that share no parameter, where each is a DistributedDataParallel`,
+          `'${name}' in stages ${other} and ${index}`,
+          'Give them a copy each, or put both parts in one stage.',
+        )
+      stageOf.set(parameter, index)
+    }
+  }
+}
+
 function scheduleFor({ schedule, microbatches, workers }: PipelineOptions<never, never>, stagesPerRank: number): PipelineSchedule {
   if (typeof schedule !== 'string') {
+    if (!Array.isArray(schedule?.ranks))
+      throw invalidArgument('Pipeline', 'the name of a schedule, or a schedule', argumentText(schedule), "Pass '1F1B', for instance.")
     if (microbatches !== undefined && microbatches !== schedule.microbatches)
       throw invalidArgument(
         'Pipeline',
@@ -195,6 +241,7 @@ function scheduleFor({ schedule, microbatches, workers }: PipelineOptions<never,
       )
     return scheduleOf(schedule.ranks)
   }
-  if (microbatches === undefined) throw invalidArgument('Pipeline', 'microbatches with the name of a schedule', 'none')
+  if (microbatches === undefined)
+    throw invalidArgument('Pipeline', 'microbatches with the name of a schedule', 'none', 'Say how many: { microbatches: 8 }.')
   return pipelineSchedule(schedule, { ranks: workers.length, microbatches, stagesPerRank })
 }

@@ -21,6 +21,7 @@ function* everySchedule(): Generator<
         for (let microbatches = 1; microbatches <= 32; microbatches++) {
           const rounds = Math.max(1, Math.floor(microbatches / ranks))
           if (name.startsWith('Interleaved') && microbatches % rounds !== 0) continue
+          if (name === 'DualPipeV' && microbatches < 2 * ranks) continue
           const where = `${name}, ${ranks} ranks of ${stagesPerRank} stages, ${microbatches} micro-batches`
           yield [where, pipelineSchedule(name, { ranks, microbatches, stagesPerRank }), ranks, stagesPerRank, name]
         }
@@ -31,7 +32,7 @@ function* everySchedule(): Generator<
 
 function takes(name: PipelineScheduleName, stagesPerRank: number): boolean {
   if (name === 'GPipe' || name === '1F1B') return stagesPerRank === 1
-  return name !== 'ZBVZeroBubble' || stagesPerRank === 2
+  return (name !== 'ZBVZeroBubble' && name !== 'DualPipeV') || stagesPerRank === 2
 }
 
 describe('orders', () => {
@@ -59,6 +60,16 @@ describe('orders', () => {
       [
         '0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 3W2 0I1 0W1 0I2 0W2',
         '1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1I1 2I2 1I2 1W1 2W2 1W2',
+      ],
+    ],
+    [
+      'DualPipeV',
+      2,
+      4,
+      2,
+      [
+        '0F0 0F1 0F2 3F0 3I0 3W0 3F1 0F3 3B1 3F2 0B0 3B2 3F3 0B1 3B3 0I2 0W2 0I3 0W3',
+        '1F0 2F0 1F1 2F1 1F2 2B0 2F2 1B0 1F3 2B1 2F3 1B1 2B2 1B2 2I3 1I3 2W3 1W3',
       ],
     ],
   ] as const)('PIP-1 %s of %d ranks and %d micro-batches', (name, ranks, microbatches, stagesPerRank, expected) => {
@@ -116,6 +127,7 @@ describe('costs', () => {
     expect(bubble('LoopedBFS', 2)).toBeCloseTo(idle(2), 12)
     // One unit for each hop is left, of the three that a micro-batch costs.
     expect(bubble('ZBVZeroBubble', 2)).toBeCloseTo(3 / (3 * 32 + 3), 12)
+    expect(bubble('DualPipeV', 2)).toBeCloseTo(3 / (3 * 32 + 3), 12)
     expect(bubble('InterleavedZeroBubble', 1)).toBeLessThan(0.6 * bubble('1F1B', 1))
   })
 
@@ -139,7 +151,9 @@ describe('what is refused', () => {
     ['Interleaved1F1B', { ranks: 2, microbatches: 5 }, 'micro-batches that make 2 equal rounds'],
     ['GPipe', { ranks: 0, microbatches: 5 }, 'a whole number of ranks from 1 on'],
     ['GPipe', { ranks: 2, microbatches: 1.5 }, 'a whole number of microbatches from 1 on'],
-    ['DualPipeV', { ranks: 2, microbatches: 4 }, 'one of GPipe'],
+    ['DualPipe', { ranks: 2, microbatches: 4 }, 'one of GPipe'],
+    ['DualPipeV', { ranks: 2, microbatches: 4, stagesPerRank: 1 }, 'two stages per rank'],
+    ['DualPipeV', { ranks: 3, microbatches: 5 }, 'at least as many micro-batches as stages, 6'],
   ])('PIP-5 %s of %j', (name, sizes, expected) => {
     const error = thrown(() => pipelineSchedule(name as PipelineScheduleName, sizes))
     expect([error.code, error.message]).toEqual(['SCHEDULE_UNSUPPORTED', expect.stringContaining(expected)])
@@ -195,13 +209,23 @@ describe('text', () => {
   test('PIP-7 what was dumped is loaded again', () => {
     const named = fc.constantFrom(...PIPELINE_SCHEDULES)
     fc.assert(
-      fc.property(named, fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 12 }), fc.boolean(), (name, ranks, rounds, lower) => {
+      fc.property(named, fc.integer({ min: 1, max: 4 }), fc.integer({ min: 2, max: 12 }), fc.boolean(), (name, ranks, rounds, lower) => {
         const made = pipelineSchedule(name, { ranks, microbatches: ranks * rounds })
         const schedule = lower ? withCommunications(made) : made
         expect(scheduleFromCsv(scheduleToCsv(schedule))).toEqual(schedule)
       }),
       { numRuns: 40 },
     )
+  })
+
+  test("PIP-7 as PyTorch's files: what overlaps comes one after the other, sharding and reduction are left out", () => {
+    const csv = '0UNSHARD,0F0,0F1,(0F2;0B0)OVERLAP_F_B,0I1,0W1,,0B2,0REDUCE_GRAD,0RESHARD\n'
+    expect(texts(scheduleFromCsv(csv))).toEqual(['0F0 0F1 0F2 0B0 0I1 0W1 0B2'])
+  })
+
+  test('PIP-5 numbers that are too large are refused before anything is made of them', () => {
+    const error = thrown(() => scheduleFromCsv('0F0,900000000F0\n'))
+    expect([error.code, error.message]).toEqual(['SCHEDULE_INVALID', expect.stringContaining('2 actions for 900000001 stages')])
   })
 
   test('PIP-7 what is no action', () => {

@@ -2,7 +2,7 @@
  * A schedule: for each rank the list of what it does, one after the other, with all stages and micro-batches in it. Plain data, so it can be printed, sent, written to a file and
  * proven before anything runs. Below: `action.ts`; beside: `generators.ts` makes schedules, `simulation.ts` executes them without workers, `pipeline.ts` with them.
  */
-import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseAction } from './action.js'
+import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseCell } from './action.js'
 
 /** Lists of actions by rank. PyTorch: `pipeline_order`. */
 export interface PipelineSchedule {
@@ -24,6 +24,14 @@ export function scheduleOf(ranks: readonly (readonly PipelineAction[])[]): Pipel
   if (all.length === 0) throw invalidSchedule('at least one action', 'none', 'Give each rank its list.')
   const stages = Math.max(...all.map(({ stage }) => stage)) + 1
   const microbatches = Math.max(...all.map(({ microbatch }) => microbatch)) + 1
+  // Before anything is made of numbers that somebody may have mistyped.
+  if (stages * microbatches > all.length)
+    throw invalidSchedule(
+      'a forward of every stage and micro-batch',
+      `${all.length} actions for ${stages} stages and ${microbatches} micro-batches`,
+      'Every stage takes every micro-batch; both are counted from 0.',
+      { stages, microbatches },
+    )
   const rankOf = new Array<number>(stages).fill(-1)
   ranks.forEach((actions, rank) => {
     for (const { stage } of actions) {
@@ -72,7 +80,7 @@ function checkLists(schedule: PipelineSchedule): void {
     }
   }
   const has = (stage: number, kind: PipelineActionKind, microbatch: number): boolean => seen.has(actionText({ stage, kind, microbatch }))
-  const backward = [...seen].some((text) => /[IBW]\d/.test(text) && !text.includes('_'))
+  const backward = hasBackward(schedule)
   for (let stage = 0; stage < stages; stage++) {
     for (let microbatch = 0; microbatch < microbatches; microbatch++) {
       const at = `stage ${stage} and micro-batch ${microbatch}`
@@ -102,6 +110,11 @@ function checkCommunications(schedule: PipelineSchedule, seen: ReadonlySet<strin
   for (const text of expected)
     if (!seen.has(text))
       throw invalidSchedule(`all communications or none; ${text} too`, 'only some', 'Let withCommunications put them in.', { action: text })
+}
+
+/** Whether it is more than forwards. */
+export function hasBackward({ ranks }: PipelineSchedule): boolean {
+  return ranks.some((actions) => actions.some(({ kind }) => kind === 'B' || kind === 'I' || kind === 'W'))
 }
 
 /** Whether it says what is sent and received. */
@@ -141,18 +154,12 @@ export function forwardOnly(schedule: PipelineSchedule): PipelineSchedule {
 }
 
 /**
- * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write.
+ * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write: a forward and a backward that overlap there come one after the
+ * other, and when parameters are sharded and gradients reduced is left out.
  * @throws SCHEDULE_INVALID
  */
 export function scheduleFromCsv(csv: string): PipelineSchedule {
   const rows = csv.split(/\r?\n/)
   if (rows.at(-1) === '') rows.pop()
-  return scheduleOf(
-    rows.map((row) =>
-      row
-        .split(',')
-        .map(parseAction)
-        .filter((action) => action !== null),
-    ),
-  )
+  return scheduleOf(rows.map((row) => row.split(',').flatMap(parseCell)))
 }

@@ -62,7 +62,10 @@ export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCost
 /** The same of what was measured: when actions began and ended, by rank, on one clock. */
 export function measured(ranks: readonly (readonly TimedAction[])[]): PipelineSimulation {
   const all = ranks.flat()
-  const [from, to] = all.reduce(([low, high], { start, end }) => [Math.min(low, start), Math.max(high, end)], [Number.POSITIVE_INFINITY, 0])
+  const [from, to] = all.reduce(
+    ([low, high], { start, end }) => [Math.min(low, start), Math.max(high, end)],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  )
   const duration = all.length === 0 ? 0 : to - from
   const busy = all.reduce((sum, { action, start, end }) => (isCommunication(action.kind) ? sum : sum + end - start), 0)
   return {

@@ -10,24 +10,26 @@
 import { Future, PostgradError } from '@postgrad/base'
 import { onAbort } from '@postgrad/base/internal'
 import { type CallOptions, call, currentSignal, expose, type WorkerInfo } from '@postgrad/rpc'
-import { WorkerSlot } from '@postgrad/rpc/internal'
+import { currentRuntime, WorkerSlot } from '@postgrad/rpc/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 
 /** One step, as one worker sees it. Another way to carry values (a process group's send and receive) would be another of these. */
 export interface StageLink {
   /** Makes a value ready for the one worker that asks for it. Waits for nothing. */
   send(key: string, value: unknown): void
-  /** What a worker sends under that key. Rejects with what ended its step, its death, the step's deadline or signal. */
+  /** What a worker sends under that key. Rejects with what ended its step, its death, the step's deadline or signal, and where its plan is another. */
   receive(from: WorkerInfo, key: string): PromiseLike<unknown>
   /** This worker has done its part. */
   done(): void
-  /** Resolves when that worker has done its part, and thus taken all that it needs. Rejects as `receive`. */
+  /** Resolves when that worker has done its part, and thus taken all that it needs; rejects as `receive`. Asked of all when a step begins: so each hears of any failure at once. */
   doneAt(worker: WorkerInfo): PromiseLike<void>
   /** The step has ended here; with an error, everybody who still asks gets that. */
   end(error: PostgradError | null): void
 }
 
 interface Box {
+  /** With the plan of this worker's own step, when it begins. */
+  readonly begun: Future<string>
   readonly values: Map<string, Future<unknown>>
   readonly done: Future<void>
 }
@@ -55,6 +57,10 @@ class Outbox {
     this.isTaken = true
   }
 
+  begin(step: number, plan: string): void {
+    this.box(step).begun.setResult(plan)
+  }
+
   done(step: number): void {
     this.box(step).done.setResult()
   }
@@ -68,11 +74,12 @@ class Outbox {
     for (const each of [box.done, ...box.values.values()]) if (!each.done) each.setException(error)
   }
 
-  /** @throws (rejects) what ended the step, PIPELINE_STEP_OVER */
-  async take(step: number, key: string): Promise<unknown> {
+  /** @throws (rejects) what ended the step, PIPELINE_MISMATCH, PIPELINE_STEP_OVER */
+  async take(step: number, plan: string, key: string): Promise<unknown> {
     const value = this.value(step, key)
     const stop = onAbort(currentSignal(), () => this.drop(step, key))
     try {
+      await this.agree(step, plan)
       return await value
     } finally {
       stop()
@@ -80,16 +87,29 @@ class Outbox {
     }
   }
 
-  /** @throws (rejects) what ended the step */
-  async doneAt(step: number): Promise<void> {
-    if (step >= this.next) await this.box(step).done
-    else if (this.failure?.step === step) throw this.failure.error
+  /** @throws (rejects) what ended the step, PIPELINE_MISMATCH */
+  async doneAt(step: number, plan: string): Promise<void> {
+    if (step < this.next) {
+      if (this.failure?.step === step) throw this.failure.error
+      return
+    }
+    const { done } = this.box(step)
+    await this.agree(step, plan)
+    await done
+  }
+
+  /** Of workers with different plans one would wait for what another never makes. */
+  private async agree(step: number, plan: string): Promise<void> {
+    const box = this.boxes.get(step)
+    if (box === undefined) return
+    const own = await box.begun
+    if (own !== plan) throw mismatch(own, plan)
   }
 
   value(step: number, key: string): Future<unknown> {
     const found = this.boxes.get(step)?.values.get(key)
     if (found !== undefined) return found
-    if (step < this.next) return Future.rejected(this.failure?.step === step ? this.failure.error : stepOver(step, key))
+    if (step < this.next) return quiet(Future.rejected(this.failure?.step === step ? this.failure.error : stepOver(step, key)))
     const value = quiet(new Future<unknown>())
     this.box(step).values.set(key, value)
     return value
@@ -98,7 +118,7 @@ class Outbox {
   private box(step: number): Box {
     let box = this.boxes.get(step)
     if (box === undefined) {
-      box = { values: new Map(), done: quiet(new Future()) }
+      box = { begun: new Future(), values: new Map(), done: quiet(new Future()) }
       this.boxes.set(step, box)
     }
     return box
@@ -127,8 +147,9 @@ function outboxHere(pipeline: string): Outbox {
   return outbox
 }
 
-const takeThere = (pipeline: string, step: number, key: string): Promise<unknown> => outboxHere(pipeline).take(step, key)
-const doneThere = (pipeline: string, step: number): Promise<void> => outboxHere(pipeline).doneAt(step)
+const takeThere = (pipeline: string, step: number, plan: string, key: string): Promise<unknown> =>
+  outboxHere(pipeline).take(step, plan, key)
+const doneThere = (pipeline: string, step: number, plan: string): Promise<void> => outboxHere(pipeline).doneAt(step, plan)
 
 expose({ 'postgrad.pipeline.take': takeThere, 'postgrad.pipeline.done': doneThere })
 
@@ -137,16 +158,28 @@ export function claimName(pipeline: string): void {
   outboxHere(pipeline).claim(pipeline)
 }
 
-/** A link by calls. Of a name the steps are counted by the pipeline: all of its workers must count alike. */
-export function openStageLink(pipeline: string, step: number, options: CallOptions): StageLink {
+/** A link by calls. Of a name the steps are counted by the pipeline: all of its workers must count alike, and have the same plan: what they will do, as a text. */
+export function openStageLink(pipeline: string, step: number, plan: string, options: CallOptions): StageLink {
   const outbox = outboxHere(pipeline)
+  outbox.begin(step, plan)
   return {
     send: (key, value) => outbox.value(step, key).setResult(value),
-    receive: (from, key) => call(from, takeThere, [pipeline, step, key], options),
+    receive: (from, key) => call(from, takeThere, [pipeline, step, plan, key], options),
     done: () => outbox.done(step),
-    doneAt: (worker) => call(worker, doneThere, [pipeline, step], options),
+    doneAt: (worker) => call(worker, doneThere, [pipeline, step, plan], options),
     end: (error) => outbox.end(step, error),
   }
+}
+
+function mismatch(own: string, other: string): PostgradError {
+  const { name } = currentRuntime().info
+  return new PostgradError('PIPELINE_MISMATCH', {
+    op: 'Pipeline.step',
+    expected: `what '${name}' is about to do: ${own}`,
+    got: other,
+    remedy: 'Give all workers of a pipeline the same schedule, number of micro-batches and loss, and let all call step, or all eval.',
+    values: { worker: name, own, other },
+  })
 }
 
 function stepOver(step: number, key: string): PostgradError {

@@ -9,8 +9,9 @@ import { checkpoint, noGrad } from '@postgrad/autograd'
 import { type BackwardParts, backwardInputs, backwardInto, validateRoots } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isThenable, withScope } from '@postgrad/base/internal'
-import { isTensor, SparseTensor, type Tensor } from '@postgrad/tensor'
-import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { isTensor, type Tensor } from '@postgrad/tensor'
+import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { DistributedDataParallel } from '../ddp/distributed-data-parallel.js'
 import type { ForwardModule } from '../remote-module.js'
 import { GradientOrder } from './gradient-order.js'
 import { mapTensors, tensorsIn } from './microbatches.js'
@@ -40,6 +41,8 @@ interface ForwardOptions {
   readonly training: boolean
   /** Whether it is the step's last micro-batch. */
   readonly isLastOne: boolean
+  /** A last argument, if there are any. */
+  readonly kwargs: unknown
   readonly lossOf: ((output: unknown) => Tensor) | null
 }
 
@@ -51,7 +54,8 @@ interface Kept {
 
 /**
  * A part of a model: `module`, as stage `index` of `count`. Its forward gets what the stage before it gave, an array as its arguments; stage 0 gets the inputs. Outputs may be any
- * nesting of tensors. A stage belongs to one pipeline. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
+ * nesting of tensors. A stage takes one step at a time. A DistributedDataParallel as module is the mean over several pipelines: the gradients of all micro-batches are added up here,
+ * and reduced once, behind the stage's last backward of a step, while other stages go on. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
  * @example const stage = new PipelineStage(new Linear(4, 4), 0, 2)
  */
 export class PipelineStage {
@@ -61,6 +65,11 @@ export class PipelineStage {
   private readonly checkpoint: NonNullable<PipelineStageOptions['checkpoint']>
   private readonly kept = new Map<number, Kept>()
   private order = new GradientOrder()
+  private readonly replica: DistributedDataParallel | null
+  private state: 'idle' | 'stepping' = 'idle'
+  /** Whether the step's gradients are reduced over replicas. */
+  private reduces = false
+  private backwards = 0
 
   constructor(module: ForwardModule, index: number, count: number, options: PipelineStageOptions = {}) {
     if (typeof module?.forward !== 'function') throw invalidArgument('PipelineStage', 'a module with a forward', typeof module)
@@ -71,6 +80,7 @@ export class PipelineStage {
     if (!['never', 'exceptLast', 'always'].includes(when))
       throw invalidArgument('PipelineStage', "'never', 'exceptLast' or 'always' as checkpoint", `'${String(when)}'`)
     this.module = module
+    this.replica = module instanceof DistributedDataParallel ? module : null
     this.index = index
     this.count = count
     this.checkpoint = when
@@ -89,14 +99,47 @@ export class PipelineStage {
     return this.kept.size
   }
 
-  /** @internal Forgets all micro-batches. */
-  reset(): void {
+  /** @internal Also of another pipeline. */
+  get isStepping(): boolean {
+    return this.state === 'stepping'
+  }
+
+  /** @internal Whether other pipelines have the same stage. */
+  get isReplica(): boolean {
+    return this.replica !== null
+  }
+
+  /** @internal */
+  begin(): void {
+    this.state = 'stepping'
+  }
+
+  /** @internal The step is over: forgets all micro-batches. */
+  end(): void {
+    this.state = 'idle'
     this.kept.clear()
     this.order = new GradientOrder()
+    this.reduces = false
+    this.backwards = 0
+  }
+
+  /** @internal What replicas do together before the first forward of a training step. Rejects as all collectives. */
+  async beginReplica(): Promise<void> {
+    if (this.replica !== null) this.reduces = await this.replica.beginStep()
+  }
+
+  /** @internal Whether nothing is added to gradients any more, and other replicas' are. */
+  isReducedAfter(microbatches: number): boolean {
+    return this.reduces && this.backwards === microbatches
+  }
+
+  /** @internal The mean over replicas into `.grad`. Rejects as `DistributedDataParallel.backward`. */
+  async reduceReplica(): Promise<void> {
+    await this.replica!.reduceGradients()
   }
 
   /** @internal F. `lossOf` is given on the last stage of a training step, and makes its root. @throws PIPELINE_FORWARD_ASYNC, and what forward throws */
-  forward(taken: Activations, microbatch: number, { training, isLastOne, lossOf }: ForwardOptions): Made {
+  forward(taken: Activations, microbatch: number, { training, isLastOne, kwargs, lossOf }: ForwardOptions): Made {
     const inputs: Tensor[] = []
     let place = 0
     const value = mapTensors(taken.value, (tensor) => {
@@ -105,13 +148,14 @@ export class PipelineStage {
       inputs.push(input)
       return input
     })
-    const args: readonly unknown[] = Array.isArray(value) ? value : [value]
-    const forward = (...each: readonly unknown[]): unknown => this.module.forward(...each)
+    const args: readonly unknown[] = [...(Array.isArray(value) ? value : [value]), ...(kwargs === undefined ? [] : [kwargs])]
+    const module = this.replica?.module ?? this.module
+    const forward = (...each: readonly unknown[]): unknown => module.forward(...each)
     const again = training && (this.checkpoint === 'always' || (this.checkpoint === 'exceptLast' && !isLastOne))
     return withScope({ gradEnabled: training }, () => {
       const output = again ? checkpoint(forward, ...args) : forward(...args)
       if (isThenable(output)) throw forwardAsync(this.index)
-      const loss = lossOf?.(output) ?? null
+      const loss = lossOf === null ? null : checkedLoss(lossOf(output))
       const tensors = tensorsIn(output)
       if (training)
         this.kept.set(microbatch, {
@@ -132,7 +176,7 @@ export class PipelineStage {
     const found = new Map<Tensor, Tensor>()
     const sink = this.order.sinkOf(microbatch, new Set(inputs), (input, grad) => found.set(input, grad))
     if (roots.length > 0) noGrad(() => backwardInto(sink, roots, given))
-    this.end(microbatch)
+    this.ended(microbatch)
     return inputs.map((input) => found.get(input) ?? null)
   }
 
@@ -150,18 +194,12 @@ export class PipelineStage {
     const { parts } = this.kept.get(microbatch)!
     const sink = this.order.sinkOf(microbatch, new Set(), () => {})
     noGrad(() => parts?.backwardRest(sink))
-    this.end(microbatch)
+    this.ended(microbatch)
   }
 
-  /** @internal Divides what the step has put into `.grad` by the number of micro-batches, as PyTorch: with what was there before. */
-  scaleGrads(divisor: number): void {
-    noGrad(() => {
-      for (const leaf of this.order.touched) {
-        const { grad } = leaf
-        if (grad instanceof SparseTensor) leaf.grad = new SparseTensor(grad.indices(), grad.values().div(divisor), grad.shape)
-        else grad?.div_(divisor)
-      }
-    })
+  /** @internal What the step has put gradients into; of a replica all, since others may have used what this one has not. */
+  get leaves(): Iterable<Tensor> {
+    return this.replica === null ? this.order.touched : [...this.order.touched, ...this.replica.parameters()]
   }
 
   private rootsOf(
@@ -177,10 +215,21 @@ export class PipelineStage {
     return { inputs, roots: places.map((i) => roots[i]!), given: places.map((i) => grads[i]!) }
   }
 
-  private end(microbatch: number): void {
+  private ended(microbatch: number): void {
     this.kept.delete(microbatch)
     this.order.ended(microbatch)
+    this.backwards++
   }
+}
+
+function checkedLoss(loss: unknown): Tensor {
+  if (isTensor(loss)) return loss
+  const remedy = isThenable(loss) ? 'Let the loss compute its result at once.' : 'Return the loss itself, without item().'
+  throw invalidArgument('Pipeline.step', 'a loss that gives a tensor', argumentText(loss), remedy)
+}
+
+export function busy(expected: string): PostgradError {
+  return new PostgradError('PIPELINE_BUSY', { op: 'Pipeline.step', expected, got: 'another one under way', remedy: 'Await it first.' })
 }
 
 function forwardAsync(stage: number): PostgradError {

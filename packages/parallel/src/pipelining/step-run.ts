@@ -4,9 +4,10 @@
  */
 import type { Worker, WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, collectEarly, invalidArgument, shapeText } from '@postgrad/tensor/internal'
 import { actionText, isCommunication, type PipelineAction, type PipelineActionKind } from './action.js'
-import { type ChunkSpec, mergeBatch, splitBatch } from './microbatches.js'
+import { divideGrads } from './gradient-order.js'
+import { type ChunkSpec, mergeBatch, splitBatch, tensorsIn } from './microbatches.js'
 import { forwardOnly, type PipelineSchedule } from './schedule.js'
 import type { TimedAction } from './simulation.js'
 import type { Activations, Gradients, PipelineStage } from './stage.js'
@@ -16,10 +17,18 @@ import type { StageLink } from './stage-link.js'
 export interface PipelineResult<Output = unknown> {
   /** Of the micro-batches in ascending order, without history; empty but on the last stage's worker. */
   readonly losses: readonly Tensor[]
-  /** All micro-batches' together; null but on the last stage's worker. */
+  /** All micro-batches' together; null but on the last stage's worker, and where `returnOutputs` is false. */
   readonly output: Output | null
   /** What this worker did, by its own clock in ms. */
   readonly actions: readonly TimedAction[]
+}
+
+/** What a step is given. */
+export interface StepArguments {
+  readonly inputs: readonly unknown[]
+  readonly target: unknown
+  readonly kwargs: Readonly<Record<string, unknown>> | undefined
+  readonly returnOutputs: boolean
 }
 
 /** What a step needs of its pipeline. */
@@ -28,14 +37,15 @@ export interface StepContext {
   readonly rank: number
   readonly stages: ReadonlyMap<number, PipelineStage>
   readonly workerOf: (stage: number) => WorkerInfo
-  /** The workers of other ranks. */
-  readonly others: readonly WorkerInfo[]
+  /** Of all ranks, this one too. */
+  readonly workers: readonly WorkerInfo[]
   readonly link: StageLink
   readonly clock: Worker['clock']
   readonly training: boolean
   readonly loss: ((output: unknown, target: unknown) => Tensor) | undefined
   readonly scaleGrads: boolean
   readonly inputSpec: ChunkSpec | undefined
+  readonly kwargsSpec: ChunkSpec | undefined
   readonly targetSpec: ChunkSpec | undefined
   readonly outputSpec: ChunkSpec | undefined
 }
@@ -43,46 +53,111 @@ export interface StepContext {
 export class StepRun {
   /** What is being done. */
   current: string | null = null
+  /** What a forward that is under way was given. */
+  private given: unknown = null
   private readonly context: StepContext
   private readonly asked = new Map<string, PromiseLike<unknown>>()
   /** What stages have for the next one and for the one before, by the receive that it is for. */
   private readonly activations = new Map<string, Activations>()
   private readonly gradients = new Map<string, Gradients>()
   private inputs: readonly unknown[] = []
+  private kwargs: readonly unknown[] | null = null
   private targets: readonly unknown[] | null = null
+  private returnsOutputs = true
   private readonly outputs: unknown[] = []
   private readonly losses: Tensor[] = []
+  /** The means over replicas, of one stage after the other: where several stages have one group, its members begin in one order. */
+  private reduced: Promise<void> = Promise.resolve()
+  /** Ends with the last worker's step; earlier with what went wrong on any, with the deadline and the signal. */
+  private end: PromiseLike<unknown> = this.reduced
+  /** What went wrong elsewhere. */
+  private trouble: { readonly error: unknown } | null = null
 
   constructor(context: StepContext) {
     this.context = context
   }
 
-  async all(inputs: readonly unknown[], target: unknown): Promise<PipelineResult> {
-    const { schedule, rank, stages, clock, training } = this.context
-    const { microbatches } = schedule
-    const hasLast = stages.has(schedule.stages - 1)
+  /** The same for people: ` at 1F0 (stage 1, forward of micro-batch 0, given [16, 32])`. */
+  get place(): string {
+    const [, stage, kind, microbatch] = /^(\d+)([FBIW])(\d+)$/.exec(this.current ?? '') ?? []
+    if (this.current === null || kind === undefined) return this.current === null ? '' : ` at ${this.current}`
+    const shapes = tensorsIn(this.given).map(({ shape }) => shapeText(shape))
+    const given = shapes.length === 0 ? '' : `, given ${shapes.join(', ')}`
+    return ` at ${this.current} (stage ${stage}, ${kind === 'F' ? 'forward' : 'backward'} of micro-batch ${microbatch}${given})`
+  }
+
+  async all(given: StepArguments): Promise<PipelineResult> {
+    const { schedule, rank, stages, clock, training, workers, link } = this.context
     const actions = (training ? schedule : forwardOnly(schedule)).ranks[rank] ?? []
     this.askFor(actions)
-    if (stages.has(0)) this.inputs = splitBatch(inputs, microbatches, this.context.inputSpec)
-    if (hasLast && target !== undefined) this.targets = splitBatch(target, microbatches, this.context.targetSpec)
-    if (hasLast && training && this.targets === null)
-      throw invalidArgument('Pipeline.step', "a target on the last stage's worker", 'none', 'Pass { target }, or call eval.')
+    // So that a failure is everybody's: no worker's optimizer steps when another's gradients are not whole.
+    this.end = Promise.all(workers.map((worker) => link.doneAt(worker)))
+    this.end.then(undefined, (error) => {
+      this.trouble = { error }
+    })
+    this.divide(given)
+    if (training) for (const stage of stages.values()) await this.unlessItFails(stage.beginReplica())
     const timed: TimedAction[] = []
     for (const action of actions) {
       this.current = actionText(action)
+      // In a turn of its own: what was made and sent before leaves now, and what has arrived is read.
+      if (!isCommunication(action.kind)) await new Promise<void>((resolve) => clock.defer(resolve))
+      if (this.trouble !== null) throw this.trouble.error
       const start = clock.now()
       const waits = this.perform(action)
-      if (waits !== null) await waits
+      if (waits !== null) await this.unlessItFails(waits)
       timed.push({ action, start, end: clock.now() })
-      // In a turn of its own: what was made leaves now, and what arrives is read.
-      if (!isCommunication(action.kind)) await new Promise<void>((resolve) => clock.defer(resolve))
     }
     this.current = null
-    if (training && this.context.scaleGrads) for (const stage of stages.values()) stage.scaleGrads(microbatches)
-    this.context.link.done()
-    // So that a failure is everybody's: no worker's optimizer steps when another's gradients are not whole.
-    await Promise.all(this.context.others.map((worker) => this.context.link.doneAt(worker)))
-    return { losses: this.losses, output: hasLast ? mergeBatch(this.outputs, this.context.outputSpec) : null, actions: timed }
+    if (training) await this.finishGradients()
+    const output = stages.has(schedule.stages - 1) && this.returnsOutputs ? mergeBatch(this.outputs, this.context.outputSpec) : null
+    link.done()
+    // All are at the end of a step: what would otherwise stop one of them in the middle of the next, and so all, comes now.
+    await new Promise<void>((resolve) => clock.defer(resolve))
+    collectEarly()
+    await this.end
+    return { losses: this.losses, output, actions: timed }
+  }
+
+  /** What is waited for here, or what ends the step before. */
+  private unlessItFails(waits: PromiseLike<unknown>): Promise<unknown> {
+    return Promise.race([waits, this.end])
+  }
+
+  private divide({ inputs, target, kwargs, returnOutputs }: StepArguments): void {
+    const { schedule, stages, training, loss, inputSpec, kwargsSpec, targetSpec } = this.context
+    const { microbatches } = schedule
+    this.returnsOutputs = returnOutputs
+    if (!Array.isArray(inputs))
+      throw invalidArgument('Pipeline.step', "an array of the first stage's arguments", argumentText(inputs), 'Write step([x]).')
+    if (kwargs !== undefined) this.kwargs = splitBatch(kwargs, microbatches, kwargsSpec)
+    if (stages.has(0)) {
+      if (inputs.length === 0 && kwargs === undefined)
+        throw invalidArgument('Pipeline.step', "inputs on the first stage's worker", 'none', 'Pass them there: step([x]).')
+      this.inputs = splitBatch(inputs, microbatches, inputSpec)
+    }
+    if (!stages.has(schedule.stages - 1)) return
+    if (target !== undefined) this.targets = splitBatch(target, microbatches, targetSpec)
+    if (training && target === undefined)
+      throw invalidArgument('Pipeline.step', "a target on the last stage's worker", 'none', 'Pass it there: step([], { target }).')
+    if (loss === undefined && target !== undefined)
+      throw invalidArgument(
+        'Pipeline.step',
+        'no target, as the pipeline has no loss to give it to',
+        argumentText(target),
+        'Name the loss in the options of Pipeline, on all workers: { loss: mseLoss }.',
+      )
+  }
+
+  /** Replicas have their mean, then all are divided by the number of micro-batches. */
+  private async finishGradients(): Promise<void> {
+    const { stages, scaleGrads, schedule } = this.context
+    // As PyTorch calls it.
+    this.current = [...stages.values()].some((stage) => stage.isReducedAfter(schedule.microbatches)) ? 'REDUCE_GRAD' : null
+    await this.unlessItFails(this.reduced)
+    this.current = null
+    // Stages may share weights.
+    if (scaleGrads) divideGrads(new Set([...stages.values()].flatMap(({ leaves }) => [...leaves])), schedule.microbatches)
   }
 
   /** All that it will receive, so that it leaves when it is made. */
@@ -109,12 +184,14 @@ export class StepRun {
         return null
       case 'B':
         this.keep(stage, microbatch, stage.backward(microbatch, this.gradientsFor(stage, microbatch)))
+        this.reduce(stage)
         return null
       case 'I':
         this.keep(stage, microbatch, stage.backwardInput(microbatch, this.gradientsFor(stage, microbatch)))
         return null
       case 'W':
         stage.backwardWeight(microbatch)
+        this.reduce(stage)
         return null
       case 'SEND_F':
         this.context.link.send(key, taken(this.activations, at(index + 1, 'RECV_F')))
@@ -139,11 +216,22 @@ export class StepRun {
     const given = isFirst
       ? { value: this.inputs[microbatch], wanted: [] }
       : taken(this.activations, actionText({ stage: index, kind: 'RECV_F', microbatch }))
+    this.given = given.value
     const isLastOne = microbatch === schedule.microbatches - 1
-    const made = stage.forward(given, microbatch, { training, isLastOne, lossOf })
-    if (isLast) this.outputs[microbatch] = made.output.value
-    else this.activations.set(actionText({ stage: index + 1, kind: 'RECV_F', microbatch }), made.output)
+    const made = stage.forward(given, microbatch, { training, isLastOne, kwargs: this.kwargs?.[microbatch], lossOf })
+    this.given = null
+    if (isLast) {
+      if (this.returnsOutputs) this.outputs[microbatch] = made.output.value
+    } else this.activations.set(actionText({ stage: index + 1, kind: 'RECV_F', microbatch }), made.output)
     if (made.loss !== null) this.losses[microbatch] = made.loss
+  }
+
+  /** Behind its last backward: the mean over replicas, while this worker and others go on. */
+  private reduce(stage: PipelineStage): void {
+    if (!stage.isReducedAfter(this.context.schedule.microbatches)) return
+    this.reduced = this.reduced.then(() => stage.reduceReplica())
+    // Awaited at the end, which a failure may come before.
+    this.reduced.catch(() => {})
   }
 
   /** For the stage before. */

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { full, rand, type Tensor, tensor, zeros } from '../index.js'
 import {
   beginTemporaries,
+  collectEarly,
   currentHeap,
   endTemporaries,
   raw,
@@ -37,6 +38,20 @@ describe('policy', () => {
     expect(kinds).toEqual(['managed', 'heap'])
     expect(withHeapLimit(50_000, () => [zeros(LARGE), zeros(LARGE)].map((x) => x.storage.kind))).toEqual(['heap', 'managed'])
     expect(withHeapLimit(0, () => zeros(LARGE).storage.kind)).toBe('managed')
+  })
+
+  test('at a good moment what was taken comes back before a collection is forced', async () => {
+    const [heap, turns] = [threadHeap(), 5]
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    for (let i = 0; i < turns; i++) {
+      // Nobody holds it: a sixth of what would force a collection.
+      inHeap(() => zeros([11 * 2 ** 20]))
+      await turn()
+    }
+    const held = heap.heldBytes
+    collectEarly()
+    for (let i = 0; i < turns; i++) await turn()
+    expect(held - heap.heldBytes).toBeGreaterThan(3 * 2 ** 20 * 44)
   })
 
   test('while a simulation runs, all storage is managed', () => {

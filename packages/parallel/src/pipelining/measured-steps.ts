@@ -1,0 +1,58 @@
+/**
+ * What a step was like, of what its workers have noted: on one clock, for `drawPipeline`, and what its actions cost, for `simulateSchedule`. So plan and measurement can stand beside each other. Below:
+ * `simulation.ts`.
+ */
+import { actionText, isCommunication, type PipelineAction } from './action.js'
+import type { PipelineSchedule } from './schedule.js'
+import { measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
+
+/**
+ * What `step` gave on each rank, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
+ * the step's forward and backward passes between two ranks leave open.
+ */
+export function measuredSteps(schedule: PipelineSchedule, actions: readonly (readonly TimedAction[])[]): PipelineSimulation {
+  const needs = needsOf({ ...schedule, ranks: [] })
+  const done = new Map<string, { readonly rank: number; readonly end: number }>()
+  const computed = actions.map((timed) => timed.filter(({ action }) => !isCommunication(action.kind)))
+  for (const [rank, timed] of computed.entries())
+    for (const { action, end } of timed) done.set(actionText({ ...action, kind: action.kind === 'I' ? 'B' : action.kind }), { rank, end })
+  /** By pair of ranks a, b: how far b's clock must be moved forward, at least, if a's stays. */
+  const least = new Map<string, number>()
+  for (const [rank, timed] of computed.entries()) {
+    for (const { action, start } of timed) {
+      const need = needs(action)
+      const source = need === null ? undefined : done.get(need)
+      if (source === undefined || source.rank === rank) continue
+      const pair = `${source.rank} ${rank}`
+      least.set(pair, Math.max(least.get(pair) ?? Number.NEGATIVE_INFINITY, source.end - start))
+    }
+  }
+  const shifts = new Map([[0, 0]])
+  for (const [a, shift] of shifts) {
+    for (const b of computed.keys()) {
+      const [forward, back] = [least.get(`${a} ${b}`), least.get(`${b} ${a}`)]
+      if (shifts.has(b) || (forward === undefined && back === undefined)) continue
+      shifts.set(b, shift + (forward === undefined ? -back! : back === undefined ? forward : (forward - back) / 2))
+    }
+  }
+  return measured(
+    computed.map((timed, rank) => {
+      const shift = shifts.get(rank) ?? 0
+      return timed.map(({ action, start, end }) => ({ action, start: start + shift, end: end + shift }))
+    }),
+  )
+}
+
+/** What each stage's actions of a kind cost on average, for `simulateSchedule`: how the step would have gone without anything between them. */
+export function measuredCosts(actions: readonly (readonly TimedAction[])[]): (action: PipelineAction) => number {
+  const sums = new Map<string, { cost: number; count: number }>()
+  const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`
+  for (const { action, start, end } of actions.flat()) {
+    const sum = sums.get(keyOf(action)) ?? { cost: 0, count: 0 }
+    sums.set(keyOf(action), { cost: sum.cost + end - start, count: sum.count + 1 })
+  }
+  return (action) => {
+    const { cost, count } = sums.get(keyOf(action)) ?? { cost: 0, count: 1 }
+    return isCommunication(action.kind) ? 0 : cost / count
+  }
+}
