@@ -17,6 +17,7 @@ export {
   type PostLocalSGDStateOptions,
   postLocalSGDHook,
 } from './ddp/comm-hooks.js'
+export type { DistributedDataParallelStats, DistributedDataParallelTimes } from './ddp/ddp-stats.js'
 export { DistributedDataParallel, type DistributedDataParallelOptions } from './ddp/distributed-data-parallel.js'
 export { type CommHook, GradBucket } from './ddp/grad-bucket.js'
 export { type Joinable, JoinContext, type JoinHook, join, type UnevenInputsOptions } from './ddp/join.js'

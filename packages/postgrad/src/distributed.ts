@@ -5,6 +5,8 @@ export {
   type CommHook,
   DistributedDataParallel,
   type DistributedDataParallelOptions,
+  type DistributedDataParallelStats,
+  type DistributedDataParallelTimes,
   GradBucket,
   type Joinable,
   JoinContext,

@@ -8,10 +8,12 @@ import { PostgradError } from '@postgrad/base'
 import { Embedding, EmbeddingBag, Module } from '@postgrad/nn'
 import type { ProcessGroup } from '@postgrad/process-group'
 import type { Future } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import type { ForwardModule } from '../remote-module.js'
 import { modelDisposed, parametersChanged } from './ddp-errors.js'
+import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
 import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
@@ -108,12 +110,14 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     )
     const sparse = sparseWeights(module)
     const parameters = trained.map(([name, value]) => ({ name, value, isSparse: sparse.has(value) }))
+    const { clock } = currentRuntime()
     const reducer = new Reducer(parameters, {
       group,
       findUnusedParameters,
       staticGraph,
       gradientAsBucketView,
       bucketLimits: [firstBucketMb * MIB, bucketCapMb * MIB],
+      now: () => clock.now(),
     })
     return new DistributedDataParallel(module, group, reducer, broadcastBuffers)
   }
@@ -135,7 +139,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
       await reducer.rebuildBuckets()
       await this.takeBuffers()
     }
-    const outputs = (await this.module.forward(...args)) as ForwardResult<M>
+    const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
     if (isSynced) reducer.prepareForBackward(this.divisor)
     else if (isRecorded) reducer.expectPassAlone()
     return outputs
@@ -245,6 +249,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   /** The numbers of the parameters in each bucket, in the order in which buckets are reduced. */
   get buckets(): readonly (readonly number[])[] {
     return this.reducer('buckets').assignment
+  }
+
+  /** What it has done and how long that took, on this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED */
+  stats(): DistributedDataParallelStats {
+    return this.reducer('stats').stats
   }
 
   /** Ends it: the module trains by itself again, or in another group. */

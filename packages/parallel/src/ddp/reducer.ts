@@ -43,6 +43,7 @@ import {
   parametersMissing,
   reductionUnfinished,
 } from './ddp-errors.js'
+import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
 import { type CommHook, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
 
@@ -53,15 +54,18 @@ export interface ReducerOptions {
   readonly gradientAsBucketView: boolean
   /** Limits in bytes: of the first bucket, and of the others. */
   readonly bucketLimits: readonly [first: number, others: number]
+  /** In ms. */
+  readonly now: () => number
 }
 
 export class Reducer {
   /** Under noSync. */
   isQuiet = false
-  /** How many iterations have been reduced. */
-  iterations = 0
-  /** Of the last one, on this rank. */
-  readonly unused = new Set<number>()
+  readonly watch: Stopwatch
+  private iterations = 0
+  /** Of the last iteration, or of the first with staticGraph, on this rank. */
+  private readonly unused = new Set<number>()
+  private isGraphAlwaysTheSame = true
   private readonly parameters: readonly ReducedParameter[]
   private readonly known: ReadonlySet<Tensor>
   private readonly leaves: readonly AccumulateGrad[]
@@ -103,6 +107,7 @@ export class Reducer {
     this.leaves = parameters.map(({ value }) => leafOf(value))
     this.options = options
     this.divisor = options.group.size
+    this.watch = new Stopwatch(options.now)
     const limits = options.findUnusedParameters && !options.staticGraph ? options.bucketLimits : [Number.POSITIVE_INFINITY]
     const { buckets } = computeBucketAssignmentBySize(parameters.map(memberOf), limits)
     this.buckets = this.make([...buckets].reverse())
@@ -112,6 +117,18 @@ export class Reducer {
   /** Numbers of the parameters of each bucket. */
   get assignment(): readonly (readonly number[])[] {
     return this.buckets.map(({ numbers }) => numbers)
+  }
+
+  get stats(): DistributedDataParallelStats {
+    const names = (numbers: Iterable<number>): string[] => [...numbers].map((i) => this.parameters[i]!.name)
+    return {
+      iterations: this.iterations,
+      buckets: this.buckets.map(({ numbers, bytes }) => ({ parameters: names(numbers), bytes })),
+      hasRebuiltBuckets: this.hasRebuilt,
+      unusedParameters: names(this.unused),
+      canSetStaticGraph: this.isGraphAlwaysTheSame,
+      last: this.watch.last,
+    }
   }
 
   dispose(): void {
@@ -253,6 +270,8 @@ export class Reducer {
     this.begin()
     this.state = 'reducing'
     this.task = task
+    this.watch.begin()
+    if (this.iterations > 0 && !this.wereMissing(missing)) this.isGraphAlwaysTheSame = false
     this.unused.clear()
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
@@ -260,6 +279,11 @@ export class Reducer {
       for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
     }
     for (const i of missing) this.markReady(i, task)
+  }
+
+  /** Whether just these were missing the last time. */
+  private wereMissing(missing: ReadonlySet<number>): boolean {
+    return missing.size === this.unused.size && [...missing].every((i) => this.unused.has(i))
   }
 
   /** @throws DDP_GRAPH_CHANGED */
@@ -286,6 +310,7 @@ export class Reducer {
   }
 
   private launch(bucket: Bucket): void {
+    this.watch.launch()
     bucket.work = this.commHook === null ? this.allReduceOf(bucket) : this.hooked(this.commHook, bucket)
     // A pass that fails has nobody left who waits for it.
     bucket.work.then(undefined, () => {})
@@ -314,6 +339,7 @@ export class Reducer {
 
   /** All buckets are on their way: the pass ends when they are back. */
   private finishWith(task: GraphTask): void {
+    this.watch.ready()
     const end = new ReducedGradients((results) => this.finish(task, results))
     const proceed = task.waitFor(end)
     this.allReduced().then(
@@ -357,6 +383,7 @@ export class Reducer {
     this.isUseKnown = true
     this.usedAlone.clear()
     this.iterations++
+    this.watch.end()
     this.task = null
     this.awaited--
     this.state = this.awaited > 0 ? 'armed' : 'idle'
