@@ -218,7 +218,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         if (syncing.length === 0) return
         await reducer.rebuildBuckets()
         await this.takeBuffers()
-        await reducer.shadowBackward()
+        await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {
         const last = await ranksThat(isLastJoiner, this.processGroup)

@@ -193,16 +193,19 @@ export class Reducer {
     this.divisor = divisor
   }
 
-  /** Begins what a backward pass of the others begins, with zeros: for a rank that has no inputs any more. */
-  async shadowBackward(): Promise<void> {
+  /**
+   * What a backward pass of the others does, with zeros: for a rank that has no inputs any more. The means are in `.grad` here, too: optimizers that are cut over the
+   * ranks go on.
+   */
+  async shadowBackward(divisor: number): Promise<void> {
     this.begin()
+    this.divisor = divisor
     if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
     for (const bucket of this.buckets) {
       bucket.fillZeros()
       this.launch(bucket)
     }
-    await this.allReduced()
-    this.isUseKnown = true
+    this.write(null, await this.allReduced())
     this.pushAllReady()
   }
 
@@ -369,6 +372,18 @@ export class Reducer {
   }
 
   private finish(task: GraphTask, results: readonly Tensor[]): void {
+    this.write(task, results)
+    this.usedAlone.clear()
+    this.iterations++
+    this.watch.end()
+    this.task = null
+    this.awaited--
+    this.state = this.awaited > 0 ? 'armed' : 'idle'
+    if (this.state === 'idle') this.awaitedQuietly = 0
+  }
+
+  /** Puts means where a pass (null: nobody's) has its gradients. */
+  private write(task: GraphTask | null, results: readonly Tensor[]): void {
     for (const [b, bucket] of this.buckets.entries()) {
       const result = results[b]!
       bucket.work = null
@@ -381,27 +396,20 @@ export class Reducer {
       }
     }
     this.isUseKnown = true
-    this.usedAlone.clear()
-    this.iterations++
-    this.watch.end()
-    this.task = null
-    this.awaited--
-    this.state = this.awaited > 0 ? 'armed' : 'idle'
-    if (this.state === 'idle') this.awaitedQuietly = 0
   }
 
   private isUnusedEverywhere(i: number): boolean {
     return this.usedMap !== null && this.usedMap.storage.array[i] === 0
   }
 
-  private writeSparse(task: GraphTask, parameter: Tensor, rows: SparseTensor): void {
+  private writeSparse(task: GraphTask | null, parameter: Tensor, rows: SparseTensor): void {
     const grad = gradOf(task, parameter)
     setGrad(task, parameter, grad !== null && !isSparse(grad) ? toDense(rows) : rows)
   }
 
-  private writeBack(task: GraphTask, parameter: Tensor, view: Tensor): void {
+  private writeBack(task: GraphTask | null, parameter: Tensor, view: Tensor): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (this.options.gradientAsBucketView && task.sink instanceof LocalPass) {
+    if (this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
       if (parameter.grad === null || !isSame(parameter.grad, view)) parameter.grad = view
       return
     }
@@ -448,12 +456,12 @@ function leafOf(parameter: Tensor): AccumulateGrad {
 }
 
 /** Where this pass has put the gradient of a leaf. */
-function gradOf({ sink }: GraphTask, parameter: Tensor): Tensor | null {
-  return sink instanceof DistPass ? (sink.gradients.get(parameter) ?? null) : parameter.grad
+function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
+  return task?.sink instanceof DistPass ? (task.sink.gradients.get(parameter) ?? null) : parameter.grad
 }
 
-function setGrad({ sink }: GraphTask, parameter: Tensor, grad: Tensor): void {
-  if (sink instanceof DistPass) sink.gradients.set(parameter, grad)
+function setGrad(task: GraphTask | null, parameter: Tensor, grad: Tensor): void {
+  if (task?.sink instanceof DistPass) task.sink.gradients.set(parameter, grad)
   else parameter.grad = grad
 }
 

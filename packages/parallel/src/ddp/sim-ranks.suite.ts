@@ -30,7 +30,7 @@ export class Ranks extends Cluster {
 export async function overSeeds<T>(
   size: number,
   main: (rank: number, group: ProcessGroup) => Promise<T>,
-  seeds = 3,
+  seeds = 2,
   options: ProcessGroupOptions = {},
 ): Promise<T[]> {
   let results: T[] = []
