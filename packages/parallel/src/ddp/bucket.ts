@@ -1,9 +1,15 @@
 /**
- * One bucket of the reducer: the gradients of some parameters, one behind the other in one buffer, which is reduced at once. `bucket-assignment.ts` says whose, and
- * `reducer.ts` when. A parameter whose gradients are sparse has a bucket of its own, which has no buffer.
+ * One bucket of the reducer: gradients of some parameters that are reduced at once. `bucket-assignment.ts` says of which, and `reducer.ts` when.
+ *
+ *     in one buffer   [ g9 | g8 | g7 ]                 what hooks and gradientAsBucketView ask for: gradients are copied into it, and means out of it
+ *     in place        g9   [ g8 | g7 ]                 large gradients where they lie, the small ones in a buffer: large ones are not copied at all
+ *     sparse          rows                             of one parameter, not in place
+ *
+ * Which are large is the same on all ranks. A gradient is reduced in place only where this pass has given it and nobody else has its memory; other ones are copied.
  */
+import { allReduce, allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { SparseTensor, tensor } from '@postgrad/tensor'
-import { binaryScalarInto, copyInto, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, binaryScalarInto, copyInto, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
 import { viewsOf } from './grad-bucket.js'
 
 /** A parameter that requires a gradient. */
@@ -14,85 +20,98 @@ export interface ReducedParameter {
   readonly isSparse: boolean
 }
 
+/** From so many bytes on a gradient is large: a tensor more in a message costs as much as copying some ten KiB. */
+const LARGE_BYTES = 64 * 1024
+
 export class Bucket {
-  /** Numbers of its parameters, in the order of their gradients in `flat`. */
+  /** Numbers of its parameters, in the order of their gradients. */
   readonly numbers: readonly number[]
-  /** [n]; null: that of one sparse gradient. */
-  readonly flat: Tensor | null
-  /** Of each parameter, in `flat`. */
-  readonly views: readonly Tensor[]
   readonly values: readonly Tensor[]
+  /** [n]: of all gradients, or of the small ones; null: there are none. */
+  readonly flat: Tensor | null
   /** How many gradients are missing. */
   pending: number
-  /** In the place of `flat`. */
-  sparse: Tensor | null = null
   /** Its reduction, while one is under way. */
-  work: PromiseLike<Tensor> | null = null
+  work: PromiseLike<unknown> | null = null
+  readonly isSparse: boolean
+  /** Of each parameter: its place in `flat`; null: it is large. */
+  private readonly views: (Tensor | null)[]
+  /** Of each parameter that is large, or sparse: what is reduced. */
+  private readonly parts: (Tensor | null)[]
 
-  constructor(numbers: readonly number[], parameters: readonly ReducedParameter[]) {
+  /** `inOneBuffer`: large ones, too. */
+  constructor(numbers: readonly number[], parameters: readonly ReducedParameter[], inOneBuffer: boolean) {
     const members = numbers.map((i) => parameters[i]!)
     this.numbers = numbers
     this.pending = numbers.length
     this.values = members.map(({ value }) => value)
-    const isDense = !members[0]!.isSparse
-    this.flat = isDense ? Tensor.empty(this.values[0]!.dtype, [this.values.reduce((sum, { numel }) => sum + numel, 0)]) : null
+    this.isSparse = members[0]!.isSparse
+    const isFlat = (value: Tensor): boolean => !this.isSparse && (inOneBuffer || bytesOf(value) < LARGE_BYTES)
+    const small = this.values.filter(isFlat)
+    this.flat = small.length === 0 ? null : Tensor.empty(small[0]!.dtype, [small.reduce((sum, { numel }) => sum + numel, 0)])
     // Made in a forward pass, perhaps inside of a memoryScope.
     if (this.flat !== null) this.flat.storage.isKept = true
-    this.views = this.flat === null ? [] : viewsOf(this.flat, this.values)
+    const views = this.flat === null ? [] : viewsOf(this.flat, small)
+    this.views = this.values.map((value) => (isFlat(value) ? views.shift()! : null))
+    this.parts = this.values.map(() => null)
   }
 
   /** Waits for all gradients of an iteration. */
   begin(): void {
     this.pending = this.numbers.length
-    this.sparse = null
     this.work = null
+    this.parts.fill(null)
   }
 
-  /** Puts the gradient of its k-th parameter, times `factor` if it is dense, into its place; null is 0. */
-  fill(k: number, grad: Tensor | null, factor: number): void {
-    const { flat } = this
-    if (flat === null) {
-      const parameter = this.values[k]!
-      this.sparse = grad === null ? zeroRows(parameter) : isSparse(grad) ? grad : allRows(grad)
+  /** Takes the gradient of its k-th parameter, times `factor` if it is dense; null is 0. `isOurs`: this pass has given it, and it may be written to. */
+  fill(k: number, grad: Tensor | null, factor: number, isOurs: boolean): void {
+    const value = this.values[k]!
+    if (this.isSparse) {
+      this.parts[k] = grad === null ? zeroRows(value) : isSparse(grad) ? grad : allRows(grad)
       return
     }
-    const view = this.views[k]!
-    flat.storage.prepareWrite()
-    if (grad === null) {
-      raw.fill_(view, 0)
-      return
-    }
-    const dense = isSparse(grad) ? toDense(grad) : grad
-    if (factor !== 1) binaryScalarInto('mul', dense.isContiguous ? dense : raw.contiguous(dense), factor, view)
-    else if (!isSame(dense, view)) copyInto(dense.isContiguous ? dense : raw.contiguous(dense), view)
-    wrote('allReduce', view)
+    const dense = grad === null ? null : isSparse(grad) ? toDense(grad) : grad
+    const into = this.views[k] ?? (dense !== null && isOurs && isAlone(dense) ? dense : Tensor.empty(value.dtype, value.shape))
+    this.parts[k] = into
+    into.storage.prepareWrite()
+    if (dense === null) raw.fill_(into, 0)
+    else if (factor !== 1) binaryScalarInto('mul', dense.isContiguous ? dense : raw.contiguous(dense), factor, into)
+    else if (!isSame(dense, into)) copyInto(dense.isContiguous ? dense : raw.contiguous(dense), into)
+    wrote('allReduce', into)
   }
 
   /** As if no parameter had a gradient. */
   fillZeros(): void {
-    if (this.flat === null) this.sparse = zeroRows(this.values[0]!)
+    for (const k of this.numbers.keys()) this.fill(k, null, 1, false)
+  }
+
+  /** Adds up what all ranks have. What comes of it is for `take`. */
+  allReduce(group: ProcessGroup): PromiseLike<unknown> {
+    if (this.isSparse) return allReduce(this.parts[0]!, { group })
+    const large = this.parts.filter((_, k) => this.views[k] === null) as Tensor[]
+    if (large.length === 0) return allReduce(this.flat!, { group })
+    return allReduceCoalesced(this.flat === null ? large : [this.flat, ...large], { group })
+  }
+
+  /** What its reduction, or a hook, has given. */
+  take(reduced: unknown): void {
+    if (this.isSparse) this.parts[0] = reduced as SparseTensor
+    else if (Array.isArray(reduced) || reduced === this.flat) return
     else {
-      this.flat.storage.prepareWrite()
-      raw.fill_(this.flat, 0)
+      this.flat!.storage.prepareWrite()
+      raw.copy_(this.flat!, raw.reshape(reduced as Tensor, this.flat!.shape))
     }
   }
 
-  /** What it holds. */
-  get contents(): Tensor {
-    return this.flat ?? this.sparse!
+  /** The mean of its k-th parameter: a part of `flat`, or a tensor that is nobody else's, or what was there before. */
+  mean(k: number): { readonly tensor: Tensor; readonly isView: boolean } {
+    const view = this.views[k]!
+    return { tensor: view ?? this.parts[k]!, isView: view !== null }
   }
 
-  /** Takes over what a hook has given, if that is another tensor. */
-  take(reduced: Tensor): void {
-    const { flat } = this
-    if (flat === null || reduced === flat) return
-    flat.storage.prepareWrite()
-    raw.copy_(flat, raw.reshape(reduced, flat.shape))
-  }
-
-  /** Bytes of its buffer; 0 of a sparse one. */
+  /** Of its gradients; 0 of sparse ones. */
   get bytes(): number {
-    return this.flat === null ? 0 : this.flat.numel * this.flat.storage.array.BYTES_PER_ELEMENT
+    return this.isSparse ? 0 : this.values.reduce((sum, value) => sum + bytesOf(value), 0)
   }
 
   /** It is not needed any more. Its views may be somebody's `.grad`. */
@@ -100,6 +119,12 @@ export class Bucket {
     if (this.flat !== null) this.flat.storage.isKept = false
   }
 }
+
+const bytesOf = ({ dtype, numel }: Tensor): number => numel * BYTES_PER_ELEMENT[dtype]
+
+/** Whether no other tensor can lie in its memory, but views on it. */
+const isAlone = ({ isContiguous, offset, numel, storage }: Tensor): boolean =>
+  isContiguous && offset === 0 && storage.array.length === numel
 
 function zeroRows({ dtype, shape }: Tensor): SparseTensor {
   return new SparseTensor(Tensor.empty('int32', [0]), Tensor.empty(dtype, [0, ...shape.slice(1)]), shape)

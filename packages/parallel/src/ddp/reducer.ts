@@ -13,10 +13,10 @@
  *     bucket 1   [ g6 | .. | g4 ]   g5 is missing
  *     bucket 2   [ g3 | .. | .. ]   if it is full before bucket 1 it waits: ranks must begin all-reduces in one order
  *
- * A gradient is copied into its bucket divided by the number of ranks. Division by a power of two changes no bit, so there the result is that of one sum in the
+ * A gradient is divided by the number of ranks when its bucket takes it. Division by a power of two changes no bit, so there the result is that of one sum in the
  * order of the ranks. At construction there is one bucket per dtype, unless unused parameters are looked for. The first backward pass shows in which order gradients
  * are ready, and the buckets are made again, once, in rank 0's order: then the first of them are full early. A parameter whose gradient is sparse has a bucket of
- * its own, and its reduction is not in place.
+ * its own.
  *
  * Note [Unused parameters]
  *
@@ -140,6 +140,9 @@ export class Reducer {
   /** Whether another hook is there already is for the caller to say. */
   setCommHook<S>(state: S, hook: CommHook<S>): void {
     this.commHook = (bucket) => hook(state, bucket)
+    const { assignment } = this
+    for (const bucket of this.buckets) bucket.drop()
+    this.buckets = this.make(assignment)
   }
 
   get hasCommHook(): boolean {
@@ -253,7 +256,7 @@ export class Reducer {
       }
     }
     if (grad !== null && !this.isUseKnown) this.usedMap!.storage.array[i] = 1
-    this.markReady(i, task)
+    this.markReady(i, task, grad !== null)
   }
 
   private enterFrom(i: number, task: GraphTask): void {
@@ -281,7 +284,7 @@ export class Reducer {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
       for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
     }
-    for (const i of missing) this.markReady(i, task)
+    for (const i of missing) this.markReady(i, task, false)
   }
 
   /** Whether just these were missing the last time. */
@@ -301,12 +304,13 @@ export class Reducer {
     return parametersMissing(this.options.group.rank, names, numbers)
   }
 
-  private markReady(i: number, task: GraphTask): void {
+  /** `isOurs`: the pass has given a gradient. */
+  private markReady(i: number, task: GraphTask, isOurs: boolean): void {
     assert(!this.ready.has(i), 'a leaf is done once in a pass')
     this.ready.add(i)
     if (!this.hasRebuilt) this.readyOrder.push(i)
     const { bucket, k } = this.places[i]!
-    bucket.fill(k, gradOf(task, this.parameters[i]!.value), this.commHook === null ? 1 / this.divisor : 1)
+    bucket.fill(k, gradOf(task, this.parameters[i]!.value), this.commHook === null ? 1 / this.divisor : 1, isOurs)
     if (--bucket.pending > 0) return
     while (this.launched < this.buckets.length && this.buckets[this.launched]!.pending === 0) this.launch(this.buckets[this.launched++]!)
     if (this.launched === this.buckets.length) this.finishWith(task)
@@ -314,23 +318,19 @@ export class Reducer {
 
   private launch(bucket: Bucket): void {
     this.watch.launch()
-    bucket.work = this.commHook === null ? this.allReduceOf(bucket) : this.hooked(this.commHook, bucket)
+    bucket.work = this.commHook === null ? bucket.allReduce(this.options.group) : this.hooked(this.commHook, bucket)
     // A pass that fails has nobody left who waits for it.
     bucket.work.then(undefined, () => {})
-  }
-
-  private allReduceOf({ contents }: Bucket): PromiseLike<Tensor> {
-    return allReduce(contents, { group: this.options.group })
   }
 
   /**
    * Hooks run one after the other, so that ranks begin what they begin in one order. The first of an iteration begins at once. Sparse gradients have no hook, but their turn.
    */
-  private hooked(commHook: (bucket: GradBucket) => Tensor | PromiseLike<Tensor>, bucket: Bucket): PromiseLike<Tensor> {
+  private hooked(commHook: (bucket: GradBucket) => Tensor | PromiseLike<Tensor>, bucket: Bucket): PromiseLike<unknown> {
     const index = this.buckets.indexOf(bucket)
-    const run = async (): Promise<Tensor> => {
+    const run = async (): Promise<unknown> => {
       const { flat, values } = bucket
-      if (flat === null) return this.allReduceOf(bucket)
+      if (flat === null) return bucket.allReduce(this.options.group)
       const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, values, flat))
       if (isTensor(result) && result.numel === flat.numel) return result
       throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
@@ -359,7 +359,7 @@ export class Reducer {
   }
 
   /** Of all buckets, and of who has used what. */
-  private async allReduced(): Promise<Tensor[]> {
+  private async allReduced(): Promise<unknown[]> {
     const { usedMap, isUseKnown } = this
     const works = this.buckets.map(({ work }) => work!)
     const isAsked = usedMap !== null && !isUseKnown
@@ -371,7 +371,7 @@ export class Reducer {
     return results
   }
 
-  private finish(task: GraphTask, results: readonly Tensor[]): void {
+  private finish(task: GraphTask, results: readonly unknown[]): void {
     this.write(task, results)
     this.usedAlone.clear()
     this.iterations++
@@ -383,17 +383,18 @@ export class Reducer {
   }
 
   /** Puts means where a pass (null: nobody's) has its gradients. */
-  private write(task: GraphTask | null, results: readonly Tensor[]): void {
+  private write(task: GraphTask | null, results: readonly unknown[]): void {
     for (const [b, bucket] of this.buckets.entries()) {
-      const result = results[b]!
       bucket.work = null
-      bucket.take(result)
+      bucket.take(results[b])
       for (const [k, i] of bucket.numbers.entries()) {
         if (this.isUnusedEverywhere(i)) continue
         const { value } = this.parameters[i]!
-        if (bucket.flat === null) this.writeSparse(task, value, scaled(result as SparseTensor, 1 / this.divisor))
-        else this.writeBack(task, value, bucket.views[k]!)
+        const { tensor: mean, isView } = bucket.mean(k)
+        if (bucket.isSparse) this.writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
+        else this.writeBack(task, value, mean, isView)
       }
+      bucket.begin()
     }
     this.isUseKnown = true
   }
@@ -407,19 +408,20 @@ export class Reducer {
     setGrad(task, parameter, grad !== null && !isSparse(grad) ? toDense(rows) : rows)
   }
 
-  private writeBack(task: GraphTask | null, parameter: Tensor, view: Tensor): void {
+  private writeBack(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
     if (this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
-      if (parameter.grad === null || !isSame(parameter.grad, view)) parameter.grad = view
+      if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
       return
     }
     const grad = gradOf(task, parameter)
-    if (grad === null || isSparse(grad)) setGrad(task, parameter, raw.clone(view))
-    else raw.copy_(grad, view)
+    if (grad === null || isSparse(grad)) setGrad(task, parameter, isView ? raw.clone(mean) : mean)
+    else if (!isSame(grad, mean)) raw.copy_(grad, mean)
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
-    const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters))
+    const inOneBuffer = this.options.gradientAsBucketView || this.commHook !== null
+    const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters, inOneBuffer))
     for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, k }
     return buckets
   }
@@ -427,11 +429,11 @@ export class Reducer {
 
 /** The end of a pass, behind all buckets: no gradient leads to it. */
 class ReducedGradients extends Node {
-  results: readonly Tensor[] = []
+  results: readonly unknown[] = []
   error: unknown = null
-  private readonly finish: (results: readonly Tensor[]) => void
+  private readonly finish: (results: readonly unknown[]) => void
 
-  constructor(finish: (results: readonly Tensor[]) => void) {
+  constructor(finish: (results: readonly unknown[]) => void) {
     super([], [], HIGHEST_PRIORITY)
     this.finish = finish
   }
