@@ -1,5 +1,6 @@
 """Writes packages/parallel/golden/ddp.json: 50 steps of DistributedDataParallel over gloo, in float64, with 2 and 4 processes: an MLP and a small
 convolutional network, SGD with momentum and Adam; and an MLP whose ranks have unevenly many inputs. Inputs are a formula of rank and step (`numbers`).
+Also packages/parallel/golden/ddp-hooks.json: the MLP with gradients that are compressed to float16.
 Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/ddp.py
 """
 import json
@@ -10,6 +11,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
 STEPS = 50
@@ -44,11 +46,13 @@ OPTIMIZERS = {
 target = lambda rank, step: torch.tensor([(rank + step + i) % 3 for i in range(5)])
 
 
-def train(rank, name, optimizer_name, start, counts, uneven):
+def train(rank, name, optimizer_name, start, counts, uneven, hook=None):
     make, shape = MODELS[name]
     module = make()
     module.load_state_dict(start[name], strict=False)
     model = DistributedDataParallel(module)
+    if hook is not None:
+        model.register_comm_hook(None, hook)
     optimizer = OPTIMIZERS[optimizer_name](model.parameters())
     losses = []
 
@@ -70,9 +74,14 @@ def train(rank, name, optimizer_name, start, counts, uneven):
     return losses, state
 
 
-def main(rank, size, start, rendezvous, answers):
+def main(rank, size, start, rendezvous, answers, hooked):
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
     torch.set_num_threads(1)
+    losses, state = train(rank, "mlp", "sgd", start, [STEPS] * size, None, fp16_compress_hook)
+    all_losses = [None] * size
+    dist.all_gather_object(all_losses, losses)
+    if rank == 0:
+        hooked.append({"size": size, "losses": all_losses, "state": state})
     plans = [(name, optimizer, [STEPS] * size, None) for name in MODELS for optimizer in OPTIMIZERS]
     if size == 4:
         plans += [("mlp", "sgd", [20, 20, 35, 50], uneven) for uneven in ("initial", "effective")]
@@ -89,14 +98,17 @@ if __name__ == "__main__":
     value = lambda t: (torch.randn(t.shape, dtype=torch.float64) * 0.4).round(decimals=3)
     start = {name: {k: value(v) for k, v in make().named_parameters()} for name, (make, _) in MODELS.items()}
     cases = []
+    hooked = []
     for size in (2, 4):
         with tempfile.TemporaryDirectory() as folder, mp.Manager() as manager:
-            answers = manager.list()
-            mp.spawn(main, (size, start, os.path.join(folder, "meet"), answers), nprocs=size)
+            answers, more = manager.list(), manager.list()
+            mp.spawn(main, (size, start, os.path.join(folder, "meet"), answers, more), nprocs=size)
             cases += list(answers)
+            hooked += list(more)
     head = {"by": "scripts/golden/ddp.py", "torch": torch.__version__, "start": {m: {k: plain(v) for k, v in s.items()} for m, s in start.items()}}
-    path = os.path.join(os.path.dirname(__file__), "..", "..", "packages", "parallel", "golden", "ddp.json")
-    with open(path, "w") as file:
-        lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
-        file.write(f'{json.dumps(head, separators=(",", ":"))[:-1]},"cases":[\n{lines}\n]}}\n')
-    print(len(cases), "cases")
+    folder = os.path.join(os.path.dirname(__file__), "..", "..", "packages", "parallel", "golden")
+    for name, rows in (("ddp.json", cases), ("ddp-hooks.json", hooked)):
+        with open(os.path.join(folder, name), "w") as file:
+            lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in rows)
+            file.write(f'{json.dumps(head, separators=(",", ":"))[:-1]},"cases":[\n{lines}\n]}}\n')
+    print(len(cases), "and", len(hooked), "cases")

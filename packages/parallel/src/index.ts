@@ -17,8 +17,10 @@ export {
   type PostLocalSGDStateOptions,
   postLocalSGDHook,
 } from './ddp/comm-hooks.js'
+export type { DistributedDataParallelStats, DistributedDataParallelTimes } from './ddp/ddp-stats.js'
 export { DistributedDataParallel, type DistributedDataParallelOptions } from './ddp/distributed-data-parallel.js'
 export { type CommHook, GradBucket } from './ddp/grad-bucket.js'
+export { bf16CompressHook, fp16CompressHook } from './ddp/half-hooks.js'
 export { type Joinable, JoinContext, type JoinHook, join, type UnevenInputsOptions } from './ddp/join.js'
 export type { LocalBackwardOptions } from './ddp/local-pass.js'
 export { PeriodicModelAverager, type PeriodicModelAveragerOptions, PostLocalSGDOptimizer } from './ddp/local-sgd.js'

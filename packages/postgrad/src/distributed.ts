@@ -2,9 +2,13 @@
 
 export {
   allReduceHook,
+  bf16CompressHook,
   type CommHook,
   DistributedDataParallel,
   type DistributedDataParallelOptions,
+  type DistributedDataParallelStats,
+  type DistributedDataParallelTimes,
+  fp16CompressHook,
   GradBucket,
   type Joinable,
   JoinContext,

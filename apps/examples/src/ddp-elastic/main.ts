@@ -2,6 +2,7 @@
 import { runCommand } from '../shared/command.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { trainerNames } from '../shared/replicas.js'
 import { coordinate } from './program.js'
 
 const NAME = 'npm run example ddp-elastic'
@@ -25,7 +26,7 @@ async function run(
   { trainers: size, 'round-steps': roundSteps, ...settings }: SettingsOf<typeof OPTIONS>,
   signal: AbortSignal,
 ): Promise<void> {
-  const trainers = Array.from({ length: size }, (_, i) => `trainer${i}`)
+  const trainers = trainerNames(size)
   const program = new URL('./program.js', import.meta.url)
   const waiting: { readonly from: number; readonly go: () => void }[] = []
   const onProgress = ({ done }: { readonly done: number }): void => {

@@ -3,6 +3,7 @@ import { runCommand } from '../shared/command.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { sayWhetherAlike, trainerNames } from '../shared/replicas.js'
 import { run as runMaster } from './program.js'
 
 const NAME = 'npm run example ddp-hybrid'
@@ -24,7 +25,7 @@ const SHOWN = 5
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
 
 async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
-  const trainers = Array.from({ length: size }, (_, i) => `trainer${i}`)
+  const trainers = trainerNames(size)
   const options = { ...settings, trainers, server: 'ps' }
   const program = new URL('./program.js', import.meta.url)
   const startedMs = performance.now()
@@ -32,11 +33,9 @@ async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, 
   const reports = await onCluster({ program, workers, seed: settings.seed, signal }, (cluster) =>
     cluster.on('master').run(runMaster, options),
   )
-  const seconds = (performance.now() - startedMs) / 1000
   for (const [i, { losses, checksum }] of reports.entries()) {
     const means = meanOver(losses, Math.max(1, Math.ceil(losses.length / SHOWN)))
     console.log(`${trainers[i]}: loss ${means.map((loss) => loss.toFixed(3)).join(', ')}; its dense part adds up to ${checksum}`)
   }
-  const isAlike = reports.every(({ checksum }) => checksum === reports[0]!.checksum)
-  console.log(`${isAlike ? 'the dense parts are alike' : 'THE DENSE PARTS HAVE GONE APART'} after ${seconds.toFixed(1)} s`)
+  sayWhetherAlike('the dense parts', reports, startedMs)
 }

@@ -2,6 +2,7 @@
 import { runCommand } from '../shared/command.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { sayWhetherAlike, trainerNames } from '../shared/replicas.js'
 import { train } from './program.js'
 
 const NAME = 'npm run example ddp'
@@ -22,19 +23,17 @@ const { help, read } = commandLine(
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
 
 async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
-  const trainers = Array.from({ length: size }, (_, i) => `trainer${i}`)
+  const trainers = trainerNames(size)
   const program = new URL('./program.js', import.meta.url)
   const startedMs = performance.now()
   const reports = await onCluster({ program, workers: trainers, seed: settings.seed, signal }, (cluster) =>
     Promise.all(trainers.map((name) => cluster.on(name).run(train, { ...settings, trainers }))),
   )
-  const seconds = (performance.now() - startedMs) / 1000
   for (const [i, { losses, accuracy, checksum }] of reports.entries()) {
     const shown = losses.map((loss) => loss.toFixed(3)).join(', ')
     console.log(
       `${trainers[i]}: loss of the epochs ${shown}; ${(100 * accuracy).toFixed(1)} % told right; its parameters add up to ${checksum}`,
     )
   }
-  const isAlike = reports.every(({ checksum }) => checksum === reports[0]!.checksum)
-  console.log(`${isAlike ? 'the replicas are alike' : 'THE REPLICAS HAVE GONE APART'} after ${seconds.toFixed(1)} s`)
+  sayWhetherAlike('the replicas', reports, startedMs)
 }

@@ -7,17 +7,23 @@ const launch = launcher()
 const PROGRAM = new URL('./fixtures/data-parallel.js', import.meta.url)
 const SMALL = { firstBucketMb: 0.01, bucketCapMb: 0.1 }
 const TRAININGS: readonly Training[] = [
-  { options: SMALL, steps: 6, inContexts: false },
-  { options: { ...SMALL, gradientAsBucketView: true }, steps: 4, inContexts: false },
-  { options: { ...SMALL, findUnusedParameters: true }, steps: 4, inContexts: true },
-  { options: SMALL, steps: 4, inContexts: true },
+  { options: SMALL, steps: [6, 6, 6], inContexts: false },
+  { options: { ...SMALL, gradientAsBucketView: true }, steps: [4, 4, 4], inContexts: false, isCut: true },
+  { options: { ...SMALL, findUnusedParameters: true }, steps: [4, 4, 4], inContexts: true },
+  { options: { ...SMALL, staticGraph: true }, steps: [1, 4, 2], inContexts: false, isCut: true },
+  { options: SMALL, steps: [3, 0, 4], inContexts: true },
 ]
 
-test('DDP-1, DDP-31: parameters are those of one place, to the last bit', async () => {
+test('DDP-1, DDP-20, DDP-31, DDP-53: parameters are those of one place, to the last bit, with uneven inputs too', async () => {
   const cluster = await launch(PROGRAM, { workers: 3 })
   for (const training of TRAININGS) {
     const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(trained, training)))
     for (const { here, inOnePlace } of results) expect(here).toEqual(inOnePlace)
   }
+  const halves = { options: SMALL, steps: [2, 3, 3], inContexts: false, halves: true }
+  const [first, ...others] = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(trained, halves)))
+  for (const { here } of others) expect(here).toEqual(first!.here)
+  expect(Math.max(...first!.here.flatMap((row, i) => row.map((x, k) => Math.abs(x - first!.inOnePlace[i]![k]!))))).toBeLessThan(1e-3)
+  expect(first!.here).not.toEqual(first!.inOnePlace)
   await cluster.close()
 })

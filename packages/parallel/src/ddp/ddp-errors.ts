@@ -9,51 +9,81 @@ function namesText(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }
 
-/** Gradients of a forward pass have not all been reduced. `missing`: parameters that have none. */
-export function reductionUnfinished(
-  op: string,
-  rank: number,
-  missing: readonly string[],
-  numbers: readonly number[],
-  cause: unknown,
-): PostgradError {
-  const isUnderWay = missing.length === 0
+const UNFINISHED = 'Expected to have finished reduction in the prior iteration before starting a new one.'
+
+/** The gradients of the last pass have not been reduced. `cause`: why they will not be; null: they are on their way. */
+export function reductionUnfinished(op: string, rank: number, cause: unknown): PostgradError {
   return new PostgradError('DDP_REDUCTION_UNFINISHED', {
     op,
-    message: `Expected to have finished reduction in the prior iteration before starting a new one. ${
-      isUnderWay
-        ? cause === null
-          ? 'The reduction is still under way.'
-          : 'The reduction has failed.'
-        : `On rank ${rank} these parameters received no gradient: ${namesText(missing)} (numbers ${numbers.slice(0, NAMES_MAX).join(', ')})`
-    }`,
-    remedy: isUnderWay
-      ? 'Await `model.backward(loss)`, or the pass of the distributed context, before the next forward pass.'
-      : 'Let all outputs of forward enter the loss, or pass { findUnusedParameters: true } for parameters that a forward pass does not use.',
+    message: `${UNFINISHED} ${cause === null ? 'The reduction is still under way.' : 'The pass has failed, and ranks may not have reduced the same since.'}`,
+    remedy:
+      cause === null
+        ? 'Await `model.backward(loss)`, or the pass of the distributed context, before the next forward pass.'
+        : 'See the cause. To go on, call `model.dispose()` and `DistributedDataParallel.create` on all ranks, in a new group if this one is broken.',
     ...(cause === null ? {} : { cause }),
-    values: { rank, parameters: missing, numbers },
+    values: { rank, parameters: [], numbers: [] },
   })
 }
 
-/** One parameter has received its gradient twice since the forward pass. */
+/** A pass that does not lead to all parameters: it was not begun. */
+export function parametersMissing(rank: number, names: readonly string[], numbers: readonly number[]): PostgradError {
+  return new PostgradError('DDP_REDUCTION_UNFINISHED', {
+    op: 'backward',
+    message: `${UNFINISHED} This pass could not finish it: on rank ${rank} these parameters receive no gradient: ${namesText(names)} (numbers ${numbers.slice(0, NAMES_MAX).join(', ')})`,
+    remedy:
+      'Let all parameters take part in the loss, sum the losses of one forward (`model.backward([a, b])`), or pass { findUnusedParameters: true } for parameters that a pass does not use.',
+    values: { rank, parameters: names, numbers },
+  })
+}
+
+/** `model.backward` that no forward of the model has prepared. */
+export function forwardMissing(): PostgradError {
+  return new PostgradError('DDP_FORWARD_MISSING', {
+    op: 'backward',
+    message:
+      "no forward pass of this model awaits a backward pass, so its gradients would stay this rank's, and the replicas would go apart",
+    remedy:
+      'Call `await model.forward(…)`, not `model.module.forward(…)`, before each `model.backward`; sum the losses of one forward; and write `loss.backward()` where gradients of this rank alone are meant.',
+  })
+}
+
+/** A second pass comes to a parameter while the first has not ended. */
 export function markedReadyTwice(name: string, number: number): PostgradError {
   return new PostgradError('DDP_MARKED_READY_TWICE', {
     op: 'backward',
-    message: `Expected to mark a variable ready only once: parameter '${name}' (number ${number}) was`,
+    message: `Expected to mark a variable ready only once: parameter '${name}' (number ${number}) has a gradient of a second pass, while the first has not ended`,
     remedy:
-      'One backward pass follows each forward pass: do not run two over one graph (sum the losses, or use noSync for all but the last), do not share a parameter between ' +
-      'models that are wrapped each, and do not use a parameter outside of forward.',
+      'Await each backward pass before the next one, or sum the losses. A parameter that two wrapped models share is in one of them at a time.',
     values: { parameter: name, number },
   })
 }
 
-/** With staticGraph: a parameter that was not used in the first iteration has a gradient now. */
-export function graphChanged(name: string, number: number): PostgradError {
+/** With staticGraph: a parameter that was used in the first iteration is not, or the other way round. */
+export function graphChanged(name: string, number: number, isUnused: boolean): PostgradError {
+  const [then, now] = isUnused ? ['used', 'unused'] : ['unused', 'used']
   return new PostgradError('DDP_GRAPH_CHANGED', {
     op: 'backward',
-    message: `Your training graph has changed in this iteration: parameter '${name}' (number ${number}) was unused in the first iteration and is used now`,
+    message: `Your training graph has changed in this iteration: parameter '${name}' (number ${number}) was ${then} in the first iteration and is ${now} now`,
     remedy: 'Leave { staticGraph } out, and pass { findUnusedParameters: true }.',
     values: { parameter: name, number },
+  })
+}
+
+/** Parameters that would be trained by this rank alone. */
+export function parametersChanged(names: readonly string[]): PostgradError {
+  return new PostgradError('DDP_PARAMETERS_CHANGED', {
+    op: 'forward',
+    message: `these parameters were not there when the model was wrapped, or required no gradient then: ${namesText(names)}`,
+    remedy: 'Change a module first and wrap it then: `model.dispose()` and `DistributedDataParallel.create(module)` on all ranks.',
+    values: { parameters: names },
+  })
+}
+
+export function modelDisposed(op: string): PostgradError {
+  return new PostgradError('DDP_DISPOSED', {
+    op,
+    message: 'this DistributedDataParallel was disposed',
+    remedy: 'Use its module itself, or wrap it again with `await DistributedDataParallel.create(module)` on all ranks.',
   })
 }
 

@@ -8,15 +8,17 @@ import { PostgradError } from '@postgrad/base'
 import { Embedding, EmbeddingBag, Module } from '@postgrad/nn'
 import type { ProcessGroup } from '@postgrad/process-group'
 import type { Future } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import type { ForwardModule } from '../remote-module.js'
+import { modelDisposed, parametersChanged } from './ddp-errors.js'
+import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
 import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
-import { tensorsIn } from './used-parameters.js'
 
 /** Of `DistributedDataParallel.create`. */
 export interface DistributedDataParallelOptions {
@@ -28,11 +30,11 @@ export interface DistributedDataParallelOptions {
   readonly bucketCapMb?: number
   /** The same of the first bucket to be full, which need not be as large to be worth while; in MiB, default 1. PyTorch has it as a constant. */
   readonly firstBucketMb?: number
-  /** Looks after each forward pass which parameters its outputs do not depend on; default false: all must get a gradient. */
+  /** Parameters that a backward pass does not lead to count as unused; default false: all must get a gradient. */
   readonly findUnusedParameters?: boolean
   /** `.grad` is the part of the bucket itself, which saves a copy of all gradients; not in distributed contexts. Default false. */
   readonly gradientAsBucketView?: boolean
-  /** The same parameters are used in all iterations: those that are unused are looked for once. Default false. */
+  /** All iterations use the same parameters, which the first one shows. Default false. */
   readonly staticGraph?: boolean
 }
 
@@ -62,9 +64,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   readonly processGroup: ProcessGroup
   /** Set by `join`. */
   joinContext: JoinContext | null = null
-  private readonly reducer: () => Reducer
+  /** @throws DDP_DISPOSED */
+  private reducer: (op: string) => Reducer
   private readonly broadcastBuffers: boolean
-  private requiresSync = true
+  private isDisposed = false
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
     super()
@@ -86,15 +89,20 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (!(module instanceof Module)) throw invalidArgument('DistributedDataParallel', 'a module', argumentText(module))
     const { broadcastBuffers = true, bucketCapMb = 25, firstBucketMb = 1, findUnusedParameters = false } = options
     const { gradientAsBucketView = false, staticGraph = false } = options
-    for (const [name, value] of Object.entries({ bucketCapMb, firstBucketMb })) {
+    const flags = { broadcastBuffers, findUnusedParameters, gradientAsBucketView, staticGraph }
+    const limits = { bucketCapMb, firstBucketMb }
+    for (const [name, value] of Object.entries(limits)) {
       if (!(value > 0)) throw invalidArgument('DistributedDataParallel', `${name} above 0`, value)
+    }
+    for (const [name, value] of Object.entries(flags)) {
+      if (typeof value !== 'boolean') throw invalidArgument('DistributedDataParallel', `true or false as ${name}`, argumentText(value))
     }
     const group = groupOf('DistributedDataParallel', options.processGroup)
     const named = module.namedParameters()
     const trained = named.filter(([, { requiresGrad }]) => requiresGrad)
     if (trained.length === 0) throw nothingToTrain()
     const buffers = module.namedBuffers()
-    await verifyReplicas(group, [...named, ...buffers])
+    await verifyReplicas(group, [...named, ...buffers], { ...flags, ...limits })
     await copyFrom(
       group,
       0,
@@ -102,24 +110,27 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     )
     const sparse = sparseWeights(module)
     const parameters = trained.map(([name, value]) => ({ name, value, isSparse: sparse.has(value) }))
+    const { clock } = currentRuntime()
     const reducer = new Reducer(parameters, {
       group,
       findUnusedParameters,
       staticGraph,
       gradientAsBucketView,
       bucketLimits: [firstBucketMb * MIB, bucketCapMb * MIB],
+      now: () => clock.now(),
     })
     return new DistributedDataParallel(module, group, reducer, broadcastBuffers)
   }
 
   /**
    * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
-   * Rejects with what the module's forward throws, DDP_REDUCTION_UNFINISHED, JOIN_TERMINATED, and as all collectives.
+   * Rejects with what the module's forward throws, DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
-    const reducer = this.reducer()
-    const isSynced = isGradEnabled() && this.requiresSync
-    if (isSynced) reducer.ensureFinished('forward')
+    const reducer = this.reducer('forward')
+    const isRecorded = isGradEnabled()
+    const isSynced = isRecorded && !reducer.isQuiet
+    if (isSynced) this.ensureReady(reducer)
     const { joinContext, processGroup } = this
     await joinContext?.notify(this)
     // Those that have no inputs any more must know whether a reduction follows.
@@ -128,10 +139,23 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
       await reducer.rebuildBuckets()
       await this.takeBuffers()
     }
-    const outputs = (await this.module.forward(...args)) as ForwardResult<M>
-    if (!isSynced) reducer.disarm()
-    else reducer.prepareForBackward(tensorsIn(outputs), this.divisor)
+    const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
+    if (isSynced) reducer.prepareForBackward(this.divisor)
+    else if (isRecorded) reducer.expectPassAlone()
     return outputs
+  }
+
+  /** @throws DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED */
+  private ensureReady(reducer: Reducer): void {
+    reducer.ensureFinished('forward')
+    const isNew = (p: Tensor): boolean => p.requiresGrad && !reducer.reduces(p)
+    if (!this.module.parameters().some(isNew)) return
+    throw parametersChanged(
+      this.module
+        .namedParameters()
+        .filter(([, p]) => isNew(p))
+        .map(([name]) => name),
+    )
   }
 
   private get divisor(): number {
@@ -148,7 +172,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   /**
    * Adds d(Σ roots) / d(leaf) to `.grad` of all leaves, of the model's parameters the mean over all ranks. Outside of distributed contexts, where a backward pass in one turn
    * (`loss.backward()`) could not wait for the other ranks; in a context the pass is `ctx.backward(roots)`, and gradients are in `ctx.gradients()`. Rejects with DDP_REDUCTION_UNFINISHED, which names parameters that
-   * received no gradient, DDP_MARKED_READY_TWICE, DDP_GRAPH_CHANGED, as `backward`, and as all collectives.
+   * receive no gradient, DDP_FORWARD_MISSING, DDP_GRAPH_CHANGED, DDP_DISPOSED, as `backward`, and as all collectives.
    */
   backward(roots: Tensor | readonly Tensor[], options: LocalBackwardOptions = {}): Promise<void> {
     return this.run(Array.isArray(roots) ? roots : [roots as Tensor], options)
@@ -156,9 +180,9 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   private async run(roots: readonly Tensor[], options: LocalBackwardOptions): Promise<void> {
     checkOptions('backward', options, ['gradTensors', 'retainGraph', 'timeoutMs'])
-    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options)
+    const reducer = this.reducer('backward')
+    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task) => reducer.onPass(task))
     await ended
-    this.reducer().ensureFinished('backward')
   }
 
   /**
@@ -168,33 +192,35 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   async beginStep(): Promise<boolean> {
     if (this.joinContext !== null)
       throw invalidArgument('Pipeline.step', 'a stage outside of join', 'one inside', 'Give all pipelines as many batches.')
-    const reducer = this.reducer()
-    reducer.disarm()
-    if (!this.requiresSync) return false
-    reducer.ensureFinished('forward')
+    const reducer = this.reducer('Pipeline.step')
+    reducer.forgetForwards()
+    if (reducer.isQuiet) return false
+    this.ensureReady(reducer)
     await this.takeBuffers()
     return true
   }
 
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
   reduceGradients(): Promise<void> {
-    return this.reducer().reduceGradients(this.divisor)
+    return this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
   /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)
-    const before = this.requiresSync
-    this.requiresSync = false
+    const reducer = this.reducer('noSync')
+    const before = reducer.isQuiet
+    reducer.isQuiet = true
     try {
       return await fn()
     } finally {
-      this.requiresSync = before
+      reducer.isQuiet = before
     }
   }
 
   /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */
-  join<T>(fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
+  async join<T>(fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
+    this.reducer('join')
     return join([this], fn, options)
   }
 
@@ -207,12 +233,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
     return {
       mainHook: async () => {
-        const reducer = this.reducer()
+        const reducer = this.reducer('join')
         const syncing = await ranksThat(false, this.processGroup)
         if (syncing.length === 0) return
         await reducer.rebuildBuckets()
         await this.takeBuffers()
-        await reducer.shadowBackward()
+        await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {
         const last = await ranksThat(isLastJoiner, this.processGroup)
@@ -224,29 +250,40 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /**
    * Reduces gradients by `hook` instead of an all-reduce and a division. Once, before the first backward pass, on all ranks alike. PyTorch: `register_comm_hook`.
-   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS
+   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_DISPOSED
    */
   registerCommHook<S>(state: S, hook: CommHook<S>): void {
+    const reducer = this.reducer('registerCommHook')
     if (typeof hook !== 'function')
       throw invalidArgument('registerCommHook', 'a function', argumentText(hook), 'Communication hook must be callable.')
-    if (this.reducer().hasCommHook) {
+    if (reducer.hasCommHook) {
       throw new PostgradError('DDP_COMM_HOOK_EXISTS', {
         op: 'registerCommHook',
         message: 'registerCommHook can only be called once',
         remedy: 'Make one hook that does both.',
       })
     }
-    this.reducer().setCommHook(state, hook)
+    reducer.setCommHook(state, hook)
   }
 
   /** The numbers of the parameters in each bucket, in the order in which buckets are reduced. */
   get buckets(): readonly (readonly number[])[] {
-    return this.reducer().assignment
+    return this.reducer('buckets').assignment
+  }
+
+  /** What it has done and how long that took, on this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED */
+  stats(): DistributedDataParallelStats {
+    return this.reducer('stats').stats
   }
 
   /** Ends it: the module trains by itself again, or in another group. */
   dispose(): void {
-    this.reducer().dispose()
+    if (this.isDisposed) return
+    this.isDisposed = true
+    this.reducer('dispose').dispose()
+    this.reducer = (op) => {
+      throw modelDisposed(op)
+    }
   }
 
   [Symbol.dispose](): void {

@@ -20,6 +20,7 @@ import {
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
+import { fp16CompressHook } from './half-hooks.js'
 import { overSeeds } from './sim-ranks.suite.js'
 
 interface Values {
@@ -40,8 +41,13 @@ const golden = JSON.parse(readFileSync(new URL('../../golden/ddp.json', import.m
   readonly start: Readonly<Record<Case['model'], Readonly<Record<string, Values>>>>
   readonly cases: readonly Case[]
 }
+const hooked = JSON.parse(readFileSync(new URL('../../golden/ddp-hooks.json', import.meta.url), 'utf8')) as {
+  readonly cases: readonly Pick<Case, 'size' | 'losses' | 'state'>[]
+}
 const SHOWN = 10
 const TOLERANCE = 1e-9
+/** Gradients of float16 have 11 bits, and PyTorch adds with as many. */
+const HALF_TOLERANCE = 1e-3
 
 const make = ({ shape, values }: Values): Tensor => tensor(Float64Array.from(values)).reshape(shape).detach()
 
@@ -116,6 +122,30 @@ test.each(golden.cases.map((each) => [nameOf(each), each] as const))('DDP-40 50 
     1,
   )
 })
+
+test.each(hooked.cases.map((each) => [each.size, each] as const))(
+  'DDP-54 50 steps with gradients as float16 are those of PyTorch, as far as half precision goes: %i ranks',
+  async (size, { losses, state }) => {
+    await overSeeds(
+      size,
+      async (rank) => {
+        const module = started('mlp')
+        const ddp = await DistributedDataParallel.create(module, { firstBucketMb: 1e-3, bucketCapMb: 1e-3 })
+        ddp.registerCommHook(null, fp16CompressHook)
+        const optimizer = OPTIMIZERS.sgd(ddp.parameters())
+        for (let step = 0; step < 50; step++) {
+          optimizer.zeroGrad()
+          const loss = crossEntropy(await ddp.forward(numbers(MODELS.mlp.shape, rank, step)), target(rank, step))
+          await ddp.backward(loss)
+          optimizer.step()
+          if (step % SHOWN === SHOWN - 1) expectClose(`loss ${step}`, loss, [losses[rank]![(step - SHOWN + 1) / SHOWN]!], HALF_TOLERANCE)
+        }
+        expectState(module, state, HALF_TOLERANCE)
+      },
+      1,
+    )
+  },
+)
 
 test('DDP-41 50 steps are those of one process with the joined batch, but for the order of its sums', () => {
   for (const { model, optimizer: name, size, uneven, state } of golden.cases) {

@@ -6,6 +6,7 @@ import { DistributedDataParallel, type DistributedDataParallelOptions } from './
 import { type Joinable, join } from './join.js'
 import { batchOf, lossOf, seeded, values } from './models.suite.js'
 import { failure, overSeeds } from './sim-ranks.suite.js'
+import { ZeroRedundancyOptimizer } from './zero-redundancy-optimizer.js'
 
 const SMALL = { firstBucketMb: 1e-4, bucketCapMb: 1e-4 }
 
@@ -160,4 +161,35 @@ test('DDP-21 the mean of a joined rank is as if it had brought zeros', async () 
       expect(model.module.weight.grad!.toArray()).toEqual(raw.mul(alone.weight.grad!, 0.5).toArray())
     })
   })
+})
+
+test('DDP-23, DDP-53 an optimizer that is cut over the ranks joins too: the steps are those of a whole one', async () => {
+  const COUNTS = [1, 4, 0]
+  for (const options of [SMALL, { ...SMALL, gradientAsBucketView: true }, { ...SMALL, findUnusedParameters: true }]) {
+    const results = await overSeeds(3, async (rank) => {
+      const trained = async (isCut: boolean): Promise<unknown> => {
+        const model = await DistributedDataParallel.create(
+          seeded(1, () => new Sequential(new Linear(4, 4), new Linear(4, 2))),
+          options,
+        )
+        const zero = isCut ? new ZeroRedundancyOptimizer(model.parameters(), SGD, { lr: 0.1, momentum: 0.9 }) : null
+        const whole = new SGD(model.parameters(), { lr: 0.1, momentum: 0.9 })
+        const loop = async () => {
+          for (let i = 0; i < COUNTS[rank]!; i++) {
+            model.zeroGrad()
+            await model.backward(lossOf(await model.forward(batchOf(rank, i))))
+            if (zero === null) whole.step()
+            else await zero.step()
+          }
+        }
+        await join(zero === null ? [model] : [model, zero], loop)
+        if (zero !== null) expect(zero.joinContext).toBeNull()
+        return values(model.parameters())
+      }
+      const [cut, whole] = [await trained(true), await trained(false)]
+      expect(cut).toEqual(whole)
+      return cut
+    })
+    for (const other of results) expect(other).toEqual(results[0])
+  }
 })

@@ -100,6 +100,9 @@ export async function join<T>(joinables: readonly Joinable[], fn: () => T | Prom
       'Using a join over different process groups is not supported.',
     )
   }
+  if (joinables.some(({ joinContext }) => joinContext !== null)) {
+    throw invalidArgument('join', 'Joinables that are in no other join', 'one that is in a join')
+  }
   const { enable = true, throwOnEarlyTermination = false, divideByInitialWorldSize = true } = options
   if (!enable) return fn()
   const settings = { enable, throwOnEarlyTermination, divideByInitialWorldSize }

@@ -7,6 +7,7 @@ import {
   dotGradSink,
   Engine,
   type GradSink,
+  type GraphRoot,
   GraphTask,
   graphRoot,
   HeapReadyQueue,
@@ -48,15 +49,26 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
     this.task = new GraphTask({ keepGraph, sink: this, queue: this })
   }
 
-  /** Begins one. @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, TIMEOUT_INVALID, RPC_NOT_INITIALIZED */
-  static start(roots: readonly Tensor[], { gradTensors, retainGraph = false, timeoutMs = 0 }: LocalBackwardOptions): LocalPass {
+  /**
+   * Begins one. `onTask` is called when its graph has been counted and no node has run; what it throws, it throws.
+   * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, TIMEOUT_INVALID, RPC_NOT_INITIALIZED
+   */
+  static start(
+    roots: readonly Tensor[],
+    { gradTensors, retainGraph = false, timeoutMs = 0 }: LocalBackwardOptions,
+    onTask: (task: GraphTask) => void,
+  ): LocalPass {
     validateRoots(roots, { op: 'backward', ...(gradTensors && { grads: gradTensors }) })
+    const limitMs = timeLimit('backward', timeoutMs)
     const pass = new LocalPass(currentRuntime(), retainGraph)
-    pass.begin(roots, gradTensors, timeLimit('backward', timeoutMs))
+    const root = graphRoot(roots, gradTensors)
+    engine.computeDependencies(pass.task, [root])
+    onTask(pass.task)
+    pass.begin(root, limitMs)
     return pass
   }
 
-  private begin(roots: readonly Tensor[], grads: readonly (Tensor | null)[] | undefined, timeoutMs: number): void {
+  private begin(root: GraphRoot, timeoutMs: number): void {
     const { task, ended } = this
     const fail = (error: unknown): void => {
       task.fail(error)
@@ -81,8 +93,6 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
       if (task.error === null) ended.resolve()
       else ended.reject(task.error)
     }
-    const root = graphRoot(roots, grads)
-    engine.computeDependencies(task, [root])
     engine.start(task, root, new InputBuffer(0))
   }
 

@@ -2,7 +2,7 @@
 import { withScope } from '@postgrad/base/internal'
 import { type Module, SGD } from '@postgrad/nn'
 import { Generator, randn, type Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { isSparse, raw, toDense } from '@postgrad/tensor/internal'
 
 export const seeded = <T>(seed: number, fn: () => T): T => withScope({ generator: new Generator(seed) }, fn)
 
@@ -12,7 +12,9 @@ export const batchOf = (rank: number, step: number, rows = 5, width = 4): Tensor
 
 export const lossOf = (y: Tensor): Tensor => y.square().mean()
 
-export const values = (tensors: readonly (Tensor | null)[]): unknown => tensors.map((t) => t?.toArray() ?? null)
+/** Sparse ones with all of their rows. */
+export const values = (tensors: readonly (Tensor | null)[]): unknown =>
+  tensors.map((t) => (t === null ? null : (isSparse(t) ? toDense(t) : t).toArray()))
 
 export const grads = (model: Module): unknown => values(model.parameters().map(({ grad }) => grad))
 

@@ -1,11 +1,12 @@
 import { expect, test } from '@jest/globals'
 import { Adam, Linear, Sequential, SGD, StepLR, Tanh } from '@postgrad/nn'
-import { allGatherObject, newGroup } from '@postgrad/process-group'
-import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { allGatherObject, newGroup, type ProcessGroup } from '@postgrad/process-group'
+import { full, type Tensor } from '@postgrad/tensor'
+import { isTensor, raw } from '@postgrad/tensor/internal'
 import { allReduceHook, noopHook, PostLocalSGDState, postLocalSGDHook } from './comm-hooks.js'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
 import type { CommHook } from './grad-bucket.js'
+import { bf16CompressHook, fp16CompressHook } from './half-hooks.js'
 import { PeriodicModelAverager, PostLocalSGDOptimizer } from './local-sgd.js'
 import { batchOf, grads, lossOf, seeded, values } from './models.suite.js'
 import { PowerSGDState, powerSGDHook } from './power-sgd.js'
@@ -41,6 +42,57 @@ test('DDP-50 a hook that does what is done without gives the same bits', async (
     expect(await gradsWith(rank, [null, noopHook as CommHook<never>], 1)).not.toEqual(expected.slice(0, 1))
   })
 })
+
+test('DDP-54 gradients of half precision: the mean to as many bits, the same on all ranks, with half of the bytes', async () => {
+  const BITS = [
+    [fp16CompressHook, 11],
+    [bf16CompressHook, 8],
+  ] as const
+  for (const size of [1, 2, 3]) {
+    for (const [hook, bits] of BITS) {
+      const results = await overSeeds(size, async (rank, group) => {
+        const sent = watchBytes(group)
+        const whole = (await gradsWith(rank, null, 2)) as number[][][]
+        const plain = sent()
+        const halves = (await gradsWith(rank, [group, hook as CommHook<never>], 2)) as number[][][]
+        // Every gradient of every rank is rounded, and the mean.
+        const [largest, apart] = [largestDifference(whole, zerosLike(whole)), largestDifference(halves, whole)]
+        expect(apart).toBeGreaterThan(size === 1 ? 0 : 1e-6)
+        expect(apart).toBeLessThan(4 * size * largest * 2 ** -bits)
+        return [halves, plain, sent()] as const
+      })
+      for (const [halves] of results) expect(halves).toEqual(results[0]![0])
+      const [plain, half] = [1, 2].map((i) => results.reduce((sum, each) => sum + (each[i] as number), 0))
+      // Beside gradients both send parameters once, and a row of numbers per bucket.
+      if (size > 1) expect(half!).toBeLessThan(0.75 * plain!)
+    }
+  }
+  await overSeeds(1, async () => {
+    const model = await DistributedDataParallel.create(new Linear(1, 1))
+    model.registerCommHook(null, fp16CompressHook)
+    await model.backward((await model.forward(full([1, 1], 1e5))).sum())
+    // More than float16 holds, as in PyTorch.
+    expect(await model.module.weight.grad!.item()).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+const zerosLike = (value: unknown): unknown => (Array.isArray(value) ? value.map(zerosLike) : 0)
+
+/** Counts the bytes of tensors that collectives of this rank send, and begins anew at each call of what it gives. */
+function watchBytes({ runtime: { messages } }: ProcessGroup): () => number {
+  let bytes = 0
+  const post = messages.postIfReachable.bind(messages)
+  messages.postIfReachable = (to, type, body) => {
+    for (const each of (body as readonly unknown[])[5] as readonly unknown[])
+      if (isTensor(each)) bytes += each.numel * each.storage.array.BYTES_PER_ELEMENT
+    post(to, type, body)
+  }
+  return () => {
+    const counted = bytes
+    bytes = 0
+    return counted
+  }
+}
 
 test('DDP-51 PowerSGD with as many columns as the gradient has rank loses nothing but roundings', async () => {
   await overSeeds(2, async (rank) => {
@@ -158,6 +210,46 @@ test('DDP-53 an optimizer cut over the ranks steps to the bits of the whole, and
     })
   }
 })
+
+test('DDP-53 parameters that are added later are cut up too, in a group that is not the default one', async () => {
+  await overSeeds(
+    3,
+    async (rank) => {
+      const pair = await newGroup([0, 2])
+      if (rank === 1) return
+      const make = () => seeded(1, () => new Sequential(new Linear(4, 8), new Linear(8, 2)))
+      const [cut, whole] = [make(), make()]
+      const [first, second] = [0, 1].map((i) => (of: Sequential) => of.at(i)!.parameters())
+      const zero = new ZeroRedundancyOptimizer(first!(cut), Adam, { lr: 0.01 }, { processGroup: pair })
+      const optimizer = new Adam(first!(whole), { lr: 0.01 })
+      expect(zero.parametersOf(0).length + zero.parametersOf(1).length).toBe(2)
+      zero.addParamGroup({ params: second!(cut), lr: 0.1 })
+      optimizer.addParamGroup({ params: second!(whole), lr: 0.1 })
+      expect([0, 1].map((r) => zero.parametersOf(r).reduce((sum, { numel }) => sum + numel, 0))).toEqual([32, 26])
+      expect(() => zero.addParamGroup({ params: second!(cut) })).toThrow()
+      for (let step = 0; step < 3; step++) {
+        for (const model of [cut, whole]) {
+          model.zeroGrad()
+          lossOf(model.forward(batchOf(0, step)) as Tensor).backward()
+        }
+        await zero.step()
+        optimizer.step()
+      }
+      expect(values(cut.parameters())).toEqual(values(whole.parameters()))
+    },
+    1,
+  )
+  await overSeeds(
+    1,
+    async () => {
+      expect(() => new ZeroRedundancyOptimizer([], SGD, { lr: 1 })).toThrow()
+      expect(() => new ZeroRedundancyOptimizer(net().parameters(), PlainOptimizer as never, {})).toThrow('OptimizerBase')
+    },
+    1,
+  )
+})
+
+class PlainOptimizer {}
 
 const plainState = (state: object): unknown =>
   JSON.parse(JSON.stringify(state, (_, each) => (each?.toArray === undefined ? each : each.toArray())))

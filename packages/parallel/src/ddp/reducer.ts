@@ -1,11 +1,11 @@
 /**
  * The reducer of one DistributedDataParallel module: sees the gradient of each parameter when a backward pass has it, gathers gradients in buckets, starts an all-reduce
- * for each full bucket while the pass goes on, and lets the pass wait until what was reduced stands where the gradients were. `bucket-assignment.ts` says
- * who is in which bucket; the module above says when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
+ * for each full bucket while the pass goes on, and lets the pass wait until what was reduced stands where the gradients were. `bucket.ts` is one of its buckets, and
+ * `bucket-assignment.ts` says who is in which; the module above says when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
  *
- *     idle ── prepareForBackward ──→ armed ── first gradient ──→ reducing ── all have been written back ──→ idle
- *                                     ↑  └─ again: forward passes without a backward pass
- *     (under noSync it stays idle, and gradients stay this rank's)
+ *     idle ── prepareForBackward ──→ armed ── a pass enters ──→ reducing ── all have been written back ──→ idle
+ *                                     ↑  └─ again: one more pass is awaited                              └─ or armed: passes are left
+ *     (under noSync it stays as it is, and gradients stay this rank's; a pass that breaks off leaves it reducing, for good)
  *
  * Note [Buckets]
  *
@@ -13,55 +13,39 @@
  *     bucket 1   [ g6 | .. | g4 ]   g5 is missing
  *     bucket 2   [ g3 | .. | .. ]   if it is full before bucket 1 it waits: ranks must begin all-reduces in one order
  *
- * A gradient is copied into its bucket divided by the number of ranks. Division by a power of two changes no bit, so there the result is that of one sum in the
+ * A gradient is divided by the number of ranks when its bucket takes it. Division by a power of two changes no bit, so there the result is that of one sum in the
  * order of the ranks. At construction there is one bucket per dtype, unless unused parameters are looked for. The first backward pass shows in which order gradients
  * are ready, and the buckets are made again, once, in rank 0's order: then the first of them are full early. A parameter whose gradient is sparse has a bucket of
- * its own, and its reduction is not in place.
+ * its own.
  *
  * Note [Unused parameters]
  *
- * A parameter that the outputs do not depend on gets no gradient, so its bucket would never be full. With findUnusedParameters the graph is walked after each forward, and such
- * parameters count as ready from the first gradient on; with staticGraph only after the first forward. Another rank may have used them, so ranks
- * also add up who has used what: a parameter that nobody has used keeps the `.grad` that it had.
+ * A parameter that a pass does not lead to gets no gradient, so its bucket would never be full. A pass has counted its graph before it runs (`GraphTask.dependencies`), on
+ * each worker that it leads through, so the reducer knows who is missing when the pass enters. PyTorch walks the graph behind the outputs after forward, and can be wrong: of
+ * several forward passes, of outputs that do not enter the loss, of a graph that leads through another worker. Here missing parameters are refused before anything is
+ * reduced; with findUnusedParameters they count as ready from the start, with staticGraph those of the first pass in all. Another rank may have used them, so ranks
+ * also add up who has used what since the last reduction: a parameter that nobody has used keeps the `.grad` that it had.
  */
 import assert from 'node:assert'
-import {
-  type AccumulateGrad,
-  dotGradSink,
-  type Grads,
-  type GraphTask,
-  gradientEdge,
-  HIGHEST_PRIORITY,
-  Node,
-} from '@postgrad/autograd/internal'
+import { type AccumulateGrad, type Grads, type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node } from '@postgrad/autograd/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
-import { type RemovableHandle, SparseTensor, tensor } from '@postgrad/tensor'
-import {
-  argumentText,
-  binaryScalarInto,
-  copyInto,
-  invalidArgument,
-  isSparse,
-  isTensor,
-  raw,
-  Tensor,
-  toDense,
-  wrote,
-} from '@postgrad/tensor/internal'
+import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
+import { argumentText, invalidArgument, isSparse, isTensor, raw, Tensor, toDense } from '@postgrad/tensor/internal'
+import { Bucket, isSame, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize } from './bucket-assignment.js'
-import { backwardNotAwaitable, createGraphRefused, graphChanged, markedReadyTwice, reductionUnfinished } from './ddp-errors.js'
-import { type CommHook, GradBucket, viewsOf } from './grad-bucket.js'
+import {
+  backwardNotAwaitable,
+  createGraphRefused,
+  forwardMissing,
+  graphChanged,
+  markedReadyTwice,
+  parametersMissing,
+  reductionUnfinished,
+} from './ddp-errors.js'
+import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
+import { type CommHook, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
-import { nodesBehind } from './used-parameters.js'
-
-/** A parameter that requires a gradient. */
-export interface ReducedParameter {
-  readonly name: string
-  readonly value: Tensor
-  /** Its gradients are sparse. */
-  readonly isSparse: boolean
-}
 
 export interface ReducerOptions {
   readonly group: ProcessGroup
@@ -70,45 +54,64 @@ export interface ReducerOptions {
   readonly gradientAsBucketView: boolean
   /** Limits in bytes: of the first bucket, and of the others. */
   readonly bucketLimits: readonly [first: number, others: number]
+  /** In ms. */
+  readonly now: () => number
 }
 
 export class Reducer {
+  /** Under noSync. */
+  isQuiet = false
+  readonly watch: Stopwatch
+  private iterations = 0
+  /** Of the last iteration, or of the first with staticGraph, on this rank. */
+  private readonly unused = new Set<number>()
+  private isGraphAlwaysTheSame = true
   private readonly parameters: readonly ReducedParameter[]
+  private readonly known: ReadonlySet<Tensor>
+  private readonly leaves: readonly AccumulateGrad[]
   private readonly options: ReducerOptions
   private readonly hooks: RemovableHandle[]
   private state: 'idle' | 'armed' | 'reducing' = 'idle'
+  /** Forward passes whose backward passes have not come: of those that are reduced, and of those of noSync. */
+  private awaited = 0
+  private awaitedQuietly = 0
   private buckets: Bucket[]
-  /** Of each parameter. */
-  private readonly places: { readonly bucket: Bucket; readonly view: Tensor | null }[] = []
+  /** Of each parameter: its bucket, and which one it is there. */
+  private readonly places: { readonly bucket: Bucket; readonly k: number }[] = []
   private hasRebuilt = false
   /** The order in which gradients were ready, until buckets have been made of it. */
   private readyOrder: number[] = []
   private commHook: ((bucket: GradBucket) => Tensor | PromiseLike<Tensor>) | null = null
-
   /** Of the bucket before. */
   private lastHook: Promise<unknown> = Promise.resolve()
+  /** Passes whose gradients stay this rank's. */
+  private readonly alone = new WeakSet<object>()
 
   // Of the iteration that is under way.
+  private task: GraphTask | null = null
   private divisor: number
   private ready = new Set<number>()
-  private readonly unused: Set<number> = new Set()
-  private unusedMarked = false
   private launched = 0
   /** Why the last reduction cannot come to its end. */
   private failure: unknown = null
   /** 1 for each parameter that this rank has used, then how many ranks have. */
   private usedMap: Tensor | null = null
-  /** Where unused parameters are looked for: whether who uses what is known on all ranks, of this iteration or, with staticGraph, of all. */
+  /** Whether that is known on all ranks, of this iteration or, with staticGraph, of all. */
   private isUseKnown = false
+  /** Who has got gradients that have not been reduced yet. */
+  private readonly usedAlone = new Set<number>()
 
   constructor(parameters: readonly ReducedParameter[], options: ReducerOptions) {
     this.parameters = parameters
+    this.known = new Set(parameters.map(({ value }) => value))
+    this.leaves = parameters.map(({ value }) => leafOf(value))
     this.options = options
     this.divisor = options.group.size
+    this.watch = new Stopwatch(options.now)
     const limits = options.findUnusedParameters && !options.staticGraph ? options.bucketLimits : [Number.POSITIVE_INFINITY]
     const { buckets } = computeBucketAssignmentBySize(parameters.map(memberOf), limits)
     this.buckets = this.make([...buckets].reverse())
-    this.hooks = parameters.map(({ value }, i) => leafOf(value).addLeafHook((task, grad) => this.onGradient(i, task as GraphTask, grad)))
+    this.hooks = this.leaves.map((leaf, i) => leaf.addLeafHook((task, grad) => this.onGradient(i, task as GraphTask, grad)))
   }
 
   /** Numbers of the parameters of each bucket. */
@@ -116,38 +119,46 @@ export class Reducer {
     return this.buckets.map(({ numbers }) => numbers)
   }
 
+  get stats(): DistributedDataParallelStats {
+    const names = (numbers: Iterable<number>): string[] => [...numbers].map((i) => this.parameters[i]!.name)
+    return {
+      iterations: this.iterations,
+      buckets: this.buckets.map(({ numbers, bytes }) => ({ parameters: names(numbers), bytes })),
+      hasRebuiltBuckets: this.hasRebuilt,
+      unusedParameters: names(this.unused),
+      canSetStaticGraph: this.isGraphAlwaysTheSame,
+      last: this.watch.last,
+    }
+  }
+
   dispose(): void {
     for (const hook of this.hooks) hook.remove()
-    for (const bucket of this.buckets) drop(bucket)
+    for (const bucket of this.buckets) bucket.drop()
     this.buckets = []
   }
 
   /** Whether another hook is there already is for the caller to say. */
   setCommHook<S>(state: S, hook: CommHook<S>): void {
     this.commHook = (bucket) => hook(state, bucket)
+    const { assignment } = this
+    for (const bucket of this.buckets) bucket.drop()
+    this.buckets = this.make(assignment)
   }
 
   get hasCommHook(): boolean {
     return this.commHook !== null
   }
 
+  /** Whether it knows a parameter. */
+  reduces(parameter: Tensor): boolean {
+    return this.known.has(parameter)
+  }
+
   // --- forward
 
   /** @throws DDP_REDUCTION_UNFINISHED */
   ensureFinished(op: string): void {
-    if (this.state !== 'reducing') return
-    const missing = this.missing()
-    throw reductionUnfinished(
-      op,
-      this.options.group.rank,
-      missing.map((i) => this.parameters[i]!.name),
-      missing,
-      this.failure,
-    )
-  }
-
-  private missing(): number[] {
-    return [...this.parameters.keys()].filter((i) => !this.ready.has(i))
+    if (this.state === 'reducing') throw reductionUnfinished(op, this.options.group.rank, this.failure ?? this.task?.error ?? null)
   }
 
   /** Once, when a first iteration has shown the order of gradients: makes the buckets again. All ranks call it before the same forward pass. */
@@ -163,7 +174,7 @@ export class Reducer {
     const encoded = tensor([buckets.length, ...buckets.map(({ length }) => length), ...buckets.flat()], { dtype: 'int32' })
     const padded = raw.cat([encoded, Tensor.empty('int32', [2 * order.length + 1 - encoded.numel])], 0)
     await broadcast(padded, group.ranks[0]!, { group })
-    for (const bucket of this.buckets) drop(bucket)
+    for (const bucket of this.buckets) bucket.drop()
     this.buckets = this.make(decode([...padded.dataSync()]))
   }
 
@@ -172,96 +183,40 @@ export class Reducer {
     if (!this.hasRebuilt && this.readyOrder.length === 0) this.readyOrder = [...this.parameters.keys()]
   }
 
-  /** What follows the next forward pass is not reduced. */
-  disarm(): void {
-    if (this.state === 'armed') this.state = 'idle'
+  /** A forward pass under noSync: the backward pass that follows is not reduced. */
+  expectPassAlone(): void {
+    this.awaitedQuietly++
   }
 
-  /** From here on a backward pass is awaited whose gradients are reduced. `divisor`: what sums are divided by. @throws DDP_REDUCTION_UNFINISHED */
-  prepareForBackward(outputs: readonly Tensor[], divisor: number): void {
+  /** From here on one more backward pass is awaited whose gradients are reduced. `divisor`: what sums are divided by. @throws DDP_REDUCTION_UNFINISHED */
+  prepareForBackward(divisor: number): void {
     this.ensureFinished('forward')
     this.state = 'armed'
-    this.beginIteration(divisor)
-    if (!this.looksForUnused) return
-    const reached = nodesBehind(outputs)
-    this.lookFor((value) => reached.has(leafOf(value)))
-  }
-
-  private beginIteration(divisor: number): void {
+    this.awaited++
     this.divisor = divisor
-    this.ready.clear()
-    this.unusedMarked = false
-    this.launched = 0
-    if (!this.hasRebuilt) this.readyOrder = []
+  }
+
+  /**
+   * What a backward pass of the others does, with zeros: for a rank that has no inputs any more. The means are in `.grad` here, too: optimizers that are cut over the
+   * ranks go on.
+   */
+  async shadowBackward(divisor: number): Promise<void> {
+    this.begin()
+    this.divisor = divisor
+    if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
     for (const bucket of this.buckets) {
-      bucket.pending = bucket.numbers.length
-      bucket.work = null
-      bucket.sparse = null
+      bucket.fillZeros()
+      this.launch(bucket)
     }
-  }
-
-  private lookFor(isUsed: (parameter: Tensor) => boolean): void {
-    this.unused.clear()
-    for (const [i, { value }] of this.parameters.entries()) if (!isUsed(value)) this.unused.add(i)
-    this.usedMap = Tensor.empty('int32', [this.parameters.length])
-    this.isUseKnown = false
-  }
-
-  /** Whether this iteration shows who uses what. */
-  private get looksForUnused(): boolean {
-    const { findUnusedParameters, staticGraph } = this.options
-    return staticGraph ? !this.isUseKnown : findUnusedParameters
-  }
-
-  /** Begins what a backward pass of the others begins, with zeros: for a rank that has no inputs any more. */
-  async shadowBackward(): Promise<void> {
-    const { group } = this.options
-    const works: PromiseLike<Tensor>[] = []
-    for (const bucket of this.buckets) {
-      if (bucket.flat === null) works.push(allReduce(zeroRows(this.parameters[bucket.numbers[0]!]!.value), { group }))
-      else {
-        bucket.flat.storage.prepareWrite()
-        raw.fill_(bucket.flat, 0)
-        works.push(this.reduce(bucket, bucket.flat))
-      }
-    }
-    if (this.looksForUnused) {
-      this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      this.isUseKnown = false
-    }
-    await this.allReduced(works)
-    this.isUseKnown = true
+    this.write(null, await this.allReduced())
     this.pushAllReady()
   }
 
-  // --- backward
-
-  /** A pass has done with parameter i. */
-  private onGradient(i: number, task: GraphTask, grad: Tensor | null): void {
-    if (this.state === 'idle') return
-    if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
-    if (task.createGraph) throw createGraphRefused()
-    this.state = 'reducing'
-    if (this.unused.has(i) && this.options.staticGraph && this.isUseKnown) throw graphChanged(this.parameters[i]!.name, i)
-    if (grad !== null && !this.isUseKnown && this.usedMap !== null) this.usedMap.storage.array[i] = 1
-    if (!this.unusedMarked) {
-      this.unusedMarked = true
-      for (const each of this.unused) this.markReady(each, task)
-    }
-    // What was taken to be unused is: the graph behind it lies on another worker, or it was used outside of forward.
-    this.markReady(i, task)
-  }
-
-  private markReady(i: number, task: GraphTask): void {
-    if (this.ready.has(i)) throw markedReadyTwice(this.parameters[i]!.name, i)
-    this.ready.add(i)
-    if (!this.hasRebuilt) this.readyOrder.push(i)
-    const { bucket, view } = this.places[i]!
-    this.fill(bucket, view, gradOf(task, this.parameters[i]!.value))
-    if (--bucket.pending > 0) return
-    while (this.launched < this.buckets.length && this.buckets[this.launched]!.pending === 0) this.launch(this.buckets[this.launched++]!)
-    if (this.launched < this.buckets.length) return
-    this.finishWith(task)
+  /** Passes that come from here on are this rank's alone, whatever a forward has prepared. */
+  forgetForwards(): void {
+    if (this.state === 'armed') this.state = 'idle'
+    this.awaited = 0
+    this.awaitedQuietly = 0
   }
 
   /**
@@ -269,90 +224,173 @@ export class Reducer {
    * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
-    const { staticGraph, group } = this.options
-    this.beginIteration(divisor)
-    const isUsed = ({ grad }: Tensor): boolean => grad !== null
-    if (this.looksForUnused) {
-      this.lookFor(isUsed)
-      for (const [i, { value }] of this.parameters.entries()) if (isUsed(value)) this.usedMap!.storage.array[i] = 1
-    }
-    for (const [i, { name, value }] of this.parameters.entries()) {
-      // Its mean would be left out.
-      if (isUsed(value) && staticGraph && this.isUseKnown && this.isUnusedEverywhere(i)) throw graphChanged(name, i)
-      if (isUsed(value) || this.unused.has(i)) this.ready.add(i)
-    }
-    const missing = this.missing()
-    if (missing.length > 0) {
-      const names = missing.map((i) => this.parameters[i]!.name)
-      throw reductionUnfinished('Pipeline.step', group.rank, names, missing, null)
-    }
-    this.state = 'reducing'
+    this.ensureFinished('backward')
+    const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
+    this.beginReduction(missing, divisor)
     try {
-      for (const [i, { value }] of this.parameters.entries()) this.fill(this.places[i]!.bucket, this.places[i]!.view, value.grad)
+      for (const [i, { value }] of this.parameters.entries()) {
+        const { bucket, k } = this.places[i]!
+        if (!missing.has(i) && !this.isUseKnown) this.usedMap!.storage.array[i] = 1
+        bucket.fill(k, value.grad, this.factor, true)
+      }
       for (const bucket of this.buckets) this.launch(bucket)
-      const results = await this.allReduced(this.buckets.map(({ work }) => work!))
-      for (const [k, bucket] of this.buckets.entries()) bucket.result = results[k]!
-      this.finish({ sink: dotGradSink })
+      this.watch.ready()
+      this.write(null, await this.allReduced())
+      this.endReduction()
+      this.state = 'idle'
     } catch (error) {
       this.failure = error
       throw error
     }
   }
 
-  /** Puts a gradient where its bucket has a place for it. `view`: null in a sparse one. */
-  private fill(bucket: Bucket, view: Tensor | null, grad: Tensor | null): void {
-    const { flat } = bucket
-    if (flat === null || view === null) {
-      bucket.sparse = grad ?? zeroRows(this.parameters[bucket.numbers[0]!]!.value)
-      return
+  private begin(): void {
+    this.ready.clear()
+    this.launched = 0
+    if (!this.hasRebuilt) this.readyOrder = []
+    for (const bucket of this.buckets) bucket.begin()
+    if (!this.options.staticGraph) this.isUseKnown = !this.options.findUnusedParameters
+  }
+
+  // --- backward
+
+  /**
+   * A pass that is this module's own begins, and none of its nodes has run. Refused, it has changed nothing.
+   * @throws DDP_FORWARD_MISSING, and as `enter`
+   */
+  onPass(task: GraphTask): void {
+    if (this.state === 'idle' && !this.isQuiet && this.awaitedQuietly === 0) throw forwardMissing()
+    if (!this.isAlone()) this.enter(task)
+    else this.leaveAlone(task)
+  }
+
+  /** Whether gradients of a pass that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
+  private isAlone(): boolean {
+    return this.state === 'idle' || (this.state === 'armed' && this.isQuiet && this.awaitedQuietly > 0)
+  }
+
+  private leaveAlone(task: GraphTask): void {
+    this.alone.add(task)
+    if (this.awaitedQuietly > 0) this.awaitedQuietly--
+  }
+
+  /** A pass has done with parameter i. */
+  private onGradient(i: number, task: GraphTask, grad: Tensor | null): void {
+    if (task !== this.task) {
+      if (!this.alone.has(task)) {
+        if (this.isAlone()) this.leaveAlone(task)
+        else this.enterFrom(i, task)
+      }
+      if (task !== this.task) {
+        // In a context they stay in the context.
+        if (grad !== null && !(task.sink instanceof DistPass)) this.usedAlone.add(i)
+        return
+      }
     }
-    flat.storage.prepareWrite()
-    if (grad === null) {
-      raw.fill_(view, 0)
-      return
+    if (grad !== null && !this.isUseKnown) this.usedMap!.storage.array[i] = 1
+    this.markReady(i, task, grad !== null)
+  }
+
+  private enterFrom(i: number, task: GraphTask): void {
+    if (this.state === 'reducing' && this.failure === null && this.task?.error === null) throw markedReadyTwice(this.parameters[i]!.name, i)
+    this.enter(task)
+  }
+
+  /** @throws DDP_REDUCTION_UNFINISHED, DDP_BACKWARD_SYNCHRONOUS, DDP_CREATE_GRAPH, DDP_GRAPH_CHANGED */
+  private enter(task: GraphTask): void {
+    this.ensureFinished('backward')
+    if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
+    if (task.createGraph) throw createGraphRefused()
+    const missing = new Set([...this.leaves.keys()].filter((i) => !task.dependencies.has(this.leaves[i]!)))
+    this.beginReduction(missing, this.divisor)
+    this.task = task
+    for (const i of missing) this.markReady(i, task, false)
+  }
+
+  /** `missing`: parameters without a gradient. @throws DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED; then it has changed nothing */
+  private beginReduction(missing: ReadonlySet<number>, divisor: number): void {
+    const { findUnusedParameters, staticGraph } = this.options
+    if (staticGraph && this.isUseKnown) this.checkGraph(missing)
+    else if (missing.size > 0 && !findUnusedParameters && !staticGraph) throw this.unreached([...missing])
+    this.begin()
+    this.divisor = divisor
+    this.state = 'reducing'
+    this.watch.begin()
+    if (this.iterations > 0 && !this.wereMissing(missing)) this.isGraphAlwaysTheSame = false
+    this.unused.clear()
+    for (const i of missing) this.unused.add(i)
+    if (!this.isUseKnown) {
+      this.usedMap = Tensor.empty('int32', [this.parameters.length])
+      for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
     }
-    const dense = isSparse(grad) ? toDense(grad) : grad
-    const factor = this.commHook === null ? 1 / this.divisor : 1
-    const isThere = isSame(dense, view)
-    if (factor !== 1) binaryScalarInto('mul', dense.isContiguous ? dense : raw.contiguous(dense), factor, view)
-    else if (!isThere) copyInto(dense.isContiguous ? dense : raw.contiguous(dense), view)
-    wrote('allReduce', view)
+  }
+
+  /** What a gradient is multiplied by when its bucket takes it. */
+  private get factor(): number {
+    return this.commHook === null ? 1 / this.divisor : 1
+  }
+
+  /** Whether just these were missing the last time. */
+  private wereMissing(missing: ReadonlySet<number>): boolean {
+    return missing.size === this.unused.size && [...missing].every((i) => this.unused.has(i))
+  }
+
+  /** @throws DDP_GRAPH_CHANGED */
+  private checkGraph(missing: ReadonlySet<number>): void {
+    for (const [i, { name }] of this.parameters.entries()) {
+      if (missing.has(i) !== this.unused.has(i)) throw graphChanged(name, i, missing.has(i))
+    }
+  }
+
+  private unreached(numbers: readonly number[]): Error {
+    const names = numbers.map((i) => this.parameters[i]!.name)
+    return parametersMissing(this.options.group.rank, names, numbers)
+  }
+
+  /** `isOurs`: the pass has given a gradient. */
+  private markReady(i: number, task: GraphTask, isOurs: boolean): void {
+    assert(!this.ready.has(i), 'a leaf is done once in a pass')
+    this.ready.add(i)
+    if (!this.hasRebuilt) this.readyOrder.push(i)
+    const { bucket, k } = this.places[i]!
+    bucket.fill(k, gradOf(task, this.parameters[i]!.value), this.factor, isOurs)
+    if (--bucket.pending > 0) return
+    while (this.launched < this.buckets.length && this.buckets[this.launched]!.pending === 0) this.launch(this.buckets[this.launched++]!)
+    if (this.launched === this.buckets.length) this.finishWith(task)
   }
 
   private launch(bucket: Bucket): void {
-    if (bucket.flat === null) bucket.work = allReduce(bucket.sparse!, { group: this.options.group })
-    else bucket.work = this.reduce(bucket, bucket.flat)
+    this.watch.launch()
+    bucket.work = this.commHook === null ? bucket.allReduce(this.options.group) : this.hooked(this.commHook, bucket)
     // A pass that fails has nobody left who waits for it.
     bucket.work.then(undefined, () => {})
   }
 
   /**
-   * Hooks run one after the other, so that ranks begin what they begin in one order. The first of an iteration begins at once.
+   * Hooks run one after the other, so that ranks begin what they begin in one order. The first of an iteration begins at once. Sparse gradients have no hook, but their turn.
    */
-  private reduce(bucket: Bucket, flat: Tensor): PromiseLike<Tensor> {
-    const { commHook } = this
-    if (commHook === null) return allReduce(flat, { group: this.options.group })
+  private hooked(commHook: (bucket: GradBucket) => Tensor | PromiseLike<Tensor>, bucket: Bucket): PromiseLike<unknown> {
     const index = this.buckets.indexOf(bucket)
-    const parameters = bucket.numbers.map((i) => this.parameters[i]!.value)
-    const run = async (): Promise<Tensor> => {
-      const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, parameters, flat))
+    const run = async (): Promise<unknown> => {
+      const { flat, values } = bucket
+      if (flat === null) return bucket.allReduce(this.options.group)
+      const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, values, flat))
       if (isTensor(result) && result.numel === flat.numel) return result
       throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
     }
     const result = index === 0 ? run() : this.lastHook.then(run)
     this.lastHook = result
-    result.catch(() => {})
     return result
   }
 
   /** All buckets are on their way: the pass ends when they are back. */
   private finishWith(task: GraphTask): void {
-    const works = this.buckets.map(({ work }) => work!)
-    const end = new ReducedGradients(() => this.finish(task))
+    this.watch.ready()
+    const end = new ReducedGradients((results) => this.finish(task, results))
     const proceed = task.waitFor(end)
-    this.allReduced(works).then(
+    this.allReduced().then(
       (results) => {
-        for (const [k, bucket] of this.buckets.entries()) bucket.result = results[k]!
+        end.results = results
         proceed()
       },
       (error) => {
@@ -364,8 +402,9 @@ export class Reducer {
   }
 
   /** Of all buckets, and of who has used what. */
-  private async allReduced(works: readonly PromiseLike<Tensor>[]): Promise<Tensor[]> {
+  private async allReduced(): Promise<unknown[]> {
     const { usedMap, isUseKnown } = this
+    const works = this.buckets.map(({ work }) => work!)
     const isAsked = usedMap !== null && !isUseKnown
     // Behind all that hooks begin.
     if (isAsked && this.commHook !== null) await Promise.all(works)
@@ -375,80 +414,73 @@ export class Reducer {
     return results
   }
 
-  private finish(task: Destination): void {
-    for (const bucket of this.buckets) {
-      const { flat, result, numbers, views } = bucket
-      assert(result !== null)
-      bucket.result = null
+  private finish(task: GraphTask, results: readonly unknown[]): void {
+    this.write(task, results)
+    this.endReduction()
+    this.awaited--
+    this.state = this.awaited > 0 ? 'armed' : 'idle'
+    if (this.state === 'idle') this.awaitedQuietly = 0
+  }
+
+  private endReduction(): void {
+    this.usedAlone.clear()
+    this.iterations++
+    this.watch.end()
+    this.task = null
+  }
+
+  /** Puts means where a pass (null: nobody's) has its gradients. */
+  private write(task: GraphTask | null, results: readonly unknown[]): void {
+    for (const [b, bucket] of this.buckets.entries()) {
       bucket.work = null
-      if (flat === null) {
-        const { value } = this.parameters[numbers[0]!]!
-        if (!this.isUnusedEverywhere(numbers[0]!)) setGrad(task, value, scaled(result as SparseTensor, 1 / this.divisor))
-        continue
+      bucket.take(results[b])
+      for (const [k, i] of bucket.numbers.entries()) {
+        if (this.isUnusedEverywhere(i)) continue
+        const { value } = this.parameters[i]!
+        const { tensor: mean, isView } = bucket.mean(k)
+        if (bucket.isSparse) this.writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
+        else this.writeBack(task, value, mean, isView)
       }
-      if (result !== flat) {
-        flat.storage.prepareWrite()
-        raw.copy_(flat, raw.reshape(result, flat.shape))
-      }
-      for (const [k, i] of numbers.entries()) if (!this.isUnusedEverywhere(i)) this.writeBack(task, this.parameters[i]!.value, views[k]!)
+      bucket.begin()
     }
     this.isUseKnown = true
-    this.state = 'idle'
   }
 
   private isUnusedEverywhere(i: number): boolean {
     return this.usedMap !== null && this.usedMap.storage.array[i] === 0
   }
 
-  private writeBack(task: Destination, parameter: Tensor, view: Tensor): void {
+  private writeSparse(task: GraphTask | null, parameter: Tensor, rows: SparseTensor): void {
+    const grad = gradOf(task, parameter)
+    setGrad(task, parameter, grad !== null && !isSparse(grad) ? toDense(rows) : rows)
+  }
+
+  private writeBack(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (this.options.gradientAsBucketView && !(task.sink instanceof DistPass)) {
-      if (parameter.grad === null || !isSame(parameter.grad, view)) parameter.grad = view
+    if (this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
+      if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
       return
     }
     const grad = gradOf(task, parameter)
-    if (grad === null || isSparse(grad)) setGrad(task, parameter, raw.clone(view))
-    else raw.copy_(grad, view)
+    if (grad === null || isSparse(grad)) setGrad(task, parameter, isView ? raw.clone(mean) : mean)
+    else if (!isSame(grad, mean)) raw.copy_(grad, mean)
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
-    const buckets = assignment.map((numbers): Bucket => {
-      const members = numbers.map((i) => this.parameters[i]!)
-      const base = { numbers, pending: numbers.length, work: null, sparse: null, result: null }
-      if (members[0]!.isSparse) return { ...base, flat: null, views: [] }
-      const values = members.map(({ value }) => value)
-      const flat = Tensor.empty(values[0]!.dtype, [values.reduce((sum, { numel }) => sum + numel, 0)])
-      // Made in a forward pass, perhaps inside of a memoryScope.
-      flat.storage.isKept = true
-      return { ...base, flat, views: viewsOf(flat, values) }
-    })
-    for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, view: bucket.views[k] ?? null }
+    const inOneBuffer = this.options.gradientAsBucketView || this.commHook !== null
+    const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters, inOneBuffer))
+    for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, k }
     return buckets
   }
 }
 
-/** Where gradients are. */
-type Destination = Pick<GraphTask, 'sink'>
-
-interface Bucket {
-  /** Of its parameters, in the order of their gradients in `flat`. */
-  readonly numbers: readonly number[]
-  /** [n]; null: that of one sparse gradient. */
-  readonly flat: Tensor | null
-  readonly views: readonly Tensor[]
-  /** How many gradients are missing. */
-  pending: number
-  sparse: Tensor | null
-  work: PromiseLike<Tensor> | null
-  result: Tensor | null
-}
-
 /** The end of a pass, behind all buckets: no gradient leads to it. */
 class ReducedGradients extends Node {
+  results: readonly unknown[] = []
   error: unknown = null
-  private readonly finish: () => void
+  private readonly finish: (results: readonly unknown[]) => void
 
-  constructor(finish: () => void) {
+  constructor(finish: (results: readonly unknown[]) => void) {
     super([], [], HIGHEST_PRIORITY)
     this.finish = finish
   }
@@ -459,7 +491,7 @@ class ReducedGradients extends Node {
 
   apply(): Grads {
     if (this.error !== null) throw this.error
-    this.finish()
+    this.finish(this.results)
     return []
   }
 }
@@ -473,28 +505,13 @@ function leafOf(parameter: Tensor): AccumulateGrad {
 }
 
 /** Where this pass has put the gradient of a leaf. */
-function gradOf({ sink }: Destination, parameter: Tensor): Tensor | null {
-  return sink instanceof DistPass ? (sink.gradients.get(parameter) ?? null) : parameter.grad
+function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
+  return task?.sink instanceof DistPass ? (task.sink.gradients.get(parameter) ?? null) : parameter.grad
 }
 
-function setGrad({ sink }: Destination, parameter: Tensor, grad: Tensor): void {
-  if (sink instanceof DistPass) sink.gradients.set(parameter, grad)
+function setGrad(task: GraphTask | null, parameter: Tensor, grad: Tensor): void {
+  if (task?.sink instanceof DistPass) task.sink.gradients.set(parameter, grad)
   else parameter.grad = grad
-}
-
-function zeroRows({ dtype, shape }: Tensor): SparseTensor {
-  return new SparseTensor(Tensor.empty('int32', [0]), Tensor.empty(dtype, [0, ...shape.slice(1)]), shape)
-}
-
-function scaled(rows: SparseTensor, factor: number): SparseTensor {
-  return new SparseTensor(rows.indices(), raw.mul(rows.values(), factor), rows.shape)
-}
-
-const isSame = (a: Tensor, b: Tensor): boolean => a.storage === b.storage && a.offset === b.offset
-
-function drop({ flat }: Bucket): void {
-  // Its views may be somebody's `.grad`.
-  if (flat !== null) flat.storage.isKept = false
 }
 
 function decode(numbers: readonly number[]): number[][] {

@@ -14,16 +14,30 @@ export type Named = readonly (readonly [name: string, value: Tensor])[]
 /** A tensor of a model, as ranks tell each other. */
 type Described = readonly [name: string, dtype: DType, shape: readonly number[], requiresGrad: boolean]
 
+/** Options that must be the same on all ranks. */
+export type Settings = Readonly<Record<string, number | boolean>>
+
 /** @throws DDP_MODEL_MISMATCH, on all ranks alike */
-export async function verifyReplicas(group: ProcessGroup, tensors: Named): Promise<void> {
+export async function verifyReplicas(group: ProcessGroup, tensors: Named, settings: Settings): Promise<void> {
   const own = tensors.map(([name, t]): Described => [name, t.dtype, [...t.shape], t.requiresGrad])
-  const all = await allGatherObject(own, { group })
-  const first = all[0]!
-  for (const [rank, other] of all.entries()) {
+  const all = await allGatherObject({ tensors: own, settings }, { group })
+  const { tensors: first, settings: expectedSettings } = all[0]!
+  for (const [rank, { tensors: other, settings: theirs }] of all.entries()) {
+    for (const [option, expected] of Object.entries(expectedSettings)) {
+      const got = theirs[option]
+      if (got === expected) continue
+      throw modelMismatch(
+        `${rankText(group, rank)} has { ${option}: ${got} }, while ${rankText(group, 0)} has { ${option}: ${expected} }`,
+        {
+          rank,
+          ...{ option, expected, got },
+        },
+      )
+    }
     if (other.length !== first.length) {
       throw modelMismatch(
         `${rankText(group, 0)} has ${first.length} params and buffers, while ${rankText(group, rank)} has ${other.length}`,
-        { rank, counts: all.map(({ length }) => length) },
+        { rank, counts: all.map(({ tensors: { length } }) => length) },
       )
     }
     for (const [i, theirs] of other.entries()) {

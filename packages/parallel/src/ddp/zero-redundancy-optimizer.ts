@@ -10,6 +10,7 @@ import { OptimizerBase } from '@postgrad/nn'
 import { broadcastCoalesced, gatherObject, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import type { Joinable, JoinContext, JoinHook, UnevenInputsOptions } from './join.js'
 import { groupOf } from './replica.js'
 
 /** Of `ZeroRedundancyOptimizer`. */
@@ -26,7 +27,9 @@ export type ZeroRedundancyClass<S extends object, O> = new (
 ) => Local<S>
 
 /** An optimizer whose state is cut over the ranks of a group; all step together. PyTorch: the same. */
-export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> {
+export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implements Joinable {
+  /** Set by `join`. */
+  joinContext: JoinContext | null = null
   private readonly local: Local<S>
   private readonly group: ProcessGroup
   private readonly ownerOf = new Map<Tensor, number>()
@@ -82,9 +85,10 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> {
 
   /**
    * Steps this rank's parameters by `grads`, if it is given, else `.grad`, and takes the others' from their ranks. Gradients must be the same on all ranks, as those that
-   * DistributedDataParallel has reduced are. Rejects with GRAD_MISMATCH, and as all collectives.
+   * DistributedDataParallel has reduced are. Rejects with GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
    */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
+    await this.joinContext?.notify(this)
     const { rank, size, ranks } = this.group
     const own = new Map<Tensor, Tensor>()
     for (const p of this.parametersOf(rank)) {
@@ -96,6 +100,19 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> {
       params.length === 0 ? null : broadcastCoalesced(params, ranks[owner]!, { group: this.group }),
     )
     await Promise.all(works)
+  }
+
+  /** Joinable */
+  get joinGroup(): ProcessGroup {
+    return this.group
+  }
+
+  /**
+   * Joinable: a rank without inputs goes on stepping the parameters that are its own, in each iteration of the others, which step once in each. Behind a DistributedDataParallel in
+   * the list of `join`, which has left the means in `.grad`.
+   */
+  joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
+    return { mainHook: () => this.step(), postHook: () => {} }
   }
 
   /** As an optimizer's. */
