@@ -25,63 +25,43 @@ export function bf16CompressHook(group: ProcessGroup | null, bucket: GradBucket)
 
 async function meanOfHalves(format: HalfFormat, group: ProcessGroup, { buffer }: GradBucket): Promise<Tensor> {
   const { size } = group
-  const { numel } = buffer
   // Of a slice: whole words.
-  const words = Math.ceil(numel / size / 2)
+  const words = Math.ceil(buffer.numel / size / 2)
   const own = Tensor.empty('int32', [size, words])
-  write(format, elementsOf(buffer), halvesOf(own))
+  format.encode(bitsOf(floatsOf(buffer)), halvesOf(own))
   const came = Tensor.empty('int32', [size, words])
   await allToAllSingle(came, own, { group })
   const mean = Tensor.empty('int32', [words])
   average(format, halvesOf(came), halvesOf(mean), size)
   await allGatherIntoTensor(own, mean, { group })
   buffer.storage.prepareWrite()
-  read(format, halvesOf(own), elementsOf(buffer))
+  const into = floatsOf(buffer)
+  format.decode(halvesOf(own), bitsOf(into))
+  if (buffer.dtype === 'float64') buffer.storage.array.set(into, buffer.offset)
   return buffer
 }
 
-type Elements = Float32Array | Float64Array
-
-const elementsOf = ({ storage: { array }, offset, numel }: Tensor): Elements => (array as Elements).subarray(offset, offset + numel)
+/** The elements of a dense tensor of floats: those of float32 themselves, those of float64 rounded. */
+function floatsOf({ storage: { array }, offset, numel }: Tensor): Float32Array {
+  const elements = array.subarray(offset, offset + numel)
+  return elements.BYTES_PER_ELEMENT === Float32Array.BYTES_PER_ELEMENT ? (elements as Float32Array) : Float32Array.from(elements)
+}
 
 /** A dense int32 tensor of our own as twice as many halves. */
 function halvesOf({ storage: { array }, offset, numel }: Tensor): Uint16Array {
   return new Uint16Array(array.buffer, array.byteOffset + array.BYTES_PER_ELEMENT * offset, 2 * numel)
 }
 
-/** A float32 and its bits. */
-function scratch(): { readonly value: Float32Array; readonly bits: Uint32Array } {
-  const value = new Float32Array(1)
-  return { value, bits: new Uint32Array(value.buffer) }
-}
-
-function write({ encode }: HalfFormat, from: Elements, to: Uint16Array): void {
-  const { value, bits } = scratch()
-  for (let i = 0; i < from.length; i++) {
-    value[0] = from[i]!
-    to[i] = encode(bits[0]!)
-  }
-}
-
-function read({ decode }: HalfFormat, from: Uint16Array, to: Elements): void {
-  const { value, bits } = scratch()
-  for (let i = 0; i < to.length; i++) {
-    bits[0] = decode(from[i]!)
-    to[i] = value[0]!
-  }
-}
+const bitsOf = ({ buffer, byteOffset, length }: Float32Array): Uint32Array => new Uint32Array(buffer, byteOffset, length)
 
 /** Of `size` slices, one behind the other, in their order. */
-function average({ encode, decode }: HalfFormat, slices: Uint16Array, mean: Uint16Array, size: number): void {
-  const { value, bits } = scratch()
-  const factor = Math.fround(1 / size)
-  for (let i = 0; i < mean.length; i++) {
-    let sum = 0
-    for (let rank = 0; rank < size; rank++) {
-      bits[0] = decode(slices[rank * mean.length + i]!)
-      sum = Math.fround(sum + value[0]!)
-    }
-    value[0] = sum * factor
-    mean[i] = encode(bits[0]!)
+function average(format: HalfFormat, slices: Uint16Array, mean: Uint16Array, size: number): void {
+  const sum = new Float32Array(mean.length)
+  const slice = new Float32Array(mean.length)
+  for (let rank = 0; rank < size; rank++) {
+    format.decode(slices.subarray(rank * mean.length, (rank + 1) * mean.length), bitsOf(slice))
+    for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! + slice[i]!
   }
+  for (let i = 0; i < sum.length; i++) sum[i] = sum[i]! / size
+  format.encode(bitsOf(sum), mean)
 }

@@ -3,12 +3,15 @@ import { BFLOAT16, FLOAT16, type HalfFormat } from './half.js'
 
 const bits = new Uint32Array(1)
 const float = new Float32Array(bits.buffer)
-const encode = ({ encode: of }: HalfFormat, x: number): number => {
+const halves = new Uint16Array(1)
+const encode = (format: HalfFormat, x: number): number => {
   float[0] = x
-  return of(bits[0]!)
+  format.encode(bits, halves)
+  return halves[0]!
 }
-const decode = ({ decode: of }: HalfFormat, half: number): number => {
-  bits[0] = of(half)
+const decode = (format: HalfFormat, half: number): number => {
+  halves[0] = half
+  format.decode(halves, bits)
   return float[0]!
 }
 

@@ -16,10 +16,17 @@ import type { PipelineSchedule } from './schedule.js'
 import { dualPipeV, rankOfV, zbv } from './v-schedules.js'
 
 /** PyTorch's names (`get_schedule_class`). */
-export type PipelineScheduleName = LoopName | VName
+export type PipelineScheduleName =
+  | 'GPipe'
+  | '1F1B'
+  | 'Interleaved1F1B'
+  | 'LoopedBFS'
+  | 'InterleavedZeroBubble'
+  | 'ZBVZeroBubble'
+  | 'DualPipeV'
 
-type LoopName = 'GPipe' | '1F1B' | 'Interleaved1F1B' | 'LoopedBFS' | 'InterleavedZeroBubble'
 type VName = 'ZBVZeroBubble' | 'DualPipeV'
+type LoopName = Exclude<PipelineScheduleName, VName>
 
 /** What a schedule is made for. */
 export interface PipelineSizes {
