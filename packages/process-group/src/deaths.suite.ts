@@ -33,14 +33,22 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
   [
     'allReduce by slices',
     (_rank, group) => {
-      group.limits = { oneStepBytes: 0, rootBytes: 0 }
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      return allReduce(ones([100]))
+    },
+  ],
+  [
+    'allReduce by slices from heap to heap',
+    (_rank, group) => {
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      group.heaps = [0, 0, 2]
       return allReduce(ones([40]))
     },
   ],
   [
     'allReduce by a root',
     (_rank, group) => {
-      group.limits = { oneStepBytes: 0, rootBytes: 1e9 }
+      group.limits = { oneStepBytes: 0, rootBytes: 1e9, pieceBytes: 64 }
       return allReduce(ones([4]))
     },
   ],

@@ -426,7 +426,7 @@ describe('values', () => {
         [0, 1 << 19],
         [1 << 19, 0],
       ] as const) {
-        group.limits = { oneStepBytes, rootBytes }
+        group.limits = { oneStepBytes, rootBytes, pieceBytes: 64 }
         const x = ones([70]).mul(values[rank]!)
         await pg.allReduce(x)
         sums.push(...new Set(x.toArray() as number[]))

@@ -44,14 +44,13 @@ function reduceAll<T>(fn: string, group: ProcessGroup, tensors: readonly Tensor[
   checkOp(fn, op, tensors[0]!.dtype)
   const name = nameOfOp(op)
   const head = `${fn}(${name}) ${listText(tensors)}`
-  const bytes = tensors.reduce((sum, { numel, dtype }) => sum + numel * (dtype === 'float64' ? 8 : dtype === 'bool' ? 1 : 4), 0)
   return group.start(
     {
       op: fn,
       head,
       *algorithm(place: Place): Algorithm<T> {
         premultiply(op, tensors)
-        yield* allReduceAlgorithm(place, fn, name, tensors, bytes)
+        yield* allReduceAlgorithm(place, fn, name, tensors)
         return value
       },
     },

@@ -56,8 +56,8 @@ export interface GroupSpec {
   readonly ranks: readonly number[]
   readonly timeoutMs: number
   readonly debug: DebugLevel
-  /** As all members have said. */
-  readonly isInOneHeap: boolean
+  /** By rank, see `Place`; as all members have said. */
+  readonly heaps: readonly number[]
   readonly onDestroyed: (group: ProcessGroup) => void
 }
 
@@ -96,8 +96,8 @@ export class ProcessGroup implements CollectiveHost {
   readonly debug: DebugLevel
   /** @internal Others only in tests, of all ranks. */
   limits: ReduceLimits
-  /** @internal Whether all members share one heap. */
-  readonly isInOneHeap: boolean
+  /** @internal By rank. Others only in tests, of all ranks. */
+  heaps: readonly number[]
   /** @internal */
   readonly runtime: WorkerRuntime
   private readonly onDestroyed: (group: ProcessGroup) => void
@@ -115,9 +115,9 @@ export class ProcessGroup implements CollectiveHost {
   private readonly direct = new PointToPoint()
 
   /** @internal */
-  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, isInOneHeap, onDestroyed }: GroupSpec) {
-    this.isInOneHeap = isInOneHeap
-    this.limits = isInOneHeap ? LIMITS_IN_ONE_HEAP : LIMITS
+  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, heaps, onDestroyed }: GroupSpec) {
+    this.heaps = heaps
+    this.limits = heaps.every((heap) => heap === heaps[0]) ? LIMITS_IN_ONE_HEAP : LIMITS
     this.runtime = runtime
     this.id = id
     this.name = name
