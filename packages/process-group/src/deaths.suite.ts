@@ -69,6 +69,17 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
     },
   ],
   ['a ring', (rank) => Promise.all([send(ones([1]), (rank + 1) % 3), recv(zeros([1]), (rank + 2) % 3)])],
+  [
+    'sends that wait for room',
+    async (rank, group) => {
+      group.direct.window = { tensorsMax: 2, bytesMax: 1e9 }
+      await barrier()
+      if (rank === 2) return
+      const works = [1, 2, 3, 4, 5].map((n) => send(full([1], n), 1 - rank))
+      for (let n = 0; n < 5; n++) await recv(zeros([1]), 1 - rank)
+      await Promise.all(works)
+    },
+  ],
   ['recv from anybody', (rank) => (rank === 0 ? Promise.all([recv(zeros([1])), recv(zeros([1]))]) : send(ones([1]), 0))],
 ]
 

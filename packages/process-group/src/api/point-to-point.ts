@@ -4,7 +4,7 @@ import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
 import { mismatch } from '../common/errors.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
-import { Work } from '../group/work.js'
+import type { Work } from '../group/work.js'
 import { checkDense, groupOf, rankIn, tensorText } from './checks.js'
 import { attempt } from './reductions.js'
 
@@ -24,8 +24,7 @@ export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Wor
     const group = groupOf('send', options, ['tag'])
     checkDense('send', 'the tensor', tensor)
     const to = otherRank('send', 'dst', group, dst)
-    group.sendTo('send', to, tagOf('send', options), tensorText(tensor), [flat(tensor)])
-    return Work.of(undefined)
+    return group.direct.send('send', to, { tag: tagOf('send', options), head: tensorText(tensor), values: [flat(tensor)] }, options)
   })
 }
 
@@ -41,7 +40,7 @@ export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Wo
     const from = src === undefined || src === null ? null : otherRank('recv', 'src', group, src)
     const tag = tagOf('recv', options)
     const expected = tensorText(tensor)
-    return group.receive('recv', from, tag, options, (rank, head, values) => {
+    return group.direct.receive('recv', from, tag, options, (rank, head, values) => {
       if (head !== expected) {
         throw mismatch(group, tag, [
           [rank, `send ${head}`],

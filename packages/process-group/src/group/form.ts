@@ -64,7 +64,7 @@ export function formSubgroups(
 ): Promise<ProcessGroup[]> {
   const head = `${op} ${lists.map((ranks) => `[${ranks.join(', ')}]`).join(' ')}`
   return groups.whileForming(async () => {
-    const number = parent.sequence
+    const number = parent.collectives.next
     const heaps = lists.map((ranks) => groups.heapAmong(ranks.map((rank) => parent.workers[rank]!.id)))
     const make = (): bigint[] => lists.map(() => groups.runtime.ids.take())
     const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, heaps) }, options)
