@@ -5,7 +5,19 @@ import * as algorithms from '../algorithms/moves.js'
 import type { Algorithm, Place } from '../common/step.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import type { Work } from '../group/work.js'
-import { checkCount, checkDense, checkLike, checkList, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+import {
+  checkCount,
+  checkDense,
+  checkLike,
+  checkList,
+  checkOutputs,
+  checkPerRank,
+  groupOf,
+  listText,
+  rankIn,
+  shapeError,
+  tensorText,
+} from './checks.js'
 import { attempt, slicesOf } from './reductions.js'
 
 /** Of `gather`. */
@@ -41,6 +53,7 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
     const group = groupOf('broadcast', options)
     checkDense('broadcast', 'the tensor', tensor)
     const root = rankIn('broadcast', 'src', group, src)
+    if (group.rank !== root) checkOutputs('broadcast', 'the tensor', [tensor])
     return begin(group, 'broadcast', `broadcast(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
       algorithms.broadcast(place, 'broadcast', root, [tensor]),
     )
@@ -54,6 +67,7 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
     if (!Array.isArray(tensors)) throw invalidArgument('broadcastCoalesced', 'an array of tensors', argumentText(tensors))
     for (const tensor of tensors) checkDense('broadcastCoalesced', 'each of the tensors', tensor)
     const root = rankIn('broadcastCoalesced', 'src', group, src)
+    if (group.rank !== root) checkOutputs('broadcastCoalesced', 'the tensors', tensors)
     return begin(group, 'broadcastCoalesced', `broadcastCoalesced(src ${src}) ${listText(tensors)}`, tensors, options, (place) =>
       algorithms.broadcast(place, 'broadcastCoalesced', root, tensors),
     )
@@ -66,6 +80,7 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
     const group = groupOf('allGather', options)
     checkDense('allGather', 'the tensor', tensor)
     checkPerRank('allGather', 'the outputs', tensorList, group, tensor)
+    checkOutputs('allGather', 'the outputs', tensorList)
     const outs = tensorList.map((out) => [out])
     return begin(group, 'allGather', `allGather ${tensorText(tensor)}`, tensorList, options, (place) =>
       algorithms.allGather(place, 'allGather', outs, [tensor]),
@@ -81,6 +96,7 @@ export function allGatherIntoTensor(output: Tensor, input: Tensor, options: Coll
   return attempt(() => {
     const group = groupOf('allGatherIntoTensor', options)
     checkDense('allGatherIntoTensor', 'the output', output)
+    checkOutputs('allGatherIntoTensor', 'the output', [output])
     checkDense('allGatherIntoTensor', 'the input', input)
     const outs = slicesOf('allGatherIntoTensor', 'the output', output, input, group).map((slice) => [slice])
     return begin(group, 'allGatherIntoTensor', `allGatherIntoTensor ${tensorText(input)}`, output, options, (place) =>
@@ -110,6 +126,7 @@ export function allGatherCoalesced(
         checkDense('allGatherCoalesced', 'each of the outputs', out)
         checkLike('allGatherCoalesced', `output ${i}`, out, tensors[i]!)
       }
+      checkOutputs('allGatherCoalesced', 'the outputs', list)
     }
     return begin(group, 'allGatherCoalesced', `allGatherCoalesced ${listText(tensors)}`, lists, options, (place) =>
       algorithms.allGather(place, 'allGatherCoalesced', lists, tensors),
@@ -126,6 +143,7 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
     const group = groupOf('gather', options, ['dst', 'gatherList'])
     const { dst = group.ranks[0]!, gatherList = null } = options
     const root = checkAtRoot('gather', group, tensor, ['dst', dst], ['gatherList', gatherList])
+    checkOutputs('gather', 'gatherList', gatherList ?? [])
     return begin(group, 'gather', `gather(dst ${dst}) ${tensorText(tensor)}`, gatherList, options, (place) =>
       algorithms.gather(place, 'gather', root, gatherList, tensor),
     )
@@ -138,6 +156,7 @@ export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tens
     const group = groupOf('scatter', options, ['src', 'scatterList'])
     const { src = group.ranks[0]!, scatterList = null } = options
     const root = checkAtRoot('scatter', group, tensor, ['src', src], ['scatterList', scatterList])
+    checkOutputs('scatter', 'the tensor', [tensor])
     return begin(group, 'scatter', `scatter(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
       algorithms.scatter(place, 'scatter', root, tensor, scatterList),
     )
@@ -149,6 +168,7 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
   return attempt(() => {
     const group = groupOf('allToAll', options)
     checkCount('allToAll', 'the outputs', outputs, group)
+    checkOutputs('allToAll', 'the outputs', outputs)
     checkCount('allToAll', 'the inputs', inputs, group)
     checkLike('allToAll', 'the output of this rank', outputs[group.rank]!, inputs[group.rank]!)
     return begin(group, 'allToAll', `allToAll ${inputs[0]!.dtype}`, outputs, options, (place) =>
@@ -162,6 +182,7 @@ export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllO
   return attempt(() => {
     const group = groupOf('allToAllSingle', options, ['inputSplits', 'outputSplits'])
     checkDense('allToAllSingle', 'the output', output)
+    checkOutputs('allToAllSingle', 'the output', [output])
     checkDense('allToAllSingle', 'the input', input)
     const outs = partsOf('outputSplits', output, options.outputSplits, group.size)
     const ins = partsOf('inputSplits', input, options.inputSplits, group.size)

@@ -2,9 +2,10 @@
  * How groups come about. The default group: its members meet by rpc's `allGather`, which has deadlines, deaths and names of who is missing. Every other one: a
  * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { allGather, type WorkerInfo } from '@postgrad/rpc'
 import { invalid } from '../algorithms/parts.js'
+import { collectiveTimedOut, notMet } from '../common/errors.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
@@ -29,7 +30,9 @@ export async function formDefault(
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs })
+    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs }).catch((error: unknown) => {
+      throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
+    })
     const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!
     const first = of(workers[0]!)
     const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
@@ -67,7 +70,9 @@ export function formSubgroups(
     const number = parent.collectives.next
     const heaps = lists.map((ranks) => groups.heapAmong(ranks.map((rank) => parent.workers[rank]!.id)))
     const make = (): bigint[] => lists.map(() => groups.runtime.ids.take())
-    const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, heaps) }, options)
+    const timedOut = (missing: readonly number[], limitMs: number, sequence: number) =>
+      collectiveTimedOut(op, parent, { sequence, head, missing, timeoutMs: limitMs, recent: [], remedy: ALL_CALL_IT })
+    const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, heaps), timedOut }, options)
     return lists.map((ranks, i) => {
       const workers = ranks.map((rank) => parent.workers[rank]!)
       const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
@@ -76,6 +81,8 @@ export function formSubgroups(
     })
   })
 }
+
+const ALL_CALL_IT = 'All ranks of the default group call it, also those that will be no members; look at what keeps those.'
 
 interface Agreed {
   readonly ids: readonly bigint[]

@@ -5,7 +5,7 @@
 import type { PostgradError } from '@postgrad/base'
 import { isTensor } from '@postgrad/tensor/internal'
 import { bytesOf } from '../algorithms/parts.js'
-import { collectiveTimedOut, groupBroken } from '../common/errors.js'
+import { directTimedOut, groupBroken } from '../common/errors.js'
 import { NOTHING, type Values, What } from '../common/protocol.js'
 import { others } from '../common/step.js'
 import { dropValues } from './drop-values.js'
@@ -156,7 +156,7 @@ export class PointToPoint {
         what: `${what} of group '${host.name}'`,
         on: missing.map((rank) => host.workers[rank]!),
       }),
-      timedOut: (): PostgradError => collectiveTimedOut(op, host, { sequence: tag, head: what, missing, timeoutMs, recent: [] }),
+      timedOut: (): PostgradError => directTimedOut(op, host, { call: what, tag, missing, timeoutMs }),
       giveUp: (error) => {
         if (forget(among, waiter)) waiter.fail(error)
       },
