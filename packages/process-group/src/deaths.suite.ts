@@ -54,6 +54,14 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
   ],
   ['two at once', () => Promise.all([allReduce(ones([2])), allGather(three(), ones([1]))])],
   ['broadcast', () => broadcast(ones([2]), 1)],
+  [
+    'allGather by relays',
+    (_rank, group) => {
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      group.heaps = [0, 1, 1]
+      return allGather(three(), ones([1]))
+    },
+  ],
   ['reduce', () => reduce(ones([2]), 1)],
   ['gather', (rank) => gather(ones([1]), rank === 1 ? { dst: 1, gatherList: three() } : { dst: 1 })],
   ['scatter', (rank) => scatter(zeros([1]), rank === 1 ? { src: 1, scatterList: three(1) } : { src: 1 })],

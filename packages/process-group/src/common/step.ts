@@ -37,9 +37,12 @@ export interface ReduceLimits {
   readonly pieceBytes: number
 }
 
-/** Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. */
+/**
+ * Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. Small pieces cost more than
+ * they save while there are more ranks than cores.
+ */
 export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24, pieceBytes: Number.POSITIVE_INFINITY }
-export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19, pieceBytes: 2 ** 21 }
+export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19, pieceBytes: 2 ** 24 }
 
 /** All other ranks, in order. */
 export function others({ rank, size }: Place): number[] {
