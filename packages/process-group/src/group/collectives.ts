@@ -109,16 +109,19 @@ export class Collectives implements CollectiveHost {
 
   private algorithmOf<T>({ head, algorithm }: CollectiveSpec<T>, sequence: number): Algorithm<T> {
     const { host } = this
-    return host.debug === 'detail' && host.size > 1 ? this.agreed(sequence, head, algorithm) : algorithm(host)
+    const { rank, size, limits, heaps } = host
+    // As it is now: tests change it.
+    const place = { rank, size, limits, heaps }
+    return host.debug === 'detail' && size > 1 ? this.agreed(sequence, head, () => algorithm(place)) : algorithm(place)
   }
 
   /** Before anything begins all say what they call. Each sees the same, so all fail or none, and the group goes on. */
-  private *agreed<T>(sequence: number, head: string, algorithm: (place: Place) => Algorithm<T>): Algorithm<T> {
+  private *agreed<T>(sequence: number, head: string, algorithm: () => Algorithm<T>): Algorithm<T> {
     const { host } = this
     const said = yield exchange(host, () => [head])
     const calls = host.workers.map((_, rank) => [rank, rank === host.rank ? head : String(said[rank]?.[0])] as const)
     if (calls.some(([, call]) => call !== head)) throw new Disagreement(mismatch(host, sequence, calls))
-    return yield* algorithm(host)
+    return yield* algorithm()
   }
 
   private begin(collective: Collective): void {
