@@ -33,19 +33,35 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
   [
     'allReduce by slices',
     (_rank, group) => {
-      group.limits = { oneStepBytes: 0, rootBytes: 0 }
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      return allReduce(ones([100]))
+    },
+  ],
+  [
+    'allReduce by slices from heap to heap',
+    (_rank, group) => {
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      group.heaps = [0, 0, 2]
       return allReduce(ones([40]))
     },
   ],
   [
     'allReduce by a root',
     (_rank, group) => {
-      group.limits = { oneStepBytes: 0, rootBytes: 1e9 }
+      group.limits = { oneStepBytes: 0, rootBytes: 1e9, pieceBytes: 64 }
       return allReduce(ones([4]))
     },
   ],
   ['two at once', () => Promise.all([allReduce(ones([2])), allGather(three(), ones([1]))])],
   ['broadcast', () => broadcast(ones([2]), 1)],
+  [
+    'allGather by relays',
+    (_rank, group) => {
+      group.limits = { oneStepBytes: 0, rootBytes: 0, pieceBytes: 64 }
+      group.heaps = [0, 1, 1]
+      return allGather(three(), ones([1]))
+    },
+  ],
   ['reduce', () => reduce(ones([2]), 1)],
   ['gather', (rank) => gather(ones([1]), rank === 1 ? { dst: 1, gatherList: three() } : { dst: 1 })],
   ['scatter', (rank) => scatter(zeros([1]), rank === 1 ? { src: 1, scatterList: three(1) } : { src: 1 })],
@@ -61,6 +77,17 @@ export const PROGRAMS: readonly (readonly [string, Program])[] = [
     },
   ],
   ['a ring', (rank) => Promise.all([send(ones([1]), (rank + 1) % 3), recv(zeros([1]), (rank + 2) % 3)])],
+  [
+    'sends that wait for room',
+    async (rank, group) => {
+      group.direct.window = { tensorsMax: 2, bytesMax: 1e9 }
+      await barrier()
+      if (rank === 2) return
+      const works = [1, 2, 3, 4, 5].map((n) => send(full([1], n), 1 - rank))
+      for (let n = 0; n < 5; n++) await recv(zeros([1]), 1 - rank)
+      await Promise.all(works)
+    },
+  ],
   ['recv from anybody', (rank) => (rank === 0 ? Promise.all([recv(zeros([1])), recv(zeros([1]))]) : send(ones([1]), 0))],
 ]
 

@@ -12,6 +12,7 @@ import {
   destroyProcessGroup,
   initProcessGroup,
   monitoredBarrier,
+  newGroup,
   recv,
   type Work,
 } from './index.js'
@@ -191,8 +192,13 @@ describe('deadlines and cancellation', () => {
         call: 'allReduce(sum) float32 [1]',
       },
     })
-    for (const rank of [1, 2])
+    for (const rank of [1, 2]) {
       expect(got[rank]).toMatchObject({ code: 'GROUP_BROKEN', cause: { code: 'COLLECTIVE_TIMEOUT', values: { missing: [2] } } })
+      // Who reads no more than the message has the reason.
+      expect(got[rank]!.message).toMatch(
+        /has given up .*number 0, because of COLLECTIVE_TIMEOUT \(allReduce: .* rank 2 \(worker2\) did not come/,
+      )
+    }
     expect(await ranks.leftovers()).toEqual([])
   })
 
@@ -260,7 +266,10 @@ describe('deadlines and cancellation', () => {
       if (rank === 0) {
         expect(await failure(recv(zeros([1]), 1, { timeoutMs: 20 }))).toMatchObject({
           code: 'COLLECTIVE_TIMEOUT',
-          values: { missing: [1] },
+          message: expect.stringContaining(
+            "recv(rank 1, tag 0) of group 'default' timed out after 20 ms: rank 1 (worker1) sent nothing with this tag",
+          ),
+          values: { missing: [1], tag: 0 },
         })
         const work = recv(zeros([1]))
         work.cancel()
@@ -289,6 +298,14 @@ describe('deadlines and cancellation', () => {
       expect(await ranks.leftovers()).toEqual([])
     }
   })
+})
+
+test('PG-3, PG-23: newGroup that not all ranks call says that all must', async () => {
+  const ranks = new Ranks(1, 2)
+  const got = await ranks.inGroup(async (rank) => (rank === 0 ? failure(newGroup([0], { timeoutMs: 20 })) : null), NEVER)
+  expect(got[0]).toMatchObject({ code: 'COLLECTIVE_TIMEOUT', op: 'newGroup', values: { missing: [1] } })
+  expect(got[0]!.message).toContain('All ranks of the default group call it, also those that will be no members')
+  expect(await ranks.leftovers()).toEqual([])
 })
 
 describe('abort and destroy', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, expose, rolePolicy, rref } from '@postgrad/rpc'
-import { ones, SparseTensor, tensor, zeros } from '@postgrad/tensor'
+import { ones, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { MessageType } from '@postgrad/wire/internal'
 import * as pg from './index.js'
 import { failure, Ranks, valuesOf } from './sim-ranks.suite.js'
@@ -41,7 +41,8 @@ describe('the default group', () => {
     const [a, b, c] = valuesOf(outcomes)
     for (const each of [a!, b!]) {
       expect(each.map(code)).toEqual(['PROCESS_GROUP_EXISTS', 'GROUP_TIMEOUT'])
-      expect(each[1]).toMatchObject({ values: { missing: ['worker2'] } })
+      expect(each[1]).toMatchObject({ op: 'initProcessGroup', values: { missing: ['worker2'], group: 'default' } })
+      expect(each[1]!.message).toContain("the members of group 'default' have not met in 100 ms: 'worker2' did not come")
     }
     expect(c!.map(code)).toEqual(['INVALID_ARGUMENT'])
     const differ = new Ranks(1, 2)
@@ -60,10 +61,13 @@ describe('the default group', () => {
       [{ ranks: ['nobody'] }, 'UNKNOWN_WORKER'],
       [{ timeoutMs: -1 }, 'TIMEOUT_INVALID'],
       [{ debug: 'DETAIL' }, 'INVALID_ARGUMENT'],
+      ['gloo', 'INVALID_ARGUMENT'],
+      [{ backend: 'gloo', rank: 0, worldSize: 2 }, 'INVALID_ARGUMENT'],
     ]
     await ranks.run(0, async () => {
       for (const [options, expected] of wrong)
         expect([options, code(await failure(pg.initProcessGroup(options as never)))]).toEqual([options, expected])
+      expect((await failure(pg.initProcessGroup('gloo' as never))).message).toContain('There is one backend')
       expect(() => pg.destroyProcessGroup()).toThrow(expect.objectContaining({ code: 'PROCESS_GROUP_NOT_INITIALIZED' }))
       // A group of one.
       const group = await pg.initProcessGroup()
@@ -240,6 +244,10 @@ test('PG-20: what users may not pass is told before anything begins, and is not 
     [() => pg.allReduce(x(), { op: pg.ReduceOp.BOR }), 'DTYPE_MISMATCH allReduce'],
     [() => pg.allReduce(x(), { timeoutMs: Number.NaN }), 'TIMEOUT_INVALID allReduce'],
     [() => pg.allReduce(x(), { signal: 1 as never }), 'INVALID_ARGUMENT allReduce'],
+    [() => pg.allReduce(closed()), 'TENSOR_CLOSED allReduce'],
+    [() => pg.allReduce(x().expand([3, 2])), 'INPLACE_OVERLAP allReduce'],
+    [() => pg.broadcast(x().expand([3, 2]), 1 - pg.getRank()), 'INPLACE_OVERLAP broadcast'],
+    [() => pg.recv(x().expand([3, 2]), 1 - pg.getRank()), 'INPLACE_OVERLAP recv'],
     [() => pg.allReduceCoalesced([]), 'INVALID_ARGUMENT allReduceCoalesced'],
     [() => pg.allReduceCoalesced([x(), tensor([1], { dtype: 'int32' })]), 'INVALID_ARGUMENT allReduceCoalesced'],
     [() => pg.broadcast(x(), 2), 'INVALID_ARGUMENT broadcast'],
@@ -272,17 +280,27 @@ test('PG-20: what users may not pass is told before anything begins, and is not 
     [async () => new pg.P2POp(pg.send as never, x(), 1), 'INVALID_ARGUMENT P2POp'],
     [async () => pg.premulSum(Number.NaN), 'INVALID_ARGUMENT premulSum'],
   ]
-  await ranks.inGroup(async () => {
+  await ranks.inGroup(async (_rank, group) => {
     for (const [begin, expected] of wrong) {
       const error = await failure(begin())
       expect(`${error.code} ${error.op}`).toBe(expected)
     }
+    // As PyTorch has it, the group in its place.
+    expect((await failure(pg.allReduce(x(), group as never))).message).toBe(
+      'allReduce: expected an object with options, got a process group. Write { group } for it.',
+    )
     const y = x()
     await pg.allReduce(y)
     expect(y.toArray()).toEqual([2, 2])
   })
   expect(await ranks.leftovers()).toEqual([])
 })
+
+function closed(): Tensor {
+  const x = ones([2])
+  x.close()
+  return x
+}
 
 function sparse(rows: readonly number[], values: readonly number[]): SparseTensor {
   return new SparseTensor(tensor([...rows], { dtype: 'int32' }), tensor(values.map((value) => [value, value])), [5, 2])
@@ -426,7 +444,7 @@ describe('values', () => {
         [0, 1 << 19],
         [1 << 19, 0],
       ] as const) {
-        group.limits = { oneStepBytes, rootBytes }
+        group.limits = { oneStepBytes, rootBytes, pieceBytes: 64 }
         const x = ones([70]).mul(values[rank]!)
         await pg.allReduce(x)
         sums.push(...new Set(x.toArray() as number[]))

@@ -6,6 +6,7 @@
 import assert from 'node:assert'
 import { type DType, Tensor, tensor } from '@postgrad/tensor'
 import { numelOf, raw } from '@postgrad/tensor/internal'
+import { LIMITS } from './common/step.js'
 import {
   allGather,
   allGatherCoalesced,
@@ -60,10 +61,12 @@ export class Draw {
 }
 
 /** As they are, and so that each of the other algorithms is taken. */
-const LIMITS = [
-  { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19 },
-  { oneStepBytes: 0, rootBytes: Number.POSITIVE_INFINITY },
-  { oneStepBytes: 0, rootBytes: 0 },
+const EACH_WAY = [
+  LIMITS,
+  { oneStepBytes: 0, rootBytes: Number.POSITIVE_INFINITY, pieceBytes: 1 },
+  { oneStepBytes: 0, rootBytes: 0, pieceBytes: Number.POSITIVE_INFINITY },
+  { oneStepBytes: 0, rootBytes: 0, pieceBytes: 100 },
+  { oneStepBytes: 0, rootBytes: 0, pieceBytes: 16 },
 ]
 const DTYPES: readonly DType[] = ['float32', 'float64', 'int32', 'bool']
 const REDUCTIONS = [
@@ -77,6 +80,13 @@ const REDUCTIONS = [
   ReduceOp.BXOR,
 ] as const
 type Reduction = (typeof REDUCTIONS)[number]
+
+/** Each rank in the heap of the one before it, in one of its own, or anywhere. */
+function heapsOf(draw: Draw, size: number): number[] {
+  const heaps: number[] = []
+  for (let rank = 0; rank < size; rank++) heaps.push(rank > 0 && draw.below(5) < 3 ? heaps[rank - 1]! : draw.below(size))
+  return heaps
+}
 
 function reductionFor(draw: Draw, dtype: DType): Reduction {
   for (;;) {
@@ -203,7 +213,9 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
       else groups.push(made)
     }
     const at = groups[draw.below(groups.length)]!
-    at.limits = draw.pick(LIMITS)
+    at.limits = draw.pick(EACH_WAY)
+    // Where ranks are has no effect on any bit.
+    if (draw.below(2) === 0) at.heaps = heapsOf(draw, at.size)
     const begun = begin(draw, at, seed * 1000 + step, numelMax, digest)
     if (begun !== null) open.push(begun)
     if (draw.below(3) === 0) await settle()

@@ -17,9 +17,11 @@ test('PG-14, PG-29: large tensors keep their values while others write to theirs
   const cluster = await launch(PROGRAM, { workers: 3 })
   // Beyond what goes in one step, and with a slice that is shorter than the others.
   const length = 300_001
-  const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, length)))
   const averages = [2, 2, 1, 1, 2, 2, 3, 3]
-  for (const result of results) expect(result).toEqual([...averages, 1, 1, 1, 2, 3, 6])
+  for (const pieceBytes of [2 ** 24, 100_000]) {
+    const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, length, pieceBytes)))
+    for (const result of results) expect(result).toEqual([...averages, 1, 1, 1, 2, 3, 6])
+  }
   for (const name of cluster.workers) {
     let left = await cluster.on(name).run(groups.held)
     // The word that a message was read is one-way; it gets a moment.

@@ -11,13 +11,14 @@ import { KERNELS, type ReduceName } from './reduce-op.js'
 const CHUNK = 16 * 1024
 
 /**
- * `parts` by rank, and `out`, which may be one of them: dense, of one dtype and number of elements. `size` is the number of ranks. Nothing is said of what
- * `out` holds on a throw.
+ * `parts` by rank, and `out`, which may be one of them: dense, of one dtype and number of elements. `size`: AVG divides by it; more than there are parts where
+ * the first of them is what earlier ranks have added up. Nothing is said of what `out` holds on a throw.
  */
-export function combine(name: ReduceName, parts: readonly Tensor[], out: Tensor): void {
+export function combine(name: ReduceName, parts: readonly Tensor[], out: Tensor, size = parts.length): void {
   const { numel } = out
   assert(parts.length > 0)
   if (parts.length === 1) {
+    assert(size === 1 || name !== 'avg')
     if (parts[0] !== out) copyInto(parts[0]!, out)
     return
   }
@@ -34,7 +35,7 @@ export function combine(name: ReduceName, parts: readonly Tensor[], out: Tensor)
       binaryInto(kernel, sum, run(parts[rank]!, start, length), to)
       sum = to
     }
-    if (name === 'avg') divide(into, parts.length)
+    if (name === 'avg') divide(into, size)
   }
   if (between !== null) giveBack(between.storage)
 }

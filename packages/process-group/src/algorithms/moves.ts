@@ -1,26 +1,23 @@
-/** Collectives that move tensors and add nothing up: each is one step, in which every rank sends what another will have to that one alone. */
+/** Collectives that move tensors and add nothing up. Where another rank gets what no other gets, it is one step; what all get is spread (`spread.ts`). */
 import type { Tensor } from '@postgrad/tensor'
 import { type Algorithm, exchange, fromRoot, type Place, toRoot } from '../common/step.js'
 import { flat, release, tensorsOf, write } from './parts.js'
+import { spread } from './spread.js'
 
 /** `root`'s tensors are written into those of all others. */
 export function* broadcast(place: Place, op: string, root: number, tensors: readonly Tensor[]): Algorithm<void> {
-  const came = yield fromRoot(place, root, () => tensors.map(flat))
-  if (place.rank === root) return
-  const parts = tensorsOf(came[root], tensors, root)
-  for (const [i, part] of parts.entries()) write(op, part, tensors[i]!)
-  release(parts)
+  const take = (_root: number, parts: readonly Tensor[]): void => {
+    if (place.rank !== root) for (const [i, part] of parts.entries()) write(op, part, tensors[i]!)
+  }
+  yield* spread(place, [root], () => tensors, take)
 }
 
 /** What each rank gives is written into the tensors that stand for it at each other: `outs[rank][i]` is like `tensors[i]`. */
 export function* allGather(place: Place, op: string, outs: readonly (readonly Tensor[])[], tensors: readonly Tensor[]): Algorithm<void> {
-  const own = tensors.map(flat)
-  const came = yield exchange(place, () => own)
-  for (const [rank, into] of outs.entries()) {
-    const parts = rank === place.rank ? own : tensorsOf(came[rank], tensors, rank)
-    for (const [i, part] of parts.entries()) write(op, part, into[i]!)
-    if (rank !== place.rank) release(parts)
+  const take = (root: number, parts: readonly Tensor[]): void => {
+    for (const [i, part] of parts.entries()) write(op, part, outs[root]![i]!)
   }
+  yield* spread(place, [...outs.keys()], () => tensors, take)
 }
 
 /** The same at `root` alone; `outs` are null elsewhere. */

@@ -1,13 +1,18 @@
 /** Tensors as parts of collectives: what leaves, what comes, and how it is written into what the user gave. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, Tensor } from '@postgrad/tensor'
-import { copyInto, giveBack, isTensor, raw, wrote } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, copyInto, giveBack, isTensor, raw, wrote } from '@postgrad/tensor/internal'
 import type { Values } from '../common/protocol.js'
 import { run } from './combine.js'
 
 /** Its elements as a dense tensor of one dimension: itself where it lies so, or a copy. */
 export function flat(x: Tensor): Tensor {
   return run(x.isContiguous ? x : raw.contiguous(x), 0, x.numel)
+}
+
+/** Of all elements. */
+export function bytesOf(tensors: readonly Like[]): number {
+  return tensors.reduce((sum, { numel, dtype }) => sum + numel * BYTES_PER_ELEMENT[dtype], 0)
 }
 
 /**

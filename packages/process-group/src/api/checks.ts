@@ -10,6 +10,9 @@ const OPTIONS = ['group', 'timeoutMs', 'signal', 'asyncOp'] as const
 
 /** The group that is meant; `known` are the options beside those of all collectives. @throws PROCESS_GROUP_NOT_INITIALIZED, INVALID_ARGUMENT, and as `ProcessGroup.check` */
 export function groupOf<O extends CollectiveOptions>(op: string, options: O, known: readonly (keyof O & string)[] = []): ProcessGroup {
+  if ((options as unknown) instanceof ProcessGroup) {
+    throw invalidArgument(op, 'an object with options', 'a process group', 'Write { group } for it.')
+  }
   checkOptions(op, options, [...known, ...OPTIONS])
   const group = groupOrDefault(op, options.group)
   group.check(op)
@@ -44,15 +47,36 @@ export function rankIn(op: string, what: string, group: ProcessGroup, globalRank
   )
 }
 
-/** @throws INVALID_ARGUMENT, SPARSE_TENSOR */
+/** @throws INVALID_ARGUMENT, SPARSE_TENSOR, TENSOR_CLOSED */
 export function checkDense(op: string, what: string, x: unknown): asserts x is Tensor {
   checkTensor(op, what, x)
+  if (x.isClosed) {
+    throw new PostgradError('TENSOR_CLOSED', {
+      op,
+      expected: `a tensor that is open as ${what}`,
+      got: 'one that was closed, or whose storage was, through another view or at the end of a memoryScope',
+      remedy: 'Close it after the work has ended.',
+    })
+  }
   if (isSparse(x)) {
     throw new PostgradError('SPARSE_TENSOR', {
       op,
       expected: `a dense tensor as ${what}`,
       got: argumentText(x),
       remedy: 'Only allReduce takes sparse tensors, of which it gives the sum; convert it with toDense().',
+    })
+  }
+}
+
+/** What is written to. @throws INPLACE_OVERLAP when several elements are one memory cell */
+export function checkOutputs(op: string, what: string, outputs: readonly Tensor[]): void {
+  for (const { shape, strides } of outputs) {
+    if (!shape.some((extent, d) => extent > 1 && strides[d] === 0)) continue
+    throw new PostgradError('INPLACE_OVERLAP', {
+      op,
+      expected: `elements that lie in different places in ${what}`,
+      got: `shape ${shapeText(shape)} with strides ${shapeText(strides)}`,
+      remedy: 'It was expanded: clone() it first.',
     })
   }
 }

@@ -27,6 +27,9 @@ export interface NewGroupOptions extends CollectiveOptions {
 
 /** PyTorch's default of gloo, in ms. */
 export const GROUP_TIMEOUT_MS = 30 * 60 * 1000
+/** What PyTorch's programs pass. */
+const NO_BACKEND =
+  'There is one backend, and the workers have met already: rank and world size follow from { ranks }, their names. Write initProcessGroup({ timeoutMs: 10_000 }).'
 const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
 
 /**
@@ -36,7 +39,7 @@ const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
  */
 export async function initProcessGroup(options: ProcessGroupOptions = {}): Promise<ProcessGroup> {
   const op = 'initProcessGroup'
-  checkOptions(op, options, ['name', 'ranks', 'timeoutMs', 'debug'])
+  checkOptions(op, options, ['name', 'ranks', 'timeoutMs', 'debug'], NO_BACKEND)
   const { name = 'default', ranks, timeoutMs = GROUP_TIMEOUT_MS, debug = 'off' } = options
   if (typeof name !== 'string' || name === '') throw invalidArgument(op, 'a non-empty string as { name }', argumentText(name))
   if (!DEBUG_LEVELS.includes(debug)) throw invalidArgument(op, "'off', 'info' or 'detail' as { debug }", argumentText(debug))

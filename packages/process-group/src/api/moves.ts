@@ -3,9 +3,21 @@ import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, raw } from '@postgrad/tensor/internal'
 import * as algorithms from '../algorithms/moves.js'
 import type { Algorithm, Place } from '../common/step.js'
-import type { CollectiveOptions } from '../group/process-group.js'
+import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import type { Work } from '../group/work.js'
-import { checkCount, checkDense, checkLike, checkList, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+import {
+  checkCount,
+  checkDense,
+  checkLike,
+  checkList,
+  checkOutputs,
+  checkPerRank,
+  groupOf,
+  listText,
+  rankIn,
+  shapeError,
+  tensorText,
+} from './checks.js'
 import { attempt, slicesOf } from './reductions.js'
 
 /** Of `gather`. */
@@ -41,8 +53,10 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
     const group = groupOf('broadcast', options)
     checkDense('broadcast', 'the tensor', tensor)
     const root = rankIn('broadcast', 'src', group, src)
-    const algorithm = (place: Place) => withValue(algorithms.broadcast(place, 'broadcast', root, [tensor]), tensor)
-    return group.start({ op: 'broadcast', head: `broadcast(src ${src}) ${tensorText(tensor)}`, algorithm }, options)
+    if (group.rank !== root) checkOutputs('broadcast', 'the tensor', [tensor])
+    return begin(group, 'broadcast', `broadcast(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
+      algorithms.broadcast(place, 'broadcast', root, [tensor]),
+    )
   })
 }
 
@@ -53,8 +67,10 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
     if (!Array.isArray(tensors)) throw invalidArgument('broadcastCoalesced', 'an array of tensors', argumentText(tensors))
     for (const tensor of tensors) checkDense('broadcastCoalesced', 'each of the tensors', tensor)
     const root = rankIn('broadcastCoalesced', 'src', group, src)
-    const algorithm = (place: Place) => withValue(algorithms.broadcast(place, 'broadcastCoalesced', root, tensors), tensors)
-    return group.start({ op: 'broadcastCoalesced', head: `broadcastCoalesced(src ${src}) ${listText(tensors)}`, algorithm }, options)
+    if (group.rank !== root) checkOutputs('broadcastCoalesced', 'the tensors', tensors)
+    return begin(group, 'broadcastCoalesced', `broadcastCoalesced(src ${src}) ${listText(tensors)}`, tensors, options, (place) =>
+      algorithms.broadcast(place, 'broadcastCoalesced', root, tensors),
+    )
   })
 }
 
@@ -64,9 +80,11 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
     const group = groupOf('allGather', options)
     checkDense('allGather', 'the tensor', tensor)
     checkPerRank('allGather', 'the outputs', tensorList, group, tensor)
+    checkOutputs('allGather', 'the outputs', tensorList)
     const outs = tensorList.map((out) => [out])
-    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGather', outs, [tensor]), tensorList)
-    return group.start({ op: 'allGather', head: `allGather ${tensorText(tensor)}`, algorithm }, options)
+    return begin(group, 'allGather', `allGather ${tensorText(tensor)}`, tensorList, options, (place) =>
+      algorithms.allGather(place, 'allGather', outs, [tensor]),
+    )
   })
 }
 
@@ -78,10 +96,12 @@ export function allGatherIntoTensor(output: Tensor, input: Tensor, options: Coll
   return attempt(() => {
     const group = groupOf('allGatherIntoTensor', options)
     checkDense('allGatherIntoTensor', 'the output', output)
+    checkOutputs('allGatherIntoTensor', 'the output', [output])
     checkDense('allGatherIntoTensor', 'the input', input)
     const outs = slicesOf('allGatherIntoTensor', 'the output', output, input, group).map((slice) => [slice])
-    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGatherIntoTensor', outs, [input]), output)
-    return group.start({ op: 'allGatherIntoTensor', head: `allGatherIntoTensor ${tensorText(input)}`, algorithm }, options)
+    return begin(group, 'allGatherIntoTensor', `allGatherIntoTensor ${tensorText(input)}`, output, options, (place) =>
+      algorithms.allGather(place, 'allGatherIntoTensor', outs, [input]),
+    )
   })
 }
 
@@ -106,9 +126,11 @@ export function allGatherCoalesced(
         checkDense('allGatherCoalesced', 'each of the outputs', out)
         checkLike('allGatherCoalesced', `output ${i}`, out, tensors[i]!)
       }
+      checkOutputs('allGatherCoalesced', 'the outputs', list)
     }
-    const algorithm = (place: Place) => withValue(algorithms.allGather(place, 'allGatherCoalesced', lists, tensors), lists)
-    return group.start({ op: 'allGatherCoalesced', head: `allGatherCoalesced ${listText(tensors)}`, algorithm }, options)
+    return begin(group, 'allGatherCoalesced', `allGatherCoalesced ${listText(tensors)}`, lists, options, (place) =>
+      algorithms.allGather(place, 'allGatherCoalesced', lists, tensors),
+    )
   })
 }
 
@@ -120,12 +142,11 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
   return attempt(() => {
     const group = groupOf('gather', options, ['dst', 'gatherList'])
     const { dst = group.ranks[0]!, gatherList = null } = options
-    checkDense('gather', 'the tensor', tensor)
-    const root = rankIn('gather', 'dst', group, dst)
-    if (group.rank === root) checkPerRank('gather', 'gatherList on dst', gatherList, group, tensor)
-    else requireNone('gather', 'gatherList', 'dst', gatherList)
-    const algorithm = (place: Place) => withValue(algorithms.gather(place, 'gather', root, gatherList, tensor), gatherList)
-    return group.start({ op: 'gather', head: `gather(dst ${dst}) ${tensorText(tensor)}`, algorithm }, options)
+    const root = checkAtRoot('gather', group, tensor, ['dst', dst], ['gatherList', gatherList])
+    checkOutputs('gather', 'gatherList', gatherList ?? [])
+    return begin(group, 'gather', `gather(dst ${dst}) ${tensorText(tensor)}`, gatherList, options, (place) =>
+      algorithms.gather(place, 'gather', root, gatherList, tensor),
+    )
   })
 }
 
@@ -134,12 +155,11 @@ export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tens
   return attempt(() => {
     const group = groupOf('scatter', options, ['src', 'scatterList'])
     const { src = group.ranks[0]!, scatterList = null } = options
-    checkDense('scatter', 'the tensor', tensor)
-    const root = rankIn('scatter', 'src', group, src)
-    if (group.rank === root) checkPerRank('scatter', 'scatterList on src', scatterList, group, tensor)
-    else requireNone('scatter', 'scatterList', 'src', scatterList)
-    const algorithm = (place: Place) => withValue(algorithms.scatter(place, 'scatter', root, tensor, scatterList), tensor)
-    return group.start({ op: 'scatter', head: `scatter(src ${src}) ${tensorText(tensor)}`, algorithm }, options)
+    const root = checkAtRoot('scatter', group, tensor, ['src', src], ['scatterList', scatterList])
+    checkOutputs('scatter', 'the tensor', [tensor])
+    return begin(group, 'scatter', `scatter(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
+      algorithms.scatter(place, 'scatter', root, tensor, scatterList),
+    )
   })
 }
 
@@ -148,10 +168,12 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
   return attempt(() => {
     const group = groupOf('allToAll', options)
     checkCount('allToAll', 'the outputs', outputs, group)
+    checkOutputs('allToAll', 'the outputs', outputs)
     checkCount('allToAll', 'the inputs', inputs, group)
     checkLike('allToAll', 'the output of this rank', outputs[group.rank]!, inputs[group.rank]!)
-    const algorithm = (place: Place) => withValue(algorithms.allToAll(place, 'allToAll', outputs, inputs), outputs)
-    return group.start({ op: 'allToAll', head: `allToAll ${inputs[0]!.dtype}`, algorithm }, options)
+    return begin(group, 'allToAll', `allToAll ${inputs[0]!.dtype}`, outputs, options, (place) =>
+      algorithms.allToAll(place, 'allToAll', outputs, inputs),
+    )
   })
 }
 
@@ -160,23 +182,13 @@ export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllO
   return attempt(() => {
     const group = groupOf('allToAllSingle', options, ['inputSplits', 'outputSplits'])
     checkDense('allToAllSingle', 'the output', output)
+    checkOutputs('allToAllSingle', 'the output', [output])
     checkDense('allToAllSingle', 'the input', input)
     const outs = partsOf('outputSplits', output, options.outputSplits, group.size)
     const ins = partsOf('inputSplits', input, options.inputSplits, group.size)
-    const [own] = [outs[group.rank]!]
-    checkLike('allToAllSingle', 'the rows from this rank', own, ins[group.rank]!)
-    const algorithm = (place: Place) => withValue(algorithms.allToAll(place, 'allToAllSingle', outs, ins), output)
-    return group.start(
-      {
-        op: 'allToAllSingle',
-        head: `allToAllSingle ${input.dtype} [*${input.shape
-          .slice(1)
-          .map((n) => `, ${n}`)
-          .join('')}]`,
-        algorithm,
-      },
-      options,
-    )
+    checkLike('allToAllSingle', 'the rows from this rank', outs[group.rank]!, ins[group.rank]!)
+    const head = `allToAllSingle ${input.dtype} [${['*', ...input.shape.slice(1)].join(', ')}]`
+    return begin(group, 'allToAllSingle', head, output, options, (place) => algorithms.allToAll(place, 'allToAllSingle', outs, ins))
   })
 }
 
@@ -202,12 +214,36 @@ function partsOf(option: string, x: Tensor, splits: readonly number[] | undefine
   })
 }
 
-/** @throws INVALID_ARGUMENT */
-function requireNone(op: string, option: string, root: string, list: unknown): void {
-  if (list !== null) throw invalidArgument(op, `no ${option} on others than ${root}`, argumentText(list), 'Leave it out there.')
+/** Gives the rank of the root, which alone has a list: a tensor for each rank, like `tensor`. @throws INVALID_ARGUMENT, SHAPE_MISMATCH, DTYPE_MISMATCH */
+function checkAtRoot(
+  op: string,
+  group: ProcessGroup,
+  tensor: Tensor,
+  [rootName, globalRank]: readonly [name: string, rank: number],
+  [listName, list]: readonly [name: string, list: readonly Tensor[] | null],
+): number {
+  checkDense(op, 'the tensor', tensor)
+  const root = rankIn(op, rootName, group, globalRank)
+  if (group.rank === root) checkPerRank(op, `${listName} on ${rootName}`, list, group, tensor)
+  else if (list !== null) throw invalidArgument(op, `no ${listName} on others than ${rootName}`, argumentText(list), 'Leave it out there.')
+  return root
 }
 
-function* withValue<T>(algorithm: Algorithm<void>, value: T): Algorithm<T> {
-  yield* algorithm
-  return value
+/** A collective whose work gives `value`. */
+function begin<T>(
+  group: ProcessGroup,
+  op: string,
+  head: string,
+  value: T,
+  options: CollectiveOptions,
+  algorithm: (place: Place) => Algorithm<void>,
+): Work<T> {
+  const spec = {
+    ...{ op, head },
+    *algorithm(place: Place): Algorithm<T> {
+      yield* algorithm(place)
+      return value
+    },
+  }
+  return group.start(spec, options)
 }

@@ -4,8 +4,8 @@ import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
 import { mismatch } from '../common/errors.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
-import { Work } from '../group/work.js'
-import { checkDense, groupOf, rankIn, tensorText } from './checks.js'
+import type { Work } from '../group/work.js'
+import { checkDense, checkOutputs, groupOf, rankIn, tensorText } from './checks.js'
 import { attempt } from './reductions.js'
 
 /** Of `send` and `recv`. */
@@ -16,16 +16,15 @@ export interface TagOptions extends CollectiveOptions {
 
 /**
  * Gives the tensor to the rank `dst` (of the default group). It ends as soon as the tensor has left: what happens to it afterwards does not reach the receiver, which
- * may take it at any time. PyTorch: `send`, `isend`.
- * @throws (rejects) GROUP_BROKEN, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * may take it at any time. That is at once, unless 1,024 tensors or 64 MiB of this rank wait there; then when the receiver takes some. PyTorch: `send`, `isend`.
+ * @throws (rejects) COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  */
 export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
   return attempt(() => {
     const group = groupOf('send', options, ['tag'])
     checkDense('send', 'the tensor', tensor)
     const to = otherRank('send', 'dst', group, dst)
-    group.sendTo('send', to, tagOf('send', options), tensorText(tensor), [flat(tensor)])
-    return Work.of(undefined)
+    return group.direct.send('send', to, { tag: tagOf('send', options), head: tensorText(tensor), values: [flat(tensor)] }, options)
   })
 }
 
@@ -38,10 +37,11 @@ export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Wo
   return attempt(() => {
     const group = groupOf('recv', options, ['tag'])
     checkDense('recv', 'the tensor', tensor)
+    checkOutputs('recv', 'the tensor', [tensor])
     const from = src === undefined || src === null ? null : otherRank('recv', 'src', group, src)
     const tag = tagOf('recv', options)
     const expected = tensorText(tensor)
-    return group.receive('recv', from, tag, options, (rank, head, values) => {
+    return group.direct.receive('recv', from, tag, options, (rank, head, values) => {
       if (head !== expected) {
         throw mismatch(group, tag, [
           [rank, `send ${head}`],
@@ -56,7 +56,7 @@ export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Wo
   })
 }
 
-/** As `send`, which waits for nothing anyway. PyTorch: `isend`. @throws (rejects) as `send` */
+/** As `send`, which gives its work at once, too. PyTorch: `isend`. @throws (rejects) as `send` */
 export function isend(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
   return send(tensor, dst, options)
 }

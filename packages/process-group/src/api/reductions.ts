@@ -8,7 +8,7 @@ import { allReduceSparse } from '../algorithms/sparse.js'
 import type { Algorithm, Place } from '../common/step.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import { Work } from '../group/work.js'
-import { checkDense, checkList, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+import { checkDense, checkList, checkOutputs, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
 
 /** Of collectives that reduce. */
 export interface AllReduceOptions extends CollectiveOptions {
@@ -41,17 +41,17 @@ export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduc
 
 function reduceAll<T>(fn: string, group: ProcessGroup, tensors: readonly Tensor[], value: T, options: AllReduceOptions): Work<T> {
   const { op = 'sum' } = options
+  checkOutputs(fn, 'what is reduced', tensors)
   checkOp(fn, op, tensors[0]!.dtype)
   const name = nameOfOp(op)
   const head = `${fn}(${name}) ${listText(tensors)}`
-  const bytes = tensors.reduce((sum, { numel, dtype }) => sum + numel * (dtype === 'float64' ? 8 : dtype === 'bool' ? 1 : 4), 0)
   return group.start(
     {
       op: fn,
       head,
       *algorithm(place: Place): Algorithm<T> {
         premultiply(op, tensors)
-        yield* allReduceAlgorithm(place, fn, name, tensors, bytes)
+        yield* allReduceAlgorithm(place, fn, name, tensors)
         return value
       },
     },
@@ -81,6 +81,7 @@ export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = 
     checkDense('reduce', 'the tensor', tensor)
     const root = rankIn('reduce', 'dst', group, dst)
     const { op = 'sum' } = options
+    if (group.rank === root) checkOutputs('reduce', 'the tensor of dst', [tensor])
     checkOp('reduce', op, tensor.dtype)
     const name = nameOfOp(op)
     return group.start(
@@ -125,6 +126,7 @@ export function reduceScatterTensor(output: Tensor, input: Tensor, options: AllR
 
 function scattered(fn: string, group: ProcessGroup, output: Tensor, inputs: readonly Tensor[], options: AllReduceOptions): Work<Tensor> {
   const { op = 'sum' } = options
+  checkOutputs(fn, 'the output', [output])
   checkOp(fn, op, output.dtype)
   const name = nameOfOp(op)
   return group.start(

@@ -25,12 +25,14 @@ export function collectiveTimedOut(
     missing,
     timeoutMs,
     recent,
+    remedy = 'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
   }: {
     readonly sequence: number
     readonly head: string
     readonly missing: readonly number[]
     readonly timeoutMs: number
     readonly recent: readonly string[]
+    readonly remedy?: string
   },
 ): PostgradError {
   const who =
@@ -39,8 +41,7 @@ export function collectiveTimedOut(
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op,
     message: `${head}, number ${sequence} of group '${group.name}', timed out after ${Math.round(timeoutMs)} ms: ${who}${last}`,
-    remedy:
-      'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+    remedy,
     values: {
       group: group.name,
       sequence,
@@ -50,6 +51,39 @@ export function collectiveTimedOut(
       timeoutMs,
       ...(recent.length === 0 ? {} : { recent }),
     },
+  })
+}
+
+/** COLLECTIVE_TIMEOUT of `send` and `recv`; values: group, call, tag, missing, missingWorkers, timeoutMs. */
+export function directTimedOut(
+  op: string,
+  group: GroupName,
+  {
+    call,
+    tag,
+    missing,
+    timeoutMs,
+  }: { readonly call: string; readonly tag: number; readonly missing: readonly number[]; readonly timeoutMs: number },
+): PostgradError {
+  const isSend = op === 'send'
+  return new PostgradError('COLLECTIVE_TIMEOUT', {
+    op,
+    message: `${call} of group '${group.name}' timed out after ${Math.round(timeoutMs)} ms: ${ranksText(group, missing)} ${isSend ? 'takes nothing of what it was sent' : 'sent nothing with this tag'}`,
+    remedy: `Each tensor that is sent is received, with the same tag; look at what keeps ${missing.length === 1 ? 'that rank' : 'those'}, or pass a longer { timeoutMs } (0 is no limit).`,
+    values: { group: group.name, call, tag, missing, missingWorkers: missing.map((rank) => group.workers[rank]!.name), timeoutMs },
+  })
+}
+
+/** Of `initProcessGroup`: GROUP_TIMEOUT, whose cause is that of the meeting, with its values. */
+export function notMet(name: string, cause: PostgradError): PostgradError {
+  const missing = Array.isArray(cause.values.missing) ? cause.values.missing.map((worker) => `'${worker}'`).join(', ') : ''
+  return new PostgradError('GROUP_TIMEOUT', {
+    op: 'initProcessGroup',
+    message: `the members of group '${name}' have not met in ${Math.round(Number(cause.values.timeoutMs))} ms${missing === '' ? '' : `: ${missing} did not come`}`,
+    remedy:
+      'Every member calls initProcessGroup() with the same { name, ranks, debug }; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+    cause,
+    values: { ...cause.values, group: name },
   })
 }
 
@@ -88,7 +122,7 @@ export function groupBroken(op: string, group: GroupName, why: string, cause: un
   const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
   return new PostgradError('GROUP_BROKEN', {
     op,
-    message: `process group '${group.name}' is broken: ${why}`,
+    message: `process group '${group.name}' is broken: ${why}${isPostgradError(cause) && !why.includes('has ended') ? `, because of ${cause.code} (${cause.message})` : ''}`,
     remedy: 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
     cause,
     values: { ...values, group: group.name },

@@ -5,6 +5,7 @@
  *
  *     PART     the values of one step of one collective, for the receiver. `sequence`: the how many-th of the group it is; `head`: what its sender calls
  *     SEND     a tensor of `send`. `sequence`: its tag; `head`: what it is
+ *     TAKEN    so many tensors of the receiver's `send`s were taken, ever: `sequence`; so many bytes of them: `step`
  *     FAILED   the sender's collectives from `sequence` on have failed with `error`, and it begins no more
  *     LEFT     the sender has destroyed the group
  *     UNKNOWN  the sender knows no such group
@@ -15,7 +16,7 @@
 import type { MessageBodies, MessageType } from '@postgrad/wire/internal'
 
 /** What a message of a group says. */
-export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4 } as const
+export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4, taken: 5 } as const
 export type What = (typeof What)[keyof typeof What]
 
 /** As `wire` checks it. */

@@ -1,13 +1,17 @@
 /**
  * What an algorithm is: a generator that runs on every rank. Each `yield` is a step: it says what is sent to whom and from whom something is awaited, and
- * gives, when all of that has come, the values by rank. It knows no messages, clocks or deaths; `group/collective.ts` drives it.
+ * gives, when all of that has come, the values by rank. What is sent may be for a later step of its receiver, so that links are not idle while ranks compute. It knows no
+ * messages, clocks or deaths; `group/collective.ts` drives it.
  */
 import { NOTHING, type Values } from './protocol.js'
 
 export interface Step {
-  readonly send: readonly (readonly [to: number, values: Values])[]
+  readonly send: readonly Sent[]
   readonly from: readonly number[]
 }
+
+/** `later`: the receiver takes it so many steps after this one; default in this one. Each rank gives another one such thing for each step at most. */
+export type Sent = readonly [to: number, values: Values, later?: number]
 
 /** What came in a step, by rank; nothing from those that were not awaited. */
 export type Received = readonly (Values | undefined)[]
@@ -19,6 +23,8 @@ export interface Place {
   readonly rank: number
   readonly size: number
   readonly limits: ReduceLimits
+  /** By rank, in which heap it is: a number that ranks of one heap share. Between those, tensors in messages have no bytes. */
+  readonly heaps: readonly number[]
 }
 
 /** Which algorithm reduces tensors of which size. The same on all ranks, and without effect on any bit. */
@@ -27,11 +33,16 @@ export interface ReduceLimits {
   readonly oneStepBytes: number
   /** Bytes of all ranks at most that one of them adds up. */
   readonly rootBytes: number
+  /** Slices travel in pieces of so many bytes, of which the first is added up while the next are on their way. */
+  readonly pieceBytes: number
 }
 
-/** Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. */
-export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24 }
-export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19 }
+/**
+ * Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. Small pieces cost more than
+ * they save while there are more ranks than cores.
+ */
+export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24, pieceBytes: Number.POSITIVE_INFINITY }
+export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19, pieceBytes: 2 ** 24 }
 
 /** All other ranks, in order. */
 export function others({ rank, size }: Place): number[] {

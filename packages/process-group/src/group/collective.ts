@@ -127,7 +127,7 @@ export class Collective {
   /** Sends what the step sends; gives what has come, if that is all. */
   private enter({ send, from }: Step): Received | null {
     const step = ++this.step
-    for (const [to, values] of send) this.host.sendPart(this, to, step, values)
+    for (const [to, values, later = 0] of send) this.host.sendPart(this, to, step + later, values)
     const parts = this.parts.get(step)
     for (const rank of from) if (parts?.[rank] === undefined) this.waiting.add(rank)
     if (this.waiting.size === 0) {

@@ -2,9 +2,10 @@
  * How groups come about. The default group: its members meet by rpc's `allGather`, which has deadlines, deaths and names of who is missing. Every other one: a
  * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
  */
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { allGather, type WorkerInfo } from '@postgrad/rpc'
 import { invalid } from '../algorithms/parts.js'
+import { collectiveTimedOut, notMet } from '../common/errors.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
@@ -12,8 +13,8 @@ import type { ProcessGroups } from './process-groups.js'
 /** What a member brings to the meeting. */
 interface Proposal {
   readonly id: bigint
-  /** Whether it shares a heap with all members. */
-  readonly sharesHeap: boolean
+  /** See `heapAmong`. */
+  readonly heap: number
   readonly ranks: readonly number[]
   readonly debug: DebugLevel
 }
@@ -27,15 +28,17 @@ export async function formDefault(
   debug: DebugLevel,
 ): Promise<ProcessGroup> {
   const ids = workers.map(({ id }) => id)
-  const own: Proposal = { id: groups.runtime.ids.take(), sharesHeap: groups.sharesHeapWith(ids), ranks: ids, debug }
+  const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs })
+    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs }).catch((error: unknown) => {
+      throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
+    })
     const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!
     const first = of(workers[0]!)
     const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
     if (other !== undefined) throw disagreed(name, workers[0]!, first, other, of(other))
-    const isInOneHeap = workers.every((worker) => of(worker).sharesHeap)
-    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, isInOneHeap })
+    const heaps = workers.map((worker) => of(worker).heap)
+    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, heaps })
     groups.defaultGroup = group
     return group
   })
@@ -64,31 +67,37 @@ export function formSubgroups(
 ): Promise<ProcessGroup[]> {
   const head = `${op} ${lists.map((ranks) => `[${ranks.join(', ')}]`).join(' ')}`
   return groups.whileForming(async () => {
-    const number = parent.sequence
-    const sharesHeap = lists.map((ranks) => groups.sharesHeapWith(ranks.map((rank) => parent.workers[rank]!.id)))
+    const number = parent.collectives.next
+    const heaps = lists.map((ranks) => groups.heapAmong(ranks.map((rank) => parent.workers[rank]!.id)))
     const make = (): bigint[] => lists.map(() => groups.runtime.ids.take())
-    const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, sharesHeap) }, options)
+    const timedOut = (missing: readonly number[], limitMs: number, sequence: number) =>
+      collectiveTimedOut(op, parent, { sequence, head, missing, timeoutMs: limitMs, recent: [], remedy: ALL_CALL_IT })
+    const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, heaps), timedOut }, options)
     return lists.map((ranks, i) => {
       const workers = ranks.map((rank) => parent.workers[rank]!)
       const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
-      const isInOneHeap = ranks.every((rank) => agreed.sharesHeap[rank]![i] === true)
-      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug, isInOneHeap })
+      const heapOf = (rank: number): number => agreed.heaps[rank]![i]!
+      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug, heaps: ranks.map(heapOf) })
     })
   })
 }
 
+const ALL_CALL_IT = 'All ranks of the default group call it, also those that will be no members; look at what keeps those.'
+
 interface Agreed {
   readonly ids: readonly bigint[]
   /** By rank, then by group. */
-  readonly sharesHeap: readonly (readonly boolean[])[]
+  readonly heaps: readonly (readonly number[])[]
 }
 
-/** All say with whom they share a heap; rank 0 gives the ids. */
-function* agree(place: Place, make: () => bigint[], own: readonly boolean[]): Algorithm<Agreed> {
+/** All say in which heap they are; rank 0 gives the ids. */
+function* agree(place: Place, make: () => bigint[], own: readonly number[]): Algorithm<Agreed> {
   const made = place.rank === 0 ? make() : null
   const came = yield exchange(place, () => [own, made])
   const said = Array.from({ length: place.size }, (_, rank) => (rank === place.rank ? [own, made] : (came[rank] ?? [])))
   const ids: unknown = said[0]![1]
   if (!Array.isArray(ids) || ids.length !== own.length) throw invalid('the ids of groups')
-  return { ids, sharesHeap: said.map(([flags]) => (Array.isArray(flags) ? flags : [])) }
+  const isHeaps = (list: unknown): list is number[] => Array.isArray(list) && list.length === own.length && list.every(Number.isSafeInteger)
+  if (!said.every(([heaps]) => isHeaps(heaps))) throw invalid('the heaps of groups')
+  return { ids, heaps: said.map(([heaps]) => heaps as number[]) }
 }

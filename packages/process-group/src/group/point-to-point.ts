@@ -1,72 +1,256 @@
 /**
- * Tensors that one rank sends another of its own accord: those that have come and nobody has asked for yet, and who waits for one that has not come. They meet by
- * sender and tag, each in order.
+ * Tensors that one rank sends another of its own accord: those that have come and nobody has asked for yet, who waits for one that has not come, and who waits for room
+ * at the receiver. Tensors and receivers meet by sender and tag, each in order. `send-window.ts` below counts; the group above carries.
  */
-import type { Values } from '../common/protocol.js'
+import type { PostgradError } from '@postgrad/base'
+import { isTensor } from '@postgrad/tensor/internal'
+import { bytesOf } from '../algorithms/parts.js'
+import { directTimedOut, groupBroken } from '../common/errors.js'
+import { NOTHING, type Values, What } from '../common/protocol.js'
+import { others } from '../common/step.js'
+import { dropValues } from './drop-values.js'
+import type { GroupHost } from './group-host.js'
+import { IncomingSends, OutgoingSends, SEND_WINDOW, type SendWindow } from './send-window.js'
+import { type WaitOptions, waitFor } from './wait-for.js'
+import { Work } from './work.js'
 
 /** A tensor that has come. */
-export interface Arrival {
+interface Arrival {
   readonly from: number
   readonly tag: number
   readonly head: string
   readonly values: Values
 }
 
-/** Who waits for one. */
-export interface Receiver {
-  /** Null: from anybody. */
-  readonly from: number | null
+/** A work that ends when it is given something: a receiver a tensor, a sender room. */
+class Waiter<Given, T> {
+  readonly op: string
+  /** On whom it waits; null: on anybody. */
+  readonly rank: number | null
   readonly tag: number
-  take(arrival: Arrival): void
-  fail(error: unknown): void
+  readonly work = new Work<T>()
+  endWait: () => void = () => {}
+  private readonly make: (given: Given) => T
+
+  constructor(op: string, rank: number | null, tag: number, make: (given: Given) => T) {
+    this.op = op
+    this.rank = rank
+    this.tag = tag
+    this.make = make
+  }
+
+  give(given: Given): void {
+    this.endWait()
+    try {
+      this.work.resolve(this.make(given))
+    } catch (error) {
+      this.work.reject(error)
+    }
+  }
+
+  fail(error: unknown): void {
+    this.endWait()
+    this.work.reject(error)
+  }
+}
+
+type Receiver = Waiter<Arrival, unknown>
+type Sender = Waiter<void, void>
+
+/** What a rank hands to another. */
+export interface Parcel {
+  readonly tag: number
+  /** What it is: shape and dtype. */
+  readonly head: string
+  readonly values: Values
 }
 
 export class PointToPoint {
+  /** Others only in tests, of all ranks, before the first tensor. */
+  window: SendWindow = SEND_WINDOW
+  private readonly host: GroupHost
   private readonly arrivals: Arrival[] = []
   private readonly receivers: Receiver[] = []
+  private readonly senders: Sender[] = []
+  /** By rank. */
+  private readonly outgoing = new Map<number, OutgoingSends>()
+  private readonly incoming = new Map<number, IncomingSends>()
 
+  constructor(host: GroupHost) {
+    this.host = host
+  }
+
+  /** How many have come and nobody has taken. */
   get arrived(): number {
     return this.arrivals.length
   }
 
-  get waiting(): readonly Receiver[] {
-    return this.receivers
+  get waiting(): number {
+    return this.receivers.length + this.senders.length
   }
 
-  onArrival(arrival: Arrival): void {
+  // --- what this rank calls
+
+  /** Ends when the tensor has left: at once, unless as much as the window has waits at the receiver. */
+  send(op: string, to: number, { tag, head, values }: Parcel, options: WaitOptions): Work<void> {
+    const { host } = this
+    const account = madeIn(this.outgoing, to, () => new OutgoingSends(this.window))
+    const sender: Sender = new Waiter(op, to, tag, () => {
+      host.say(to, What.send, tag, 0, head, values)
+      account.onSent(bytesOfValues(values))
+    })
+    try {
+      const timeoutMs = host.admit(op, options)
+      const gone = host.goneOf(to)
+      if (gone !== undefined) throw groupBroken(op, host, gone.why, gone.cause)
+      const hasRoom = !account.isFull && this.senders.every(({ rank }) => rank !== to)
+      if (hasRoom) sender.give()
+      else this.wait(sender, this.senders, timeoutMs, options, `${op}(rank ${to}, tag ${tag}), which waits for room there`)
+    } catch (error) {
+      sender.fail(error)
+    }
+    return sender.work
+  }
+
+  /** `read` makes the value of what has come, and may throw. */
+  receive<T>(
+    op: string,
+    from: number | null,
+    tag: number,
+    options: WaitOptions,
+    read: (from: number, head: string, values: Values) => T,
+  ): Work<T> {
+    const { host } = this
+    const receiver = new Waiter(op, from, tag, (arrival: Arrival) => read(arrival.from, arrival.head, arrival.values))
+    try {
+      const timeoutMs = host.admit(op, options)
+      const at = this.arrivals.findIndex((arrival) => fits(receiver, arrival))
+      if (at >= 0) {
+        this.hand(this.arrivals.splice(at, 1)[0]!, receiver)
+        return receiver.work
+      }
+      const awaited = this.awaitedBy(receiver)
+      const gone = awaited.every((rank) => host.goneOf(rank) !== undefined) ? host.goneOf(awaited[0]!) : undefined
+      if (gone !== undefined) throw groupBroken(op, host, gone.why, gone.cause)
+      this.wait(receiver, this.receivers, timeoutMs, options, `${op}(${from === null ? 'any' : `rank ${from}`}, tag ${tag})`)
+    } catch (error) {
+      receiver.fail(error)
+    }
+    return receiver.work
+  }
+
+  private wait<Given, T>(
+    waiter: Waiter<Given, T>,
+    among: Waiter<Given, unknown>[],
+    timeoutMs: number,
+    { signal }: WaitOptions,
+    what: string,
+  ): void {
+    const { host } = this
+    const { op, tag, work } = waiter
+    const missing = this.awaitedBy(waiter)
+    waiter.endWait = waitFor(host.runtime, work, {
+      ...{ op, timeoutMs, signal },
+      about: () => ({
+        kind: 'collective',
+        what: `${what} of group '${host.name}'`,
+        on: missing.map((rank) => host.workers[rank]!),
+      }),
+      timedOut: (): PostgradError => directTimedOut(op, host, { call: what, tag, missing, timeoutMs }),
+      giveUp: (error) => {
+        if (forget(among, waiter)) waiter.fail(error)
+      },
+    })
+    among.push(waiter)
+  }
+
+  private awaitedBy({ rank }: { readonly rank: number | null }): readonly number[] {
+    return rank === null ? others(this.host) : [rank]
+  }
+
+  // --- what others say
+
+  /** Null: it has been taken, or is kept or dropped; else why it cannot be right. */
+  onArrival(arrival: Arrival): string | null {
+    const { from, values } = arrival
+    const isWithin = this.incomingFrom(from).onReceived(bytesOfValues(values))
+    if (!isWithin || this.host.isBroken) {
+      dropValues(values)
+      return isWithin ? null : 'its sender had no room left for it'
+    }
     const at = this.receivers.findIndex((receiver) => fits(receiver, arrival))
     if (at < 0) this.arrivals.push(arrival)
-    else this.receivers.splice(at, 1)[0]!.take(arrival)
+    else this.hand(arrival, this.receivers.splice(at, 1)[0]!)
+    return null
   }
 
-  /** Takes what has come first, or waits. */
-  receive(receiver: Receiver): void {
-    const at = this.arrivals.findIndex((arrival) => fits(receiver, arrival))
-    if (at < 0) this.receivers.push(receiver)
-    else receiver.take(this.arrivals.splice(at, 1)[0]!)
-  }
-
-  /** It waits no more. Returns whether it did. */
-  forget(receiver: Receiver): boolean {
-    const at = this.receivers.indexOf(receiver)
-    if (at >= 0) this.receivers.splice(at, 1)
-    return at >= 0
-  }
-
-  /** Those for whom `isLost` holds will get nothing. */
-  fail(isLost: (receiver: Receiver) => boolean, error: (receiver: Receiver) => unknown): void {
-    for (const receiver of this.receivers.filter(isLost)) {
-      this.forget(receiver)
-      receiver.fail(error(receiver))
+  /** So much of what this rank has sent was taken in total. Null, or why that cannot be right. */
+  onTaken(by: number, tensors: number, bytes: number): string | null {
+    const account = this.outgoing.get(by)
+    if (account === undefined || !account.onTaken(tensors, bytes)) return 'more was taken there than has left here'
+    for (const sender of this.senders.filter(({ rank }) => rank === by)) {
+      if (account.isFull) break
+      forget(this.senders, sender)
+      sender.give()
     }
+    return null
   }
 
-  /** What nobody will ask for any more. */
-  clear(): readonly Arrival[] {
-    return this.arrivals.splice(0)
+  private hand(arrival: Arrival, receiver: Receiver): void {
+    const { from, values } = arrival
+    const account = this.incomingFrom(from)
+    const isDue = account.onTaken(bytesOfValues(values))
+    receiver.give(arrival)
+    if (isDue && this.host.goneOf(from) === undefined) this.host.say(from, What.taken, account.taken, account.takenBytes, '', NOTHING)
+  }
+
+  private incomingFrom(rank: number): IncomingSends {
+    return madeIn(this.incoming, rank, () => new IncomingSends(this.window))
+  }
+
+  // --- ends
+
+  /** All that waits ends, and what has come is dropped. */
+  end(error: (op: string) => unknown): void {
+    for (const { values } of this.arrivals.splice(0)) dropValues(values)
+    for (const waiter of [...this.receivers.splice(0), ...this.senders.splice(0)]) waiter.fail(error(waiter.op))
+  }
+
+  /** This rank sends and takes nothing any more; what it has sent can still be had. */
+  onGone(gone: number, error: (op: string) => unknown): void {
+    const areAllGone = others(this.host).every((rank) => this.host.goneOf(rank) !== undefined)
+    const isLost = ({ rank }: { readonly rank: number | null }): boolean => rank === gone || (rank === null && areAllGone)
+    for (const receiver of this.receivers.filter(isLost)) {
+      forget(this.receivers, receiver)
+      receiver.fail(error(receiver.op))
+    }
+    for (const sender of this.senders.filter(isLost)) {
+      forget(this.senders, sender)
+      sender.fail(error(sender.op))
+    }
   }
 }
 
 function fits(receiver: Receiver, { from, tag }: Arrival): boolean {
-  return (receiver.from === null || receiver.from === from) && receiver.tag === tag
+  return (receiver.rank === null || receiver.rank === from) && receiver.tag === tag
+}
+
+/** Returns whether it waited. */
+function forget<W>(among: W[], waiter: W): boolean {
+  const at = among.indexOf(waiter)
+  if (at >= 0) among.splice(at, 1)
+  return at >= 0
+}
+
+function madeIn<V>(map: Map<number, V>, key: number, make: () => V): V {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** Both ends count alike. */
+function bytesOfValues(values: Values): number {
+  return bytesOf(values.filter(isTensor))
 }

@@ -63,10 +63,10 @@ export class ProcessGroups {
     return [...this.groups.values()]
   }
 
-  /** Whether large tensors of this worker need not be copied for any of these. */
-  sharesHeapWith(workers: readonly number[]): boolean {
+  /** The first of these workers whose heap is this one's, as it is seen here: what names the heap among them. Itself, where it is none of them. */
+  heapAmong(workers: readonly number[]): number {
     const { info, peers } = this.runtime
-    return workers.every((id) => id === info.id || peers.get(id)?.ledger.transport?.reach === 'shared')
+    return workers.find((id) => id === info.id || peers.get(id)?.ledger.transport?.reach === 'shared') ?? info.id
   }
 
   /** Runs `make`, which makes the default group. @throws (rejects) PROCESS_GROUP_EXISTS */

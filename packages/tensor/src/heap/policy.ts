@@ -2,7 +2,7 @@
  * Which storage lies in the heap: policy, which the user does not see and on which no bit of a result depends. Small ones are managed. Larger
  * ones take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks and only after a full
  * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
- * for, between turns, when much was taken since the last.
+ * for, between turns, when much was taken since the last and not given back by hand.
  */
 import { builtin } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
@@ -53,6 +53,13 @@ export class HeapLease {
 
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
+    // No collection is needed for it.
+    if (!this.#returned) turn.sinceCollection = Math.max(0, turn.sinceCollection - this.block.capacityBytes)
+    this.onCollected()
+  }
+
+  /** The same, when its owner was collected. */
+  onCollected(): void {
     if (this.#returned) return
     this.#returned = true
     release(this.heap, this.block)
@@ -65,7 +72,7 @@ function release(heap: Heap, block: HeapBlock): void {
 }
 
 /** Of this thread, as its heap is. */
-const registry = new FinalizationRegistry<HeapLease>((lease) => lease.giveBack())
+const registry = new FinalizationRegistry<HeapLease>((lease) => lease.onCollected())
 const turn = { bytes: 0, ends: false, sinceCollection: 0 }
 let suspended = 0
 let bytesMin = HEAP_BYTES_MIN

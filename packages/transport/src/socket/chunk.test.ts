@@ -39,8 +39,8 @@ function written(frames: readonly Frame[], limits: SocketLimits = SOCKET_LIMITS,
   return sink.bytes
 }
 
-function reader(limits: SocketLimits = SOCKET_LIMITS): ChunkReader {
-  const made = new ChunkReader(limits)
+function reader(limits: SocketLimits = SOCKET_LIMITS, place?: (bytes: number) => Uint8Array): ChunkReader {
+  const made = new ChunkReader(limits, place)
   made.admit()
   return made
 }
@@ -136,6 +136,24 @@ describe('chunks', () => {
       ),
       { numRuns: 60 },
     )
+  })
+
+  test('CHK-2 large segments are read into shared memory, whatever their headers are modulo 8', () => {
+    const shared = (bytes: number): Uint8Array => new Uint8Array(new SharedArrayBuffer(bytes))
+    for (let length = 0; length < 20; length++) {
+      const make = (): Uint8Array[] => [bytesOf(length, 1), bytesOf(70_000, 2), bytesOf(9000 + length, 3)]
+      const [header, ...segments] = make()
+      const read = reader(SOCKET_LIMITS, shared)
+      const bytes = written([frame(header!, ...segments)])
+      for (let at = 0; at < bytes.length; at += 20_001) read.push(bytes.subarray(at, at + 20_001))
+      const got = read.next()!
+      expect(partsOf(got).map((part, i) => Buffer.compare(part, make()[i]!))).toEqual([0, 0, 0])
+      expect(partsOf(got).map(({ buffer }) => Object.prototype.toString.call(buffer))).toEqual([
+        '[object ArrayBuffer]',
+        '[object SharedArrayBuffer]',
+        '[object SharedArrayBuffer]',
+      ])
+    }
   })
 
   test('CHK-11 what was pushed is its owner’s again behind keep, wherever the reading has stopped', () => {

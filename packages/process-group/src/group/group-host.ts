@@ -1,0 +1,36 @@
+/** What the two halves of a group, `collectives.ts` and `point-to-point.ts`, know of it. `process-group.ts` is it. */
+import type { WorkerInfo } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { Values, What } from '../common/protocol.js'
+import type { Place } from '../common/step.js'
+import type { WaitOptions } from './wait-for.js'
+
+/** How much a group checks and says. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
+export type DebugLevel = 'off' | 'info' | 'detail'
+
+/** A member that sends nothing more. */
+export class Gone {
+  readonly why: string
+  readonly cause: unknown
+
+  constructor(why: string, cause: unknown) {
+    this.why = why
+    this.cause = cause
+  }
+}
+
+export interface GroupHost extends Place {
+  readonly name: string
+  readonly workers: readonly WorkerInfo[]
+  readonly runtime: WorkerRuntime
+  readonly debug: DebugLevel
+  /** Nothing begins any more. */
+  readonly isBroken: boolean
+  /** Gives the time in ms that it may take. @throws where nothing may begin, and TIMEOUT_INVALID, CALL_CANCELLED */
+  admit(op: string, options: WaitOptions): number
+  goneOf(rank: number): Gone | undefined
+  /** See Note [How a group breaks]. */
+  break(number: number, why: string, cause: unknown): void
+  /** Not to who has died: that is seen behind what it has sent. */
+  say(to: number, what: What, sequence: number, step: number, head: string, values: Values, error?: unknown): void
+}
