@@ -43,7 +43,8 @@ process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 
 
 async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
   const { replicas } = settings
-  if (settings.batch % replicas !== 0) throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
+  if (settings.batch % replicas !== 0)
+    throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
   const out = given === null ? join(REPOSITORY, 'out', 'pipeline.svg') : userPath(given)
   await prepareOut(out)
   const { schedule: name, batch, context } = settings
