@@ -43,7 +43,8 @@ process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 
 
 async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
   const { replicas } = settings
-  if (settings.batch % replicas !== 0) throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
+  if (settings.batch % replicas !== 0)
+    throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
   const out = given === null ? join(REPOSITORY, 'out', 'pipeline.svg') : userPath(given)
   await prepareOut(out)
   const { schedule: name, batch, context } = settings
@@ -52,7 +53,9 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
   const stagesPerRank = name === '1F1B' || name === 'GPipe' ? 1 : 2
   const options: TrainOptions = { ...settings, workers, stagesPerRank, text: corpus.training, alphabet: corpus.alphabet.length }
   const schedule = scheduleOfRun(options)
-  console.log(`${schedule.stages} stages on ${workers.join(', ')}; ${name}, ${schedule.microbatches} micro-batches`)
+  console.log(
+    `${replicas === 1 ? '' : `${replicas} pipelines of `}${schedule.stages} stages on ${workers.join(', ')}; ${name}, ${schedule.microbatches} micro-batches`,
+  )
   const program = new URL('./program.js', import.meta.url)
   const reports = await onCluster({ program, workers, seed: settings.seed, signal }, (cluster) =>
     Promise.all(workers.map((worker) => cluster.on(worker).run(train, options))),

@@ -2,9 +2,9 @@
  * What a step was like, of what its workers have noted: on one clock, for `drawPipeline`, and what its actions cost, for `simulateSchedule`. So plan and measurement can stand beside each other. Below:
  * `simulation.ts`.
  */
-import { actionText, isCommunication, type PipelineAction } from './action.js'
+import { isCommunication, type PipelineAction } from './action.js'
 import type { PipelineSchedule } from './schedule.js'
-import { measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
+import { keyOf, measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
 
 /**
  * What `step` gave on each rank, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
@@ -12,16 +12,15 @@ import { measured, needsOf, type PipelineSimulation, type TimedAction } from './
  */
 export function measuredSteps(schedule: PipelineSchedule, actions: readonly (readonly TimedAction[])[]): PipelineSimulation {
   const needs = needsOf({ ...schedule, ranks: [] })
-  const done = new Map<string, { readonly rank: number; readonly end: number }>()
+  const done = new Map<number, { readonly rank: number; readonly end: number }>()
   const computed = actions.map((timed) => timed.filter(({ action }) => !isCommunication(action.kind)))
-  for (const [rank, timed] of computed.entries())
-    for (const { action, end } of timed) done.set(actionText({ ...action, kind: action.kind === 'I' ? 'B' : action.kind }), { rank, end })
+  for (const [rank, timed] of computed.entries()) for (const { action, end } of timed) done.set(keyOf(action), { rank, end })
   /** By pair of ranks a, b: how far b's clock must be moved forward, at least, if a's stays. */
   const least = new Map<string, number>()
   for (const [rank, timed] of computed.entries()) {
     for (const { action, start } of timed) {
       const need = needs(action)
-      const source = need === null ? undefined : done.get(need)
+      const source = need === null ? undefined : done.get(keyOf(need))
       if (source === undefined || source.rank === rank) continue
       const pair = `${source.rank} ${rank}`
       least.set(pair, Math.max(least.get(pair) ?? Number.NEGATIVE_INFINITY, source.end - start))

@@ -33,6 +33,8 @@ const ROW = 30
 const BOX = 24
 /** Of a box with a number of so many digits. */
 const widthOf = (digits: number): number => 4 + 7 * digits
+/** How wide boxes are on average at most, but in a picture of few. */
+const BOX_MAX = 40
 /** How far marks of the axis are apart at least. */
 const TICK = 90
 /** Stages of one rank differ in how strong their colour is. */
@@ -43,7 +45,12 @@ export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
   const plans = drawings.map(({ title, steps, unit = '' }) => ({ title, steps, unit: unit === '' ? '' : ` ${unit}`, rows: rowsOf(steps) }))
   const boxes = plans.flatMap(({ rows }) => rows.flat())
   const longest = Math.max(0, ...plans.map(({ steps }) => steps.duration))
-  const plot = Math.round(plotWidth(boxes, longest))
+  const plot = Math.round(
+    plotWidth(
+      plans.flatMap(({ rows }) => rows),
+      longest,
+    ),
+  )
   const scale = longest > 0 ? plot / longest : 0
   const width = LEFT + plot + RIGHT
   const parts = [legend(boxes, Math.max(0, ...plans.map(({ rows }) => rows.length)), 28)]
@@ -94,13 +101,15 @@ function rowsOf({ ranks }: PipelineSimulation): TimedAction[][] {
   return ranks.map((timed) => timed.filter(({ action }) => !isCommunication(action.kind)))
 }
 
-/** So wide that most boxes have room for their numbers. */
-function plotWidth(boxes: readonly TimedAction[], longest: number): number {
+/** So wide that most boxes have room for their numbers, but where some took far longer than others, as on a loaded machine. */
+function plotWidth(rows: readonly (readonly TimedAction[])[], longest: number): number {
+  const boxes = rows.flat()
   const times = boxes.map(({ start, end }) => end - start).sort((a, b) => a - b)
   const narrow = times[Math.floor(times.length / 10)] ?? 0
   const digits = Math.max(0, ...boxes.map(({ action }) => String(action.microbatch).length))
   const wanted = narrow > 0 ? (longest * widthOf(digits)) / narrow : 0
-  return Math.min(PLOT_MAX, Math.max(PLOT_MIN, wanted))
+  const most = Math.max(0, ...rows.map(({ length }) => length * BOX_MAX))
+  return Math.max(PLOT_MIN, Math.min(PLOT_MAX, wanted, most))
 }
 
 interface Place {

@@ -34,7 +34,7 @@ const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, 
 export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
   const costOf = typeof costs === 'function' ? costs : ({ kind }: PipelineAction) => costs[kind] ?? COSTS[kind]
   const needs = needsOf(schedule)
-  const ended = new Map<string, number>()
+  const ended = new Map<number, number>()
   const ranks = schedule.ranks.map((): TimedAction[] => [])
   for (let moved = true; moved; ) {
     moved = false
@@ -42,7 +42,7 @@ export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCost
       const timed = ranks[rank]!
       for (let action = actions[timed.length]; action !== undefined; action = actions[timed.length]) {
         const need = needs(action)
-        const from = need === null ? 0 : ended.get(need)
+        const from = need === null ? 0 : ended.get(keyOf(need))
         if (from === undefined) break
         const start = Math.max(from, timed.at(-1)?.end ?? 0)
         const end = start + costOf(action)
@@ -55,7 +55,8 @@ export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCost
   const stuck = schedule.ranks.flatMap((actions, rank) =>
     ranks[rank]!.length < actions.length ? [{ rank, action: actions[ranks[rank]!.length]! }] : [],
   )
-  if (stuck.length > 0) throw deadlock(stuck.map(({ rank, action }) => ({ rank, action: actionText(action), needs: needs(action)! })))
+  if (stuck.length > 0)
+    throw deadlock(stuck.map(({ rank, action }) => ({ rank, action: actionText(action), needs: actionText(needs(action)!) })))
   return measured(ranks)
 }
 
@@ -84,20 +85,21 @@ export function measured(ranks: readonly (readonly TimedAction[])[]): PipelineSi
   }
 }
 
-/** I and B of one stage and micro-batch are one to whoever needs the gradient. */
-function keyOf({ stage, kind, microbatch }: PipelineAction): string {
-  return actionText({ stage, kind: kind === 'I' ? 'B' : kind, microbatch })
+const KINDS: readonly PipelineActionKind[] = ['F', 'B', 'I', 'W', 'SEND_F', 'RECV_F', 'SEND_B', 'RECV_B']
+const STAGES_MAX = 2 ** 20
+
+/** Its own number; but I and B of one stage and micro-batch are one to whoever needs the gradient. */
+export function keyOf({ stage, kind, microbatch }: PipelineAction): number {
+  return (microbatch * STAGES_MAX + stage) * KINDS.length + KINDS.indexOf(kind === 'I' ? 'B' : kind)
 }
 
 /** What an action waits for, beside what its own rank does before it. */
-export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => string | null {
+export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => PipelineAction | null {
   const { stages, rankOf } = schedule
   const lowered = isLowered(schedule)
-  const gives = (kind: 'F' | 'B', stage: number, from: number, microbatch: number): string => {
-    const received = lowered && rankOf[stage] !== rankOf[from]
-    return received ? actionText({ stage, kind: `RECV_${kind}`, microbatch }) : actionText({ stage: from, kind, microbatch })
-  }
-  const on = (stage: number, kind: PipelineActionKind, microbatch: number): string => actionText({ stage, kind, microbatch })
+  const on = (stage: number, kind: PipelineActionKind, microbatch: number): PipelineAction => ({ stage, kind, microbatch })
+  const gives = (kind: 'F' | 'B', stage: number, from: number, microbatch: number): PipelineAction =>
+    lowered && rankOf[stage] !== rankOf[from] ? on(stage, `RECV_${kind}`, microbatch) : on(from, kind, microbatch)
   return ({ stage, kind, microbatch }) => {
     switch (kind) {
       case 'F':
