@@ -270,10 +270,11 @@ export class Reducer {
     if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
     if (task.createGraph) throw createGraphRefused()
     const missing = new Set([...this.leaves.keys()].filter((i) => !task.dependencies.has(this.leaves[i]!)))
-    const { findUnusedParameters, staticGraph } = this.options
+    const { findUnusedParameters, staticGraph, gradientAsBucketView } = this.options
     if (staticGraph && this.isUseKnown) this.checkGraph(missing)
     else if (missing.size > 0 && !findUnusedParameters && !staticGraph) throw this.unreached([...missing])
     this.begin()
+    if (gradientAsBucketView && task.sink instanceof DistPass) for (const bucket of this.buckets) bucket.freeGrads()
     this.state = 'reducing'
     this.task = task
     this.watch.begin()
@@ -282,7 +283,8 @@ export class Reducer {
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
+      // In a context nothing is left of other passes.
+      if (!(task.sink instanceof DistPass)) for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
     }
     for (const i of missing) this.markReady(i, task, false)
   }
@@ -373,7 +375,7 @@ export class Reducer {
 
   private finish(task: GraphTask, results: readonly unknown[]): void {
     this.write(task, results)
-    this.usedAlone.clear()
+    if (!(task.sink instanceof DistPass)) this.usedAlone.clear()
     this.iterations++
     this.watch.end()
     this.task = null
@@ -388,7 +390,10 @@ export class Reducer {
       bucket.work = null
       bucket.take(results[b])
       for (const [k, i] of bucket.numbers.entries()) {
-        if (this.isUnusedEverywhere(i)) continue
+        if (this.isUnusedEverywhere(i)) {
+          bucket.restore(k)
+          continue
+        }
         const { value } = this.parameters[i]!
         const { tensor: mean, isView } = bucket.mean(k)
         if (bucket.isSparse) this.writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
@@ -410,7 +415,7 @@ export class Reducer {
 
   private writeBack(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
+    if (isView && this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
       if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
       return
     }
@@ -420,7 +425,7 @@ export class Reducer {
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
-    const inOneBuffer = this.options.gradientAsBucketView || this.commHook !== null
+    const inOneBuffer = this.commHook !== null
     const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters, inOneBuffer))
     for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, k }
     return buckets
