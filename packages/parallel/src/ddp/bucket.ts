@@ -1,7 +1,7 @@
 /**
  * One bucket of the reducer: gradients of some parameters that are reduced at once. `bucket-assignment.ts` says of which, and `reducer.ts` when.
  *
- *     in one buffer   [ g9 | g8 | g7 ]                 what hooks and gradientAsBucketView ask for: gradients are copied into it, and means out of it
+ *     in one buffer   [ g9 | g8 | g7 ]                 what hooks ask for: gradients are copied into it, and means out of it, or gradientAsBucketView lets them lie
  *     in place        g9   [ g8 | g7 ]                 large gradients where they lie, the small ones in a buffer: large ones are not copied at all
  *     sparse          rows                             of one parameter, not in place
  *
@@ -38,6 +38,8 @@ export class Bucket {
   private readonly views: (Tensor | null)[]
   /** Of each parameter that is large, or sparse: what is reduced. */
   private readonly parts: (Tensor | null)[]
+  /** Of those whose `.grad` lies in `flat` and is not this pass's: what was there. */
+  private readonly before = new Map<number, Tensor>()
 
   /** `inOneBuffer`: large ones, too. */
   constructor(numbers: readonly number[], parameters: readonly ReducedParameter[], inOneBuffer: boolean) {
@@ -61,6 +63,15 @@ export class Bucket {
     this.pending = this.numbers.length
     this.work = null
     this.parts.fill(null)
+    this.before.clear()
+  }
+
+  /** `.grad` that lies in `flat` moves out of it: a pass comes whose gradients are not `.grad`. */
+  freeGrads(): void {
+    for (const [k, value] of this.values.entries()) {
+      const view = this.views[k]!
+      if (view !== null && value.grad !== null && isSame(value.grad, view)) value.grad = raw.clone(view)
+    }
   }
 
   /** Takes the gradient of its k-th parameter, times `factor` if it is dense; null is 0. `isOurs`: this pass has given it, and it may be written to. */
@@ -71,7 +82,9 @@ export class Bucket {
       return
     }
     const dense = grad === null ? null : isSparse(grad) ? toDense(grad) : grad
-    const into = this.views[k] ?? (dense !== null && isOurs && isAlone(dense) ? dense : Tensor.empty(value.dtype, value.shape))
+    const view = this.views[k]!
+    if (!isOurs && dense !== null && view !== null && isSame(dense, view)) this.before.set(k, raw.clone(dense))
+    const into = view ?? (dense !== null && isOurs && isAlone(dense) ? dense : Tensor.empty(value.dtype, value.shape))
     this.parts[k] = into
     into.storage.prepareWrite()
     if (dense === null) raw.fill_(into, 0)
@@ -107,6 +120,12 @@ export class Bucket {
   mean(k: number): { readonly tensor: Tensor; readonly isView: boolean } {
     const view = this.views[k]!
     return { tensor: view ?? this.parts[k]!, isView: view !== null }
+  }
+
+  /** Nobody has used its k-th parameter, whose `.grad` is as it was. */
+  restore(k: number): void {
+    const before = this.before.get(k)
+    if (before !== undefined) raw.copy_(this.views[k]!, before)
   }
 
   /** Of its gradients; 0 of sparse ones. */

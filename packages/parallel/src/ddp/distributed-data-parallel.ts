@@ -32,7 +32,10 @@ export interface DistributedDataParallelOptions {
   readonly firstBucketMb?: number
   /** Parameters that a backward pass does not lead to count as unused; default false: all must get a gradient. */
   readonly findUnusedParameters?: boolean
-  /** `.grad` is the part of the bucket itself, which saves a copy of all gradients; not in distributed contexts. Default false. */
+  /**
+   * What is reduced in a bucket's buffer stays there, and `.grad` is a part of it: small gradients, and with a hook all, of which this saves a copy. Not in distributed contexts. Large ones are reduced in place
+   * anyway. Default false.
+   */
   readonly gradientAsBucketView?: boolean
   /** All iterations use the same parameters, which the first one shows. Default false. */
   readonly staticGraph?: boolean

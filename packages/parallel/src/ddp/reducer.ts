@@ -226,7 +226,7 @@ export class Reducer {
   async reduceGradients(divisor: number): Promise<void> {
     this.ensureFinished('backward')
     const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
-    this.beginReduction(missing, divisor)
+    this.beginReduction(missing, divisor, null)
     try {
       for (const [i, { value }] of this.parameters.entries()) {
         const { bucket, k } = this.places[i]!
@@ -236,7 +236,7 @@ export class Reducer {
       for (const bucket of this.buckets) this.launch(bucket)
       this.watch.ready()
       this.write(null, await this.allReduced())
-      this.endReduction()
+      this.endReduction(null)
       this.state = 'idle'
     } catch (error) {
       this.failure = error
@@ -283,7 +283,7 @@ export class Reducer {
       }
       if (task !== this.task) {
         // In a context they stay in the context.
-        if (grad !== null && !(task.sink instanceof DistPass)) this.usedAlone.add(i)
+        if (grad !== null && !isInContext(task)) this.usedAlone.add(i)
         return
       }
     }
@@ -302,18 +302,22 @@ export class Reducer {
     if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
     if (task.createGraph) throw createGraphRefused()
     const missing = new Set([...this.leaves.keys()].filter((i) => !task.dependencies.has(this.leaves[i]!)))
-    this.beginReduction(missing, this.divisor)
+    this.beginReduction(missing, this.divisor, task)
     this.task = task
     for (const i of missing) this.markReady(i, task, false)
   }
 
-  /** `missing`: parameters without a gradient. @throws DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED; then it has changed nothing */
-  private beginReduction(missing: ReadonlySet<number>, divisor: number): void {
-    const { findUnusedParameters, staticGraph } = this.options
+  /**
+   * `missing`: parameters without a gradient. `task`: the pass that gives the others; null: they stand in `.grad`.
+   * @throws DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED; then it has changed nothing
+   */
+  private beginReduction(missing: ReadonlySet<number>, divisor: number, task: GraphTask | null): void {
+    const { findUnusedParameters, staticGraph, gradientAsBucketView } = this.options
     if (staticGraph && this.isUseKnown) this.checkGraph(missing)
     else if (missing.size > 0 && !findUnusedParameters && !staticGraph) throw this.unreached([...missing])
     this.begin()
     this.divisor = divisor
+    if (gradientAsBucketView && isInContext(task)) for (const bucket of this.buckets) bucket.freeGrads()
     this.state = 'reducing'
     this.watch.begin()
     if (this.iterations > 0 && !this.wereMissing(missing)) this.isGraphAlwaysTheSame = false
@@ -321,7 +325,8 @@ export class Reducer {
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
+      // In a context nothing is left of other passes.
+      if (!isInContext(task)) for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
     }
   }
 
@@ -416,14 +421,14 @@ export class Reducer {
 
   private finish(task: GraphTask, results: readonly unknown[]): void {
     this.write(task, results)
-    this.endReduction()
+    this.endReduction(task)
     this.awaited--
     this.state = this.awaited > 0 ? 'armed' : 'idle'
     if (this.state === 'idle') this.awaitedQuietly = 0
   }
 
-  private endReduction(): void {
-    this.usedAlone.clear()
+  private endReduction(task: GraphTask | null): void {
+    if (!isInContext(task)) this.usedAlone.clear()
     this.iterations++
     this.watch.end()
     this.task = null
@@ -435,7 +440,10 @@ export class Reducer {
       bucket.work = null
       bucket.take(results[b])
       for (const [k, i] of bucket.numbers.entries()) {
-        if (this.isUnusedEverywhere(i)) continue
+        if (this.isUnusedEverywhere(i)) {
+          bucket.restore(k)
+          continue
+        }
         const { value } = this.parameters[i]!
         const { tensor: mean, isView } = bucket.mean(k)
         if (bucket.isSparse) this.writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
@@ -457,7 +465,7 @@ export class Reducer {
 
   private writeBack(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean): void {
     // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (this.options.gradientAsBucketView && !(task?.sink instanceof DistPass)) {
+    if (isView && this.options.gradientAsBucketView && !isInContext(task)) {
       if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
       return
     }
@@ -467,7 +475,7 @@ export class Reducer {
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
-    const inOneBuffer = this.options.gradientAsBucketView || this.commHook !== null
+    const inOneBuffer = this.commHook !== null
     const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters, inOneBuffer))
     for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, k }
     return buckets
@@ -503,6 +511,9 @@ function leafOf(parameter: Tensor): AccumulateGrad {
   assert(edge !== null, 'a reduced parameter requires a gradient')
   return edge.node as AccumulateGrad
 }
+
+/** Whether its gradients are in a distributed context. */
+const isInContext = (task: GraphTask | null): boolean => task?.sink instanceof DistPass
 
 /** Where this pass has put the gradient of a leaf. */
 function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
