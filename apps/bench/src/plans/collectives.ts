@@ -1,4 +1,4 @@
-/** Rows of collectives: allReduce of two ranks by size, of more ranks, and between two processes, beside a plain copy of as many bytes and PyTorch's gloo. */
+/** Rows of collectives: allReduce of two ranks by size, of more ranks, and of both between two processes, beside a plain copy of as many bytes and PyTorch's gloo. */
 import { allReduces } from '../collectives.js'
 import type { PassStage } from '../pass-stage.js'
 import { warmCopy } from '../peers/javascript.js'
@@ -14,6 +14,8 @@ const SIZES = [
   ['64 MiB', 16_777_216, 1 / 3],
 ] as const
 const RANKS = [4, 8, 16] as const
+/** Of these ranks, half are in each of two processes. */
+const RANKS_APART = [4, 8] as const
 /** PyTorch's processes poll without rest; more of them than this say nothing but that. */
 const TORCH_RANKS_MAX = 4
 /** A turn is some 25 ms of copying at most. */
@@ -46,6 +48,11 @@ export function collectiveRows(stage: PassStage, between: PassStage, withTorch: 
     ),
     ...SIZES.map(([size, length]) =>
       row(`allReduce of ${size}, 2 ranks in 2 processes`, length, reduces(between, 2, length), withTorch('all_reduces', 0.5, length), null),
+    ),
+    ...RANKS_APART.flatMap((ranks) =>
+      [SIZES[0], SIZES[2], SIZES[3]].map(([size, length]) =>
+        row(`allReduce of ${size}, ${ranks} ranks in 2 processes`, length, reduces(between, ranks, length), torch(ranks, length), null),
+      ),
     ),
   ]
 }

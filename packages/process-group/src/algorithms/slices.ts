@@ -27,7 +27,7 @@
 import type { Tensor } from '@postgrad/tensor'
 import { copyInto, wrote } from '@postgrad/tensor/internal'
 import type { Values } from '../common/protocol.js'
-import { type Algorithm, EMPTY, type Place, type Received, type Sent } from '../common/step.js'
+import { type Algorithm, EMPTY, type Place, type Received } from '../common/step.js'
 import { combine, run } from './combine.js'
 import { bytesOf, flat, release, tensorsOf, write } from './parts.js'
 import type { ReduceName } from './reduce-op.js'
@@ -178,7 +178,7 @@ class Steps {
     this.due.push([to, values, at])
   }
 
-  *next(from: readonly number[]): Generator<{ send: readonly Sent[]; from: readonly number[] }, Received, Received> {
+  *next(from: readonly number[]): Algorithm<Received> {
     const send = this.due.map(([to, values, at]) => [to, values, at - this.step] as const)
     this.due = []
     this.step++

@@ -2,7 +2,7 @@
  * Which storage lies in the heap: policy, which the user does not see and on which no bit of a result depends. Small ones are managed. Larger
  * ones take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks and only after a full
  * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
- * for, between turns, when much was taken since the last and not given back by hand.
+ * for, between turns, when much more is held than was since the last. What is given back by hand asks for none.
  */
 import { builtin } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
@@ -53,13 +53,6 @@ export class HeapLease {
 
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
-    // No collection is needed for it.
-    if (!this.#returned) turn.sinceCollection = Math.max(0, turn.sinceCollection - this.block.capacityBytes)
-    this.onCollected()
-  }
-
-  /** The same, when its owner was collected. */
-  onCollected(): void {
     if (this.#returned) return
     this.#returned = true
     release(this.heap, this.block)
@@ -72,8 +65,10 @@ function release(heap: Heap, block: HeapBlock): void {
 }
 
 /** Of this thread, as its heap is. */
-const registry = new FinalizationRegistry<HeapLease>((lease) => lease.onCollected())
-const turn = { bytes: 0, ends: false, sinceCollection: 0 }
+const registry = new FinalizationRegistry<HeapLease>((lease) => lease.giveBack())
+const turn = { bytes: 0, ends: false }
+/** The least that this thread has held since the last collection was asked for, or just before it. */
+let heldLeast = 0
 let suspended = 0
 let bytesMin = HEAP_BYTES_MIN
 
@@ -90,7 +85,7 @@ function takeBlock(bytes: number): HeapLease | null {
   const block = heap.allocate(bytes)
   if (block === null) return null
   turn.bytes += block.capacityBytes
-  noteTaken(block.capacityBytes)
+  noteTaken()
   return new HeapLease(heap, block)
 }
 
@@ -99,15 +94,12 @@ function takeBlock(bytes: number): HeapLease | null {
  * @throws HEAP_BLOCK_STALE
  */
 export function leaseOfShared(heap: Heap, descriptor: HeapDescriptor): HeapLease {
-  const heldBefore = heap.heldBytes
   const block = heap.adopt(descriptor)
-  // What this thread holds already keeps nothing more from being collected.
-  if (heap.heldBytes > heldBefore) noteTaken(block.capacityBytes)
+  noteTaken()
   return new HeapLease(heap, block)
 }
 
-function noteTaken(bytes: number): void {
-  turn.sinceCollection += bytes
+function noteTaken(): void {
   if (turn.ends) return
   turn.ends = true
   setImmediate(endTurn).unref()
@@ -116,8 +108,11 @@ function noteTaken(bytes: number): void {
 function endTurn(): void {
   turn.ends = false
   turn.bytes = 0
-  if (turn.sinceCollection < COLLECT_BYTES) return
-  turn.sinceCollection = 0
+  const heldBytes = currentHeap()?.heldBytes ?? 0
+  heldLeast = Math.min(heldLeast, heldBytes)
+  if (heldBytes - heldLeast < COLLECT_BYTES) return
+  // Its finalizers run later, and then less is held.
+  heldLeast = heldBytes
   collector()?.()
 }
 
