@@ -16,7 +16,7 @@ function pair(callsMax: number) {
   const pass = (type: MessageType, isReadable = true): number => {
     a.onWriting()
     a.onSent(type, bytesOf(FRAME))
-    b.onReading()
+    b.onReading(FRAME)
     const bytes = b.onRead(type, FRAME, isReadable)
     b.incomingOf(type)?.onReceived(bytes)
     return bytes

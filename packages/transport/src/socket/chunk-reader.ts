@@ -42,10 +42,13 @@ export class ControlChunk {
 class ReadFrame implements Frame {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
+  /** At least so many: what numbers frames (a session) knows. */
+  readonly overtook: number
 
-  constructor(header: Uint8Array, segments: readonly Uint8Array[]) {
+  constructor(header: Uint8Array, segments: readonly Uint8Array[], overtook: number) {
     this.header = header
     this.segments = segments
+    this.overtook = overtook
   }
 }
 
@@ -77,7 +80,7 @@ class ComingFrame {
     }
     const header = place(headerBytes)
     const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : (placeOf(bytes) ?? freshMemory(bytes))))
-    this.frame = new ReadFrame(header, segments)
+    this.frame = new ReadFrame(header, segments, 0)
     this.parts = [header, ...segments]
     this.left = total
   }
@@ -111,8 +114,9 @@ export class ChunkReader {
   private arenaUsed = 0
   private coming: ComingFrame | null = null
 
-  // The body of FRAMES whose frames are being handed out.
+  // The body of FRAMES or AHEAD whose frames are being handed out.
   private batch: Buffer = NO_BYTES
+  private batchOvertook = 0
   private batchAt = 0
   private batchEnd = 0
 
@@ -247,7 +251,7 @@ export class ChunkReader {
     if (type === ChunkType.HANDSHAKE) throw chunkInvalid('a handshake', 'one handshake, at the beginning')
     if (isData(type)) {
       if (this.coming === null) throw chunkInvalid('bytes of a frame', 'the announcement of a frame before its bytes')
-    } else if (this.coming !== null && streamOf(type) !== 0) {
+    } else if (this.coming !== null && streamOf(type) !== 0 && type !== ChunkType.AHEAD) {
       throw chunkInvalid(`type ${type}`, 'the rest of the frame that was announced', { type })
     }
   }
@@ -311,11 +315,12 @@ export class ChunkReader {
     const { type, length, target, targetAt } = this
     if (this.crc !== this.checksum) throw chunkInvalid('damaged bytes', 'bytes that fit their checksum', { type, length })
     this.type = 0
-    if (type === ChunkType.FRAMES) {
+    if (type === ChunkType.FRAMES || type === ChunkType.AHEAD) {
+      this.batchOvertook = type === ChunkType.AHEAD ? 1 : 0
       this.batch = target
       this.batchAt = targetAt
       this.batchEnd = targetAt + length
-      if (length === 0) throw chunkInvalid('no frame', 'at least one frame in FRAMES')
+      if (length === 0) throw chunkInvalid('no frame', 'at least one frame in a batch')
       return null
     }
     if (type === ChunkType.LARGE) this.announce(target, targetAt, length)
@@ -371,7 +376,7 @@ export class ChunkReader {
       segments = list
     }
     this.batchAt = at + end
-    return new ReadFrame(header, segments)
+    return new ReadFrame(header, segments, this.batchOvertook)
   }
 }
 

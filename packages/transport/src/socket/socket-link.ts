@@ -18,7 +18,7 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
+import type { Frame, Link, LinkClosed, LinkReceiver, Order } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
@@ -167,7 +167,7 @@ export class SocketLink implements Link {
   }
 
   /** @throws LINK_CLOSED, FRAME_TOO_LARGE; the frame is then still the caller's */
-  send(frame: Frame): void {
+  send(frame: Frame, order?: Order): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     // What is lent is bounded by whoever keeps it.
@@ -175,7 +175,7 @@ export class SocketLink implements Link {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
-    writer.add(frame)
+    writer.add(frame, order)
     this.isFrameDue = true
     if (writer.gatheredBytes >= EARLY_BYTES && this.clock.now() - this.lookedMs < EARLY_LOOKED_MS) this.write()
     else if (!this.isDelivering) this.endOfTurn.arm()
