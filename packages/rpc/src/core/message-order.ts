@@ -2,7 +2,7 @@
  * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`Order` in transport's `link.ts`): as far as
  * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-4 in SPEC.md.
  *
- *     bit 0 to 3: the lanes control, gradient and call; PROGRESS     bit 4 to 31: contexts and RRefs, by their ids
+ *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 31: contexts and RRefs, by their ids
  *
  * Two ids may share a bit, which orders messages that need no order, and harms nobody. What must not be overtaken, or cannot be told, has every bit.
  */
@@ -15,9 +15,8 @@ import { METHOD_CALL } from '../common/built-in-names.js'
 const CONTROL: Order = 1 << 0
 const GRADIENT: Order = 1 << 1
 const CALL: Order = 1 << 2
-const PROGRESS: Order = 1 << 3
-const FIRST_ID_BIT = 4
-const ID_BITS = 28n
+const FIRST_ID_BIT = 3
+const ID_BITS = 29n
 
 const OF_LANE: Readonly<Record<MessageLane, Order>> = {
   [Lane.signal]: EVERY_ORDER,
@@ -30,8 +29,6 @@ const OF_LANE: Readonly<Record<MessageLane, Order>> = {
 const OF_TYPE: Partial<Record<MessageType, Order>> = {
   // It finds its call, which is there before it.
   [MessageType.CALL_CANCEL]: CONTROL | CALL,
-  // Totals, which are about the other direction: no word of the peer is behind them or before them.
-  [MessageType.PROGRESS]: PROGRESS,
   // Behind the calls that were sent before, and the counts of Note [The end of a group] say what has come before them.
   [MessageType.GROUP_UPDATE]: EVERY_ORDER,
   [MessageType.UNREADABLE]: EVERY_ORDER,
@@ -45,10 +42,10 @@ for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type
 export function orderOf({ type, context, note, body }: OutgoingMessage, { segments }: Frame): Order {
   // References are counted by what arrives before what.
   if (note !== null) return EVERY_ORDER
-  const order = ORDERS[type]!
-  if (context !== null) return order | bitOf(context)
+  let order = ORDERS[type]!
+  if (context !== null) order |= bitOf(context)
   // Replies come as they come: one that is large is late for nothing but its own call.
-  if (type === MessageType.RESULT) return segments.length > 0 && segments.some(isLargeSegment) ? NO_ORDER : order
+  else if (type === MessageType.RESULT && segments.length > 0 && segments.some(isLargeSegment)) return NO_ORDER
   const rrefId = subjectOf(type, body)
   return rrefId === null ? order : order | bitOf(rrefId)
 }

@@ -21,10 +21,13 @@ import {
   nextSequence,
   streamOf,
 } from './chunk.js'
+import { DataSum } from './data-sum.js'
 
 const ARENA_BYTES = 64 * 1024
 /** A longer body has a buffer of its own. */
 const ARENA_BODY_BYTES_MAX = 16 * 1024
+/** Fewer bytes are worth no read of their own. */
+const PLACED_BYTES_MIN = 4096
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 const NO_BYTES = Buffer.alloc(0)
 
@@ -90,8 +93,9 @@ export class ChunkReader {
   /** Bytes that were pushed, ever. */
   bytesPushed = 0
   private readonly limits: FrameLimits
-  private readonly place: Place
+  private readonly placeOf: Place
   private readonly crc32: Crc = crc32Of()
+  private sum: DataSum | null = null
   /** Before the other end is known nothing is taken but the handshake. */
   private isAdmitted = false
   private inputs: Buffer[] = []
@@ -113,6 +117,8 @@ export class ChunkReader {
   private arena: Buffer = NO_BYTES
   private arenaUsed = 0
   private coming: ComingFrame | null = null
+  /** Whose memory `nextPlace` has given. It may be dropped while somebody still reads to it, and is nobody else's before. */
+  private placing: ComingFrame | null = null
 
   // The body of FRAMES or AHEAD whose frames are being handed out.
   private batch: Buffer = NO_BYTES
@@ -122,7 +128,7 @@ export class ChunkReader {
 
   constructor(limits: FrameLimits, place: Place = () => null) {
     this.limits = limits
-    this.place = place
+    this.placeOf = place
   }
 
   /** The other end is known: frames are taken from now on. */
@@ -138,6 +144,31 @@ export class ChunkReader {
     } else {
       this.inputs.push(bytes)
     }
+  }
+
+  /**
+   * Where the next bytes belong, if that is known: the rest of what is coming of a chunk that goes to one place, or the head behind it. Whoever reads them there says so by
+   * `placed`, and pushes nothing in between. Null: they have to be pushed. The memory stays reachable until the next call.
+   */
+  nextPlace(): Uint8Array | null {
+    const { coming } = this
+    this.placing = coming
+    if (coming === null || this.at < this.input.length || this.inputs.length > 0) return null
+    if (this.type === 0) return this.head.subarray(this.headBytes)
+    if (!isData(this.type)) return null
+    const part = coming.parts[coming.part] as Uint8Array
+    const bytes = Math.min(this.bodyLeft, part.length - coming.offset)
+    return bytes < PLACED_BYTES_MIN ? null : view(part, coming.offset, bytes)
+  }
+
+  /** The next bytes are where `nextPlace` has said. */
+  placed(bytes: number): void {
+    this.bytesPushed += bytes
+    const { coming } = this
+    // It was dropped since.
+    if (coming === null || coming !== this.placing) return
+    if (this.type === 0) this.headBytes += bytes
+    else this.took(coming, view(coming.parts[coming.part] as Uint8Array, coming.offset, bytes))
   }
 
   /** What was pushed last is its owner's again: what of it is unread is copied. */
@@ -238,6 +269,11 @@ export class ChunkReader {
         return
       }
     }
+    if (type === ChunkType.DATA) {
+      this.sum ??= new DataSum()
+      this.sum.begin(view(head, at + 4, HEAD_BYTES - 4))
+      return
+    }
     this.crc = this.crc32(view(head, at + 4, HEAD_BYTES - 4))
   }
 
@@ -293,27 +329,31 @@ export class ChunkReader {
       if (!this.hasInput()) return false
       const part = coming.parts[coming.part] as Uint8Array
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
-      if (take > 0) {
-        const bytes = view(this.input, this.at, take)
-        if (this.type === ChunkType.DATA) this.crc = this.crc32(bytes, this.crc)
-        part.set(bytes, coming.offset)
-      }
+      const bytes = view(this.input, this.at, take)
+      part.set(bytes, coming.offset)
       this.at += take
-      this.bodyLeft -= take
-      coming.left -= take
-      coming.offset += take
-      if (coming.offset === part.length) {
-        coming.part++
-        coming.offset = 0
-      }
+      this.took(coming, bytes)
     }
     return true
+  }
+
+  /** The next bytes of the frame are in their place. */
+  private took(coming: ComingFrame, bytes: Uint8Array): void {
+    if (this.type === ChunkType.DATA && bytes.length > 0) this.sum!.add(bytes)
+    this.bodyLeft -= bytes.length
+    coming.left -= bytes.length
+    coming.offset += bytes.length
+    if (coming.offset === (coming.parts[coming.part] as Uint8Array).length) {
+      coming.part++
+      coming.offset = 0
+    }
   }
 
   /** The chunk is there: null if it brings nothing by itself. */
   private complete(): Frame | ControlChunk | null {
     const { type, length, target, targetAt } = this
-    if (this.crc !== this.checksum) throw chunkInvalid('damaged bytes', 'bytes that fit their checksum', { type, length })
+    const sum = type === ChunkType.DATA ? this.sum!.end() : this.crc
+    if (sum !== this.checksum) throw chunkInvalid('damaged bytes', 'bytes that fit their checksum', { type, length })
     this.type = 0
     if (type === ChunkType.FRAMES || type === ChunkType.AHEAD) {
       this.batchOvertook = type === ChunkType.AHEAD ? 1 : 0
@@ -346,7 +386,7 @@ export class ChunkReader {
     }
     if (total > frameBytesMax)
       throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
-    this.coming = new ComingFrame(headerBytes, segments, total, this.place)
+    this.coming = new ComingFrame(headerBytes, segments, total, this.placeOf)
   }
 
   private nextOfBatch(): Frame {

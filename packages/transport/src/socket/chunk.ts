@@ -6,7 +6,7 @@
  *     ┌───────────┬─────────┬───────────┬───────┬──────────┬────────┬───────────────┐
  *     │ checksum  │ length  │ sequence  │ type  │ version  │ stream │ body (length) │
  *     └───────────┴─────────┴───────────┴───────┴──────────┴────────┴───────────────┘
- *     checksum: CRC-32 of everything behind it, the body included. sequence: counts the chunks of one direction from 0, modulo 2^32, so a
+ *     checksum: CRC-32 of everything behind it, the body included; of DATA another (`data-sum.ts`). sequence: counts the chunks of one direction from 0, modulo 2^32, so a
  *     chunk that is repeated, left out or moved breaks the connection. stream: 0 of the connection itself, 1 of its link's frames, 2 of those frames
  *     that overtake.
  *

@@ -24,7 +24,7 @@ import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
-import { READ_BYTES, type ReadBuffer } from './read-buffer.js'
+import { READ_BYTES, type ReadBuffer, type Reads } from './read-buffer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
@@ -126,7 +126,12 @@ export class SocketLink implements Link {
     this.isAdmitted = false
     // A small frame is worth nothing late.
     socket.setNoDelay(true)
-    if (options.reads?.take(socket, (bytes) => this.onLent(bytes)) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
+    const reads: Reads = {
+      onBytes: (bytes) => this.onLent(bytes),
+      nextPlace: () => (this.isRestDue || this.held !== null ? null : this.reader.nextPlace()),
+      onPlaced: (bytes, isAll) => this.onPlaced(bytes, isAll),
+    }
+    if (options.reads?.take(socket, reads) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
@@ -294,17 +299,35 @@ export class SocketLink implements Link {
     }
   }
 
+  /** Bytes of the frame that is coming lie where they belong. @param isAll as many as there was place for */
+  private onPlaced(bytes: number, isAll: boolean): void {
+    this.hasReceived = true
+    if (this.reason !== null) return
+    this.looked(isAll)
+    this.reader.placed(bytes)
+    if (isAll) this.onRead()
+  }
+
+  /** @param isMore there may be more to read */
+  private looked(isMore: boolean): void {
+    const nowMs = this.clock.now()
+    if (!isMore || nowMs - this.lookedMs < LOOKED_MS) this.lookedMs = nowMs
+  }
+
   private onData(bytes: Buffer): void {
     this.hasReceived = true
     if (this.reason !== null) return
-    const nowMs = this.clock.now()
-    if (bytes.length < READ_BYTES || nowMs - this.lookedMs < LOOKED_MS) this.lookedMs = nowMs
+    this.looked(bytes.length >= READ_BYTES)
     const { reader } = this
     reader.push(bytes)
     if (!this.isAdmitted && reader.bytesPushed > this.limits.handshakeBytesMax) {
       this.fail(`more than ${this.limits.handshakeBytesMax} bytes came before it was known who sends them`)
       return
     }
+    this.onRead()
+  }
+
+  private onRead(): void {
     if (this.isRestDue) return
     this.stayAwake?.onArrival()
     this.isDelivering = true
