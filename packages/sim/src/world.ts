@@ -110,7 +110,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.observer = options.observer ?? null
     this.trace = new Trace(options.traceEventsMax, this.observer)
     this.arrival = options.arrival ?? 'seeded'
-    this.overtaking = options.overtaking ?? process.env.PG_OVERTAKE === "1"
+    this.overtaking = options.overtaking ?? false
     this.stepsMax = options.stepsMax ?? STEPS_MAX
     this.timeMsMax = options.timeMsMax ?? TIME_MS_MAX
     this.faults = options.faults === undefined ? null : new Faults(options.faults)

@@ -88,3 +88,19 @@ test('SHD-1: messages of groups, and what could not be read, have numbers, and t
   expect([a.sent, b.received]).toEqual([3, 3])
   expect([a.traffic.sent, b.traffic.received]).toEqual([2, 2])
 })
+
+test('CRE-15 what has overtaken others counts with all that came, but is not said to be read before them', () => {
+  const { b } = pair(4)
+  const come = (overtook: number) => b.onReading({ ...FRAME, overtook })
+  const said = (): number => {
+    b.isDue = true
+    return b.take()![0]
+  }
+  expect([come(0), come(2), come(2), said(), b.traffic.received]).toEqual([1, 4, 5, 1, 1])
+  // The number of each is its place among those that were sent, whenever it comes.
+  expect([come(0), said()]).toEqual([2, 2])
+  expect([come(1), said()]).toEqual([6, 2])
+  // The gap is filled, and the peer hears of those behind it too.
+  expect([come(0), b.take()![0], b.traffic.received]).toEqual([3, 6, 6])
+  expect([come(0), said()]).toEqual([7, 7])
+})

@@ -232,8 +232,7 @@ export class ChunkWriter {
     const head = Buffer.allocUnsafe(HEAD_BYTES)
     writeHead(head, 0, this.checksBytes ? ChunkType.DATA : ChunkType.PLAIN, length, this.sequence)
     this.sequence = nextSequence(this.sequence)
-    const sum = this.checksBytes ? (this.sum ??= new DataSum()) : null
-    sum?.begin(head.subarray(4))
+    const sum = this.checksBytes ? this.beginSum(head) : null
     const views: Buffer[] = []
     for (let left = length; left > 0; ) {
       const part = frame.parts[frame.part] as Uint8Array
@@ -256,6 +255,12 @@ export class ChunkWriter {
     if (this.isLent) this.lentEnd = this.handed
     frame.left -= length
     this.queuedBytes -= length
+  }
+
+  private beginSum(head: Buffer): DataSum {
+    this.sum ??= new DataSum()
+    this.sum.begin(head.subarray(4))
+    return this.sum
   }
 
   private announce({ parts }: LargeFrame): void {
