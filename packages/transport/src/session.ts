@@ -95,6 +95,7 @@ export class Session implements Link {
   // Receiving: everything up to `received` is delivered or ready; of what is beyond, the numbers in `ahead` need nothing more.
   private received = 0
   private readonly ahead = new Set<number>()
+  private aheadMax = 0
   private readonly early = new Map<number, SessionFrame>()
   private readonly ready: Frame[] = []
   private readonly heads = new SessionHeadReader()
@@ -416,8 +417,12 @@ export class Session implements Link {
   }
 
   private takeAhead(seq: number, frame: Frame): void {
-    const overtook = seq - 1 - this.received - this.ahead.size
+    let before = this.ahead.size
+    // Rarely: on a new carrier one may overtake that had not on the last.
+    if (seq < this.aheadMax) for (const each of this.ahead) if (each > seq) before--
+    const overtook = seq - 1 - this.received - before
     this.ahead.add(seq)
+    this.aheadMax = Math.max(this.aheadMax, seq)
     this.unanswered++
     this.counts.delivered++
     this.counts.ahead++

@@ -73,6 +73,16 @@ describe('the order of messages on their way', () => {
     expect(keeps(orderIn(PROGRESS), orderIn(RESULT, [1]))).toBe(true)
   })
 
+  test('ORD-5 a small call that need not be ordered stays behind no calls, but behind what is about the same context; a large one does', () => {
+    const isUnordered = true
+    const call = orderIn(CALL, ['f', []], {}, LARGE)
+    expect(orderIn(CALL, ['g', []], { isUnordered })).toBe(NO_ORDER)
+    expect(keeps(call, orderIn(CALL, ['g', []], { isUnordered }, LARGE))).toBe(true)
+    const context = 7n
+    expect(keeps(orderIn(CALL, ['f', []], { context }, LARGE), orderIn(CALL, ['g', []], { context, isUnordered }))).toBe(true)
+    expect(orderIn(CALL, ['g', []], { note: [], isUnordered })).toBe(EVERY_ORDER)
+  })
+
   test('ORD-3 what carries references, ends a group or tells of what was unreadable overtakes nothing; nor does what is no message', () => {
     for (const order of [orderIn(CALL, ['f', []], { note: [] }), orderIn(GROUP_UPDATE, [0, null, null]), orderIn(UNREADABLE, [1])])
       expect(order).toBe(EVERY_ORDER)

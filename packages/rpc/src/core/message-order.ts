@@ -8,13 +8,16 @@
  */
 import { Lane, type MessageLane } from '@postgrad/base/internal'
 import type { Frame, Order } from '@postgrad/transport'
-import { EVERY_ORDER, isLargeSegment, NO_ORDER } from '@postgrad/transport/internal'
+import { EVERY_ORDER, isLargeSegment, NO_ORDER, SEGMENT_MOVED_BYTES_MIN } from '@postgrad/transport/internal'
 import { MESSAGE_TABLE, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
 import { METHOD_CALL } from '../common/built-in-names.js'
+import { bytesOf } from './peer-ledger.js'
 
 const CONTROL: Order = 1 << 0
 const GRADIENT: Order = 1 << 1
 const CALL: Order = 1 << 2
+/** A link takes a frame of so many bytes for small in any case. */
+const UNORDERED_BYTES_MAX = SEGMENT_MOVED_BYTES_MIN - 1
 const FIRST_ID_BIT = 3
 const ID_BITS = 29n
 
@@ -39,13 +42,16 @@ const ORDERS: Order[] = []
 for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type)] = OF_TYPE[Number(type) as MessageType] ?? OF_LANE[lane]
 
 /** `frame` is the message, encoded. */
-export function orderOf({ type, context, note, body }: OutgoingMessage, { segments }: Frame): Order {
+export function orderOf(out: OutgoingMessage, frame: Frame): Order {
+  const { type, context, note, body } = out
   // References are counted by what arrives before what.
   if (note !== null) return EVERY_ORDER
   let order = ORDERS[type]!
   if (context !== null) order |= bitOf(context)
   // Replies come as they come: one that is large is late for nothing but its own call.
-  else if (type === MessageType.RESULT && segments.length > 0 && segments.some(isLargeSegment)) return NO_ORDER
+  else if (type === MessageType.RESULT && frame.segments.length > 0 && frame.segments.some(isLargeSegment)) return NO_ORDER
+  // One that is large overtakes nothing, and what is about it stays behind it.
+  if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~CALL
   const rrefId = subjectOf(type, body)
   return rrefId === null ? order : order | bitOf(rrefId)
 }

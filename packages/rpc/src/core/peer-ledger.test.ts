@@ -1,5 +1,6 @@
 /** What two ends of a pair count, without a link: what the sender is told, when, and what it believes. */
 import { expect, test } from '@jest/globals'
+import { Random } from '@postgrad/sim/internal'
 import type { Clock, Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { checkMailbox } from './call-credits.js'
@@ -103,4 +104,22 @@ test('CRE-15 what has overtaken others counts with all that came, but is not sai
   // The gap is filled, and the peer hears of those behind it too.
   expect([come(0), b.take()![0], b.traffic.received]).toEqual([3, 6, 6])
   expect([come(0), said()]).toEqual([7, 7])
+})
+
+test('CRE-15 whatever overtakes whatever: each gets the number that it was sent under, and no more is said to be read than has come', () => {
+  const random = new Random(11)
+  for (let run = 0; run < 200; run++) {
+    const { b } = pair(4)
+    const left = Array.from({ length: 30 }, (_, i) => i + 1)
+    const come = new Set<number>()
+    while (left.length > 0) {
+      const overtook = random.below(Math.min(left.length, 5))
+      const [sent] = left.splice(overtook, 1) as [number]
+      come.add(sent)
+      expect({ run, number: b.onReading({ ...FRAME, overtook }) }).toEqual({ run, number: sent })
+      let read = 0
+      while (come.has(read + 1)) read++
+      expect({ run, read: b.received }).toEqual({ run, read })
+    }
+  }
 })

@@ -27,6 +27,7 @@ export class PeerLedger {
   received = 0
   /** Behind `received`, those that have come all the same. */
   private readonly ahead = new Set<number>()
+  private aheadMax = 0
   /** Calls that wait at the peer, and those of the peer that wait here. */
   readonly outgoing: OutgoingCalls
   readonly incoming: IncomingCalls
@@ -104,8 +105,9 @@ export class PeerLedger {
   onReading({ overtook = 0 }: Frame): number {
     if (this.transport !== null) this.takenBytes = this.transport.takenBytes
     if (overtook > 0) {
-      const number = this.received + this.ahead.size + overtook + 1
+      const number = this.numberBehind(overtook)
       this.ahead.add(number)
+      this.aheadMax = Math.max(this.aheadMax, number)
       return number
     }
     const number = ++this.received
@@ -115,6 +117,16 @@ export class PeerLedger {
       this.isDue = true
     }
     return number
+  }
+
+  /** Of the message that has come before so many others. */
+  private numberBehind(missing: number): number {
+    // Nearly always: the last that was sent of all that have come.
+    const number = this.received + this.ahead.size + missing + 1
+    if (number > this.aheadMax) return number
+    let at = this.received + 1
+    for (let left = missing; left > 0 || this.ahead.has(at); at++) if (!this.ahead.has(at)) left--
+    return at
   }
 
   /**
