@@ -33,7 +33,7 @@ async function run(seed: number, options: SimWorldOptions): Promise<{ orders: nu
   return { orders, got }
 }
 
-test('ORD-1 frames that share an order arrive as they were sent; others overtake, and say of how many', async () => {
+test('TK-80, ORD-1 frames that share an order arrive as they were sent; others overtake, and say of how many', async () => {
   let overtaken = 0
   for (let seed = 1; seed <= 60; seed++) {
     const { orders, got } = await run(seed, { overtaking: true })
@@ -52,7 +52,7 @@ test('ORD-1 frames that share an order arrive as they were sent; others overtake
   expect(overtaken).toBeGreaterThan(100)
 })
 
-test('ORD-1 a world without that option keeps every order', async () => {
+test('TK-80, ORD-1 a world without that option keeps every order', async () => {
   for (const options of [{}, { overtaking: true, faults: { rules: [] } }] satisfies SimWorldOptions[]) {
     const { orders, got } = await run(7, options)
     expect(got).toEqual(orders.map((_, n) => ({ n, overtook: 0 })))

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert'
 import { currentScope, type Scope } from '@postgrad/base/internal'
-import type { Frame, Link, LinkClosed, LinkReceiver, Order } from '@postgrad/transport'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER } from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
@@ -26,11 +26,11 @@ type InFlight = Frame | Notice
 class Ordered implements Frame {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
-  readonly order: Order
+  readonly order: FrameOrder
   /** When it arrives: how many that were sent before it. */
   overtook = 0
 
-  constructor({ header, segments }: Frame, order: Order) {
+  constructor({ header, segments }: Frame, order: FrameOrder) {
     this.header = header
     this.segments = segments
     this.order = order
@@ -124,7 +124,7 @@ class Channel extends Choice {
     this.causes = host.observer === null ? null : new Queue()
   }
 
-  send(frame: Frame, order: Order): void {
+  send(frame: Frame, order: FrameOrder): void {
     this.host.frames.sent++
     this.push(this.overtaking ? new Ordered(frame, order) : frame)
   }
@@ -230,7 +230,7 @@ class Channel extends Choice {
   private takeFrame(): Frame {
     if (!this.overtaking) return this.take() as Frame
     const may = [0]
-    let before: Order = (this.inFlight.first as Ordered).order
+    let before: FrameOrder = (this.inFlight.first as Ordered).order
     for (let i = 1; i < this.framesInFlight; i++) {
       const { order } = this.inFlight.at(i) as Ordered
       if (order !== NO_ORDER && (order & before) === 0) may.push(i)

@@ -48,7 +48,7 @@ export interface SimWorldOptions {
    */
   readonly arrival?: 'seeded' | 'at-once' | 'alone'
   /**
-   * Frames of a pair may overtake others as far as their orders let them (`Order` in transport's `link.ts`), as they may a large one on a socket, and further: any frame may be
+   * Frames of a pair may overtake others as far as their orders let them (`FrameOrder` in transport's `link.ts`), as they may a large one on a socket, and further: any frame may be
    * the one that is overtaken. With `faults` without effect, since a session keeps every order. Default: false, all arrive as they were sent.
    */
   readonly overtaking?: boolean

@@ -3,7 +3,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Clock, RealClock, type Timer } from './clock.js'
-import { EVERY_ORDER, type Frame, type Link, type LinkClosed, type LinkReceiver, NO_ORDER, type Order } from './link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
 import { describeLink, frame, Recorder, text } from './link.suite.js'
 import { memoryLinkPair } from './memory-link.js'
 import { messagePortLink } from './message-port-link.js'
@@ -82,7 +82,7 @@ class ByHand implements Clock {
 }
 
 /** When each copy of a frame arrives, in ms from now: none of them, if it is lost. */
-type Weather = (frame: Frame, nth: number, order: Order) => readonly number[]
+type Weather = (frame: Frame, nth: number, order: FrameOrder) => readonly number[]
 
 const fine: Weather = () => [0]
 

@@ -11,7 +11,7 @@
 import { strict as assert } from 'node:assert'
 import type { Clock, Timer } from './clock.js'
 import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
-import { EVERY_ORDER, type Frame, type Link, type LinkClosed, type LinkReceiver, NO_ORDER, type Order } from './link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type SessionHead, SessionHeadReader, SessionKind, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
 
@@ -229,7 +229,7 @@ export class Session implements Link {
     this.break(`the other end has left ${kept.size} frames (${kept.bytes} bytes) unacknowledged, which is the limit`)
   }
 
-  private keep(kind: SessionKind, frame: Frame, order: Order): void {
+  private keep(kind: SessionKind, frame: Frame, order: FrameOrder): void {
     if (this.kept.size === 0) this.progressMs = this.isTimed ? this.clock.now() : 0
     this.kept.push(this.arena === null ? new KeptCopy(kind, frame, order) : this.arena.keep(kind, frame, order))
     this.last++
@@ -277,7 +277,7 @@ export class Session implements Link {
   }
 
   /** Every frame acknowledges. */
-  private post(kind: SessionKind, seq: number, frame: Frame | null, order: Order): void {
+  private post(kind: SessionKind, seq: number, frame: Frame | null, order: FrameOrder): void {
     if (this.carrier === null || this.carrier.closed) return
     this.answered()
     this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer as number, seq, ack: this.arrived }, frame), order)

@@ -1,5 +1,5 @@
 /**
- * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`Order` in transport's `link.ts`): as far as
+ * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`FrameOrder` in transport's `link.ts`): as far as
  * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-4 in SPEC.md.
  *
  *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 31: contexts and RRefs, by their ids
@@ -7,21 +7,21 @@
  * Two ids may share a bit, which orders messages that need no order, and harms nobody. What must not be overtaken, or cannot be told, has every bit.
  */
 import { Lane, type MessageLane } from '@postgrad/base/internal'
-import type { Frame, Order } from '@postgrad/transport'
+import type { Frame, FrameOrder } from '@postgrad/transport'
 import { EVERY_ORDER, isLargeSegment, NO_ORDER, SEGMENT_MOVED_BYTES_MIN } from '@postgrad/transport/internal'
 import { MESSAGE_TABLE, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
 import { METHOD_CALL } from '../common/built-in-names.js'
 import { bytesOf } from './peer-ledger.js'
 
-const CONTROL: Order = 1 << 0
-const GRADIENT: Order = 1 << 1
-const CALL: Order = 1 << 2
+const CONTROL: FrameOrder = 1 << 0
+const GRADIENT: FrameOrder = 1 << 1
+const CALL: FrameOrder = 1 << 2
 /** A link takes a frame of so many bytes for small in any case. */
 const UNORDERED_BYTES_MAX = SEGMENT_MOVED_BYTES_MIN - 1
 const FIRST_ID_BIT = 3
 const ID_BITS = 29n
 
-const OF_LANE: Readonly<Record<MessageLane, Order>> = {
+const OF_LANE: Readonly<Record<MessageLane, FrameOrder>> = {
   [Lane.signal]: EVERY_ORDER,
   [Lane.control]: CONTROL,
   [Lane.gradient]: GRADIENT,
@@ -29,7 +29,7 @@ const OF_LANE: Readonly<Record<MessageLane, Order>> = {
 }
 
 /** Those that do not just follow their lane. */
-const OF_TYPE: Partial<Record<MessageType, Order>> = {
+const OF_TYPE: Partial<Record<MessageType, FrameOrder>> = {
   // It finds its call, which is there before it.
   [MessageType.CALL_CANCEL]: CONTROL | CALL,
   // Behind the calls that were sent before, and the counts of Note [The end of a group] say what has come before them.
@@ -38,11 +38,11 @@ const OF_TYPE: Partial<Record<MessageType, Order>> = {
 }
 
 // As a plain array by number, for the way of every message.
-const ORDERS: Order[] = []
+const ORDERS: FrameOrder[] = []
 for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type)] = OF_TYPE[Number(type) as MessageType] ?? OF_LANE[lane]
 
 /** `frame` is the message, encoded. */
-export function orderOf(out: OutgoingMessage, frame: Frame): Order {
+export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
   const { type, context, note, body } = out
   // References are counted by what arrives before what.
   if (note !== null) return EVERY_ORDER
@@ -64,4 +64,4 @@ function subjectOf(type: MessageType, body: readonly unknown[]): unknown {
 }
 
 /** What is no id is told by its receiver. */
-const bitOf = (id: unknown): Order => (typeof id === 'bigint' ? 1 << (FIRST_ID_BIT + Number(id % ID_BITS)) : EVERY_ORDER)
+const bitOf = (id: unknown): FrameOrder => (typeof id === 'bigint' ? 1 << (FIRST_ID_BIT + Number(id % ID_BITS)) : EVERY_ORDER)

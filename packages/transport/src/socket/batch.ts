@@ -2,7 +2,7 @@
  * Gathers small frames into the bodies of FRAMES and AHEAD chunks, one behind another in one piece of memory: `chunk.ts` knows the format,
  * `chunk-writer.ts` above says which frames go together and when they leave.
  */
-import type { Frame, Order } from '../link.js'
+import type { Frame, FrameOrder } from '../link.js'
 import { align8 } from '../post.js'
 import { BATCH_BYTES_MAX, type ChunkType, HEAD_BYTES } from './chunk.js'
 
@@ -12,9 +12,9 @@ const ARENA_BYTES = 128 * 1024
 /** A batch that waits: its bytes, with room for the chunk's head in front, and every order of its frames. */
 export class Batch {
   readonly bytes: Buffer
-  readonly order: Order
+  readonly order: FrameOrder
 
-  constructor(bytes: Buffer, order: Order) {
+  constructor(bytes: Buffer, order: FrameOrder) {
     this.bytes = bytes
     this.order = order
   }
@@ -23,7 +23,7 @@ export class Batch {
 export class Batcher {
   readonly type: typeof ChunkType.FRAMES | typeof ChunkType.AHEAD
   /** Every order of the frames in the open batch. */
-  order: Order = 0
+  order: FrameOrder = 0
   private arena: Buffer = Buffer.alloc(0)
   /** The open batch: from `start` (its head) to `used`. Equal when there is none. */
   private start = 0
@@ -44,7 +44,7 @@ export class Batcher {
   }
 
   /** `size`: of the frame in the batch, all its parts aligned. There is room, or no batch is open. */
-  add({ header, segments }: Frame, size: number, order: Order): void {
+  add({ header, segments }: Frame, size: number, order: FrameOrder): void {
     if (this.used === this.start) this.begin(size)
     const { arena } = this
     const count = segments.length

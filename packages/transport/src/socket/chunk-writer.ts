@@ -5,10 +5,10 @@
  *     add(small) ─→ batch ─┐ sealed by its size, a large frame, or `flush`
  *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) and `ahead` go ahead of the queue, between two chunks
  *
- * Note [What overtakes]. While a large frame waits or is under way, a small one that shares no order (`Order`) with anything in the queue goes into `ahead`. What comes behind
+ * Note [What overtakes]. While a large frame waits or is under way, a small one that shares no order (`FrameOrder`) with anything in the queue goes into `ahead`. What comes behind
  * it goes there too, or into the queue, so it stays behind it: nothing overtakes what is ahead. Without a large frame in the queue nothing does.
  */
-import { EVERY_ORDER, type Frame, type Order } from '../link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import { takeSegments } from '../take-segments.js'
 import { Batch, Batcher } from './batch.js'
@@ -40,13 +40,13 @@ export interface ChunkSink {
 class LargeFrame {
   readonly parts: readonly Uint8Array[]
   readonly bytes: number
-  readonly order: Order
+  readonly order: FrameOrder
   isAnnounced = false
   part = 0
   offset = 0
   left: number
 
-  constructor(parts: readonly Uint8Array[], bytes: number, order: Order) {
+  constructor(parts: readonly Uint8Array[], bytes: number, order: FrameOrder) {
     this.parts = parts
     this.bytes = bytes
     this.order = order
@@ -74,7 +74,7 @@ export class ChunkWriter {
   private queue: Waiting[] = []
   /** Of these, large frames; and every order of what is there. */
   private queuedLarge = 0
-  private queuedOrder: Order = 0
+  private queuedOrder: FrameOrder = 0
   /** Full batches of what overtakes. */
   private aheadQueue: Batch[] = []
   private readonly small = new Batcher(ChunkType.FRAMES)
@@ -175,7 +175,7 @@ export class ChunkWriter {
   }
 
   /** See Note [What overtakes]. */
-  private overtakes(order: Order): boolean {
+  private overtakes(order: FrameOrder): boolean {
     return this.queuedLarge > 0 && (order & (this.queuedOrder | this.small.order)) === 0
   }
 
@@ -212,7 +212,7 @@ export class ChunkWriter {
     this.hand(batch)
   }
 
-  private addLarge({ header, segments }: Frame, bytes: number, order: Order): void {
+  private addLarge({ header, segments }: Frame, bytes: number, order: FrameOrder): void {
     const { limits } = this
     if (bytes > limits.frameBytesMax || segments.length > limits.segmentsMax) throw frameTooLarge(bytes, segments.length, limits)
     if (this.small.bytes > 0) this.enqueueBatch(this.small)

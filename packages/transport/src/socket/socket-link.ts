@@ -18,7 +18,7 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
-import type { Frame, Link, LinkClosed, LinkReceiver, Order } from '../link.js'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
@@ -172,7 +172,7 @@ export class SocketLink implements Link {
   }
 
   /** @throws LINK_CLOSED, FRAME_TOO_LARGE; the frame is then still the caller's */
-  send(frame: Frame, order?: Order): void {
+  send(frame: Frame, order?: FrameOrder): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     // What is lent is bounded by whoever keeps it.
