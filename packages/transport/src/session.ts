@@ -376,13 +376,13 @@ export class Session implements Link {
     }
     // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes before its turn
     // but what has overtaken, which is small, or from a peer that wants it kept here.
-    const mayBeEarly = this.carrierLoses || (frame.overtook ?? 0) > 0
+    const mayBeEarly = this.carrierLoses || ((frame.overtook ?? 0) > 0 && head.kind === SessionKind.DATA)
     if (seq > this.received + (mayBeEarly ? this.windowFrames - this.ready.length : 1)) {
       this.counts.refused++
       return
     }
     if (seq > this.received + 1) {
-      if (!this.carrierLoses && this.overtakes(head)) {
+      if (!this.carrierLoses && this.mayOvertake) {
         this.takeAhead(seq, frame)
         return
       }
@@ -411,11 +411,12 @@ export class Session implements Link {
     this.deliver()
   }
 
-  /** Whether it is delivered before its turn. Behind what waits here itself it waits too. */
-  private overtakes({ kind }: SessionHead): boolean {
-    return kind === SessionKind.DATA && this.early.size === 0 && this.ready.length === 0 && this.reason === null && this.receiver !== null
+  /** Whether what has overtaken is delivered before its turn. Behind what waits here itself it waits too. */
+  private get mayOvertake(): boolean {
+    return this.reason !== null || (this.early.size === 0 && this.ready.length === 0 && this.receiver !== null)
   }
 
+  /** After `close` it is only counted. */
   private takeAhead(seq: number, frame: Frame): void {
     let before = this.ahead.size
     // Rarely: on a new carrier one may overtake that had not on the last.
@@ -424,6 +425,7 @@ export class Session implements Link {
     this.ahead.add(seq)
     this.aheadMax = Math.max(this.aheadMax, seq)
     this.unanswered++
+    if (this.reason !== null) return
     this.counts.delivered++
     this.counts.ahead++
     if (this.polling === 0) this.turnHasFrames = true
