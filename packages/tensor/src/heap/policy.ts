@@ -2,7 +2,7 @@
  * Which storage lies in the heap: policy, which the user does not see and on which no bit of a result depends. Small ones are managed. Larger
  * ones take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks and only after a full
  * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
- * for, between turns, when much was taken since the last.
+ * for, between turns, when much was taken since the last and has not been given back.
  */
 import { builtin } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
@@ -18,14 +18,17 @@ const COLLECT_BYTES = 256 * 1024 * 1024
 
 /** A block in the hands of one `Storage`. */
 export class HeapLease {
-  /** These two are changed by `exchange` alone. */
+  /** These three are changed by `exchange` alone. */
   heap: Heap
   block: HeapBlock
+  /** How many collections had been asked for when the block was taken; UNCOUNTED: it counts for none. */
+  collections: number
   #returned = false
 
-  constructor(heap: Heap, block: HeapBlock) {
+  constructor(heap: Heap, block: HeapBlock, collections = turn.collections) {
     this.heap = heap
     this.block = block
+    this.collections = collections
   }
 
   /** The block goes back when `owner` is collected, at the latest. */
@@ -39,34 +42,38 @@ export class HeapLease {
    * before it writes: a parameter may do so at every step of its life.
    */
   exchange(other: HeapLease): void {
-    const { heap, block } = this
+    const { heap, block, collections } = this
     this.heap = other.heap
     this.block = other.block
-    release(heap, block)
+    this.collections = other.collections
+    release(heap, block, collections)
   }
 
   /** The same reference for another owner; this lease has none any more. */
   passOn(): HeapLease {
     this.#returned = true
-    return new HeapLease(this.heap, this.block)
+    return new HeapLease(this.heap, this.block, this.collections)
   }
 
   /** Gives this thread's reference back; again does nothing. */
   giveBack(): void {
     if (this.#returned) return
     this.#returned = true
-    release(this.heap, this.block)
+    release(this.heap, this.block, this.collections)
   }
 }
 
-function release(heap: Heap, block: HeapBlock): void {
+function release(heap: Heap, block: HeapBlock, collections: number): void {
   turn.bytes = Math.max(0, turn.bytes - block.capacityBytes)
+  // What is given back needs no collection. It was counted, unless that was before the last.
+  if (collections === turn.collections) turn.sinceCollection = Math.max(0, turn.sinceCollection - block.capacityBytes)
   heap.release(block)
 }
 
 /** Of this thread, as its heap is. */
 const registry = new FinalizationRegistry<HeapLease>((lease) => lease.giveBack())
-const turn = { bytes: 0, ends: false, sinceCollection: 0 }
+const UNCOUNTED = -1
+const turn = { bytes: 0, ends: false, sinceCollection: 0, collections: 0 }
 let suspended = 0
 let bytesMin = HEAP_BYTES_MIN
 
@@ -95,7 +102,8 @@ export function leaseOfShared(heap: Heap, descriptor: HeapDescriptor): HeapLease
   const heldBefore = heap.heldBytes
   const block = heap.adopt(descriptor)
   // What this thread holds already keeps nothing more from being collected.
-  if (heap.heldBytes > heldBefore) noteTaken(block.capacityBytes)
+  if (heap.heldBytes <= heldBefore) return new HeapLease(heap, block, UNCOUNTED)
+  noteTaken(block.capacityBytes)
   return new HeapLease(heap, block)
 }
 
@@ -111,6 +119,7 @@ function endTurn(): void {
   turn.bytes = 0
   if (turn.sinceCollection < COLLECT_BYTES) return
   turn.sinceCollection = 0
+  turn.collections++
   collector()?.()
 }
 

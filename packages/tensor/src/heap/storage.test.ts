@@ -1,4 +1,6 @@
 /** Storage on the heap and off it: no result depends on which, blocks come back, views follow a copy on write, closed is closed. */
+import { constants, PerformanceObserver } from 'node:perf_hooks'
+import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { full, rand, type Tensor, tensor, zeros } from '../index.js'
 import {
@@ -45,6 +47,36 @@ describe('policy', () => {
     resume()
     resume()
     expect(inHeap(() => zeros(LARGE).storage.kind)).toBe('heap')
+  })
+
+  test('a collection is asked for behind 256 MiB that were not given back, and not for what was', async () => {
+    let forced = 0
+    const observer = new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) {
+        const { kind, flags } = (entry as unknown as { detail: { kind: number; flags: number } }).detail
+        if (kind === constants.NODE_PERFORMANCE_GC_MAJOR && (flags & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0) forced++
+      }
+    })
+    observer.observe({ entryTypes: ['gc'] })
+    const turns = async (): Promise<void> => {
+      for (let i = 0; i < 5; i++) await setImmediate()
+    }
+    const take = (): Storage => inHeap(() => Storage.inHeap('bool', 2 ** 26))!
+    await turns()
+    forced = 0
+    for (let i = 0; i < 12; i++) {
+      take().close()
+      await turns()
+    }
+    const closed = forced
+    const kept: Storage[] = []
+    for (let i = 0; i < 5; i++) {
+      kept.push(take())
+      await turns()
+    }
+    for (const storage of kept) storage.close()
+    observer.disconnect()
+    expect([closed, forced > 0]).toEqual([0, true])
   })
 
   test('a warm block is zero where zeros are asked for', () => {
