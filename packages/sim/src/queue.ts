@@ -37,6 +37,16 @@ export class Queue<T> {
     return item
   }
 
+  /** 0: the first. */
+  at(index: number): T | undefined {
+    return this.items[this.head + index]
+  }
+
+  /** Removes the item that stands there. */
+  takeAt(index: number): T | undefined {
+    return index === 0 ? this.shift() : this.items.splice(this.head + index, 1)[0]
+  }
+
   /** Removes one item, wherever it stands; returns whether it was there. */
   remove(item: T): boolean {
     const at = this.items.indexOf(item, this.head)

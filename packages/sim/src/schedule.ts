@@ -24,8 +24,9 @@ import { mix32, Random } from './random.js'
  * - `turn`: a worker's oldest deferred turn (0) or its oldest due timer (1)? The label is the worker's.
  * - `cut`: how many of a crashed sender's frames still arrive, from 0 to all? The label is the channel's.
  * - `fault`: does a rule with a probability apply (1)? The label is the channel's; `chance` is the probability.
+ * - `overtake`: which of the frames that may arrive next does (0: the oldest)? The label is the channel's.
  */
-export type DrawKind = 'arrival' | 'turn' | 'cut' | 'fault'
+export type DrawKind = 'arrival' | 'turn' | 'cut' | 'fault' | 'overtake'
 
 /**
  * Decides for one run of one world: it may have state, and is not shared between worlds. Both methods are called synchronously, in the order in which
@@ -65,6 +66,7 @@ export class SeedSchedule implements Schedule {
   private readonly random: Random
   /** Rules draw from a chance of their own, so that the order of delivery is the seed's whatever they ask. */
   private faults: Random | null = null
+  private overtakes: Random | null = null
 
   constructor(seed: number) {
     this.seed = seed
@@ -86,6 +88,9 @@ export class SeedSchedule implements Schedule {
       case 'fault':
         this.faults ??= new Random(mix32(this.seed ^ 0xfa017))
         return this.faults.below(PARTS) < chance * PARTS ? 1 : 0
+      case 'overtake':
+        this.overtakes ??= new Random(mix32(this.seed ^ 0x07e27))
+        return this.overtakes.coin() ? 0 : this.overtakes.below(count)
       default:
         return kind satisfies never
     }

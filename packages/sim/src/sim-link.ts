@@ -7,8 +7,8 @@
  */
 import assert from 'node:assert'
 import { currentScope, type Scope } from '@postgrad/base/internal'
-import type { Frame, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
-import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from '@postgrad/transport/internal'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
+import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER } from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
@@ -21,6 +21,21 @@ import { callIn } from './virtual-time.js'
 
 /** What a channel carries: frames, and the notice that ends it. */
 type InFlight = Frame | Notice
+
+/** A frame in a world where some overtake others. */
+class Ordered implements Frame {
+  readonly header: Uint8Array
+  readonly segments: readonly Uint8Array[]
+  readonly order: FrameOrder
+  /** When it arrives: how many that were sent before it. */
+  overtook = 0
+
+  constructor({ header, segments }: Frame, order: FrameOrder) {
+    this.header = header
+    this.segments = segments
+    this.order = order
+  }
+}
 
 /** A frame that a rule has put off or repeated: no rule is asked again. */
 class Late implements Frame {
@@ -67,6 +82,7 @@ export interface LinkHost {
   readonly faults: Faults | null
   readonly frames: FrameCounts
   readonly observer: StepObserver | null
+  readonly overtaking: boolean
   /** Runs `fn` at a later virtual time, whoever has crashed by then. */
   later(delayMs: number, fn: () => void): void
   /** The worker crashes before the next step; with `restart` it comes back so many ms later. */
@@ -95,20 +111,22 @@ class Channel extends Choice {
 
   /** Null: nothing happens to its frames. */
   private readonly faults: Faults | null
+  private readonly overtaking: boolean
 
-  constructor(from: string, to: string, end: SimLink, host: LinkHost, faults: Faults | null) {
+  constructor(from: string, to: string, end: SimLink, host: LinkHost, faults: Faults | null, overtaking: boolean) {
     super(host.choices, `${from}→${to}`, to)
     this.from = from
     this.to = to
     this.end = end
     this.host = host
     this.faults = faults
+    this.overtaking = overtaking
     this.causes = host.observer === null ? null : new Queue()
   }
 
-  send(frame: Frame): void {
+  send(frame: Frame, order: FrameOrder): void {
     this.host.frames.sent++
-    this.push(frame)
+    this.push(this.overtaking ? new Ordered(frame, order) : frame)
   }
 
   push(item: InFlight): void {
@@ -201,11 +219,27 @@ class Channel extends Choice {
     this.ownEnd?.update()
   }
 
-  private take(): InFlight {
-    const item = this.inFlight.shift()!
-    this.causes?.shift()
+  private take(index = 0): InFlight {
+    const item = this.inFlight.takeAt(index)!
+    this.causes?.takeAt(index)
     this.update()
     return item
+  }
+
+  /** The frame that arrives: the oldest, or one that shares no order with any before it. What is of no order is large, and overtakes nothing. */
+  private takeFrame(): Frame {
+    if (!this.overtaking) return this.take() as Frame
+    const may = [0]
+    let before: FrameOrder = (this.inFlight.first as Ordered).order
+    for (let i = 1; i < this.framesInFlight; i++) {
+      const { order } = this.inFlight.at(i) as Ordered
+      if (order !== NO_ORDER && (order & before) === 0) may.push(i)
+      before |= order
+    }
+    const index = may.length === 1 ? 0 : may[this.host.draw('overtake', this.label, may.length)]!
+    const frame = this.take(index) as Ordered
+    frame.overtook = index
+    return frame
   }
 
   private get hasArrived(): boolean {
@@ -220,7 +254,7 @@ class Channel extends Choice {
   /** The one place where a frame reaches its receiver, or meets a fault rule. */
   private deliverNext(kind: TraceKind): void {
     const { host } = this
-    const frame = this.take() as Frame
+    const frame = this.takeFrame()
     if (this.faults !== null && !(frame instanceof Late) && this.meetsFault(this.faults, frame)) return
     this.note(kind, frame)
     host.frames.delivered++
@@ -390,12 +424,12 @@ export class SimLink implements Link {
     this.inbound!.opened()
   }
 
-  send(frame: Frame): void {
+  send(frame: Frame, order = EVERY_ORDER): void {
     // A dead worker's code may still be running to its next await; nothing of what it does is seen.
     if (this.crashed) return
     this.host.observer?.touch(this.worker)
     if (this.reason !== null) throw linkClosedError(`${this.worker}→${this.peer}`, this.reason)
-    this.outbound!.send(carry(frame))
+    this.outbound!.send(carry(frame), order)
   }
 
   /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the schedule. */
@@ -431,11 +465,17 @@ export class SimLink implements Link {
 }
 
 /** Two ends of a link between two workers: the first is `a`'s. */
-export function simLinkPair(a: string, b: string, host: LinkHost, faults = host.faults): [SimLink, SimLink] {
+export function simLinkPair(
+  a: string,
+  b: string,
+  host: LinkHost,
+  faults = host.faults,
+  overtaking = host.overtaking && faults === null,
+): [SimLink, SimLink] {
   const atA = new SimLink(a, b, host)
   const atB = new SimLink(b, a, host)
-  const there = new Channel(a, b, atB, host, faults)
-  const back = new Channel(b, a, atA, host, faults)
+  const there = new Channel(a, b, atB, host, faults, overtaking)
+  const back = new Channel(b, a, atA, host, faults, overtaking)
   atA.join(back, there)
   atB.join(there, back)
   return [atA, atB]

@@ -47,6 +47,11 @@ export interface SimWorldOptions {
    * pairs is the schedule's in all. Default: seeded.
    */
   readonly arrival?: 'seeded' | 'at-once' | 'alone'
+  /**
+   * Frames of a pair may overtake others as far as their orders let them (`FrameOrder` in transport's `link.ts`), as they may a large one on a socket, and further: any frame may be
+   * the one that is overtaken. With `faults` without effect, since a session keeps every order. Default: false, all arrive as they were sent.
+   */
+  readonly overtaking?: boolean
   /** How many events the trace keeps (its hash covers all); default 65,536. */
   readonly traceEventsMax?: number
   /** `run` ends with SIM_LIMIT beyond this; default 50 million. */
@@ -72,6 +77,7 @@ export class SimWorld implements LinkHost, TimeHost {
   /** What became of all frames, counted. */
   readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0, putOff: 0 }
   readonly observer: StepObserver | null
+  readonly overtaking: boolean
   private readonly time: VirtualTime
   private readonly workers = new Map<string, WorkerTurns>()
   private readonly crashed = new Set<string>()
@@ -104,6 +110,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.observer = options.observer ?? null
     this.trace = new Trace(options.traceEventsMax, this.observer)
     this.arrival = options.arrival ?? 'seeded'
+    this.overtaking = options.overtaking ?? false
     this.stepsMax = options.stepsMax ?? STEPS_MAX
     this.timeMsMax = options.timeMsMax ?? TIME_MS_MAX
     this.faults = options.faults === undefined ? null : new Faults(options.faults)
@@ -167,7 +174,7 @@ export class SimWorld implements LinkHost, TimeHost {
   /** A link that no fault rule meets, and no session: it loses nothing. For what is said beside the workers' own messages. */
   bareLink(a: string, b: string): [Link, Link] {
     this.observer?.touchAll()
-    const pair = simLinkPair(a, b, this, null)
+    const pair = simLinkPair(a, b, this, null, false)
     this.links.push(...pair)
     return pair
   }

@@ -1,10 +1,11 @@
 export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
 export { callListener } from './call-listener.js'
 export { RealClock } from './clock.js'
+export { EVERY_ORDER, NO_ORDER } from './link.js'
 export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
-export { align8, isMovable } from './post.js'
+export { align8, isLargeSegment, isMovable, SEGMENT_MOVED_BYTES_MIN } from './post.js'
 export { Session, type SessionOptions } from './session.js'
 export { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session-frame.js'
 export {

@@ -4,7 +4,7 @@
  * A carrier that takes buffers away gets each frame as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
  * bytes themselves: large segments where they were, small ones and the header in an arena, with room for the session's head in front.
  */
-import type { Frame } from './link.js'
+import type { Frame, FrameOrder } from './link.js'
 import { align8, isMovable } from './post.js'
 import { SESSION_BYTES, type SessionKind } from './session-frame.js'
 import { takeSegments } from './take-segments.js'
@@ -12,6 +12,7 @@ import { takeSegments } from './take-segments.js'
 /** A frame that may have to be sent again. */
 export interface Kept extends Frame {
   readonly kind: SessionKind
+  readonly order: FrameOrder
   /** What it counts for in the session's limit. */
   readonly bytes: number
 }
@@ -25,12 +26,14 @@ export function keptBytesOf({ header, segments }: Frame): number {
 
 export class KeptCopy implements Kept {
   readonly kind: SessionKind
+  readonly order: FrameOrder
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
   readonly bytes: number
 
-  constructor(kind: SessionKind, frame: Frame) {
+  constructor(kind: SessionKind, frame: Frame, order: FrameOrder) {
     this.kind = kind
+    this.order = order
     this.bytes = keptBytesOf(frame)
     const buffer = new Uint8Array(this.bytes)
     let at = 0
@@ -61,12 +64,14 @@ function empty(segments: readonly Uint8Array[]): void {
 /** Its header begins with `SESSION_BYTES` that the session writes before each sending. */
 export class KeptWhole implements Kept {
   readonly kind: SessionKind
+  readonly order: FrameOrder
   readonly header: Buffer
   readonly segments: readonly Uint8Array[]
   readonly bytes: number
 
-  constructor(kind: SessionKind, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
+  constructor(kind: SessionKind, order: FrameOrder, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
     this.kind = kind
+    this.order = order
     this.header = header
     this.segments = segments
     this.bytes = bytes
@@ -82,11 +87,11 @@ export class KeptArena {
   private arena: Buffer = Buffer.alloc(0)
   private used = 0
 
-  keep(kind: SessionKind, frame: Frame): KeptWhole {
+  keep(kind: SessionKind, frame: Frame, order: FrameOrder): KeptWhole {
     const bytes = keptBytesOf(frame)
     const header = this.room(SESSION_BYTES + frame.header.length)
     header.set(frame.header, SESSION_BYTES)
-    return new KeptWhole(kind, header, takeSegments(frame.segments, this.copy), bytes)
+    return new KeptWhole(kind, order, header, takeSegments(frame.segments, this.copy), bytes)
   }
 
   private readonly copy = (part: Uint8Array): Uint8Array => {

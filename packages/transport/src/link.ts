@@ -12,11 +12,24 @@ export interface Frame {
   readonly header: Uint8Array
   /** Each starts at a multiple of 8 in its buffer when received. */
   readonly segments: readonly Uint8Array[]
+  /** How many of the frames that were sent before it are still to come (`FrameOrder`); left out, or 0: it came in its turn. */
+  readonly overtook?: number
 }
+
+/**
+ * The orders to which a frame belongs, one to a bit of 32. Frames that share one arrive as they were sent. Of others a small one may overtake a large one that is under way, with what
+ * waits behind that, if the link is slow enough for it to matter (a socket). Nothing ever comes later for it than all orders would have it.
+ */
+export type FrameOrder = number
+
+/** What a frame belongs to that is sent without a word about it: it overtakes nothing. */
+export const EVERY_ORDER: FrameOrder = -1
+/** It overtakes whatever is large. */
+export const NO_ORDER: FrameOrder = 0
 
 /** The side of a link that takes frames. Its methods must not throw: what they throw is an uncaught exception of the thread. */
 export interface LinkReceiver {
-  /** In the order of `send`. The bytes belong to the receiver from then on; it may keep views on them. */
+  /** In the order of `send`, but see `FrameOrder`. The bytes belong to the receiver from then on; it may keep views on them. */
   onFrame(frame: Frame): void
   /** After the last frame that was ready in a turn of the event loop. Not called by `poll`: who polls knows when it returns. */
   onTurnEnd(): void
@@ -32,7 +45,7 @@ export interface LinkClosed {
   readonly detail: string
 }
 
-/** A way to one other worker, which keeps order and loses nothing until it is closed. */
+/** A way to one other worker, which keeps order (see `FrameOrder`) and loses nothing until it is closed. */
 export interface Link {
   /** Begins delivery, in a later turn. Nothing is delivered before, and nothing that arrived before is lost. Once. */
   open(receiver: LinkReceiver): void
@@ -42,7 +55,7 @@ export interface Link {
    * frames to a post. May be called before `open`.
    * @throws LINK_CLOSED when either end has closed; the frame is then still the caller's.
    */
-  send(frame: Frame): void
+  send(frame: Frame, order?: FrameOrder): void
   /** Posts now what is queued. */
   flush(): void
   /** Delivers synchronously, in order, what has already arrived, without a turn of the event loop; returns how many frames. 0 before `open` and after the end. */

@@ -31,6 +31,8 @@ export type Post = string | Uint8Array | readonly [Uint8Array, ...ArrayBuffer[]]
 
 /** From this size on a segment is moved, if it owns its buffer, or copied into a fresh buffer that is moved. Below, a copy is cheaper. */
 export const SEGMENT_MOVED_BYTES_MIN = 8192
+/** Between processes a frame with such a segment is large: small ones may overtake it. */
+export const isLargeSegment = ({ length }: Uint8Array): boolean => length >= SEGMENT_MOVED_BYTES_MIN
 const STRING_BYTES_MAX = 2048
 /** Frames are gathered here; more bytes (a very long header, many segments) get a buffer of their own for one post. */
 const GATHER_BYTES = 65536

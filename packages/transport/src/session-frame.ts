@@ -78,9 +78,9 @@ export class SessionHeadReader {
 /** One head alone. */
 export const sessionHead = (frame: Frame): SessionHead | null => new SessionHeadReader().read(frame)
 
-/** The frame of the link that a DATA carries: views on the same bytes. */
-export function sessionPayload({ header, segments }: Frame): Frame {
-  return { header: new Uint8Array(header.buffer, header.byteOffset + SESSION_BYTES, header.length - SESSION_BYTES), segments }
+/** The frame of the link that a DATA carries: views on the same bytes. `overtook`: see `Frame`. */
+export function sessionPayload({ header, segments }: Frame, overtook = 0): Frame {
+  return { header: new Uint8Array(header.buffer, header.byteOffset + SESSION_BYTES, header.length - SESSION_BYTES), segments, overtook }
 }
 
 const isCount = (n: number): boolean => Number.isSafeInteger(n) && n >= 0

@@ -3,7 +3,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Clock, RealClock, type Timer } from './clock.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
 import { describeLink, frame, Recorder, text } from './link.suite.js'
 import { memoryLinkPair } from './memory-link.js'
 import { messagePortLink } from './message-port-link.js'
@@ -82,9 +82,18 @@ class ByHand implements Clock {
 }
 
 /** When each copy of a frame arrives, in ms from now: none of them, if it is lost. */
-type Weather = (frame: Frame, nth: number) => readonly number[]
+type Weather = (frame: Frame, nth: number, order: FrameOrder) => readonly number[]
 
 const fine: Weather = () => [0]
+
+/** A carrier on which frames of no order come at once, and every other behind the large one, which takes 100 ms. */
+function overtaking(large: string): Weather {
+  let isSlow = false
+  return ({ header }, _, order) => {
+    if (text(header).endsWith(large)) isSlow = true
+    return [isSlow && order !== NO_ORDER ? 100 : 0]
+  }
+}
 
 /** One end of a carrier that promises nothing but that what arrives is what was sent. */
 class Carrier implements Link {
@@ -104,11 +113,12 @@ class Carrier implements Link {
     this.receiver = receiver
   }
 
-  send(sent: Frame): void {
+  send(sent: Frame, order = EVERY_ORDER): void {
     if (this.closed) throw new Error('sent on a closed carrier')
     this.sent.push(sent)
-    for (const delayMs of this.weather(sent, this.sent.length)) {
-      const copy = { header: sent.header.slice(), segments: sent.segments.map((segment) => segment.slice()) }
+    for (const delayMs of this.weather(sent, this.sent.length, order)) {
+      const overtook = order === NO_ORDER ? 1 : 0
+      const copy = { header: sent.header.slice(), segments: sent.segments.map((segment) => segment.slice()), overtook }
       this.clock.setTimer(delayMs, () => this.other?.arrive(copy))
     }
   }
@@ -174,6 +184,8 @@ function mixed(x: number): number {
 }
 
 const numbers = (count: number, first = 0): string[] => Array.from({ length: count }, (_, i) => `${first + i}`)
+/** What has come, and of each how many were still to come. */
+const seen = ({ frames }: Recorder): string[] => frames.map(({ header, overtook }) => `${text(header)}:${overtook}`)
 const kindOf = (sent: Frame): SessionKind | undefined => sessionHead(sent)?.kind
 const isData = (sent: Frame): boolean => kindOf(sent) === SessionKind.DATA
 
@@ -627,6 +639,86 @@ describe('session', () => {
       expect(atB.texts).toEqual(numbers(35))
       expect(atB.events.at(-1)).toBe('close:peer:35')
       expect([a.unacknowledged, clock.timersSet]).toEqual([0, 0])
+    })
+
+    test('SES-23 what has overtaken is delivered at once, with how many are still to come; each once, and nothing is acknowledged before its turn', () => {
+      const { clock, a, b, ofA, atB } = pair(overtaking('large'), fine, lossless)
+      for (const each of ['0', 'large', 'a', 'b', '4', 'c'])
+        a.send(frame(each), each === 'a' || each === 'b' || each === 'c' ? NO_ORDER : EVERY_ORDER)
+      clock.run(50)
+      expect(seen(atB)).toEqual(['0:0', 'a:1', 'b:1', 'c:2'])
+      expect([a.unacknowledged, b.counts.ahead, b.counts.early, b.counts.refused]).toEqual([5, 3, 0, 0])
+      clock.run()
+      expect(seen(atB)).toEqual(['0:0', 'a:1', 'b:1', 'c:2', 'large:0', '4:0'])
+      expect([a.unacknowledged, ofA.sent.length, b.counts.duplicates, clock.timersSet]).toEqual([0, 6, 0, 0])
+    })
+
+    test('SES-23 on a new carrier it comes again and is dropped; what was overtaken comes in its turn', () => {
+      const { clock, a, b, ofA, atB } = pair(overtaking('large'), fine, lossless)
+      for (const each of ['large', 'a', '2']) a.send(frame(each), each === 'a' ? NO_ORDER : EVERY_ORDER)
+      clock.run(50)
+      ofA.close()
+      clock.run(60)
+      const [ofNewA, ofNewB] = carriers(clock, fine)
+      a.reconnect(ofNewA)
+      b.reconnect(ofNewB)
+      a.send(frame('d'), NO_ORDER)
+      clock.run()
+      expect(seen(atB)).toEqual(['a:1', 'large:0', '2:0', 'd:0'])
+      expect([b.counts.duplicates, b.counts.refused, a.unacknowledged]).toEqual([1, 0, 0])
+    })
+
+    test('SES-23 the end stands behind everything; who has closed drops what overtakes, and the other end still ends', () => {
+      const one = pair(overtaking('large'), fine, lossless)
+      one.a.send(frame('large'))
+      one.a.send(frame('a'), NO_ORDER)
+      one.a.close()
+      one.clock.run()
+      expect([...seen(one.atB), one.atB.events.at(-1)]).toEqual(['a:1', 'large:0', 'close:peer:2'])
+      const two = pair(overtaking('large'), fine, lossless)
+      two.a.send(frame('large'))
+      two.a.send(frame('a'), NO_ORDER)
+      two.b.close()
+      two.a.close()
+      two.clock.run()
+      expect([seen(two.atB), two.a.unacknowledged, two.clock.timersSet]).toEqual([[], 0, 0])
+    })
+
+    test('SES-23 in front of `open` nothing overtakes; closed there, the other end still ends', () => {
+      for (const opens of [true, false]) {
+        const clock = new ByHand()
+        const [ofA, ofB] = carriers(clock, overtaking('large'))
+        const a = new Session(ofA, { clock, self: 1, peer: 2, ...lossless })
+        const b = new Session(ofB, { clock, self: 2, peer: 1, ...lossless })
+        const atB = new Recorder()
+        for (const each of ['0', 'large', 'a', '3']) a.send(frame(each), each === 'a' ? NO_ORDER : EVERY_ORDER)
+        clock.run(50)
+        expect([b.counts.early, b.counts.ahead]).toEqual([1, 0])
+        if (opens) b.open(atB)
+        else b.close()
+        clock.run(300)
+        expect(seen(atB)).toEqual(opens ? ['0:0', 'large:0', 'a:0', '3:0'] : [])
+        a.close()
+        if (opens) b.close()
+        clock.run()
+        expect([a.unacknowledged, clock.timersSet]).toEqual([0, 0])
+      }
+    })
+
+    test('SES-22 SES-23 a peer that lets frames overtake without end gets a window of them taken, and no more', () => {
+      const clock = new ByHand()
+      const [ofA, ofB] = carriers(clock, fine)
+      const b = new Session(ofB, { clock, self: 2, peer: 1, windowFrames: 10, ...lossless })
+      const atB = new Recorder()
+      b.open(atB)
+      for (let seq = 2; seq <= 40; seq++) {
+        const sent = sessionFrame({ kind: SessionKind.DATA, from: 1, to: 2, seq, ack: 0 }, frame(`${seq}`))
+        ofB.receiver?.onFrame({ ...sent, overtook: 1 })
+        ofB.receiver?.onFrame({ ...sent, overtook: 1 })
+      }
+      ofA.flush()
+      expect([atB.frames.length, b.counts.ahead, b.counts.duplicates, b.counts.refused]).toEqual([9, 9, 9, 60])
+      expect(atB.frames.map(({ overtook }) => overtook)).toEqual(Array(9).fill(1))
     })
 
     test('SES-18 a session may begin without a carrier, and says when it wants one; the first is like any other', () => {

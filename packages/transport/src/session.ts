@@ -1,16 +1,17 @@
 /**
  * A link over a carrier that may lose, repeat, delay and reorder frames, and may be replaced by another (`reconnect`): sequence numbers,
- * acknowledgement, resending, one window of credits. The rules SES-1 to SES-21 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
+ * acknowledgement, resending, one window of credits. The rules SES-1 to SES-23 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
  * with a link's methods and weaker promises: the simulation's under fault rules, or a socket, which loses nothing until it breaks. A MessagePort
  * cannot lose and does without.
  *
  *     send ─→ kept (until acknowledged) ──window──→ carrier ~~~~→ in order? ─→ ready ─→ receiver
- *               ↑ resent when the acknowledgement is late          └ else: early, until the gap is filled
+ *               ↑ resent when the acknowledgement is late          ├ else: early, until the gap is filled
+ *                                                                  └ or it has overtaken: delivered, and noted in `ahead`
  */
 import { strict as assert } from 'node:assert'
 import type { Clock, Timer } from './clock.js'
 import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type SessionHead, SessionHeadReader, SessionKind, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
 
@@ -55,7 +56,7 @@ const NOTHING: Frame = Object.freeze({ header: new Uint8Array(0), segments: [] }
 
 export class Session implements Link {
   /** What it took to keep the promise. `refused`: of another incarnation, of no session, or out of the window. */
-  readonly counts = { sent: 0, resent: 0, acks: 0, delivered: 0, early: 0, duplicates: 0, refused: 0 }
+  readonly counts = { sent: 0, resent: 0, acks: 0, delivered: 0, early: 0, ahead: 0, duplicates: 0, refused: 0 }
   private readonly clock: Clock
   private readonly self: number
   private peer: number | null
@@ -91,8 +92,10 @@ export class Session implements Link {
   private resendTimer: Timer | null = null
   private reconnectTimer: Timer | null = null
 
-  // Receiving: everything up to `received` is delivered or ready.
+  // Receiving: everything up to `received` is delivered or ready; of what is beyond, the numbers in `ahead` need nothing more.
   private received = 0
+  private readonly ahead = new Set<number>()
+  private aheadMax = 0
   private readonly early = new Map<number, SessionFrame>()
   private readonly ready: Frame[] = []
   private readonly heads = new SessionHeadReader()
@@ -142,13 +145,13 @@ export class Session implements Link {
   }
 
   /** @throws LINK_CLOSED, also when this frame is the one that breaks the link (SES-8), or what `check` throws */
-  send(frame: Frame): void {
+  send(frame: Frame, order = EVERY_ORDER): void {
     if (this.reason === null) {
       this.check?.(frame)
       this.checkRoom(frame)
     }
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
-    this.keep(SessionKind.DATA, frame)
+    this.keep(SessionKind.DATA, frame, order)
   }
 
   flush(): void {
@@ -174,6 +177,8 @@ export class Session implements Link {
     if (this.reason === null) {
       this.reason = CLOSED_BY_SELF
       this.ready.length = 0
+      // A carrier that does not lose brings them no second time.
+      if (!this.carrierLoses) for (const seq of this.early.keys()) this.ahead.add(seq)
       this.early.clear()
       this.scheduleEnd()
       // Nothing was ever said, and nobody has heard of it: there is nobody to tell.
@@ -224,15 +229,15 @@ export class Session implements Link {
     this.break(`the other end has left ${kept.size} frames (${kept.bytes} bytes) unacknowledged, which is the limit`)
   }
 
-  private keep(kind: SessionKind, frame: Frame): void {
+  private keep(kind: SessionKind, frame: Frame, order: FrameOrder): void {
     if (this.kept.size === 0) this.progressMs = this.isTimed ? this.clock.now() : 0
-    this.kept.push(this.arena === null ? new KeptCopy(kind, frame) : this.arena.keep(kind, frame))
+    this.kept.push(this.arena === null ? new KeptCopy(kind, frame, order) : this.arena.keep(kind, frame, order))
     this.last++
     this.transmitWindow()
   }
 
   private keepEnd(): void {
-    this.keep(SessionKind.END, NOTHING)
+    this.keep(SessionKind.END, NOTHING, EVERY_ORDER)
     this.flush()
     if (this.carrierLoses) return
     // The first time that the clock matters here.
@@ -262,20 +267,20 @@ export class Session implements Link {
   private transmit(seq: number): void {
     const kept = this.kept.at(seq - this.acknowledged - 1)
     if (!(kept instanceof KeptWhole)) {
-      this.post(kept.kind, seq, kept)
+      this.post(kept.kind, seq, kept, kept.order)
       return
     }
     if (this.carrier === null || this.carrier.closed) return
     this.answered()
     writeSessionHead(kept.header, kept.kind, this.self, this.peer as number, seq, this.arrived)
-    this.carrier.send(kept)
+    this.carrier.send(kept, kept.order)
   }
 
   /** Every frame acknowledges. */
-  private post(kind: SessionKind, seq: number, frame: Frame | null): void {
+  private post(kind: SessionKind, seq: number, frame: Frame | null, order: FrameOrder): void {
     if (this.carrier === null || this.carrier.closed) return
     this.answered()
-    this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer as number, seq, ack: this.arrived }, frame))
+    this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer as number, seq, ack: this.arrived }, frame), order)
   }
 
   private resend(framesMax: number): void {
@@ -363,19 +368,24 @@ export class Session implements Link {
 
   private accept(head: SessionHead, frame: Frame): void {
     const { seq } = head
-    if (seq <= this.received || this.early.has(seq)) {
+    if (seq <= this.received || this.early.has(seq) || this.ahead.has(seq)) {
       this.counts.duplicates++
       // Its acknowledgement may be what was lost.
       this.isAckDue = true
       return
     }
-    // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes ahead of its turn
-    // but from a peer that wants it kept here.
-    if (seq > this.received + (this.carrierLoses ? this.windowFrames - this.ready.length : 1)) {
+    // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes before its turn
+    // but what has overtaken, which is small, or from a peer that wants it kept here.
+    const mayBeEarly = this.carrierLoses || ((frame.overtook ?? 0) > 0 && head.kind === SessionKind.DATA)
+    if (seq > this.received + (mayBeEarly ? this.windowFrames - this.ready.length : 1)) {
       this.counts.refused++
       return
     }
     if (seq > this.received + 1) {
+      if (!this.carrierLoses && this.mayOvertake) {
+        this.takeAhead(seq, frame)
+        return
+      }
       this.counts.early++
       this.early.set(seq, new SessionFrame(head, frame))
       return
@@ -383,6 +393,7 @@ export class Session implements Link {
     if (
       head.kind === SessionKind.DATA &&
       this.early.size === 0 &&
+      this.ahead.size === 0 &&
       this.ready.length === 0 &&
       this.reason === null &&
       this.receiver !== null
@@ -396,11 +407,45 @@ export class Session implements Link {
       return
     }
     this.take(head, frame)
-    for (let next = this.early.get(this.received + 1); next !== undefined; next = this.early.get(this.received + 1)) {
-      this.early.delete(next.head.seq)
-      this.take(next.head, next.frame)
-    }
+    this.takeNext()
     this.deliver()
+  }
+
+  /** Whether what has overtaken is delivered before its turn. Behind what waits here itself it waits too. */
+  private get mayOvertake(): boolean {
+    return this.reason !== null || (this.early.size === 0 && this.ready.length === 0 && this.receiver !== null)
+  }
+
+  /** After `close` it is only counted. */
+  private takeAhead(seq: number, frame: Frame): void {
+    let before = this.ahead.size
+    // Rarely: on a new carrier one may overtake that had not on the last.
+    if (seq < this.aheadMax) for (const each of this.ahead) if (each > seq) before--
+    const overtook = seq - 1 - this.received - before
+    this.ahead.add(seq)
+    this.aheadMax = Math.max(this.aheadMax, seq)
+    this.unanswered++
+    if (this.reason !== null) return
+    this.counts.delivered++
+    this.counts.ahead++
+    if (this.polling === 0) this.turnHasFrames = true
+    this.receiver?.onFrame(sessionPayload(frame, overtook))
+  }
+
+  /** A gap was filled: what follows on it has come before. */
+  private takeNext(): void {
+    for (;;) {
+      const seq = this.received + 1
+      const next = this.early.get(seq)
+      if (next !== undefined) {
+        this.early.delete(seq)
+        this.take(next.head, next.frame)
+      } else if (this.ahead.delete(seq)) {
+        this.received = seq
+      } else {
+        return
+      }
+    }
   }
 
   /** The next in order. After `close` it is still counted, or the peer could not end. */
@@ -465,7 +510,7 @@ export class Session implements Link {
 
   private acknowledge(): void {
     this.counts.acks++
-    this.post(SessionKind.ACK, 0, null)
+    this.post(SessionKind.ACK, 0, null, NO_ORDER)
     this.flush()
   }
 
@@ -512,6 +557,7 @@ export class Session implements Link {
     this.over = true
     this.forget()
     this.early.clear()
+    this.ahead.clear()
     this.answered()
     this.reconnectTimer?.cancel()
     this.carrier?.close()

@@ -58,6 +58,8 @@ export class OutgoingMessage {
   deadlineMs: number | null = null
   trace: unknown = null
   lineage: readonly number[] | null = null
+  /** @internal It need not arrive behind messages of its lane. */
+  isUnordered = false
   /** @internal What the sender has noted of it: left alone here. */
   note: unknown = null
   /** @internal The body as msgpackr takes it. */

@@ -78,11 +78,16 @@ function neverConnects(): never {
   throw new Error('who answers does not connect')
 }
 
+/** A message of more bytes comes in parts, which whoever wants it has to put together. */
+const PART_BYTES_MAX = 65_536
+
 /** Bytes alone: both ends know how many a message has. */
 class SocketEnd implements End {
   private readonly socket: net.Socket
   private readonly messages = new Map<number, Buffer>()
   private come = 0
+  /** Where a message that comes in parts is put together. */
+  private place = Buffer.alloc(0)
 
   constructor(socket: net.Socket) {
     this.socket = socket
@@ -99,8 +104,12 @@ class SocketEnd implements End {
 
   expect(bytes: () => number, onMessage: () => void): void {
     this.socket.removeAllListeners('data')
-    this.socket.on('data', ({ length }: Buffer) => {
-      this.come += length
+    this.socket.on('data', (part: Buffer) => {
+      if (bytes() > PART_BYTES_MAX) {
+        if (this.place.length < bytes()) this.place = Buffer.alloc(bytes())
+        part.copy(this.place, this.come)
+      }
+      this.come += part.length
       for (; this.come >= bytes(); this.come -= bytes()) onMessage()
     })
   }

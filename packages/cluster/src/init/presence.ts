@@ -93,8 +93,8 @@ class WatchedLink implements Link {
     })
   }
 
-  send(frame: Parameters<Link['send']>[0]): void {
-    this.link.send(frame)
+  send(...sent: Parameters<Link['send']>): void {
+    this.link.send(...sent)
   }
 
   flush(): void {

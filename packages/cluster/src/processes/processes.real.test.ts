@@ -41,6 +41,21 @@ describe('a cluster of several processes', () => {
     await until(() => pids.every((pid) => !isAlive(pid)))
   })
 
+  test('CLU-100 a small call, and a reply, need not wait for a large tensor on the same way, where no order is promised', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
+    const count = 6 * 2 ** 20
+    expect(await cluster.on('a').run(program.everybody, 3)).toBe(3)
+    // The reply left behind the large call, and comes before it.
+    const atA = await cluster.on('a').run(program.behindLarge, 'b', 'a', count)
+    expect(atA).toEqual(['reply'])
+    expect(await cluster.on('b').run(program.whatHappened)).toEqual(['unordered', 'large', 'small'])
+    while ((await cluster.on('a').run(program.whatHappened)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    // The call left behind the large result, and is served while that is still coming.
+    expect(await cluster.on('a').run(program.behindResult, 'b', 'a', count)).toEqual(['call behind the result', `result of ${count}`])
+    // Their totals agree: nothing waits for a word that has been overtaken.
+    await cluster.close()
+  })
+
   test('CLU-91 the main thread calls workers of every process, and they call it', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
     expect(await cluster.call('a', program.names)).toEqual(['a', 'b'])

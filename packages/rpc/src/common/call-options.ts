@@ -8,6 +8,10 @@ export interface CallOptions {
   readonly timeoutMs?: number
   /** Cancels it: it ends with CALL_CANCELLED, and the callee finds its `currentSignal()` aborted. */
   readonly signal?: AbortSignal
+  /**
+   * False: it may begin before calls to that worker that were made earlier. So a small one need not wait for a large tensor that is on its way to another process. Default true.
+   */
+  readonly ordered?: boolean
 }
 
 /** PyTorch takes a tuple or nothing; whoever has no compiler may pass a single value. @throws INVALID_ARGUMENT before anything is sent */

@@ -29,6 +29,7 @@ import type { WorkerInfo } from '../common/worker-info.js'
 import { mailboxFull } from './call-credits.js'
 import type { Gate, Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
+import { orderOf } from './message-order.js'
 import { type Peer, Standing } from './peer.js'
 import { bytesOf, isCall } from './peer-ledger.js'
 import type { Peers } from './peers.js'
@@ -147,7 +148,7 @@ export class MessagePath implements Taker {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
       const bytes = bytesOf(frame)
       // First: what the link refuses, since no peer would take so much, the peer will not count either.
-      if (link !== null) link.send(frame)
+      if (link !== null) link.send(frame, orderOf(out, frame))
       if (observer !== null) observer.sent(peer.info.name, out)
       const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
@@ -238,7 +239,7 @@ export class MessagePath implements Taker {
 
   receive(peer: Peer, frame: Frame): void {
     const { env, ledger } = peer
-    ledger.onReading()
+    const number = ledger.onReading(frame)
     env.received = null
     let message: Message
     try {
@@ -247,7 +248,7 @@ export class MessagePath implements Taker {
       // It was sent before its sender ended, and names a block that went with it.
       const hasEnded = isPostgradError(error, 'HEAP_BLOCK_STALE') && error.values.hasEnded === true
       const problem = hasEnded ? this.host.peers.diedError(peer, 'receive') : error
-      this.receiveUnreadable(peer, frame, problem)
+      this.receiveUnreadable(peer, frame, number, problem)
       return
     }
     const { type } = message
@@ -288,12 +289,11 @@ export class MessagePath implements Taker {
   }
 
   /** If it is known what it belonged to, somebody is told in its turn. */
-  private receiveUnreadable(peer: Peer, frame: Frame, error: unknown): void {
+  private receiveUnreadable(peer: Peer, frame: Frame, number: number, error: unknown): void {
     const { host } = this
     const head = requestHead(frame)
     const bytes = peer.ledger.onRead(head?.type, frame, false)
     host.letter('unreadable', isPostgradError(error) ? error.message : String(error), peer.info)
-    const number = peer.ledger.received
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
     const tell = () => this.postIfReachable(peer.info.id, MessageType.UNREADABLE, [number])
     host.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })

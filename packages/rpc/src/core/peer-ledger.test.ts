@@ -1,5 +1,6 @@
 /** What two ends of a pair count, without a link: what the sender is told, when, and what it believes. */
 import { expect, test } from '@jest/globals'
+import { Random } from '@postgrad/sim/internal'
 import type { Clock, Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { checkMailbox } from './call-credits.js'
@@ -16,7 +17,7 @@ function pair(callsMax: number) {
   const pass = (type: MessageType, isReadable = true): number => {
     a.onWriting()
     a.onSent(type, bytesOf(FRAME))
-    b.onReading()
+    b.onReading(FRAME)
     const bytes = b.onRead(type, FRAME, isReadable)
     b.incomingOf(type)?.onReceived(bytes)
     return bytes
@@ -87,4 +88,38 @@ test('SHD-1: messages of groups, and what could not be read, have numbers, and t
   pass(RESULT, false)
   expect([a.sent, b.received]).toEqual([3, 3])
   expect([a.traffic.sent, b.traffic.received]).toEqual([2, 2])
+})
+
+test('CRE-15 what has overtaken others counts with all that came, but is not said to be read before them', () => {
+  const { b } = pair(4)
+  const come = (overtook: number) => b.onReading({ ...FRAME, overtook })
+  const said = (): number => {
+    b.isDue = true
+    return b.take()![0]
+  }
+  expect([come(0), come(2), come(2), said(), b.traffic.received]).toEqual([1, 4, 5, 1, 1])
+  // The number of each is its place among those that were sent, whenever it comes.
+  expect([come(0), said()]).toEqual([2, 2])
+  expect([come(1), said()]).toEqual([6, 2])
+  // The gap is filled, and the peer hears of those behind it too.
+  expect([come(0), b.take()![0], b.traffic.received]).toEqual([3, 6, 6])
+  expect([come(0), said()]).toEqual([7, 7])
+})
+
+test('CRE-15 whatever overtakes whatever: each gets the number that it was sent under, and no more is said to be read than has come', () => {
+  const random = new Random(11)
+  for (let run = 0; run < 200; run++) {
+    const { b } = pair(4)
+    const left = Array.from({ length: 30 }, (_, i) => i + 1)
+    const come = new Set<number>()
+    while (left.length > 0) {
+      const overtook = random.below(Math.min(left.length, 5))
+      const [sent] = left.splice(overtook, 1) as [number]
+      come.add(sent)
+      expect({ run, number: b.onReading({ ...FRAME, overtook }) }).toEqual({ run, number: sent })
+      let read = 0
+      while (come.has(read + 1)) read++
+      expect({ run, read: b.received }).toEqual({ run, read })
+    }
+  }
 })

@@ -1,10 +1,10 @@
 /**
- * All that one worker counts of what passes between it and one peer, as totals. Links keep order and lose nothing, so both ends count alike: the n-th
- * message, call or fetch of the one is the n-th of the other, and a total says of all before it too. `progress.ts` above tells the peer how far this
- * worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-14 in SPEC.md.
+ * All that one worker counts of what passes between it and one peer, as totals. Links lose nothing, and say of what has overtaken other messages how many,
+ * so both ends count alike: the n-th message of the one is the n-th of the other, and a total says of all before it too. Calls overtake no calls, and fetches no
+ * fetches. `progress.ts` above tells the peer how far this worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-14 in SPEC.md.
  *
  *     sender                                         receiver
- *     messages sent      ───────────────────────▸    received = read
+ *     messages sent      ───────────────────────▸    received = read  ─ ahead: read, and not all before it
  *     calls sent         ── CALL, REMOTE_CALL ──▸    received ─ begun
  *     fetches sent       ── RREF_FETCH ─────────▸    received ─ begun
  *     items sent         ── STREAM_ITEM ────────▸    received ─ taken     (a stream counts its own: `stream.ts`, `stream-serving.ts`)
@@ -22,9 +22,12 @@ import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credit
 export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 
 export class PeerLedger {
-  /** Messages of every kind, with those that could not be read. UNREADABLE names them by these numbers. */
+  /** Messages of every kind, with those that could not be read, of which all before them have come too. UNREADABLE names them by these numbers. */
   sent = 0
   received = 0
+  /** Behind `received`, those that have come all the same. */
+  private readonly ahead = new Set<number>()
+  private aheadMax = 0
   /** Calls that wait at the peer, and those of the peer that wait here. */
   readonly outgoing: OutgoingCalls
   readonly incoming: IncomingCalls
@@ -98,9 +101,32 @@ export class PeerLedger {
 
   // --- receiving
 
-  onReading(): void {
-    this.received++
+  /** Returns the message's number. */
+  onReading({ overtook = 0 }: Frame): number {
     if (this.transport !== null) this.takenBytes = this.transport.takenBytes
+    if (overtook > 0) {
+      const number = this.numberBehind(overtook)
+      this.ahead.add(number)
+      this.aheadMax = Math.max(this.aheadMax, number)
+      return number
+    }
+    const number = ++this.received
+    while (this.ahead.delete(this.received + 1)) {
+      this.received++
+      // What its sender was told of it said less.
+      this.isDue = true
+    }
+    return number
+  }
+
+  /** Of the message that has come before so many others. */
+  private numberBehind(missing: number): number {
+    // Nearly always: the last that was sent of all that have come.
+    const number = this.received + this.ahead.size + missing + 1
+    if (number > this.aheadMax) return number
+    let at = this.received + 1
+    for (let left = missing; left > 0 || this.ahead.has(at); at++) if (!this.ahead.has(at)) left--
+    return at
   }
 
   /**

@@ -121,12 +121,13 @@ export class Requests {
   // --- asking
 
   /** Sends a request. @throws RPC_TIMEOUT, CALL_CANCELLED, INVALID_ARGUMENT, RPC_SHUT_DOWN, WORKER_DIED, MAILBOX_FULL, what the codec and interceptors throw */
-  start(request: OutgoingRequest, type: MessageType, body: readonly unknown[], { timeoutMs, signal }: CallOptions): void {
+  start(request: OutgoingRequest, type: MessageType, body: readonly unknown[], { timeoutMs, signal, ordered }: CallOptions): void {
     const { messages } = this
     const { peer, op } = request
     const leftMs = this.timeLeft(timeoutMs, op, peer.info)
     checkSignal(signal, op, peer.info)
     const out = messages.prepare(peer, type, body, op)
+    if (ordered === false) out.isUnordered = true
     request.mark(out)
     if (INTERCEPTED.has(type)) messages.intercept(out, peer)
     const requestId = this.nextRequest++

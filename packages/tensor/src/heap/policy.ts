@@ -108,12 +108,7 @@ function noteTaken(): void {
 function endTurn(): void {
   turn.ends = false
   turn.bytes = 0
-  const heldBytes = currentHeap()?.heldBytes ?? 0
-  heldLeast = Math.min(heldLeast, heldBytes)
-  if (heldBytes - heldLeast < COLLECT_BYTES) return
-  // Its finalizers run later, and then less is held.
-  heldLeast = heldBytes
-  collector()?.()
+  collectAbove(COLLECT_BYTES)
 }
 
 /**
@@ -121,8 +116,16 @@ function endTurn(): void {
  * ends with one on all workers at the same time.
  */
 export function collectEarly(): void {
-  if (turn.sinceCollection < COLLECT_BYTES / 2) return
-  turn.sinceCollection = 0
+  collectAbove(COLLECT_BYTES / 2)
+}
+
+/** Asks for a collection where so much more is held than was since the last. */
+function collectAbove(bytes: number): void {
+  const heldBytes = currentHeap()?.heldBytes ?? 0
+  heldLeast = Math.min(heldLeast, heldBytes)
+  if (heldBytes - heldLeast < bytes) return
+  // Its finalizers run later, and then less is held.
+  heldLeast = heldBytes
   collector()?.()
 }
 

@@ -298,7 +298,8 @@ describe('too many orders', () => {
   })
 
   test('TK-7: options that make no sense are refused', async () => {
-    for (const options of [{ strategy: 'all' }, { ordersMax: -1 }, { seeds: 1.5 }, { depth: 0 }, { world: { arrival: 'at-once' } }]) {
+    const worlds = [{ arrival: 'at-once' }, { overtaking: true }].map((world) => ({ world }))
+    for (const options of [{ strategy: 'all' }, { ordersMax: -1 }, { seeds: 1.5 }, { depth: 0 }, ...worlds]) {
       await expect(explore({ workers: 2, ...(options as object) }, designNote)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     }
   })

@@ -94,6 +94,14 @@ export function checkOptions(options: ExploreOptions): void {
       remedy: "With 'seeded' all that may arrive together does so in some order. By seeds ({ strategy: 'seeds' }) 'at-once' can be had.",
     })
   }
+  if (strategy === 'exhaustive' && options.world?.overtaking === true) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'explore',
+      expected: 'a world in which messages of a pair keep their order',
+      got: 'overtaking: true',
+      remedy: "The search knows no overtaking. Seeds do: { strategy: 'seeds' }.",
+    })
+  }
   const isFine =
     ['exhaustive', 'seeds', 'pct'].includes(strategy) && [ordersMax, seeds, depth - 1].every((n) => Number.isInteger(n) && n >= 0)
   if (isFine) return

@@ -39,6 +39,7 @@ function smallFrame(random: Random): Uint8Array {
 function body(random: Random, type: number): Uint8Array {
   switch (type) {
     case ChunkType.FRAMES:
+    case ChunkType.AHEAD:
       return joined(Array.from({ length: 1 + random.below(3) }, () => smallFrame(random)))
     case ChunkType.LARGE: {
       const lengths = Array.from({ length: random.below(5) }, () => pick(random, [0, 3, 8, 100, 9000, pick(random, EDGES)]))

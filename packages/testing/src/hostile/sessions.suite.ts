@@ -58,8 +58,12 @@ class Carrier implements Link {
   }
 }
 
-const head = (kind: number, seq: number, ack: number, from = PEER, to = SELF): Uint8Array =>
-  sessionFrame({ kind: kind as SessionKind, from, to, seq, ack }, { header: Uint8Array.of(7), segments: [] }).header
+/** The last byte of a frame whose carrier says that it has overtaken others. */
+const AHEAD = 8
+const WINDOW = 1024
+
+const head = (kind: number, seq: number, ack: number, from = PEER, to = SELF, last = 7): Uint8Array =>
+  sessionFrame({ kind: kind as SessionKind, from, to, seq, ack }, { header: Uint8Array.of(last), segments: [] }).header
 
 function make(random: Random): Input {
   let seq = 1
@@ -73,15 +77,17 @@ function make(random: Random): Input {
       random.below(3) === 0 ? number() : random.below(SENT + 1),
       random.below(8) === 0 ? random.below(12) : PEER,
       random.below(8) === 0 ? random.below(12) : SELF,
+      random.below(3) === 0 ? AHEAD : 7,
     )
     return random.below(4) === 0 ? mutated(random, bytes) : bytes
   })
 }
 
-/** What of the frames counts, by the rules: SES-4, SES-14, SES-22. */
+/** What of the frames counts, by the rules: SES-4, SES-14, SES-22, SES-23. */
 class Model {
   received = 0
   isEnded = false
+  private readonly ahead = new Set<number>()
 
   take(bytes: Uint8Array): boolean {
     if (bytes.length < SESSION_BYTES) return false
@@ -90,8 +96,14 @@ class Model {
     const isCount = (n: number) => Number.isSafeInteger(n) && n >= 0
     if (bytes[1] !== 1 || kind < 1 || kind > 3 || !isCount(seq) || !isCount(ack) || ack > SENT) return false
     if ((kind === SessionKind.ACK) !== (seq === 0) || view.getUint32(4, true) !== PEER || view.getUint32(8, true) !== SELF) return false
-    if (kind === SessionKind.ACK || seq !== this.received + 1) return false
+    if (kind === SessionKind.ACK || seq <= this.received || this.ahead.has(seq)) return false
+    if (seq !== this.received + 1) {
+      const isAhead = bytes.at(-1) === AHEAD && kind === SessionKind.DATA && seq <= this.received + WINDOW
+      if (isAhead) this.ahead.add(seq)
+      return isAhead
+    }
     this.received++
+    while (this.ahead.delete(this.received + 1)) this.received++
     if (kind === SessionKind.END) this.isEnded = true
     return kind === SessionKind.DATA
   }
@@ -114,7 +126,7 @@ export const sessions: Target = {
       const own = Uint8Array.from(bytes)
       const isTaken = !model.isEnded && model.take(own)
       if (isTaken) expected++
-      carrier.receiver!.onFrame({ header: own, segments: [] })
+      carrier.receiver!.onFrame({ header: own, segments: [], overtook: own.at(-1) === AHEAD ? 1 : 0 })
     }
     for (const bytes of input) give(bytes)
     carrier.receiver!.onTurnEnd()

@@ -65,8 +65,8 @@ export function identityOf(ref: ProgramRef, options: SimulateOptions): ProgramId
   const { workers, seed = 0, dataSeed, rpcTimeoutMs, mailbox, jobs, faults, world, twice } = options
   const plan = rulesOf(faults, seed, workerNames(workers))
   if (plan !== null && !plan.every(isData)) return null
-  const { arrival, stepsMax, timeMsMax } = world ?? {}
-  const ofWorld = { arrival, stepsMax, timeMsMax }
+  const { arrival, overtaking, stepsMax, timeMsMax } = world ?? {}
+  const ofWorld = { arrival, overtaking, stepsMax, timeMsMax }
   // What is undefined does not come into the token. Infinity does not either: no end of a rule is the default.
   const data = { workers, dataSeed, rpcTimeoutMs, mailbox, jobs, faults: plan ?? undefined, twice, world: ofWorld }
   return { kind: 'program', program: String(ref.program), export: ref.export ?? 'default', options: data }

@@ -21,10 +21,13 @@ import {
   nextSequence,
   streamOf,
 } from './chunk.js'
+import { DataSum } from './data-sum.js'
 
 const ARENA_BYTES = 64 * 1024
 /** A longer body has a buffer of its own. */
 const ARENA_BODY_BYTES_MAX = 16 * 1024
+/** Fewer bytes are worth no read of their own. */
+const PLACED_BYTES_MIN = 4096
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 const NO_BYTES = Buffer.alloc(0)
 
@@ -42,10 +45,13 @@ export class ControlChunk {
 class ReadFrame implements Frame {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
+  /** At least so many: what numbers frames (a session) knows. */
+  readonly overtook: number
 
-  constructor(header: Uint8Array, segments: readonly Uint8Array[]) {
+  constructor(header: Uint8Array, segments: readonly Uint8Array[], overtook: number) {
     this.header = header
     this.segments = segments
+    this.overtook = overtook
   }
 }
 
@@ -77,7 +83,7 @@ class ComingFrame {
     }
     const header = place(headerBytes)
     const segments = segmentBytes.map((bytes) => (isSmall(bytes) ? place(bytes) : (placeOf(bytes) ?? freshMemory(bytes))))
-    this.frame = new ReadFrame(header, segments)
+    this.frame = new ReadFrame(header, segments, 0)
     this.parts = [header, ...segments]
     this.left = total
   }
@@ -87,8 +93,9 @@ export class ChunkReader {
   /** Bytes that were pushed, ever. */
   bytesPushed = 0
   private readonly limits: FrameLimits
-  private readonly place: Place
+  private readonly placeOf: Place
   private readonly crc32: Crc = crc32Of()
+  private sum: DataSum | null = null
   /** Before the other end is known nothing is taken but the handshake. */
   private isAdmitted = false
   private inputs: Buffer[] = []
@@ -110,15 +117,18 @@ export class ChunkReader {
   private arena: Buffer = NO_BYTES
   private arenaUsed = 0
   private coming: ComingFrame | null = null
+  /** Whose memory `nextPlace` has given. It may be dropped while somebody still reads to it, and is nobody else's before. */
+  private placing: ComingFrame | null = null
 
-  // The body of FRAMES whose frames are being handed out.
+  // The body of FRAMES or AHEAD whose frames are being handed out.
   private batch: Buffer = NO_BYTES
+  private batchOvertook = 0
   private batchAt = 0
   private batchEnd = 0
 
   constructor(limits: FrameLimits, place: Place = () => null) {
     this.limits = limits
-    this.place = place
+    this.placeOf = place
   }
 
   /** The other end is known: frames are taken from now on. */
@@ -134,6 +144,31 @@ export class ChunkReader {
     } else {
       this.inputs.push(bytes)
     }
+  }
+
+  /**
+   * Where the next bytes belong, if that is known: the rest of what is coming of a chunk that goes to one place, or the head behind it. Whoever reads them there says so by
+   * `placed`, and pushes nothing in between. Null: they have to be pushed. The memory stays reachable until the next call.
+   */
+  nextPlace(): Uint8Array | null {
+    const { coming } = this
+    this.placing = coming
+    if (coming === null || this.at < this.input.length || this.inputs.length > 0) return null
+    if (this.type === 0) return this.head.subarray(this.headBytes)
+    if (!isData(this.type)) return null
+    const part = coming.parts[coming.part] as Uint8Array
+    const bytes = Math.min(this.bodyLeft, part.length - coming.offset)
+    return bytes < PLACED_BYTES_MIN ? null : view(part, coming.offset, bytes)
+  }
+
+  /** The next bytes are where `nextPlace` has said. */
+  placed(bytes: number): void {
+    this.bytesPushed += bytes
+    const { coming } = this
+    // It was dropped since.
+    if (coming === null || coming !== this.placing) return
+    if (this.type === 0) this.headBytes += bytes
+    else this.took(coming, view(coming.parts[coming.part] as Uint8Array, coming.offset, bytes))
   }
 
   /** What was pushed last is its owner's again: what of it is unread is copied. */
@@ -234,6 +269,11 @@ export class ChunkReader {
         return
       }
     }
+    if (type === ChunkType.DATA) {
+      this.sum ??= new DataSum()
+      this.sum.begin(view(head, at + 4, HEAD_BYTES - 4))
+      return
+    }
     this.crc = this.crc32(view(head, at + 4, HEAD_BYTES - 4))
   }
 
@@ -247,7 +287,7 @@ export class ChunkReader {
     if (type === ChunkType.HANDSHAKE) throw chunkInvalid('a handshake', 'one handshake, at the beginning')
     if (isData(type)) {
       if (this.coming === null) throw chunkInvalid('bytes of a frame', 'the announcement of a frame before its bytes')
-    } else if (this.coming !== null && streamOf(type) !== 0) {
+    } else if (this.coming !== null && streamOf(type) !== 0 && type !== ChunkType.AHEAD) {
       throw chunkInvalid(`type ${type}`, 'the rest of the frame that was announced', { type })
     }
   }
@@ -289,33 +329,38 @@ export class ChunkReader {
       if (!this.hasInput()) return false
       const part = coming.parts[coming.part] as Uint8Array
       const take = Math.min(this.bodyLeft, this.input.length - this.at, part.length - coming.offset)
-      if (take > 0) {
-        const bytes = view(this.input, this.at, take)
-        if (this.type === ChunkType.DATA) this.crc = this.crc32(bytes, this.crc)
-        copyBytes(bytes, part, coming.offset)
-      }
+      const bytes = view(this.input, this.at, take)
+      copyBytes(bytes, part, coming.offset)
       this.at += take
-      this.bodyLeft -= take
-      coming.left -= take
-      coming.offset += take
-      if (coming.offset === part.length) {
-        coming.part++
-        coming.offset = 0
-      }
+      this.took(coming, bytes)
     }
     return true
+  }
+
+  /** The next bytes of the frame are in their place. */
+  private took(coming: ComingFrame, bytes: Uint8Array): void {
+    if (this.type === ChunkType.DATA && bytes.length > 0) this.sum!.add(bytes)
+    this.bodyLeft -= bytes.length
+    coming.left -= bytes.length
+    coming.offset += bytes.length
+    if (coming.offset === (coming.parts[coming.part] as Uint8Array).length) {
+      coming.part++
+      coming.offset = 0
+    }
   }
 
   /** The chunk is there: null if it brings nothing by itself. */
   private complete(): Frame | ControlChunk | null {
     const { type, length, target, targetAt } = this
-    if (this.crc !== this.checksum) throw chunkInvalid('damaged bytes', 'bytes that fit their checksum', { type, length })
+    const sum = type === ChunkType.DATA ? this.sum!.end() : this.crc
+    if (sum !== this.checksum) throw chunkInvalid('damaged bytes', 'bytes that fit their checksum', { type, length })
     this.type = 0
-    if (type === ChunkType.FRAMES) {
+    if (type === ChunkType.FRAMES || type === ChunkType.AHEAD) {
+      this.batchOvertook = type === ChunkType.AHEAD ? 1 : 0
       this.batch = target
       this.batchAt = targetAt
       this.batchEnd = targetAt + length
-      if (length === 0) throw chunkInvalid('no frame', 'at least one frame in FRAMES')
+      if (length === 0) throw chunkInvalid('no frame', 'at least one frame in a batch')
       return null
     }
     if (type === ChunkType.LARGE) this.announce(target, targetAt, length)
@@ -341,7 +386,7 @@ export class ChunkReader {
     }
     if (total > frameBytesMax)
       throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
-    this.coming = new ComingFrame(headerBytes, segments, total, this.place)
+    this.coming = new ComingFrame(headerBytes, segments, total, this.placeOf)
   }
 
   private nextOfBatch(): Frame {
@@ -371,7 +416,7 @@ export class ChunkReader {
       segments = list
     }
     this.batchAt = at + end
-    return new ReadFrame(header, segments)
+    return new ReadFrame(header, segments, this.batchOvertook)
   }
 }
 

@@ -3,11 +3,15 @@
  * budget at once. `chunk.ts` knows the format, `socket-link.ts` decides when.
  *
  *     add(small) ─→ batch ─┐ sealed by its size, a large frame, or `flush`
- *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) goes ahead of the queue, between two chunks
+ *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) and `ahead` go ahead of the queue, between two chunks
+ *
+ * Note [What overtakes]. While a large frame waits or is under way, a small one that shares no order (`FrameOrder`) with anything in the queue goes into `ahead`. What comes behind
+ * it goes there too, or into the queue, so it stays behind it: nothing overtakes what is ahead. Without a large frame in the queue nothing does.
  */
-import type { Frame } from '../link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import { takeSegments } from '../take-segments.js'
+import { Batch, Batcher } from './batch.js'
 import {
   BATCH_BYTES_MAX,
   ChunkType,
@@ -20,6 +24,7 @@ import {
   nextSequence,
   writeHead,
 } from './chunk.js'
+import { DataSum } from './data-sum.js'
 import type { SocketLimits } from './socket-limits.js'
 
 /** What the writer uses of a socket. */
@@ -31,32 +36,30 @@ export interface ChunkSink {
   readonly writableLength: number
 }
 
-/** Batches are gathered here one behind another. Written memory is not used again: a socket may still hold it. */
-const ARENA_BYTES = 128 * 1024
-
 /** A frame that is written in parts, and how far. */
 class LargeFrame {
   readonly parts: readonly Uint8Array[]
   readonly bytes: number
+  readonly order: FrameOrder
   isAnnounced = false
   part = 0
   offset = 0
   left: number
 
-  constructor(parts: readonly Uint8Array[], bytes: number) {
+  constructor(parts: readonly Uint8Array[], bytes: number, order: FrameOrder) {
     this.parts = parts
     this.bytes = bytes
+    this.order = order
     this.left = bytes
   }
 }
 
-/** A batch of small frames, with room for its head in front, or a large frame. */
-type Waiting = Buffer | LargeFrame
+type Waiting = Batch | LargeFrame
 
 export class ChunkWriter {
   /** Frames are only lent, and stay as they are until the link ends; else their bytes are taken, as by any link. */
   isLent = false
-  /** The bytes of large frames have a checksum of their own. 64 MiB of them cost each end 14 ms. */
+  /** The bytes of large frames have a checksum of their own. 64 MiB of them cost each end 9 ms. */
   checksBytes = true
   /** Bytes that wait for room in the socket. */
   queuedBytes = 0
@@ -66,26 +69,30 @@ export class ChunkWriter {
   private readonly sink: ChunkSink
   private readonly limits: SocketLimits
   private readonly crc32: Crc = crc32Of()
+  private sum: DataSum | null = null
   private sequence = 0
   private queue: Waiting[] = []
-  private arena: Buffer = Buffer.alloc(0)
-  /** The open batch: from `start` (its head) to `used`. Equal when there is none. */
-  private start = 0
-  private used = 0
+  /** Of these, large frames; and every order of what is there. */
+  private queuedLarge = 0
+  private queuedOrder: FrameOrder = 0
+  /** Full batches of what overtakes. */
+  private aheadQueue: Batch[] = []
+  private readonly small = new Batcher(ChunkType.FRAMES)
+  private readonly ahead = new Batcher(ChunkType.AHEAD)
 
   constructor(sink: ChunkSink, limits: SocketLimits) {
     this.sink = sink
     this.limits = limits
   }
 
-  /** Bytes of the open batch. */
+  /** Bytes of the open batches. */
   get gatheredBytes(): number {
-    return this.used - this.start
+    return this.small.bytes + this.ahead.bytes
   }
 
   /** Something waits for `flush`, or for room. */
   get isWaiting(): boolean {
-    return this.used > this.start || this.queue.length > 0
+    return this.small.bytes > 0 || this.queue.length > 0 || this.isAheadWaiting
   }
 
   /** Bytes that were only lent lie in the socket and have not left: it would still read them. */
@@ -94,7 +101,7 @@ export class ChunkWriter {
   }
 
   /** @throws FRAME_TOO_LARGE; the frame is then still the caller's */
-  add(frame: Frame): void {
+  add(frame: Frame, order = EVERY_ORDER): void {
     const { header, segments } = frame
     const count = segments.length
     const length = header.length
@@ -108,30 +115,12 @@ export class ChunkWriter {
       if (length >= SEGMENT_MOVED_BYTES_MIN) isLarge = true
     }
     if (isLarge || size > BATCH_BYTES_MAX) {
-      this.addLarge(frame, bytes)
+      this.addLarge(frame, bytes, order)
       return
     }
-    if (this.used === this.start || this.used + size > this.arena.length || this.used + size - this.start > HEAD_BYTES + BATCH_BYTES_MAX) {
-      this.begin(size)
-    }
-    const { arena } = this
-    let at = this.used
-    arena.writeUInt32LE(length, at)
-    arena.writeUInt32LE(count, at + 4)
-    at += 8
-    for (let i = 0; i < count; i++) {
-      arena.writeUInt32LE((segments[i] as Uint8Array).length, at)
-      at += 4
-    }
-    at = align8(at)
-    arena.set(header, at)
-    at += align8(length)
-    for (let i = 0; i < count; i++) {
-      const segment = segments[i] as Uint8Array
-      arena.set(segment, at)
-      at += align8(segment.length)
-    }
-    this.used = at
+    const batcher = this.overtakes(order) ? this.ahead : this.small
+    if (batcher.bytes > 0 && !batcher.hasRoom(size)) this.enqueueBatch(batcher)
+    batcher.add(frame, size, order)
   }
 
   /** Ahead of everything that waits. */
@@ -144,27 +133,32 @@ export class ChunkWriter {
   flush(): boolean {
     const { sink, limits } = this
     if (sink.writableLength >= limits.handedBytesMax) return false
-    if (this.queue.length === 0) {
+    if (this.queue.length === 0 && !this.isAheadWaiting) {
       // Nearly always: what was gathered in a turn, in one write.
-      if (this.used === this.start) return false
-      this.writeBatch(this.seal())
+      if (this.small.bytes === 0) return false
+      this.writeBatch(ChunkType.FRAMES, this.small.seal())
       return true
     }
-    if (this.used > this.start) this.enqueue(this.seal())
+    if (this.small.bytes > 0) this.enqueueBatch(this.small)
     sink.cork()
+    if (this.isAheadWaiting) this.writeAhead()
     let next = 0
     while (next < this.queue.length && sink.writableLength < limits.handedBytesMax) {
       const waiting = this.queue[next] as Waiting
       if (waiting instanceof LargeFrame) {
         this.writePart(waiting)
-        if (waiting.left === 0) next++
+        if (waiting.left > 0) continue
+        this.queuedLarge--
       } else {
-        this.queuedBytes -= waiting.length
-        this.writeBatch(waiting)
-        next++
+        this.queuedBytes -= waiting.bytes.length
+        this.writeBatch(ChunkType.FRAMES, waiting.bytes)
       }
+      next++
     }
-    this.queue.splice(0, next)
+    if (next > 0) {
+      this.queue.splice(0, next)
+      this.queuedOrder = this.queue.reduce((order, waiting) => order | waiting.order, 0)
+    }
     sink.uncork()
     return true
   }
@@ -172,45 +166,60 @@ export class ChunkWriter {
   /** Forgets what has not been handed over. */
   drop(): void {
     this.queue = []
+    this.queuedLarge = 0
+    this.queuedOrder = 0
+    this.aheadQueue = []
     this.queuedBytes = 0
-    this.start = this.used
+    this.small.drop()
+    this.ahead.drop()
   }
 
-  private begin(size: number): void {
-    if (this.used > this.start) this.enqueue(this.seal())
-    if (this.used + HEAD_BYTES + size > this.arena.length) {
-      // Not zeroed: gaps between parts are written as they are, so they must not hold what others left there.
-      this.arena = Buffer.from(new ArrayBuffer(ARENA_BYTES))
-      this.used = 0
-    }
-    this.start = this.used
-    this.used += HEAD_BYTES
+  /** See Note [What overtakes]. */
+  private overtakes(order: FrameOrder): boolean {
+    return this.queuedLarge > 0 && (order & (this.queuedOrder | this.small.order)) === 0
   }
 
-  private seal(): Buffer {
-    const batch = this.arena.subarray(this.start, this.used)
-    this.start = this.used
-    return batch
+  private get isAheadWaiting(): boolean {
+    return this.ahead.bytes > 0 || this.aheadQueue.length > 0
+  }
+
+  private enqueueBatch(batcher: Batcher): void {
+    const { order } = batcher
+    const batch = new Batch(batcher.seal(), order)
+    this.queuedBytes += batch.bytes.length
+    if (batcher === this.ahead) this.aheadQueue.push(batch)
+    else this.enqueue(batch)
   }
 
   private enqueue(waiting: Waiting): void {
     this.queue.push(waiting)
-    this.queuedBytes += waiting instanceof LargeFrame ? waiting.bytes : waiting.length
+    this.queuedOrder |= waiting.order
   }
 
-  private writeBatch(batch: Buffer): void {
-    writeHead(batch, 0, ChunkType.FRAMES, batch.length - HEAD_BYTES, this.sequence)
+  private writeAhead(): void {
+    for (const { bytes } of this.aheadQueue) {
+      this.queuedBytes -= bytes.length
+      this.writeBatch(ChunkType.AHEAD, bytes)
+    }
+    this.aheadQueue = []
+    if (this.ahead.bytes > 0) this.writeBatch(ChunkType.AHEAD, this.ahead.seal())
+  }
+
+  private writeBatch(type: ChunkType, batch: Buffer): void {
+    writeHead(batch, 0, type, batch.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
     batch.writeUInt32LE(this.crc32(batch.subarray(4)), 0)
     this.hand(batch)
   }
 
-  private addLarge({ header, segments }: Frame, bytes: number): void {
+  private addLarge({ header, segments }: Frame, bytes: number, order: FrameOrder): void {
     const { limits } = this
     if (bytes > limits.frameBytesMax || segments.length > limits.segmentsMax) throw frameTooLarge(bytes, segments.length, limits)
-    if (this.used > this.start) this.enqueue(this.seal())
+    if (this.small.bytes > 0) this.enqueueBatch(this.small)
     const parts = this.isLent ? [header, ...segments] : [header.slice(), ...takeSegments(segments)]
-    this.enqueue(new LargeFrame(parts, bytes))
+    this.enqueue(new LargeFrame(parts, bytes, order))
+    this.queuedLarge++
+    this.queuedBytes += bytes
   }
 
   private writePart(frame: LargeFrame): void {
@@ -223,14 +232,14 @@ export class ChunkWriter {
     const head = Buffer.allocUnsafe(HEAD_BYTES)
     writeHead(head, 0, this.checksBytes ? ChunkType.DATA : ChunkType.PLAIN, length, this.sequence)
     this.sequence = nextSequence(this.sequence)
-    let crc = this.crc32(head.subarray(4))
+    const sum = this.checksBytes ? this.beginSum(head) : null
     const views: Buffer[] = []
     for (let left = length; left > 0; ) {
       const part = frame.parts[frame.part] as Uint8Array
       const take = Math.min(left, part.length - frame.offset)
       if (take > 0) {
         const view = Buffer.from(part.buffer as ArrayBuffer, part.byteOffset + frame.offset, take)
-        if (this.checksBytes) crc = this.crc32(view, crc)
+        sum?.add(view)
         views.push(view)
       }
       left -= take
@@ -240,12 +249,18 @@ export class ChunkWriter {
         frame.offset = 0
       }
     }
-    head.writeUInt32LE(crc, 0)
+    head.writeUInt32LE(sum === null ? this.crc32(head.subarray(4)) : sum.end(), 0)
     this.hand(head)
     for (const view of views) this.hand(view)
     if (this.isLent) this.lentEnd = this.handed
     frame.left -= length
     this.queuedBytes -= length
+  }
+
+  private beginSum(head: Buffer): DataSum {
+    this.sum ??= new DataSum()
+    this.sum.begin(head.subarray(4))
+    return this.sum
   }
 
   private announce({ parts }: LargeFrame): void {

@@ -3,7 +3,7 @@ import zlib from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import fc from 'fast-check'
-import type { Frame } from '../link.js'
+import { EVERY_ORDER, type Frame, NO_ORDER } from '../link.js'
 import { frame } from '../link.suite.js'
 import { BATCH_BYTES_MAX, ChunkType, controlChunk, crc32Of, DATA_BYTES_MAX, HEAD_BYTES, tableCrc32, writeHead } from './chunk.js'
 import { ChunkReader, ControlChunk } from './chunk-reader.js'
@@ -64,6 +64,7 @@ const partsOf = (got: Frame | ControlChunk): Uint8Array[] => {
   return [got.header, ...got.segments]
 }
 const hex = (got: Frame | ControlChunk): string[] => partsOf(got).map((part) => Buffer.from(part).toString('hex'))
+const same = (x: Uint8Array | undefined, y: Uint8Array): boolean => x !== undefined && Buffer.compare(x, y) === 0
 const bytesOf = (length: number, first: number): Uint8Array => {
   const bytes = new Uint8Array(length)
   for (let i = 0; i < length; i++) bytes[i] = first + i * 31
@@ -182,6 +183,68 @@ describe('chunks', () => {
     )
   })
 
+  test('CHK-13 bytes of a large frame may be read straight to their place, wherever the reads end: the same frames', () => {
+    const frames = (): Frame[] => [...mixed(), frame('', bytesOf(600_000, 9), bytesOf(3, 1), bytesOf(50_000, 2)), ...mixed()]
+    for (const checksBytes of [true, false]) {
+      const bytes = written(frames(), SOCKET_LIMITS, checksBytes)
+      fc.assert(
+        fc.property(fc.array(fc.integer({ min: 1, max: 70_000 }), { minLength: 1, maxLength: 30 }), (reads) => {
+          const from = reader()
+          const got: (Frame | ControlChunk)[] = []
+          let placed = 0
+          for (let at = 0, i = 0; at < bytes.length; i++) {
+            const place = from.nextPlace()
+            const take = Math.min(reads[i % reads.length] as number, bytes.length - at, place?.length ?? Number.POSITIVE_INFINITY)
+            if (place === null) from.push(Buffer.from(bytes.subarray(at, at + take)))
+            else {
+              place.set(bytes.subarray(at, at + take))
+              from.placed(take)
+              placed += take
+            }
+            at += take
+            for (let next = from.next(); next !== null; next = from.next()) got.push(next)
+          }
+          expect(got.map(hex)).toEqual(frames().map(hex))
+          expect(placed).toBeGreaterThan(400_000)
+        }),
+        { numRuns: 15 },
+      )
+    }
+  })
+
+  test('CHK-13 what was dropped takes nothing more, and its memory is not left before another place is asked for', () => {
+    const bytes = written([frame('', bytesOf(100_000, 1))])
+    const given: Uint8Array[] = []
+    const from = new ChunkReader(SOCKET_LIMITS, (length) => {
+      given.push(new Uint8Array(length))
+      return given.at(-1)!
+    })
+    from.admit()
+    from.push(bytes.subarray(0, 200))
+    expect(from.next()).toBeNull()
+    const place = from.nextPlace()!
+    expect([place.buffer === given[0]!.buffer, place.length > 90_000]).toEqual([true, true])
+    from.drop()
+    from.placed(1000)
+    expect(from.next()).toBeNull()
+    expect(from.nextPlace()).toBeNull()
+  })
+
+  test('CHK-13 nothing has a place while something is unread, nor in front of what is small', () => {
+    const from = reader()
+    const bytes = written([frame('', bytesOf(100_000, 1)), frame('behind')])
+    expect(from.nextPlace()).toBeNull()
+    from.push(bytes.subarray(0, 5000))
+    expect(from.nextPlace()).toBeNull()
+    expect(from.next()).toBeNull()
+    expect(from.nextPlace()).not.toBeNull()
+    const end = bytes.length - 60
+    from.push(bytes.subarray(5000, end - 100))
+    expect(from.next()).toBeNull()
+    // Fewer than are worth a read of their own.
+    expect(from.nextPlace()).toBeNull()
+  })
+
   test('CHK-3 small frames of one turn leave in one write; a large segment is written from where it lies', () => {
     const sink = new Sink()
     const writer = new ChunkWriter(sink, SOCKET_LIMITS)
@@ -219,6 +282,96 @@ describe('chunks', () => {
       'large',
       'last',
     ])
+  })
+
+  test('CHK-12 while a large frame is under way small ones that share no order with what waits go ahead of it, and nothing overtakes these', () => {
+    const sink = new Sink()
+    sink.isFull = true
+    const writer = new ChunkWriter(sink, socketLimits({ handedBytesMax: 300_000 }))
+    const [CALL, REPLY, OTHER] = [1, 2, 4]
+    const goOn = (): void => {
+      sink.writableLength = 0
+      writer.flush()
+    }
+    writer.add(frame('first'), REPLY)
+    writer.add(frame('large', new Uint8Array(2_000_000)), CALL)
+    writer.flush()
+    writer.add(frame('reply 1'), REPLY)
+    writer.add(frame('call 1'), CALL)
+    // Behind a call that waits, a frame that shares its order waits too.
+    writer.add(frame('both'), CALL | REPLY)
+    writer.add(frame('reply 2'), REPLY)
+    writer.add(frame('other'), OTHER)
+    goOn()
+    writer.add(frame('large 2', new Uint8Array(100_000)), NO_ORDER)
+    writer.add(frame('every'))
+    writer.add(frame('none'), NO_ORDER)
+    writer.add(frame('other 2'), OTHER)
+    while (writer.isWaiting) goOn()
+    expect(writer.queuedBytes).toBe(0)
+    // Without a large one in the queue nothing goes ahead.
+    writer.add(frame('call 2'), CALL)
+    writer.add(frame('reply 3'), REPLY)
+    goOn()
+    const { got, error } = readAll([sink.bytes])
+    expect(error).toBeNull()
+    const texts = (got as Frame[]).map(({ header, overtook }) => `${Buffer.from(header)}${overtook === 0 ? '' : ' (ahead)'}`)
+    expect(texts).toEqual([
+      'first',
+      'reply 1 (ahead)',
+      'other (ahead)',
+      'none (ahead)',
+      'large',
+      'call 1',
+      'both',
+      'reply 2',
+      'large 2',
+      'every',
+      'other 2',
+      'call 2',
+      'reply 3',
+    ])
+  })
+
+  test('CHK-12 whatever is sent with whatever orders, however the sink takes it: all arrive once, no two that share an order change places, no large one overtakes', () => {
+    const one = fc.record({
+      order: fc.constantFrom(1, 2, 4, 3, 6, 8, NO_ORDER, EVERY_ORDER),
+      bytes: fc.oneof({ weight: 5, arbitrary: fc.nat(200) }, fc.constantFrom(9000, 30_000, 300_000, 700_000)),
+      flushes: fc.nat(2),
+    })
+    let ahead = 0
+    fc.assert(
+      fc.property(fc.array(one, { minLength: 1, maxLength: 60 }), (list) => {
+        const sink = new Sink()
+        sink.isFull = true
+        const writer = new ChunkWriter(sink, socketLimits({ handedBytesMax: 100_000 }))
+        const goOn = (): void => {
+          sink.writableLength = 0
+          writer.flush()
+        }
+        for (const [i, { order, bytes, flushes }] of list.entries()) {
+          writer.add(frame(words(i), bytesOf(bytes, i)), order)
+          for (let k = 0; k < flushes; k++) goOn()
+        }
+        while (writer.isWaiting) goOn()
+        const { got, error } = readAll([sink.bytes])
+        expect(error).toBeNull()
+        const numbers = (got as Frame[]).map(({ header }) => Buffer.from(header).readUInt32LE(0))
+        expect([...numbers].sort((x, y) => x - y)).toEqual(list.map((_, i) => i))
+        for (const [at, n] of numbers.entries()) {
+          const { order, bytes } = list[n]!
+          const passed = list.map((_, m) => m).filter((m) => m < n && numbers.indexOf(m) > at)
+          expect(passed.filter((m) => (list[m]!.order & order) !== 0)).toEqual([])
+          if (passed.length === 0) continue
+          ahead++
+          expect(bytes).toBeLessThan(9000)
+          expect((got[at] as Frame).overtook).toBe(1)
+        }
+        for (const [i, each] of numbers.entries()) expect(same((got[i] as Frame).segments[0], bytesOf(list[each]!.bytes, each))).toBe(true)
+      }),
+      { numRuns: 150 },
+    )
+    expect(ahead).toBeGreaterThan(20)
   })
 
   test('CHK-5 each byte that is damaged, in each of its bits, ends the reading: what is delivered is what was sent', () => {
@@ -328,7 +481,7 @@ describe('chunks', () => {
       fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
     )
     const chunk = fc.record({
-      type: fc.oneof(fc.integer({ min: 1, max: 9 }), fc.nat(255)),
+      type: fc.oneof(fc.integer({ min: 1, max: 11 }), fc.nat(255)),
       body,
       skip: fc.oneof({ weight: 30, arbitrary: fc.constant(0) }, fc.nat(3)),
     })

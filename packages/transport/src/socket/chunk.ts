@@ -6,17 +6,19 @@
  *     ┌───────────┬─────────┬───────────┬───────┬──────────┬────────┬───────────────┐
  *     │ checksum  │ length  │ sequence  │ type  │ version  │ stream │ body (length) │
  *     └───────────┴─────────┴───────────┴───────┴──────────┴────────┴───────────────┘
- *     checksum: CRC-32 of everything behind it, the body included. sequence: counts the chunks of one direction from 0, modulo 2^32, so a
- *     chunk that is repeated, left out or moved breaks the connection. stream: 0 of the connection itself, 1 of its link's frames.
+ *     checksum: CRC-32 of everything behind it, the body included; of DATA another (`data-sum.ts`). sequence: counts the chunks of one direction from 0, modulo 2^32, so a
+ *     chunk that is repeated, left out or moved breaks the connection. stream: 0 of the connection itself, 1 of its link's frames, 2 of those frames
+ *     that overtake.
  *
  *     FRAMES: small frames, whole, one behind another, each part starting at a multiple of 8 bytes of the body:
  *     ┌───────────────┬──────────────────┬────────────────────┬──────────────┬───────────┐
  *     │ header length │ segments (count) │ length per segment │ header bytes │ segments… │   and the next frame
  *     └───────────────┴──────────────────┴────────────────────┴──────────────┴───────────┘
  *     LARGE: announces one frame: header length, segments (count), length per segment. Its bytes follow in DATA (or PLAIN) chunks, header
- *     first, without gaps. Between two of them there may be chunks of stream 0, none other.
+ *     first, without gaps. Between two of them there may be chunks of streams 0 and 2, none other.
+ *     AHEAD: as FRAMES, of small frames that were sent behind the one that is under way, and need not wait for it.
  *
- *     LARGE(h, n, l1 … ln)  DATA(256 KiB)  DATA(256 KiB)  PING  DATA(256 KiB) …  DATA(rest)  FRAMES(f, f, f)
+ *     LARGE(h, n, l1 … ln)  DATA(256 KiB)  DATA(256 KiB)  PING  DATA(256 KiB)  AHEAD(f, f) …  DATA(rest)  FRAMES(f, f, f)
  */
 import { PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
@@ -44,6 +46,8 @@ export const ChunkType = {
   ATTACH: 9,
   /** As DATA, but the checksum is of the head alone: what is below guards the bytes already (TLS, or the memory of one machine). */
   PLAIN: 10,
+  /** Small frames that overtake a large one. */
+  AHEAD: 11,
 } as const
 
 export type ChunkType = (typeof ChunkType)[keyof typeof ChunkType]
@@ -71,8 +75,9 @@ export const BATCH_BYTES_MAX = 32 * 1024
 /** A DATA body holds at most so many bytes, so that a heartbeat waits for no more. */
 export const DATA_BYTES_MAX = 256 * 1024
 const FIRST_TYPE = ChunkType.HANDSHAKE
-const LAST_TYPE = ChunkType.PLAIN
+const LAST_TYPE = ChunkType.AHEAD
 const LINK_STREAM = 1
+const AHEAD_STREAM = 2
 
 /** How large a frame may be. Whoever sends checks it too, so that a frame is refused where it can still be told. */
 export interface FrameLimits {
@@ -84,13 +89,15 @@ export interface FrameLimits {
 /** The most bytes that a body of this type may have. */
 export function bodyBytesMax(type: ChunkType, limits: FrameLimits): number {
   if (isData(type)) return DATA_BYTES_MAX
-  if (type === ChunkType.FRAMES) return BATCH_BYTES_MAX
+  if (type === ChunkType.FRAMES || type === ChunkType.AHEAD) return BATCH_BYTES_MAX
   if (type === ChunkType.LARGE) return 8 + 4 * limits.segmentsMax
   return type === ChunkType.BYE ? BYE_BYTES_MAX : CONTROL_BYTES_MAX
 }
 
-export const streamOf = (type: ChunkType): number =>
-  type === ChunkType.FRAMES || type === ChunkType.LARGE || isData(type) ? LINK_STREAM : 0
+export function streamOf(type: ChunkType): number {
+  if (type === ChunkType.AHEAD) return AHEAD_STREAM
+  return type === ChunkType.FRAMES || type === ChunkType.LARGE || isData(type) ? LINK_STREAM : 0
+}
 
 /** Whether the body is bytes of the frame that was announced. */
 export const isData = (type: ChunkType | 0): boolean => type === ChunkType.DATA || type === ChunkType.PLAIN

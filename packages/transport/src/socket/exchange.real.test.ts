@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import tls from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { Link } from '../link.js'
+import { EVERY_ORDER, type Link, NO_ORDER } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { Address } from './address.js'
 import { Authority } from './certificates.fixture.js'
@@ -233,6 +233,53 @@ describe('a link of an exchange', () => {
       for (const [i, { segments }] of at.frames.entries())
         expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
     }
+    expect([ofA.closed, ofB.closed]).toEqual([false, false])
+  }, 60_000)
+
+  test('SES-23 EXC-4 frames overtake others on a connection that is cut again and again: all arrive once, in each order that they belong to', async () => {
+    const [a, b] = [exchange(1), exchange(2)]
+    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+    const ofA = a.link(peer(2), () => [address])
+    const ofB = b.link(peer(1), () => [])
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    const count = 90
+    const orders = [1, 2, 3, NO_ORDER, EVERY_ORDER, 4]
+    const orderOf = (i: number): number => orders[(i * 7 + (i >> 3)) % orders.length] as number
+    const bytesAt = (i: number): number => (i % 6 === 0 ? 4_000_000 : 100)
+    let cuts = 0
+    const cutting = setInterval(() => {
+      if (proxy.pairs.length > 0 && cuts < 8) {
+        cuts++
+        proxy.cut()
+      }
+    }, 60)
+    made.push({ close: () => clearInterval(cutting) })
+    for (let i = 0; i < count; i++) {
+      for (const link of [ofA, ofB]) link.send(frame(`${i}`, new Uint8Array(bytesAt(i)).fill(i)), orderOf(i))
+      await sleep(3)
+    }
+    await until(() => atA.frames.length >= count && atB.frames.length >= count)
+    clearInterval(cutting)
+    expect(cuts).toBeGreaterThan(3)
+    let overtaken = 0
+    for (const { frames, texts } of [atA, atB]) {
+      const come = texts.map(Number)
+      expect([...come].sort((x, y) => x - y)).toEqual(numbers(count).map(Number))
+      const seen = new Set<number>()
+      for (const [at, n] of come.entries()) {
+        const passed = numbers(n)
+          .map(Number)
+          .filter((m) => !seen.has(m))
+        expect({ n, shared: passed.filter((m) => (orderOf(m) & orderOf(n)) !== 0) }).toEqual({ n, shared: [] })
+        expect({ n, overtook: frames[at]!.overtook }).toEqual({ n, overtook: passed.length })
+        expect(Buffer.compare(frames[at]!.segments[0]!, new Uint8Array(bytesAt(n)).fill(n))).toBe(0)
+        if (passed.length > 0) overtaken++
+        seen.add(n)
+      }
+    }
+    expect(overtaken).toBeGreaterThan(0)
     expect([ofA.closed, ofB.closed]).toEqual([false, false])
   }, 60_000)
 

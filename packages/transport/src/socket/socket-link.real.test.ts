@@ -1,6 +1,7 @@
 /** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
-import { describe, expect, test } from '@jest/globals'
-import type { Frame } from '../link.js'
+import type { Socket } from 'node:net'
+import { describe, expect, jest, test } from '@jest/globals'
+import { type Frame, NO_ORDER } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { StayAwake } from '../stay-awake.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
@@ -299,11 +300,19 @@ describe('the socket link', () => {
   test.each(['tcp', 'unix'] as const)('SOCK-10 over %s, dialled or accepted: no read brings memory of its own', async (kind) => {
     const sockets = await socketPair(kind)
     const given: { readonly memory: ArrayBufferLike; readonly bytes: number }[] = []
+    let placed = 0
     const watched: Pick<ReadBuffer, 'take'> = {
-      take: (socket, onBytes) =>
-        reads.take(socket, (bytes) => {
-          given.push({ memory: bytes.buffer, bytes: bytes.length })
-          onBytes(bytes)
+      take: (socket, to) =>
+        reads.take(socket, {
+          ...to,
+          onBytes: (bytes) => {
+            given.push({ memory: bytes.buffer, bytes: bytes.length })
+            to.onBytes(bytes)
+          },
+          onPlaced: (bytes, isAll) => {
+            placed += bytes
+            to.onPlaced(bytes, isAll)
+          },
         }),
     }
     const [a, b] = [sockets.a, sockets.b].map((socket) => new SocketLink(socket, { clock, reads: watched })) as [SocketLink, SocketLink]
@@ -320,9 +329,73 @@ describe('the socket link', () => {
       expect(same(got.frames[0]!.segments[0], bytesOf(1_000_000, 1))).toBe(true)
     }
     expect(events).toBe(0)
-    expect(given.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(2_000_000)
+    expect(placed + given.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(2_000_000)
+    // Nearly all: what is read before the announcement of a frame is known comes to the buffer.
+    expect(placed).toBeGreaterThan(1_000_000)
     expect(new Set(given.map(({ memory }) => memory)).size).toBe(1)
     sockets.dispose()
+  })
+
+  test.each(['tcp', 'unix'] as const)(
+    'SOCK-12 over %s small frames overtake a large one that is under way, where they share no order with it',
+    async (kind) => {
+      const { a, b, dispose } = await linkPair(kind)
+      const atB = new Recorder()
+      b.open(atB)
+      const large = bytesOf(32 * 2 ** 20, 1)
+      a.send(frame('first'), 1)
+      await until(() => atB.frames.length === 1)
+      a.send(frame('large', large.slice()), 1)
+      a.send(frame('same order'), 1)
+      a.send(frame('another', bytesOf(100, 2)), 2)
+      a.send(frame('none'), NO_ORDER)
+      await until(() => atB.frames.length === 3)
+      const began = [...atB.texts]
+      a.send(frame('later'), NO_ORDER)
+      await until(() => atB.frames.length === 6)
+      expect(began).toEqual(['first', 'another', 'none'])
+      expect(atB.texts.slice(-2)).toEqual(['large', 'same order'])
+      expect(atB.frames.map(({ header, overtook }) => `${text(header)} ${overtook}`)).toEqual(
+        expect.arrayContaining(['another 1', 'none 1', 'later 1', 'large 0', 'same order 0']),
+      )
+      expect(same(atB.frames.find(({ header }) => text(header) === 'large')!.segments[0], large)).toBe(true)
+      expect(same(atB.frames.find(({ header }) => text(header) === 'another')!.segments[0], bytesOf(100, 2))).toBe(true)
+      dispose()
+    },
+  )
+
+  test('SOCK-10 a receiver that throws at what was read to its place: the next bytes are read elsewhere', () => {
+    const [kBuffer, kBufferCb, kBufferGen] = [Symbol('kBuffer'), Symbol('kBufferCb'), Symbol('kBufferGen')]
+    const used: Uint8Array[] = []
+    const socket: Record<string | symbol, unknown> = {
+      [kBuffer]: null,
+      [kBufferCb]: null,
+      [kBufferGen]: null,
+      readableLength: 0,
+      _handle: { useUserBuffer: (buffer: Uint8Array) => used.push(buffer) },
+      resume() {},
+    }
+    let place: Uint8Array | null = new Uint8Array(100)
+    const taken = new ReadBuffer().take(socket as unknown as Socket, {
+      onBytes() {},
+      nextPlace: () => place,
+      onPlaced() {
+        place = null
+        throw new Error('of the receiver')
+      },
+    })
+    const next = socket[kBufferGen] as () => Uint8Array
+    expect([taken, next() === place]).toEqual([true, true])
+    const later: (() => void)[] = []
+    const tick = jest.spyOn(process, 'nextTick').mockImplementation((fn) => void later.push(fn as () => void))
+    try {
+      expect((socket[kBufferCb] as (bytes: number, into: Uint8Array) => boolean)(100, place)).toBe(true)
+    } finally {
+      tick.mockRestore()
+    }
+    expect(next()).toBe(used[0])
+    expect(later).toHaveLength(1)
+    expect(later[0]).toThrow('of the receiver')
   })
 
   test('SOCK-10 what has come before the link was made is read, too', async () => {
@@ -368,7 +441,7 @@ describe('the socket link', () => {
     const link = new SocketLink(a, {
       clock,
       reads: {
-        take: (_, onBytes) => {
+        take: (_, { onBytes }) => {
           read = onBytes
           return true
         },

@@ -18,13 +18,13 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from '../link.js'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
-import { READ_BYTES, type ReadBuffer } from './read-buffer.js'
+import { READ_BYTES, type ReadBuffer, type Reads } from './read-buffer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
@@ -126,7 +126,12 @@ export class SocketLink implements Link {
     this.isAdmitted = false
     // A small frame is worth nothing late.
     socket.setNoDelay(true)
-    if (options.reads?.take(socket, (bytes) => this.onLent(bytes)) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
+    const reads: Reads = {
+      onBytes: (bytes) => this.onLent(bytes),
+      nextPlace: () => (this.isRestDue || this.held !== null ? null : this.reader.nextPlace()),
+      onPlaced: (bytes, isAll) => this.onPlaced(bytes, isAll),
+    }
+    if (options.reads?.take(socket, reads) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
@@ -167,7 +172,7 @@ export class SocketLink implements Link {
   }
 
   /** @throws LINK_CLOSED, FRAME_TOO_LARGE; the frame is then still the caller's */
-  send(frame: Frame): void {
+  send(frame: Frame, order?: FrameOrder): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     // What is lent is bounded by whoever keeps it.
@@ -175,7 +180,7 @@ export class SocketLink implements Link {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
-    writer.add(frame)
+    writer.add(frame, order)
     this.isFrameDue = true
     if (writer.gatheredBytes >= EARLY_BYTES && this.clock.now() - this.lookedMs < EARLY_LOOKED_MS) this.write()
     else if (!this.isDelivering) this.endOfTurn.arm()
@@ -294,17 +299,35 @@ export class SocketLink implements Link {
     }
   }
 
+  /** Bytes of the frame that is coming lie where they belong. @param isAll as many as there was place for */
+  private onPlaced(bytes: number, isAll: boolean): void {
+    this.hasReceived = true
+    if (this.reason !== null) return
+    this.looked(isAll)
+    this.reader.placed(bytes)
+    if (isAll) this.onRead()
+  }
+
+  /** @param isMore there may be more to read */
+  private looked(isMore: boolean): void {
+    const nowMs = this.clock.now()
+    if (!isMore || nowMs - this.lookedMs < LOOKED_MS) this.lookedMs = nowMs
+  }
+
   private onData(bytes: Buffer): void {
     this.hasReceived = true
     if (this.reason !== null) return
-    const nowMs = this.clock.now()
-    if (bytes.length < READ_BYTES || nowMs - this.lookedMs < LOOKED_MS) this.lookedMs = nowMs
+    this.looked(bytes.length >= READ_BYTES)
     const { reader } = this
     reader.push(bytes)
     if (!this.isAdmitted && reader.bytesPushed > this.limits.handshakeBytesMax) {
       this.fail(`more than ${this.limits.handshakeBytesMax} bytes came before it was known who sends them`)
       return
     }
+    this.onRead()
+  }
+
+  private onRead(): void {
     if (this.isRestDue) return
     this.stayAwake?.onArrival()
     this.isDelivering = true

@@ -86,10 +86,12 @@ export async function simulatedRun(
   oracle: Oracle,
   seed: number,
   mode: Mode,
-  { second = false } = {},
+  { second = false, overtaking = false } = {},
 ): Promise<SimulatedRun> {
   const text = JSON.stringify(program)
-  const simulation = await simulate({ workers: program.workers, seed }, (sim) => sim.on('worker0').run(runProgram, text, { mode, second }))
+  const simulation = await simulate({ workers: program.workers, seed, world: { overtaking } }, (sim) =>
+    sim.on('worker0').run(runProgram, text, { mode, second }),
+  )
   expectClean(simulation)
   const { result, trace } = simulation
   let { bits } = oracle

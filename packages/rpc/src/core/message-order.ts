@@ -1,0 +1,67 @@
+/**
+ * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`FrameOrder` in transport's `link.ts`): as far as
+ * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-4 in SPEC.md.
+ *
+ *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 31: contexts and RRefs, by their ids
+ *
+ * Two ids may share a bit, which orders messages that need no order, and harms nobody. What must not be overtaken, or cannot be told, has every bit.
+ */
+import { Lane, type MessageLane } from '@postgrad/base/internal'
+import type { Frame, FrameOrder } from '@postgrad/transport'
+import { EVERY_ORDER, isLargeSegment, NO_ORDER, SEGMENT_MOVED_BYTES_MIN } from '@postgrad/transport/internal'
+import { MESSAGE_TABLE, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
+import { METHOD_CALL } from '../common/built-in-names.js'
+import { bytesOf } from './peer-ledger.js'
+
+const CONTROL: FrameOrder = 1 << 0
+const GRADIENT: FrameOrder = 1 << 1
+const CALL: FrameOrder = 1 << 2
+/** A link takes a frame of so many bytes for small in any case. */
+const UNORDERED_BYTES_MAX = SEGMENT_MOVED_BYTES_MIN - 1
+const FIRST_ID_BIT = 3
+const ID_BITS = 29n
+
+const OF_LANE: Readonly<Record<MessageLane, FrameOrder>> = {
+  [Lane.signal]: EVERY_ORDER,
+  [Lane.control]: CONTROL,
+  [Lane.gradient]: GRADIENT,
+  [Lane.call]: CALL,
+}
+
+/** Those that do not just follow their lane. */
+const OF_TYPE: Partial<Record<MessageType, FrameOrder>> = {
+  // It finds its call, which is there before it.
+  [MessageType.CALL_CANCEL]: CONTROL | CALL,
+  // Behind the calls that were sent before, and the counts of Note [The end of a group] say what has come before them.
+  [MessageType.GROUP_UPDATE]: EVERY_ORDER,
+  [MessageType.UNREADABLE]: EVERY_ORDER,
+}
+
+// As a plain array by number, for the way of every message.
+const ORDERS: FrameOrder[] = []
+for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type)] = OF_TYPE[Number(type) as MessageType] ?? OF_LANE[lane]
+
+/** `frame` is the message, encoded. */
+export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
+  const { type, context, note, body } = out
+  // References are counted by what arrives before what.
+  if (note !== null) return EVERY_ORDER
+  let order = ORDERS[type]!
+  if (context !== null) order |= bitOf(context)
+  // Replies come as they come: one that is large is late for nothing but its own call.
+  else if (type === MessageType.RESULT && frame.segments.length > 0 && frame.segments.some(isLargeSegment)) return NO_ORDER
+  // One that is large overtakes nothing, and what is about it stays behind it.
+  if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~CALL
+  const rrefId = subjectOf(type, body)
+  return rrefId === null ? order : order | bitOf(rrefId)
+}
+
+/** The RRef that the message is about, or whose value's method it calls by its id. */
+function subjectOf(type: MessageType, body: readonly unknown[]): unknown {
+  const { rrefField } = MESSAGE_TABLE[type]
+  if (rrefField !== null) return body[rrefField]
+  return type === MessageType.CALL && body[0] === METHOD_CALL ? (body[1] as readonly unknown[])[0] : null
+}
+
+/** What is no id is told by its receiver. */
+const bitOf = (id: unknown): FrameOrder => (typeof id === 'bigint' ? 1 << (FIRST_ID_BIT + Number(id % ID_BITS)) : EVERY_ORDER)
