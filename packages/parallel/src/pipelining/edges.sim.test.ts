@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { backward, mseLoss, mul } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'
-import { Linear, Module, Tanh } from '@postgrad/nn'
+import { Identity, Linear, Module, Tanh } from '@postgrad/nn'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { thrown } from '@postgrad/rpc/suite'
 import { Generator, ones, randn, type Tensor, tensor } from '@postgrad/tensor'
@@ -160,6 +160,58 @@ describe('gradients', () => {
       )
     },
   )
+
+  test.each(['1F1B', 'InterleavedZeroBubble'] as const)(
+    'PIP-10 %s: a stage that hands on what it is given, and one that ignores it',
+    async (schedule) => {
+      class Ignoring extends Module {
+        readonly inner = linear(5)
+        forward(x: Tensor): Tensor {
+          return this.inner.forward(ones(x.shape))
+        }
+      }
+      await overSeeds(
+        4,
+        async (workers) => {
+          for (const name of ['handed on', 'ignored']) {
+            const make = () => [linear(0), new Identity(), name === 'ignored' ? new Ignoring() : new Identity(), linear(2)]
+            const modules = make()
+            const pipelines = pipelinesOf(workers, modules, () => ({ schedule, name }))
+            await Promise.all(stepAll(workers, pipelines, [batch()], { target: ones([6, 3]) }))
+            const expected = inOnePlace(make(), batch(), ones([6, 3]), 2)
+            expect(expected[0] === null).toBe(name === 'ignored')
+            expect(gradsOf(modules)).toEqual(expected)
+          }
+        },
+        1,
+      )
+    },
+  )
+
+  test.each(['never', 'always'] as const)('PIP-9, PIP-10 int32 and bool go from stage to stage, checkpoints: %s', async (checkpoint) => {
+    await overSeeds(
+      2,
+      async (workers) => {
+        const w = tensor([3], { requiresGrad: true })
+        const first = moduleOf((x: Tensor) => [mul(x, w), x.gt(1), x.to('int32')])
+        const second = moduleOf((x: Tensor, mask: Tensor, whole: Tensor) => x.mul(mask.to('float32')).mul(whole.to('float32')))
+        const x = tensor([[0.5], [1.5], [2.5], [3.5]])
+        const steps = workers.map((worker, rank) =>
+          worker.run(() => {
+            const stage = new PipelineStage([first, second][rank]!, rank, 2, { checkpoint })
+            const total = (output: Tensor) => output.sum()
+            const options = { workers: ['worker0', 'worker1'], schedule: '1F1B', microbatches: 2, loss: total, scaleGrads: false } as const
+            return new Pipeline<Tensor, Tensor>(stage, options).step(rank === 0 ? [x] : [], rank === 1 ? { target: x } : {})
+          }),
+        )
+        const [, { output }] = await Promise.all(steps)
+        expect(output!.toArray()).toEqual([[0], [4.5], [15], [31.5]])
+        // Σ x · whole, where x > 1.
+        expect(w.grad!.toArray()).toEqual([1.5 + 5 + 10.5])
+      },
+      1,
+    )
+  })
 
   test('PIP-10 inputs that are leaves and require gradients get them', async () => {
     await overSeeds(

@@ -170,6 +170,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
         return (await run.all({ inputs, target, kwargs, returnOutputs })) as PipelineResult<Output>
       } catch (error) {
         failure = this.failed(error, step, run)
+        if (training) for (const stage of stages.values()) stage.abandon(failure)
         throw failure
       } finally {
         link.end(failure)
@@ -186,7 +187,9 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
       message: `step ${step} failed on '${name}'${place}: ${error instanceof Error ? error.message : String(error)}`,
-      remedy: 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
+      remedy: [...this.stages.values()].some(({ isReplica }) => isReplica)
+        ? 'See the cause. The groups of its replicas have ended: make groups, modules and pipelines of another name again.'
+        : 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
       cause: error,
       values: { pipeline: this.name, step, worker: name, action },
     })

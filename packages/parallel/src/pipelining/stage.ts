@@ -128,6 +128,11 @@ export class PipelineStage {
     if (this.replica !== null) this.reduces = await this.replica.beginStep()
   }
 
+  /** @internal A training step has failed: for the other replicas, too. */
+  abandon(reason: unknown): void {
+    this.replica?.abandonStep(reason)
+  }
+
   /** @internal Whether nothing is added to gradients any more, and other replicas' are. */
   isReducedAfter(microbatches: number): boolean {
     return this.reduces && this.backwards === microbatches
