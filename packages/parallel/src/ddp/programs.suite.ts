@@ -169,8 +169,10 @@ export async function inOnePlace({ size, width, options, actions }: Program): Pr
   const seen: unknown[][] = ranks.map(() => [])
   for (const action of actions) {
     let shown: readonly Gradients[] = kept
-    if (action.kind === 'zeroGrad') for (const each of kept) each.fill(null)
-    else if (action.kind === 'alone') {
+    if (action.kind === 'zeroGrad') {
+      for (const each of kept) each.fill(null)
+      used.clear()
+    } else if (action.kind === 'alone') {
       for (const pass of action.passes) {
         for (const rank of ranks) add(kept[rank]!, await gradientsOf([pass], rank))
         for (const i of usedIn([pass])) used.add(i)
