@@ -258,7 +258,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /**
    * Reduces gradients by `hook` instead of an all-reduce and a division. Once, before the first backward pass, on all ranks alike. PyTorch: `register_comm_hook`.
-   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_DISPOSED
+   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_REDUCTION_UNFINISHED, DDP_DISPOSED
    */
   registerCommHook<S>(state: S, hook: CommHook<S>): void {
     const reducer = this.reducer('registerCommHook')
@@ -271,6 +271,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         remedy: 'Make one hook that does both.',
       })
     }
+    reducer.ensureFinished('registerCommHook')
     reducer.setCommHook(state, hook)
   }
 

@@ -335,3 +335,21 @@ test('DDP-8 with staticGraph a parameter that is unused of a sudden is named', a
     await model.backward(lossOf(await model.forward(batchOf(rank, 2))))
   })
 })
+
+test('DDP-6, DDP-8 gradients of noSync that are dropped are not reduced, and with staticGraph such passes use what the first one used', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await DistributedDataParallel.create(new Two(), { findUnusedParameters: true })
+    await model.noSync(async () => model.backward(lossOf(await model.forward(batchOf(rank, 0)))))
+    model.zeroGrad()
+    await model.backward(lossOf(await model.forward(batchOf(rank, 1), 'a')))
+    expect(model.module.b.weight.grad).toBeNull()
+
+    const fixed = await DistributedDataParallel.create(new Two(), { staticGraph: true })
+    await fixed.backward(lossOf(await fixed.forward(batchOf(rank, 0), 'a')))
+    await fixed.noSync(async () => fixed.backward(lossOf(await fixed.forward(batchOf(rank, 1)))))
+    expect(await failure(fixed.backward(lossOf(await fixed.forward(batchOf(rank, 2), 'a'))))).toMatchObject({
+      code: 'DDP_GRAPH_CHANGED',
+      values: { parameter: 'b.weight' },
+    })
+  })
+})

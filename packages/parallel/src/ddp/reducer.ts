@@ -98,7 +98,7 @@ export class Reducer {
   private usedMap: Tensor | null = null
   /** Whether that is known on all ranks, of this iteration or, with staticGraph, of all. */
   private isUseKnown = false
-  /** Who has got gradients that have not been reduced yet. */
+  /** Who may have gradients that have not been reduced yet. */
   private readonly usedAlone = new Set<number>()
 
   constructor(parameters: readonly ReducedParameter[], options: ReducerOptions) {
@@ -313,7 +313,9 @@ export class Reducer {
    */
   private beginReduction(missing: ReadonlySet<number>, divisor: number, task: GraphTask | null): void {
     const { findUnusedParameters, staticGraph, gradientAsBucketView } = this.options
-    if (staticGraph && this.isUseKnown) this.checkGraph(missing)
+    // In a context nothing is left of other passes.
+    const left = isInContext(task) ? [] : [...this.usedAlone].filter((i) => this.parameters[i]!.value.grad !== null)
+    if (staticGraph && this.isUseKnown) this.checkGraph(missing, left)
     else if (missing.size > 0 && !findUnusedParameters && !staticGraph) throw this.unreached([...missing])
     this.begin()
     this.divisor = divisor
@@ -325,8 +327,7 @@ export class Reducer {
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      // In a context nothing is left of other passes.
-      if (!isInContext(task)) for (const i of this.usedAlone) this.usedMap.storage.array[i] = 1
+      for (const i of left) this.usedMap.storage.array[i] = 1
     }
   }
 
@@ -341,10 +342,12 @@ export class Reducer {
   }
 
   /** @throws DDP_GRAPH_CHANGED */
-  private checkGraph(missing: ReadonlySet<number>): void {
+  private checkGraph(missing: ReadonlySet<number>, left: readonly number[]): void {
     for (const [i, { name }] of this.parameters.entries()) {
       if (missing.has(i) !== this.unused.has(i)) throw graphChanged(name, i, missing.has(i))
     }
+    const alone = left.find((i) => this.isUnusedEverywhere(i))
+    if (alone !== undefined) throw graphChanged(this.parameters[alone]!.name, alone, false)
   }
 
   private unreached(numbers: readonly number[]): Error {

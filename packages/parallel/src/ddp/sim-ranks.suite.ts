@@ -26,11 +26,11 @@ export class Ranks extends Cluster {
   }
 }
 
-/** Runs `main` on all ranks of one default group, once per seed, and gives what the last run gave. Failures of ranks are thrown; nothing may be left. */
+/** Runs `main` on all ranks of one default group, once per seed (each another order of delivery; `programs.sim` has many), and gives what the last run gave. Failures of ranks are thrown; nothing may be left. */
 export async function overSeeds<T>(
   size: number,
   main: (rank: number, group: ProcessGroup) => Promise<T>,
-  seeds = 2,
+  seeds = 1,
   options: ProcessGroupOptions = {},
 ): Promise<T[]> {
   let results: T[] = []
