@@ -38,11 +38,11 @@ export interface ReduceLimits {
 }
 
 /**
- * Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. Small pieces cost more than
- * they save while there are more ranks than cores.
+ * Measured on two cores (`npm run bench -- --only allReduce`): within a process messages carry no bytes, so what counts is how many there are. Between processes each message
+ * wakes one of them, so a root is better up to some MiB, and small pieces cost more than they save while there are more ranks than cores.
  */
 export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24, pieceBytes: Number.POSITIVE_INFINITY }
-export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 19, rootBytes: 2 ** 19, pieceBytes: 2 ** 24 }
+export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 16, rootBytes: 2 ** 23, pieceBytes: 2 ** 24 }
 
 /** All other ranks, in order. */
 export function others({ rank, size }: Place): number[] {
