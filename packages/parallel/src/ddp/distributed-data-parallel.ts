@@ -205,7 +205,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /** @internal Such a step has failed here. Others wait for this rank's gradients, and what it would give them later are those of another step: the group ends. */
   abandonStep(reason: unknown): void {
-    if (this.requiresSync) this.processGroup.abort(reason)
+    if (!this.isDisposed && !this.reducer('Pipeline.step').isQuiet) this.processGroup.abort(reason)
   }
 
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
