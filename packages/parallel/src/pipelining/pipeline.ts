@@ -76,7 +76,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   private readonly workers: readonly WorkerInfo[]
   private readonly options: PipelineOptions<Output, Target_>
   private readonly name: string
-  /** Equal where schedules are. */
+  /** Equal where schedules, ranks and `scaleGrads` are. */
   private readonly plan: string
   private step_ = 0
   private state: 'ready' | 'stepping' = 'ready'
@@ -111,7 +111,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     const { scaleGrads = true } = options
     const { createHash } = builtin<typeof import('node:crypto')>('node:crypto')
     this.plan = createHash('sha256')
-      .update(JSON.stringify([lists, scaleGrads]))
+      .update(JSON.stringify([lists, scaleGrads, names]))
       .digest('hex')
       .slice(0, 8)
   }
