@@ -358,6 +358,26 @@ describe('mistakes in a step: all workers hear of it, and from whom', () => {
     )
   })
 
+  test('PIP-13 workers that see their ranks differently: refused at once', async () => {
+    await overSeeds(
+      2,
+      async (workers) => {
+        const { clock } = workers[0]!
+        const before = clock.now()
+        const steps = workers.map((worker, i) =>
+          worker.run(() => {
+            const names = i === 0 ? ['worker0', 'worker1'] : ['worker1', 'worker0']
+            const options = { workers: names, schedule: '1F1B', microbatches: 2, loss } as const
+            return new Pipeline<Tensor, Tensor>(new PipelineStage(linear(0), 0, 2), options).step([batch()])
+          }),
+        )
+        for (const error of await failures(steps)) expect(error.cause.code).toBe('PIPELINE_MISMATCH')
+        expect(clock.now() - before).toBeLessThan(5000)
+      },
+      2,
+    )
+  })
+
   test('PIP-12 an option that is none: nobody waits for that worker', async () => {
     await overSeeds(
       2,

@@ -54,7 +54,7 @@ export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
   const scale = longest > 0 ? plot / longest : 0
   const width = LEFT + plot + RIGHT
   const parts = [legend(boxes, Math.max(0, ...plans.map(({ rows }) => rows.length)), 28)]
-  let y = 54
+  let y = 72
   for (const { title, steps, unit, rows } of plans) {
     const { duration, bubble } = steps
     const from = Math.min(...rows.flat().map(({ start }) => start))
@@ -151,7 +151,7 @@ function legend(boxes: readonly TimedAction[], ranks: number, y: number): string
   }
   const stages = new Set(boxes.map(({ action }) => action.stage)).size
   const loops = stages > ranks ? '; of the stages of one rank a later one is stronger in colour' : ''
-  parts.push(`<text class="key note" x="${x}" y="${y}">numbers are micro-batches${loops}</text>`)
+  parts.push(`<text class="key note" x="${LEFT}" y="${y + 22}">numbers are micro-batches${loops}</text>`)
   return parts.join('\n')
 }
 

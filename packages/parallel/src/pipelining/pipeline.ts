@@ -2,9 +2,8 @@
  * A pipeline: the stages of one worker, run as a schedule says, together with those of the other workers. Every worker makes one, of the same name and schedule, and takes the same steps; the
  * first stage's gives inputs, the last one's targets. Below: `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
  */
-import { createHash } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { withScope } from '@postgrad/base/internal'
+import { builtin, withScope } from '@postgrad/base/internal'
 import type { CallOptions, Target, WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -77,7 +76,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   private readonly workers: readonly WorkerInfo[]
   private readonly options: PipelineOptions<Output, Target_>
   private readonly name: string
-  /** Equal where schedules are. */
+  /** Equal where schedules, ranks and `scaleGrads` are. */
   private readonly plan: string
   private step_ = 0
   private state: 'ready' | 'stepping' = 'ready'
@@ -110,8 +109,9 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     claimName(this.name)
     const lists = this.schedule.ranks.map((actions) => actions.map(actionText).join(' '))
     const { scaleGrads = true } = options
+    const { createHash } = builtin<typeof import('node:crypto')>('node:crypto')
     this.plan = createHash('sha256')
-      .update(JSON.stringify([lists, scaleGrads]))
+      .update(JSON.stringify([lists, scaleGrads, names]))
       .digest('hex')
       .slice(0, 8)
   }

@@ -177,7 +177,8 @@ function mismatch(own: string, other: string): PostgradError {
     op: 'Pipeline.step',
     expected: `what '${name}' is about to do: ${own}`,
     got: other,
-    remedy: 'Give all workers of a pipeline the same schedule, number of micro-batches and loss, and let all call step, or all eval.',
+    remedy:
+      'Give all workers of a pipeline the same workers in the same order, schedule, scaleGrads and loss, and let all call step, or all eval.',
     values: { worker: name, own, other },
   })
 }
