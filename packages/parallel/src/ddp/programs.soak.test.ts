@@ -5,8 +5,8 @@ import { initProcessGroup } from '@postgrad/process-group'
 import { inOnePlace, programOf, run } from './programs.suite.js'
 import { overSeeds, Ranks, runWithCrash, withSeed } from './sim-ranks.suite.js'
 
-test('DDP-1, DDP-6, DDP-7, DDP-17, DDP-31: 2000 random programs', async () => {
-  for (let seed = 1000; seed < 3000; seed++) {
+test('DDP-1, DDP-6, DDP-7, DDP-17, DDP-31: 1000 random programs', async () => {
+  for (let seed = 1000; seed < 2000; seed++) {
     await withSeed(seed, async () => {
       const program = programOf(seed, 4 + (seed % 9))
       const expected = await inOnePlace(program)
@@ -42,6 +42,6 @@ test('DDP-13 a rank dies in the middle of 1000 random programs', async () => {
       }
     })
   }
-  expect(died).toBeGreaterThan(300)
-  expect(failed).toBeGreaterThan(300)
+  expect(died).toBeGreaterThan(150)
+  expect(failed).toBeGreaterThan(150)
 })
