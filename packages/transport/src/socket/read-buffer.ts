@@ -10,8 +10,10 @@
  */
 import type { Socket } from 'node:net'
 
-/** What Node reads at once. Less was all that there was. */
-export const READ_BYTES = 65_536
+/** What Node reads at once into buffers of its own. */
+export const NODE_READ_BYTES = 65_536
+/** What is read at once into the shared one: more than a Unix socket holds (208 KiB), so that one read takes all of it. A read of less has taken all that there was. */
+export const READ_BYTES = 262_144
 
 interface Handle {
   useUserBuffer?(buffer: Uint8Array): void

@@ -24,7 +24,7 @@ import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
 import { ChunkReader, ControlChunk, type Place } from './chunk-reader.js'
 import { ChunkWriter } from './chunk-writer.js'
-import { READ_BYTES, type ReadBuffer, type Reads } from './read-buffer.js'
+import { NODE_READ_BYTES, READ_BYTES, type ReadBuffer, type Reads } from './read-buffer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
 /** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
@@ -85,6 +85,8 @@ export class SocketLink implements Link {
   private onSuspected: (isSuspected: boolean) => void
   private readonly stayAwake: StayAwake | null
   private isAdmitted: boolean
+  /** A read of less has left nothing in the socket. */
+  private readonly readBytes: number
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
   /** A frame that came before `open`. Behind it nothing is read. */
@@ -131,7 +133,9 @@ export class SocketLink implements Link {
       nextPlace: () => (this.isRestDue || this.held !== null ? null : this.reader.nextPlace()),
       onPlaced: (bytes, isAll) => this.onPlaced(bytes, isAll),
     }
-    if (options.reads?.take(socket, reads) !== true) socket.on('data', (bytes: Buffer) => this.onData(bytes))
+    const isLent = options.reads?.take(socket, reads) === true
+    this.readBytes = isLent ? READ_BYTES : NODE_READ_BYTES
+    if (!isLent) socket.on('data', (bytes: Buffer) => this.onData(bytes))
     socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
@@ -317,7 +321,7 @@ export class SocketLink implements Link {
   private onData(bytes: Buffer): void {
     this.hasReceived = true
     if (this.reason !== null) return
-    this.looked(bytes.length >= READ_BYTES)
+    this.looked(bytes.length >= this.readBytes)
     const { reader } = this
     reader.push(bytes)
     if (!this.isAdmitted && reader.bytesPushed > this.limits.handshakeBytesMax) {
