@@ -322,8 +322,8 @@ export const MUTATIONS = [
     'sound-cases',
     40,
     'transport/src/session.ts',
-    'if (seq <= this.received || this.early.has(seq)) {',
-    'if (this.early.has(seq)) {',
+    'if (seq <= this.received || this.early.has(seq) || this.ahead.has(seq)) {',
+    'if (this.early.has(seq) || this.ahead.has(seq)) {',
     'what comes twice is delivered twice',
   ),
   m(
