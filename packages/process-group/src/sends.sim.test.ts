@@ -17,7 +17,7 @@ const after = (ranks: Ranks, rank: number, ms: number) =>
 
 describe('room', () => {
   test('PG-17: as many leave at once as the window has; the rest leaves, in order, when the receiver takes', async () => {
-    for (let seed = 1; seed <= 20; seed++) {
+    for (let seed = 1; seed <= 8; seed++) {
       await withSeed(seed, async () => {
         const ranks = new Ranks(seed, 2)
         const got = await ranks.inGroup(async (rank, group) => {

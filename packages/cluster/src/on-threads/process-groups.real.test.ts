@@ -18,7 +18,7 @@ test('PG-14, PG-29: large tensors keep their values while others write to theirs
   // Beyond what goes in one step, and with a slice that is shorter than the others.
   const length = 300_001
   const averages = [2, 2, 1, 1, 2, 2, 3, 3]
-  for (const pieceBytes of [null, 2 ** 24, 100_000]) {
+  for (const pieceBytes of [null, 100_000]) {
     const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, length, pieceBytes)))
     for (const result of results) expect(result).toEqual([...averages, 1, 1, 1, 2, 3, 6])
   }

@@ -113,8 +113,8 @@ describe('messages and bytes', () => {
   })
 })
 
-test('PG-12, PG-30: 100 topologies, sizes and pieces, in orders that are drawn: the same bits', () => {
-  for (let seed = 1; seed <= 100; seed++) {
+test('PG-12, PG-30: 60 topologies, sizes and pieces, in orders that are drawn: the same bits', () => {
+  for (let seed = 1; seed <= 60; seed++) {
     const draw = new Draw(seed)
     const size = 1 + draw.below(7)
     const heaps: number[] = []

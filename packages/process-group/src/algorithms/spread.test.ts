@@ -68,8 +68,8 @@ test('PG-30: small tensors go from each to each', () => {
   expect(broadcasted(places, 0, new Draw(1))[0]).toEqual({ messages: 3, bytes: 2 * (S + 4) })
 })
 
-test('PG-11, PG-30: 100 topologies and roots, in orders that are drawn', () => {
-  for (let seed = 1; seed <= 100; seed++) {
+test('PG-11, PG-30: 60 topologies and roots, in orders that are drawn', () => {
+  for (let seed = 1; seed <= 60; seed++) {
     const draw = new Draw(seed)
     const size = 1 + draw.below(7)
     const places = placesOf(Array.from({ length: size }, () => draw.below(size)))

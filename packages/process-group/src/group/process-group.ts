@@ -15,7 +15,8 @@
  *
  * So every wait ends. Say that a rank waits in number n for another. That one brings n to its end, and sends its part; or it fails n, or will never begin it, and says so
  * to all; or it is gone, and its end is noticed behind everything that it has sent. What could still be had is not given up: FAILED comes behind the parts of its
- * sender, and collectives with smaller numbers go on.
+ * sender, and collectives with smaller numbers go on. A `recv`, and a `send` that waits for room, wait for what another rank's program may never do: they end with their
+ * deadline, with that rank, or with the group.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkSignal, currentScope, timeLimit } from '@postgrad/base/internal'
@@ -39,7 +40,7 @@ export interface CollectiveOptions {
   readonly group?: ProcessGroup
   /** How long it may take in ms; default the group's; 0 is no limit. */
   readonly timeoutMs?: number
-  /** Gives it up, which breaks the group for all: the others cannot have it either. */
+  /** Gives it up. A collective breaks the group for all with that: the others cannot have it either. `send` and `recv` break nothing. */
   readonly signal?: AbortSignal
   /** Of no effect: each function gives its `Work` at once, which may be awaited or not. For programs that come from PyTorch. */
   readonly asyncOp?: boolean
