@@ -8,7 +8,7 @@
 import assert from 'node:assert'
 import { currentScope, type Scope } from '@postgrad/base/internal'
 import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
-import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER } from '@postgrad/transport/internal'
+import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER, staysBehind } from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
@@ -226,14 +226,14 @@ class Channel extends Choice {
     return item
   }
 
-  /** The frame that arrives: the oldest, or one that shares no order with any before it. What is of no order is large, and overtakes nothing. */
+  /** The frame that arrives: the oldest, or one that stays behind none before it. What is of no order is large, and overtakes nothing. */
   private takeFrame(): Frame {
     if (!this.overtaking) return this.take() as Frame
     const may = [0]
     let before: FrameOrder = (this.inFlight.first as Ordered).order
     for (let i = 1; i < this.framesInFlight; i++) {
       const { order } = this.inFlight.at(i) as Ordered
-      if (order !== NO_ORDER && (order & before) === 0) may.push(i)
+      if (order !== NO_ORDER && !staysBehind(order, before)) may.push(i)
       before |= order
     }
     const index = may.length === 1 ? 0 : may[this.host.draw('overtake', this.label, may.length)]!

@@ -1,7 +1,7 @@
 export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
 export { callListener } from './call-listener.js'
 export { RealClock } from './clock.js'
-export { EVERY_ORDER, NO_ORDER } from './link.js'
+export { EVERY_ORDER, frameOrder, NO_ORDER, staysBehind } from './link.js'
 export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'

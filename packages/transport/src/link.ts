@@ -17,10 +17,18 @@ export interface Frame {
 }
 
 /**
- * The orders to which a frame belongs, one to a bit of 32. Frames that share one arrive as they were sent. Of others a small one may overtake a large one that is under way, with what
- * waits behind that, if the link is slow enough for it to matter (a socket). Nothing ever comes later for it than all orders would have it.
+ * The orders to which a frame belongs, one to a bit of the low 16, and those that it stays behind, in the high 16. A small frame may overtake a large one that is under way, with what
+ * waits behind that, where it stays behind none of their orders and the link is slow enough for it to matter (a socket). Nothing ever comes later for it than all orders would have it.
  */
 export type FrameOrder = number
+
+const BEHIND_SHIFT = 16
+
+/** Of a frame that belongs to some orders (bits 0 to 15) and stays behind frames of some. */
+export const frameOrder = (belongs: number, behind = belongs): FrameOrder => belongs | (behind << BEHIND_SHIFT)
+
+/** Whether the frame stays behind what was sent before it, whose orders are or-ed together. */
+export const staysBehind = (order: FrameOrder, before: FrameOrder): boolean => ((order >>> BEHIND_SHIFT) & before) !== 0
 
 /** What a frame belongs to that is sent without a word about it: it overtakes nothing. */
 export const EVERY_ORDER: FrameOrder = -1

@@ -183,7 +183,8 @@ export async function callProgramProblems(seed: number): Promise<string[]> {
   const plans = Array.from({ length: 1 + random.below(3) }, () => draw(random, size, null, DEPTH_MAX))
   const victim = random.coin() ? size - 1 : null
   const deathMs = random.below(80)
-  const cluster = new Cluster(seed, size)
+  // ORD-4: in every second run messages overtake others.
+  const cluster = new Cluster(seed, size, { overtaking: seed % 2 === 1 })
   await cluster.run(0, async () => {
     if (victim !== null) currentWorker().clock.setTimer(deathMs, () => cluster.world.crash(`worker${victim}`))
     await Promise.all(plans.map(make))

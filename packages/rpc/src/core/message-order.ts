@@ -2,36 +2,40 @@
  * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`FrameOrder` in transport's `link.ts`): as far as
  * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-4 in SPEC.md.
  *
- *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 31: contexts and RRefs, by their ids
+ *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 15: contexts and RRefs, by their ids
+ *
+ * As in the mailbox, control messages go past calls and gradients, and never these past control messages.
  *
  * Two ids may share a bit, which orders messages that need no order, and harms nobody. What must not be overtaken, or cannot be told, has every bit.
  */
 import { Lane, type MessageLane } from '@postgrad/base/internal'
 import type { Frame, FrameOrder } from '@postgrad/transport'
-import { EVERY_ORDER, isLargeSegment, NO_ORDER, SEGMENT_MOVED_BYTES_MIN } from '@postgrad/transport/internal'
+import { EVERY_ORDER, frameOrder, isLargeSegment, NO_ORDER, SEGMENT_MOVED_BYTES_MIN } from '@postgrad/transport/internal'
 import { MESSAGE_TABLE, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'
 import { METHOD_CALL } from '../common/built-in-names.js'
 import { bytesOf } from './peer-ledger.js'
 
-const CONTROL: FrameOrder = 1 << 0
-const GRADIENT: FrameOrder = 1 << 1
-const CALL: FrameOrder = 1 << 2
+const CONTROL = 1 << 0
+const GRADIENT = 1 << 1
+const CALL = 1 << 2
 /** A link takes a frame of so many bytes for small in any case. */
 const UNORDERED_BYTES_MAX = SEGMENT_MOVED_BYTES_MIN - 1
+/** What a call without order is without: it stays behind no calls, and none behind it. */
+const UNORDERED = frameOrder(CALL, CALL)
 const FIRST_ID_BIT = 3
-const ID_BITS = 29n
+const ID_BITS = 13n
 
 const OF_LANE: Readonly<Record<MessageLane, FrameOrder>> = {
   [Lane.signal]: EVERY_ORDER,
-  [Lane.control]: CONTROL,
-  [Lane.gradient]: GRADIENT,
-  [Lane.call]: CALL,
+  [Lane.control]: frameOrder(CONTROL),
+  [Lane.gradient]: frameOrder(GRADIENT, GRADIENT | CONTROL),
+  [Lane.call]: frameOrder(CALL, CALL | CONTROL),
 }
 
 /** Those that do not just follow their lane. */
 const OF_TYPE: Partial<Record<MessageType, FrameOrder>> = {
   // It finds its call, which is there before it.
-  [MessageType.CALL_CANCEL]: CONTROL | CALL,
+  [MessageType.CALL_CANCEL]: frameOrder(CONTROL, CONTROL | CALL),
   // Behind the calls that were sent before, and the counts of Note [The end of a group] say what has come before them.
   [MessageType.GROUP_UPDATE]: EVERY_ORDER,
   [MessageType.UNREADABLE]: EVERY_ORDER,
@@ -51,7 +55,7 @@ export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
   // Replies come as they come: one that is large is late for nothing but its own call.
   else if (type === MessageType.RESULT && frame.segments.length > 0 && frame.segments.some(isLargeSegment)) return NO_ORDER
   // One that is large overtakes nothing, and what is about it stays behind it.
-  if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~CALL
+  if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~UNORDERED
   const rrefId = subjectOf(type, body)
   return rrefId === null ? order : order | bitOf(rrefId)
 }
@@ -64,4 +68,4 @@ function subjectOf(type: MessageType, body: readonly unknown[]): unknown {
 }
 
 /** What is no id is told by its receiver. */
-const bitOf = (id: unknown): FrameOrder => (typeof id === 'bigint' ? 1 << (FIRST_ID_BIT + Number(id % ID_BITS)) : EVERY_ORDER)
+const bitOf = (id: unknown): FrameOrder => (typeof id === 'bigint' ? frameOrder(1 << (FIRST_ID_BIT + Number(id % ID_BITS))) : EVERY_ORDER)

@@ -66,7 +66,8 @@ class Program {
 
   constructor(seed: number, size: number) {
     this.size = size
-    this.cluster = new Cluster(seed, size)
+    // ORD-4: in every second run messages overtake others.
+    this.cluster = new Cluster(seed, size, { overtaking: seed % 2 === 1 })
     this.random = new Random(seed + 1_000_000)
   }
 

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Generator } from '@postgrad/tensor'
-import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
+import type { Frame, FrameOrder, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
 import type { FunctionRegistry } from '../common/function-registry.js'
 import type { MailboxOptions } from '../core/call-credits.js'
@@ -22,7 +22,7 @@ export class Gate implements Link {
   /** Which messages arrive twice, by name, as over a link that repeats. */
   repeats: (kind: string) => boolean = () => false
   private readonly link: Link
-  private held: Frame[] | null = null
+  private held: Parameters<Link['send']>[] | null = null
 
   constructor(link: Link) {
     this.link = link
@@ -36,17 +36,17 @@ export class Gate implements Link {
   unshut(): void {
     const held = this.held ?? []
     this.held = null
-    for (const frame of held) this.link.send(frame)
+    for (const sent of held) this.link.send(...sent)
   }
 
-  send(frame: Frame): void {
+  send(frame: Frame, order?: FrameOrder): void {
     const head = requestHead(frame)
     this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
     const passed = this.tamper === null ? frame : this.tamper(frame)
     const times = this.repeats(this.sent.at(-1)!) ? 2 : 1
     for (let i = 0; i < times; i++) {
-      if (this.held !== null) this.held.push(passed)
-      else this.link.send(passed)
+      if (this.held !== null) this.held.push([passed, order])
+      else this.link.send(passed, order)
     }
   }
 
@@ -83,6 +83,8 @@ export interface ClusterOptions extends Partial<Omit<WorkerOptions, 'name' | 'id
   readonly guests?: readonly number[]
   /** Pairs that get no link. */
   readonly apart?: readonly (readonly [number, number])[]
+  /** Messages overtake others where no order is promised. */
+  readonly overtaking?: boolean
 }
 
 export class Cluster {
@@ -93,8 +95,8 @@ export class Cluster {
   private readonly gates = new Map<string, Gate>()
 
   constructor(seed: number, size: number, clusterOptions: ClusterOptions = {}) {
-    const { registryOf, mailboxOf, generatorOf, install, guests = [], apart = [], ...options } = clusterOptions
-    this.world = new SimWorld(seed)
+    const { registryOf, mailboxOf, generatorOf, install, guests = [], apart = [], overtaking = false, ...options } = clusterOptions
+    this.world = new SimWorld(seed, { overtaking })
     this.guests = guests
     this.workers = Array.from({ length: size }, (_, id) => {
       const name = `worker${id}`

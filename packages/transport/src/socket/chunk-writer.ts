@@ -5,10 +5,10 @@
  *     add(small) ─→ batch ─┐ sealed by its size, a large frame, or `flush`
  *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) and `ahead` go ahead of the queue, between two chunks
  *
- * Note [What overtakes]. While a large frame waits or is under way, a small one that shares no order (`FrameOrder`) with anything in the queue goes into `ahead`. What comes behind
+ * Note [What overtakes]. While a large frame waits or is under way, a small one that stays behind none of the orders (`FrameOrder`) in the queue goes into `ahead`. What comes behind
  * it goes there too, or into the queue, so it stays behind it: nothing overtakes what is ahead. Without a large frame in the queue nothing does.
  */
-import { EVERY_ORDER, type Frame, type FrameOrder } from '../link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, staysBehind } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import { takeSegments } from '../take-segments.js'
 import { Batch, Batcher } from './batch.js'
@@ -176,7 +176,7 @@ export class ChunkWriter {
 
   /** See Note [What overtakes]. */
   private overtakes(order: FrameOrder): boolean {
-    return this.queuedLarge > 0 && (order & (this.queuedOrder | this.small.order)) === 0
+    return this.queuedLarge > 0 && !staysBehind(order, this.queuedOrder | this.small.order)
   }
 
   private get isAheadWaiting(): boolean {

@@ -1,7 +1,7 @@
 /** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
 import type { Socket } from 'node:net'
 import { describe, expect, jest, test } from '@jest/globals'
-import { type Frame, NO_ORDER } from '../link.js'
+import { type Frame, frameOrder, NO_ORDER } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { StayAwake } from '../stay-awake.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
@@ -343,11 +343,11 @@ describe('the socket link', () => {
       const atB = new Recorder()
       b.open(atB)
       const large = bytesOf(32 * 2 ** 20, 1)
-      a.send(frame('first'), 1)
+      a.send(frame('first'), frameOrder(1))
       await until(() => atB.frames.length === 1)
-      a.send(frame('large', large.slice()), 1)
-      a.send(frame('same order'), 1)
-      a.send(frame('another', bytesOf(100, 2)), 2)
+      a.send(frame('large', large.slice()), frameOrder(1))
+      a.send(frame('same order'), frameOrder(1))
+      a.send(frame('another', bytesOf(100, 2)), frameOrder(2))
       a.send(frame('none'), NO_ORDER)
       await until(() => atB.frames.length === 3)
       const began = [...atB.texts]
