@@ -2,6 +2,7 @@
  * Jest's node environment for tests that Node itself loads (`jest-runtime.cjs`): jest and `expect` run in a context of their own, tests in that of the process,
  * where they reach the former by `jest-globals.mjs`. Both have the same built-in types, as `expect` compares by them.
  */
+import asyncHooks from 'node:async_hooks'
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node'
 
 /** `Error` and its like are the process's too, as tests throw them. */
@@ -15,6 +16,16 @@ const SHARED = [
 /** As Node has them. Jest looks for source maps, of which there are none here, and keeps a hundred lines: a tenth of the time of tests that fail on purpose. */
 const { prepareStackTrace, stackTraceLimit } = Error
 
+/** Jest makes one for each file and leaves it on, and every promise of the process then pays for each of them: a tenth of the time of a process that runs many files. */
+const left = []
+const { AsyncLocalStorage } = asyncHooks
+class Noted extends AsyncLocalStorage {
+  constructor(...args) {
+    super(...args)
+    left.push(this)
+  }
+}
+
 export default class PostgradEnvironment extends NodeEnvironment {
   constructor(config, context) {
     super(config, context)
@@ -27,5 +38,16 @@ export default class PostgradEnvironment extends NodeEnvironment {
   async setup() {
     await super.setup()
     Object.assign(Error, { prepareStackTrace, stackTraceLimit })
+    asyncHooks.AsyncLocalStorage = Noted
+  }
+
+  /** Jest has loaded what it needs; the rest is the tests' own. */
+  loadsTests() {
+    asyncHooks.AsyncLocalStorage = AsyncLocalStorage
+  }
+
+  async teardown() {
+    for (const storage of left.splice(0)) storage.disable()
+    await super.teardown()
   }
 }

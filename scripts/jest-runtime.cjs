@@ -49,6 +49,7 @@ module.exports = class NodeLoads extends Runtime {
   unstable_importModule(path) {
     names ??= new ExposedNames(require(join(process.env.POSTGRAD_TREE, 'dist/base/load.cjs')).load().rpc_dist_common_function_registry)
     names.file++
+    globalThis[Symbol.for('postgrad.jest')].loadsTests()
     return import(pathToFileURL(path).href)
   }
 }
