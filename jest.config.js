@@ -19,18 +19,26 @@ const lane = (displayName, testRegex, more = {}) => ({
   modulePathIgnorePatterns: ['<rootDir>/.*/src/'],
   transform: {},
   testEnvironment: join(root, 'scripts/jest-environment.mjs'),
-  ...(tree === root ? {} : { runtime: join(root, 'scripts/jest-runtime.cjs') }),
   ...more,
 })
+
+/**
+ * Node itself loads the tests, and the files of a process share the library. Not those of threads and sockets: they say what a process holds, and each has a library
+ * of its own, as a program has.
+ */
+const nodeLoads =
+  tree === root
+    ? {}
+    : { runtime: join(root, 'scripts/jest-runtime.cjs'), testEnvironment: join(root, 'scripts/jest-environment-node-loads.mjs') }
 
 const soak = process.env.POSTGRAD_SOAK === '1'
 
 export default {
   projects: soak
-    ? [lane('soak', '/dist/.*\\.soak\\.test\\.js$')]
+    ? [lane('soak', '/dist/.*\\.soak\\.test\\.js$', nodeLoads)]
     : [
-        lane('unit', '/dist/(?!.*\\.(sim|real|soak)\\.test\\.js$).*\\.test\\.js$'),
-        lane('sim', '/dist/.*\\.sim\\.test\\.js$'),
+        lane('unit', '/dist/(?!.*\\.(sim|real|soak)\\.test\\.js$).*\\.test\\.js$', nodeLoads),
+        lane('sim', '/dist/.*\\.sim\\.test\\.js$', nodeLoads),
         lane('real', '/dist/.*\\.real\\.test\\.js$'),
       ],
   testSequencer: join(root, 'scripts/test-sequencer.mjs'),

@@ -1,53 +1,18 @@
 /**
- * Jest's node environment for tests that Node itself loads (`jest-runtime.cjs`): jest and `expect` run in a context of their own, tests in that of the process,
- * where they reach the former by `jest-globals.mjs`. Both have the same built-in types, as `expect` compares by them.
+ * Jest's node environment with this realm's binary types and collections: without them a typed array that comes from a worker or a
+ * native API fails `instanceof` inside a test, and msgpackr decodes it wrongly.
  */
-import asyncHooks from 'node:async_hooks'
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node'
 
-/** `Error` and its like are the process's too, as tests throw them. */
 const SHARED = [
-  ...['Object', 'Function', 'Array', 'String', 'Number', 'Boolean', 'BigInt', 'Symbol', 'Date', 'RegExp', 'Promise', 'Map', 'Set'],
-  ...['Error', 'TypeError', 'RangeError', 'SyntaxError', 'AggregateError', 'ArrayBuffer', 'SharedArrayBuffer', 'DataView'],
   ...['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array'],
   ...['Float32Array', 'Float64Array', 'BigInt64Array', 'BigUint64Array'],
+  ...['ArrayBuffer', 'SharedArrayBuffer', 'DataView', 'Map', 'Set'],
 ]
-
-/** As Node has them. Jest looks for source maps, of which there are none here, and keeps a hundred lines: a tenth of the time of tests that fail on purpose. */
-const { prepareStackTrace, stackTraceLimit } = Error
-
-/** Jest makes one for each file and leaves it on, and every promise of the process then pays for each of them: a tenth of the time of a process that runs many files. */
-const left = []
-const { AsyncLocalStorage } = asyncHooks
-class Noted extends AsyncLocalStorage {
-  constructor(...args) {
-    super(...args)
-    left.push(this)
-  }
-}
 
 export default class PostgradEnvironment extends NodeEnvironment {
   constructor(config, context) {
     super(config, context)
     for (const name of SHARED) this.global[name] = globalThis[name]
-    globalThis[Symbol.for('postgrad.jest')] = this
-    // The library asks it which test runs.
-    Object.defineProperty(globalThis, 'expect', { configurable: true, get: () => this.global.expect })
-  }
-
-  async setup() {
-    await super.setup()
-    Object.assign(Error, { prepareStackTrace, stackTraceLimit })
-    asyncHooks.AsyncLocalStorage = Noted
-  }
-
-  /** Jest has loaded what it needs; the rest is the tests' own. */
-  loadsTests() {
-    asyncHooks.AsyncLocalStorage = AsyncLocalStorage
-  }
-
-  async teardown() {
-    for (const storage of left.splice(0)) storage.disable()
-    await super.teardown()
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Jest's runtime, but that Node itself loads the test files of `bundled-tree.mjs`, once for a process of jest. Jest would compile the whole library anew for
+ * Jest's runtime, but that Node itself loads the test files of `bundled-tree.mjs`, once for a process of jest; `jest.config.js` says which. Jest would compile the whole library anew for
  * each file, in a context where each look at a global is slow, and V8 would begin again to find out what is hot.
  * So the files of a process share their modules and globals: a test puts back what it changes.
  */
