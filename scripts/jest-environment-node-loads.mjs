@@ -14,8 +14,12 @@ const SHARED = [
 /** As Node has them. Jest looks for source maps, of which there are none here, and keeps a hundred lines: a tenth of the time of tests that fail on purpose. */
 const { prepareStackTrace, stackTraceLimit } = Error
 
-/** Jest makes one for each file and leaves it on, and every promise of the process then pays for each of them: a tenth of the time of a process that runs many files. */
+/**
+ * Jest makes one for each file and leaves it on, and every promise of the process then pays for each of them: a tenth of the time of a process that runs many files. From Node
+ * 24 on they cost promises nothing, and the class cannot be replaced.
+ */
 const left = []
+const isReplaceable = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage').writable === true
 const { AsyncLocalStorage } = asyncHooks
 class Noted extends AsyncLocalStorage {
   constructor(...args) {
@@ -36,12 +40,12 @@ export default class NodeLoadsEnvironment extends Environment {
   async setup() {
     await super.setup()
     Object.assign(Error, { prepareStackTrace, stackTraceLimit })
-    asyncHooks.AsyncLocalStorage = Noted
+    if (isReplaceable) asyncHooks.AsyncLocalStorage = Noted
   }
 
   /** Jest has loaded what it needs; the rest is the tests' own. */
   loadsTests() {
-    asyncHooks.AsyncLocalStorage = AsyncLocalStorage
+    if (isReplaceable) asyncHooks.AsyncLocalStorage = AsyncLocalStorage
   }
 
   async teardown() {
