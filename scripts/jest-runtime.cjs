@@ -3,13 +3,11 @@
  * each file, in a context where each look at a global is slow, and V8 would begin again to find out what is hot.
  * So the files of a process share their modules and globals: a test puts back what it changes.
  */
-const { createRequire } = require('node:module')
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
+const ofJest = require('./of-jest.cjs')
 
-/** Jest's own, which is a part of its configuration. */
-const ofJest = ['jest', 'jest-cli', '@jest/core', 'jest-runner'].reduce((load, name) => createRequire(load.resolve(name)), require)
-const { default: Runtime } = ofJest('jest-runtime')
+const { default: Runtime } = ofJest('@jest/core', 'jest-runner')('jest-runtime')
 
 /**
  * What this thread exposes by name. Files may give the same name to functions of their own, as if each had a thread of its own: whoever exposes does not see the names of

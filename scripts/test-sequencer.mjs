@@ -3,8 +3,8 @@
  * which is another one for each build, so it has sizes alone. Some of the longest are small, and came last, while the other core had nothing to do.
  */
 import { statSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { sep } from 'node:path'
+import ofJest from './of-jest.cjs'
 
 /** The longest first, as two cores have them. */
 const LONG = [
@@ -36,9 +36,7 @@ const rank = ({ path }) => {
   return at < 0 ? LONG.length : at
 }
 
-/** Jest's own, which is a part of its configuration. */
-const ofJest = ['jest', 'jest-cli', 'jest-config'].reduce((load, name) => createRequire(load.resolve(name)), createRequire(import.meta.url))
-const { default: Sequencer } = ofJest('@jest/test-sequencer')
+const { default: Sequencer } = ofJest('jest-config')('@jest/test-sequencer')
 
 export default class LongestFirst extends Sequencer {
   sort(tests) {

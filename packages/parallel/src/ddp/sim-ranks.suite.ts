@@ -1,5 +1,6 @@
 /** The fixture of simulated data-parallel tests: workers with process groups and distributed autograd, and a program that runs on all of them at once. */
-import { isPostgradError } from '@postgrad/base'
+import { expect } from '@jest/globals'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { initProcessGroup, type ProcessGroup, type ProcessGroupOptions } from '@postgrad/process-group'
 import { installProcessGroups } from '@postgrad/process-group/internal'
@@ -49,4 +50,14 @@ export async function overSeeds<T>(
     })
   }
   return results
+}
+
+/** How many programs of the survivors have failed: none unless a rank has crashed, and each with an error that says so. */
+export function failedAmong(survivors: readonly PromiseSettledResult<unknown>[], crashed: boolean): number {
+  const failed = survivors.filter((each) => each.status === 'rejected')
+  for (const { reason } of failed) {
+    expect(crashed).toBe(true)
+    expect(['GROUP_BROKEN', 'WORKER_DIED', 'GATHER_FAILED']).toContain((reason as PostgradError).code)
+  }
+  return failed.length
 }
