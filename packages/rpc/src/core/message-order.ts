@@ -1,6 +1,6 @@
 /**
  * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`FrameOrder` in transport's `link.ts`): as far as
- * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-4 in SPEC.md.
+ * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-5 in SPEC.md.
  *
  *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 15: contexts and RRefs, by their ids
  *
