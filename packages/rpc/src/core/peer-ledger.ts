@@ -1,7 +1,7 @@
 /**
  * All that one worker counts of what passes between it and one peer, as totals. Links lose nothing, and say of what has overtaken other messages how many,
- * so both ends count alike: the n-th message of the one is the n-th of the other, and a total says of all before it too. Calls overtake no calls, and fetches no
- * fetches. `progress.ts` above tells the peer how far this worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-15 in SPEC.md.
+ * so both ends count alike: the n-th message of the one is the n-th of the other, and a total says of all before it too. Credits are sums,
+ * to which order is nothing: calls without order may overtake calls. `progress.ts` above tells the peer how far this worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-15 in SPEC.md.
  *
  *     sender                                         receiver
  *     messages sent      ───────────────────────▸    received = read  ─ ahead: read, and not all before it
