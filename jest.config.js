@@ -22,10 +22,7 @@ const lane = (displayName, testRegex, more = {}) => ({
   ...more,
 })
 
-/**
- * Node itself loads the tests, and the files of a process share the library. Not those of threads and sockets: they say what a process holds, and each has a library
- * of its own, as a program has.
- */
+/** Node itself loads the tests, and the files of a process share the library. */
 const nodeLoads =
   tree === root
     ? {}
@@ -39,7 +36,7 @@ export default {
     : [
         lane('unit', '/dist/(?!.*\\.(sim|real|soak)\\.test\\.js$).*\\.test\\.js$', nodeLoads),
         lane('sim', '/dist/.*\\.sim\\.test\\.js$', nodeLoads),
-        lane('real', '/dist/.*\\.real\\.test\\.js$'),
+        lane('real', '/dist/.*\\.real\\.test\\.js$', nodeLoads),
       ],
   testSequencer: join(root, 'scripts/test-sequencer.mjs'),
   testTimeout: soak ? 3_600_000 : 60_000,

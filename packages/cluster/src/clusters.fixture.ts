@@ -1,5 +1,7 @@
-/** Clusters for tests: whatever a test launches is closed behind it, also when it fails, so that no thread outlives it. */
-import { afterEach } from '@jest/globals'
+/** Clusters for tests: whatever a test launches is closed behind it, also when it fails, so that no thread outlives it, and no slot of the heap. */
+import { afterEach, beforeEach, expect } from '@jest/globals'
+import { heapStats } from '@postgrad/tensor/internal'
+import { sharedHeap } from './host/shared-heap.js'
 import type { Cluster } from './main/cluster.js'
 import { launch as realLaunch } from './main/launch.js'
 
@@ -9,9 +11,14 @@ import { launch as realLaunch } from './main/launch.js'
  */
 export function launcher(processes = Number(process.env.POSTGRAD_TEST_PROCESSES ?? 0)): typeof realLaunch {
   const open = new Set<Cluster>()
+  let before: readonly number[] = []
+  beforeEach(() => {
+    before = slots()
+  })
   afterEach(async () => {
     await Promise.all([...open].map((cluster) => cluster.close({ timeoutMs: 0 })))
     open.clear()
+    expect(slots()).toEqual(before)
   })
   return async (program, options) => {
     const spread = processes === 0 ? {} : { processes: Math.min(processes, countOf(options.workers)) }
@@ -19,6 +26,12 @@ export function launcher(processes = Number(process.env.POSTGRAD_TEST_PROCESSES 
     open.add(cluster)
     return cluster
   }
+}
+
+/** Of the heap, in use. */
+function slots(): readonly number[] {
+  const heap = sharedHeap()
+  return heap === null ? [] : [...heapStats(heap).heldBytes.keys()]
 }
 
 /** Of workers that are none the launch itself speaks. */

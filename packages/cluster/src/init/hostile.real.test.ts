@@ -28,7 +28,7 @@ const LIMITS: Partial<SocketLimits> = {
   connectionsPerAddressMax: 60,
   strangersMax: 10,
   strangerMs: 300,
-  graceMs: 1000,
+  graceMs: 5000,
   lingerMs: 100,
 }
 const KEYS = { member: new Uint8Array(32).fill(0xa5), observer: new Uint8Array(32).fill(0x5b) }

@@ -138,7 +138,7 @@ describe('launch fails', () => {
     ['a deadline of calls that is no time', { rpcTimeoutMs: -1 }, 'TIMEOUT_INVALID'],
     ['a deadline of its own that is no time', { launchTimeoutMs: Number.NaN }, 'TIMEOUT_INVALID'],
     ['an environment that Node refuses', { workerOptions: { env: 3 as never } }, 'ERR_INVALID_ARG_TYPE'],
-  ])('with %s', async (_what, options, code) => {
+  ])('HEAP-7 with %s, and no slot of the heap is lost', async (_what, options, code) => {
     const error = await failureOf(launch(BASICS, { workers: 2, ...options }))
     expect(error.code).toBe('LAUNCH_FAILED')
     expect(error.cause).toMatchObject({ code })

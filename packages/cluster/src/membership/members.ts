@@ -101,8 +101,10 @@ export class Members<End> {
   /** The host says that a worker has ended. Idempotent. */
   gone(id: WorkerId): void {
     this.fail(id, null)
+    const isNews = this.roster.standingOf(id) !== 'gone'
     const commands = this.roster.gone(id)
-    if (this.controls.delete(id) || commands.length > 0) this.host.ended(id)
+    this.controls.delete(id)
+    if (isNews) this.host.ended(id)
     this.perform(commands)
   }
 
