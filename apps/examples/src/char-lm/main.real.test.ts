@@ -1,4 +1,7 @@
-/** The main job as a user runs it, in a process of its own, small: what it prints and writes, how it is interrupted, and what it says when it cannot. */
+/**
+ * The main job as a user runs it, in a process of its own, small: what it prints and writes, how it is interrupted, and what it says when it cannot.
+ * `main.soak.test.ts` has it on gpu.js, too, and the deaths of all workers.
+ */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,6 +12,8 @@ import { type End, expectWellFormed, runScript } from '../shared/script.suite.js
 import { SENTENCES } from './fixtures/sentences.js'
 import { readSettings } from './settings.js'
 import { encode, readText } from './text.js'
+
+const isSoak = process.env.POSTGRAD_SOAK === '1'
 
 let folder = ''
 let data = ''
@@ -29,7 +34,7 @@ const small = (...more: string[]): string[] => ['--data', data, '--hidden', '24'
 describe('a run', () => {
   test.each([
     ['wasm', 'ps wasm, trainer wasm, evaluator wasm'],
-    ['gpujs', 'ps gpujs: webasm, trainer gpujs: webasm, evaluator gpujs: webasm'],
+    ...(isSoak ? [['gpujs', 'ps gpujs: webasm, trainer gpujs: webasm, evaluator gpujs: webasm'] as const] : []),
   ])('%s: 25 steps end below the unigram distribution; picture, samples and kernels', async (device, kernels) => {
     const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '25', '--lr', '2'))
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -68,7 +73,7 @@ test('Ctrl-C in the middle: a word, code 130, nothing written, nothing left runn
   expect(existsSync(out)).toBe(false)
 })
 
-test.each(['ps', 'trainer', 'evaluator'])('%s dies in the middle: the job fails at once and names it', async (victim) => {
+test.each(isSoak ? ['ps', 'trainer', 'evaluator'] : ['trainer'])('%s dies in the middle: the job fails at once and names it', async (victim) => {
   process.env.POSTGRAD_TEST_VICTIM = victim
   const { code, stdout, stderr } = await run('./fixtures/dies.js', [out])
   delete process.env.POSTGRAD_TEST_VICTIM

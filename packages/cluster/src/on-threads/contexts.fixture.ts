@@ -7,7 +7,7 @@ import { launch } from '../main/launch.js'
 import * as program from './fixtures/contexts.js'
 
 /** More than the tombstones that a worker keeps (4096), so that their set has its full size before the first look. */
-export const WARM_UP = 5000
+export const WARM_UP = 2000
 const AT_ONCE = 8
 const SETTLE_MS = 5
 

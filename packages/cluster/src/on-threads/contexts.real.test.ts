@@ -2,8 +2,8 @@
 import { expect, test } from '@jest/globals'
 import { counts, measureContexts, WARM_UP } from './contexts.fixture.js'
 
-const COUNT = 2000
-/** Half of what 1 KiB kept per context would take. */
+const COUNT = 1500
+/** Less than what 1 KiB kept per context would take. */
 const GROWTH_BYTES_MAX = 1_000_000
 
 test(`${COUNT} contexts leave nothing behind on any worker`, async () => {

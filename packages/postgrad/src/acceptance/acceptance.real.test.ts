@@ -10,7 +10,7 @@ import { launch } from '../index.js'
 import { PLACES, untilClean } from './acceptance.fixture.js'
 
 /** Every case runs so many times on threads, which choose another order each time; `npm run soak -- --runs 50 postgrad/dist/acceptance` takes more. */
-const RUNS = Number(process.env.POSTGRAD_SOAK_RUNS ?? 2)
+const RUNS = Number(process.env.POSTGRAD_SOAK_RUNS ?? 1)
 
 const golden = readGolden()
 

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { turmoil } from './turmoil.fixture.js'
 
-const TERMINATIONS = 6
+const TERMINATIONS = 3
 /** Some twenty workers are started, which takes a busy machine minutes. */
 const PATIENCE_MS = 600_000
 const seed = Number(process.env.POSTGRAD_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 30))
