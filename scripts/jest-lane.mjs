@@ -56,7 +56,14 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   ]
   const child = spawnWithUs(node, command, {
     cwd: root,
-    env: { ...process.env, ...environmentOf(node), ...env, POSTGRAD_TREE: tree, NODE_OPTIONS: nodeOptions() },
+    env: {
+      ...process.env,
+      ...environmentOf(node),
+      ...env,
+      POSTGRAD_TREE: tree,
+      NODE_OPTIONS: nodeOptions(),
+      NODE_COMPILE_CACHE: join(tree, 'compiled'),
+    },
     stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)

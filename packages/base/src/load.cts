@@ -3,9 +3,11 @@
  * has one.
  *
  * Whoever starts a thread hands it what V8 has compiled: to compile is half of what a thread needs to load the library. From 22.1 on Node can keep compiled code by itself, in a
- * folder of the machine's (`module.enableCompileCache`); threads gained less than half as much by that.
+ * folder of the machine's (`module.enableCompileCache`); threads gained less than half as much by that. Where a user has such a folder the library's code is kept there, too,
+ * for the next process: Node itself keeps only what its own loaders compile.
  */
-const { createRequire } = require('node:module') as typeof import('node:module')
+const crypto = require('node:crypto') as typeof import('node:crypto')
+const nodeModule = require('node:module') as typeof import('node:module') & { readonly getCompileCacheDir?: () => string | undefined }
 const fs = require('node:fs') as typeof import('node:fs')
 const path = require('node:path') as typeof import('node:path')
 const url = require('node:url') as typeof import('node:url')
@@ -28,6 +30,8 @@ let script: import('node:vm').Script | null = null
 let readMs: number | null = null
 /** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
 let required = false
+/** It took what the thread had compiled that started it. */
+let isHanded = false
 
 /** All doors by name. @param byRequire by a door of CommonJS */
 function load(byRequire = false): Library {
@@ -41,11 +45,49 @@ function load(byRequire = false): Library {
 function run(from: string): Library {
   const handed = shared(from)
   const isOfFile = handed?.changedMs === changedMs(from)
-  script = isOfFile ? compile(from, handed!.source, handed!.code) : compile(from, read(from), null)
+  const cache = isOfFile ? null : cacheOf(from)
+  script = isOfFile ? compile(from, handed!.source, handed!.code) : compile(from, read(from), cache === null ? null : cached(cache))
+  isHanded = isOfFile && script.cachedDataRejected === false
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
-  call(module.exports, createRequire(from), module, from, folder)
+  call(module.exports, nodeModule.createRequire(from), module, from, folder)
+  if (cache !== null && script.cachedDataRejected !== false) keep(cache, script)
   return module.exports
+}
+
+/** The file of a compile cache for the code of this library, in the folder that the user has given Node for that, before Node 22.1 as well; null: there is none. */
+function cacheOf(from: string): string | null {
+  const dir = nodeModule.getCompileCacheDir?.() ?? process.env.NODE_COMPILE_CACHE
+  if (!dir || process.env.NODE_DISABLE_COMPILE_CACHE) return null
+  const of = [from, changedMs(from), versionTag()].join('\n')
+  return path.join(dir, `postgrad-${digest(of).toString('hex')}`)
+}
+
+/** V8 crashes on code that was damaged, so the file begins with a digest. */
+const DIGEST_BYTES = 20
+const digest = (of: string | Uint8Array): Buffer => crypto.createHash('sha1').update(of).digest()
+
+function cached(cache: string): Uint8Array | null {
+  let kept: Uint8Array
+  try {
+    kept = fs.readFileSync(cache)
+  } catch {
+    return null
+  }
+  const code = kept.subarray(DIGEST_BYTES)
+  return digest(code).equals(kept.subarray(0, DIGEST_BYTES)) ? code : null
+}
+
+function keep(cache: string, of: import('node:vm').Script): void {
+  const code = of.createCachedData()
+  const part = `${cache}.${process.pid}.${threads.threadId}`
+  try {
+    fs.mkdirSync(path.dirname(cache), { recursive: true })
+    fs.writeFileSync(part, Buffer.concat([digest(code), code]))
+    fs.renameSync(part, cache)
+  } catch {
+    // As with Node's own: who cannot write there goes without.
+  }
 }
 
 /** What a thread hands to those that it starts. */
@@ -59,6 +101,7 @@ interface Shared {
 }
 
 const shared = (from: string): Shared | undefined => threads.getEnvironmentData(from) as unknown as Shared | undefined
+const versionTag = (): number => (require('node:v8') as typeof import('node:v8')).cachedDataVersionTag()
 const changedMs = (from: string): number => fs.statSync(from).mtimeMs
 
 const HEAD = '(function (exports, require, module, __filename, __dirname) { '
@@ -84,8 +127,7 @@ function compile(from: string, source: Uint8Array, code: Uint8Array | null): imp
 /** To be called before a thread is started. What V8 cannot use, it leaves: the thread compiles then. */
 function shareCode(): void {
   if (file === null) return
-  const { cachedDataVersionTag } = require('node:v8') as typeof import('node:v8')
-  const tag = cachedDataVersionTag()
+  const tag = versionTag()
   if (shared(file)?.tag === tag) return
   const since = readMs
   // Once more, since who starts no thread need not keep it.
@@ -109,7 +151,7 @@ module.exports = {
   /** Whether TypeScript is compiled before it comes here. */
   isRequired: () => required,
   /** Whether this thread took what another had compiled. */
-  isShared: () => script?.cachedDataRejected === false,
+  isShared: () => isHanded,
   /** The file that a module of the library is to think it is, which others are beside: 'cluster/worker/worker-entry.js'. */
   fileUrl: (place: string) => (folder === null ? undefined : url.pathToFileURL(path.join(folder, place)).href),
 }

@@ -1,8 +1,8 @@
 /** The library as one file: whom its code is handed to. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'
 
@@ -21,15 +21,25 @@ else {
 }
 `
 
-/** A library in a folder of its own, and what a program prints that loads it. */
-function printed(text: string, main: string, args: readonly string[] = []): string {
+/** A library in a folder of its own, and what a program prints that loads it, as often as it is run. */
+function printed(
+  text: string,
+  main: string,
+  args: readonly string[] = [],
+  runs: readonly ((folder: string) => void)[] = [() => {}],
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-load-'))
   try {
     mkdirSync(join(folder, 'base'))
     copyFileSync(fileURLToPath(new URL('./load.cjs', import.meta.url)), join(folder, 'base/load.cjs'))
     writeFileSync(join(folder, 'library.cjs'), text)
     writeFileSync(join(folder, 'main.cjs'), main)
-    return execFileSync(process.execPath, ['main.cjs', ...args], { cwd: folder, encoding: 'utf8' })
+    const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, 'compiled') }
+    const outputs = runs.map((prepare) => {
+      prepare(folder)
+      return execFileSync(process.execPath, ['main.cjs', ...args], { cwd: folder, encoding: 'utf8', env })
+    })
+    return outputs.join('')
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -40,6 +50,40 @@ test.each([
   ['its file has been replaced by one as long', [library('two')], 'two false\n'],
 ])('CLU-66 code is taken over only from the file that is there: %s', (_what, args, out) => {
   expect(printed(library('one'), MAIN, args)).toBe(out)
+})
+
+/** Says whether V8 took code that was kept. */
+const KEPT = `
+const { Script } = require('node:vm')
+const scripts = []
+require('node:vm').Script = class extends Script {
+  constructor(...args) {
+    super(...args)
+    scripts.push(this)
+  }
+}
+console.log(require('./base/load.cjs').load().door.value, scripts[0].cachedDataRejected)
+`
+const cacheIn = (folder: string): string => {
+  const [name] = readdirSync(join(folder, 'compiled'), { recursive: true, encoding: 'utf8' }).filter((one) =>
+    basename(one).startsWith('postgrad-'),
+  )
+  return join(folder, 'compiled', name!)
+}
+
+test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; damaged code, and that of another file, is not taken', () => {
+  const damage = (folder: string): void => {
+    const code = readFileSync(cacheIn(folder))
+    code[code.length >> 1]! ^= 1
+    writeFileSync(cacheIn(folder), code)
+  }
+  const replace = (folder: string): void => writeFileSync(join(folder, 'library.cjs'), library('two'))
+  const none = (): void => {}
+  expect(printed(library('one'), KEPT, [], [none, none, damage, none, replace]).trim().split('\n')).toEqual([
+    ...['one undefined', 'one false'],
+    ...['one undefined', 'one false'],
+    'two undefined',
+  ])
 })
 
 /** Prints what large objects take in V8's heap of a thread, in MB: a string of the library's length is one. */

@@ -35,13 +35,14 @@ export async function socketPair(kind: 'tcp' | 'unix'): Promise<SocketPair> {
   const a = typeof address === 'string' ? net.connect(address) : net.connect(address.port, '127.0.0.1')
   const [[b]] = (await Promise.all([once(server, 'connection'), once(a, 'connect')])) as [[net.Socket], unknown]
   server.close()
+  // Who is connected needs it no more.
+  folder.remove()
   return {
     a,
     b,
     dispose() {
       a.destroy()
       b.destroy()
-      folder.remove()
     },
   }
 }
