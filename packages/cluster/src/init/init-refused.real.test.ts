@@ -33,7 +33,7 @@ describe('INI-4 who cannot meet', () => {
   })
 
   test('learns that what listens there does not answer', async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    const silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as { port: number }
     const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":1500}'))

@@ -90,6 +90,7 @@ class FaultyWay {
   }
 
   close(): void {
+    this.isOpen = false
     this.server.close()
     this.cut()
   }
@@ -595,7 +596,7 @@ describe('services of an exchange', () => {
   })
 
   test('EXC-13 what listens and never answers is given up in time', async () => {
-    const silent = net.createServer(() => {})
+    const silent = net.createServer((socket) => socket.on('error', () => {}).resume())
     silent.listen(0, '127.0.0.1')
     await once(silent, 'listening')
     made.push(silent)
