@@ -322,8 +322,8 @@ export const MUTATIONS = [
     'sound-cases',
     40,
     'transport/src/session.ts',
-    'if (seq <= this.received || this.early.has(seq) || this.ahead.has(seq)) {',
-    'if (this.early.has(seq) || this.ahead.has(seq)) {',
+    'if (this.arrivals.has(seq) || this.early.has(seq)) {',
+    'if (this.early.has(seq)) {',
     'what comes twice is delivered twice',
   ),
   m(
@@ -331,8 +331,8 @@ export const MUTATIONS = [
     'sound-cases',
     40,
     'transport/src/session.ts',
-    'if (seq > this.received + 1) {',
-    'if (seq > this.received + 2) {',
+    'if (seq > this.arrivals.last + 1) {',
+    'if (seq > this.arrivals.last + 2) {',
     'a gap of one frame is not waited for',
   ),
   m(

@@ -1,3 +1,4 @@
+export { Arrivals } from './arrivals.js'
 export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
 export { callListener } from './call-listener.js'
 export { RealClock } from './clock.js'

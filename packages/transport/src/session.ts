@@ -6,9 +6,11 @@
  *
  *     send ─→ kept (until acknowledged) ──window──→ carrier ~~~~→ in order? ─→ ready ─→ receiver
  *               ↑ resent when the acknowledgement is late          ├ else: early, until the gap is filled
- *                                                                  └ or it has overtaken: delivered, and noted in `ahead`
+ *                                                                  └ or it has overtaken: delivered, and noted in `arrivals`
  */
+
 import { strict as assert } from 'node:assert'
+import { Arrivals } from './arrivals.js'
 import type { Clock, Timer } from './clock.js'
 import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
 import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
@@ -92,10 +94,8 @@ export class Session implements Link {
   private resendTimer: Timer | null = null
   private reconnectTimer: Timer | null = null
 
-  // Receiving: everything up to `received` is delivered or ready; of what is beyond, the numbers in `ahead` need nothing more.
-  private received = 0
-  private readonly ahead = new Set<number>()
-  private aheadMax = 0
+  // Receiving: what has arrived is delivered or ready.
+  private readonly arrivals = new Arrivals()
   private readonly early = new Map<number, SessionFrame>()
   private readonly ready: Frame[] = []
   private readonly heads = new SessionHeadReader()
@@ -178,7 +178,7 @@ export class Session implements Link {
       this.reason = CLOSED_BY_SELF
       this.ready.length = 0
       // A carrier that does not lose brings them no second time.
-      if (!this.carrierLoses) for (const seq of this.early.keys()) this.ahead.add(seq)
+      if (!this.carrierLoses) for (const seq of this.early.keys()) this.arrivals.addAhead(seq)
       this.early.clear()
       this.scheduleEnd()
       // Nothing was ever said, and nobody has heard of it: there is nobody to tell.
@@ -368,7 +368,7 @@ export class Session implements Link {
 
   private accept(head: SessionHead, frame: Frame): void {
     const { seq } = head
-    if (seq <= this.received || this.early.has(seq) || this.ahead.has(seq)) {
+    if (this.arrivals.has(seq) || this.early.has(seq)) {
       this.counts.duplicates++
       // Its acknowledgement may be what was lost.
       this.isAckDue = true
@@ -377,11 +377,11 @@ export class Session implements Link {
     // What is ready and not delivered, since the link was not opened yet, takes of the window. Where nothing is lost, nothing comes before its turn
     // but what has overtaken, which is small, or from a peer that wants it kept here.
     const mayBeEarly = this.carrierLoses || ((frame.overtook ?? 0) > 0 && head.kind === SessionKind.DATA)
-    if (seq > this.received + (mayBeEarly ? this.windowFrames - this.ready.length : 1)) {
+    if (seq > this.arrivals.last + (mayBeEarly ? this.windowFrames - this.ready.length : 1)) {
       this.counts.refused++
       return
     }
-    if (seq > this.received + 1) {
+    if (seq > this.arrivals.last + 1) {
       if (!this.carrierLoses && this.mayOvertake) {
         this.takeAhead(seq, frame)
         return
@@ -393,13 +393,13 @@ export class Session implements Link {
     if (
       head.kind === SessionKind.DATA &&
       this.early.size === 0 &&
-      this.ahead.size === 0 &&
+      !this.arrivals.hasGap &&
       this.ready.length === 0 &&
       this.reason === null &&
       this.receiver !== null
     ) {
       // Nearly always. The rest of this method would do the same in more steps.
-      this.received++
+      this.arrivals.last++
       this.unanswered++
       this.counts.delivered++
       if (this.polling === 0) this.turnHasFrames = true
@@ -418,12 +418,8 @@ export class Session implements Link {
 
   /** After `close` it is only counted. */
   private takeAhead(seq: number, frame: Frame): void {
-    let before = this.ahead.size
-    // Rarely: on a new carrier one may overtake that had not on the last.
-    if (seq < this.aheadMax) for (const each of this.ahead) if (each > seq) before--
-    const overtook = seq - 1 - this.received - before
-    this.ahead.add(seq)
-    this.aheadMax = Math.max(this.aheadMax, seq)
+    const overtook = this.arrivals.missingBefore(seq)
+    this.arrivals.addAhead(seq)
     this.unanswered++
     if (this.reason !== null) return
     this.counts.delivered++
@@ -435,22 +431,18 @@ export class Session implements Link {
   /** A gap was filled: what follows on it has come before. */
   private takeNext(): void {
     for (;;) {
-      const seq = this.received + 1
+      const seq = this.arrivals.last + 1
       const next = this.early.get(seq)
       if (next !== undefined) {
         this.early.delete(seq)
         this.take(next.head, next.frame)
-      } else if (this.ahead.delete(seq)) {
-        this.received = seq
-      } else {
-        return
-      }
+      } else if (!this.arrivals.passGap()) return
     }
   }
 
   /** The next in order. After `close` it is still counted, or the peer could not end. */
   private take({ kind }: SessionHead, frame: Frame): void {
-    this.received++
+    this.arrivals.last++
     const isKept = kind === SessionKind.DATA && this.reason === null
     if (isKept) this.ready.push(sessionPayload(frame))
     if (this.carrierLoses || !isKept) this.unanswered++
@@ -462,7 +454,7 @@ export class Session implements Link {
    * so there what is not delivered yet is not acknowledged, and the peer's window ends where there is no room.
    */
   private get arrived(): number {
-    return this.carrierLoses ? this.received : this.received - this.ready.length
+    return this.carrierLoses ? this.arrivals.last : this.arrivals.last - this.ready.length
   }
 
   private deliver(): void {
@@ -557,7 +549,7 @@ export class Session implements Link {
     this.over = true
     this.forget()
     this.early.clear()
-    this.ahead.clear()
+    this.arrivals.clear()
     this.answered()
     this.reconnectTimer?.cancel()
     this.carrier?.close()

@@ -15,6 +15,7 @@
  */
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Timer } from '@postgrad/transport'
+import { Arrivals } from '@postgrad/transport/internal'
 import { type MessageBodies, MessageType } from '@postgrad/wire/internal'
 import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credits.js'
 
@@ -24,10 +25,7 @@ export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 export class PeerLedger {
   /** Messages of every kind, with those that could not be read, of which all before them have come too. UNREADABLE names them by these numbers. */
   sent = 0
-  received = 0
-  /** Behind `received`, those that have come all the same. */
-  private readonly ahead = new Set<number>()
-  private aheadMax = 0
+  private readonly arrivals = new Arrivals()
   /** Calls that wait at the peer, and those of the peer that wait here. */
   readonly outgoing: OutgoingCalls
   readonly incoming: IncomingCalls
@@ -69,6 +67,10 @@ export class PeerLedger {
     return isCall(type) ? this.incoming : type === MessageType.RREF_FETCH ? this.incomingFetches : null
   }
 
+  get received(): number {
+    return this.arrivals.last
+  }
+
   /** Messages without those of groups: see Note [The end of a group]. */
   get traffic(): { readonly sent: number; readonly received: number } {
     return { sent: this.sent - this.groupSent, received: this.received - this.groupReceived }
@@ -105,28 +107,14 @@ export class PeerLedger {
   onReading({ overtook = 0 }: Frame): number {
     if (this.transport !== null) this.takenBytes = this.transport.takenBytes
     if (overtook > 0) {
-      const number = this.numberBehind(overtook)
-      this.ahead.add(number)
-      this.aheadMax = Math.max(this.aheadMax, number)
+      const number = this.arrivals.numberBehind(overtook)
+      this.arrivals.addAhead(number)
       return number
     }
-    const number = ++this.received
-    while (this.ahead.delete(this.received + 1)) {
-      this.received++
-      // What its sender was told of it said less.
-      this.isDue = true
-    }
+    const number = ++this.arrivals.last
+    // What the senders of those were told of them said less.
+    while (this.arrivals.passGap()) this.isDue = true
     return number
-  }
-
-  /** Of the message that has come before so many others. */
-  private numberBehind(missing: number): number {
-    // Nearly always: the last that was sent of all that have come.
-    const number = this.received + this.ahead.size + missing + 1
-    if (number > this.aheadMax) return number
-    let at = this.received + 1
-    for (let left = missing; left > 0 || this.ahead.has(at); at++) if (!this.ahead.has(at)) left--
-    return at
   }
 
   /**

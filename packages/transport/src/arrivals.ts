@@ -1,0 +1,51 @@
+/** Which numbers of a sequence have come: all up to `last`, and behind a gap those that have overtaken what is missing. Sessions count frames so, and ledgers messages. */
+export class Arrivals {
+  /** All up to this one have come. */
+  last = 0
+  private readonly ahead = new Set<number>()
+  private aheadMax = 0
+
+  get hasGap(): boolean {
+    return this.ahead.size > 0
+  }
+
+  has(number: number): boolean {
+    return number <= this.last || this.ahead.has(number)
+  }
+
+  /** One has come that is not the next. */
+  addAhead(number: number): void {
+    this.ahead.add(number)
+    this.aheadMax = Math.max(this.aheadMax, number)
+  }
+
+  /** What follows on `last` has come before: it is the last now. */
+  passGap(): boolean {
+    if (!this.ahead.delete(this.last + 1)) return false
+    this.last++
+    return true
+  }
+
+  /** How many are missing before this one, which has not come. */
+  missingBefore(number: number): number {
+    let before = this.ahead.size
+    // Rarely: on a new carrier one may overtake that had not on the last.
+    if (number < this.aheadMax) for (const each of this.ahead) if (each > number) before--
+    return number - 1 - this.last - before
+  }
+
+  /** The one that has not come, and before which so many are missing. */
+  numberBehind(missing: number): number {
+    // Nearly always: the last that was sent of all that have come.
+    const number = this.last + this.ahead.size + missing + 1
+    if (number > this.aheadMax) return number
+    let at = this.last + 1
+    for (let left = missing; left > 0 || this.ahead.has(at); at++) if (!this.ahead.has(at)) left--
+    return at
+  }
+
+  /** Nobody asks any more. */
+  clear(): void {
+    this.ahead.clear()
+  }
+}
