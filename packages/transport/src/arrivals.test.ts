@@ -11,7 +11,7 @@ function* below(count: number): Generator<number> {
   }
 }
 
-test(`ORD-2 in any order of arrival both ways of counting agree with a list of all that have come (seed ${SEED})`, () => {
+test(`SES-23 in any order of arrival both ways of counting agree with a list of all that have come (seed ${SEED})`, () => {
   const COUNT = 12
   const random = below(COUNT)
   for (let round = 0; round < 2000; round++) {
