@@ -4,6 +4,7 @@ export {
   allReduceHook,
   bf16CompressHook,
   type CommHook,
+  convertSyncBatchNorm,
   DistributedDataParallel,
   type DistributedDataParallelOptions,
   type DistributedDataParallelStats,
@@ -21,6 +22,8 @@ export {
   PowerSGDState,
   postLocalSGDHook,
   powerSGDHook,
+  SyncBatchNorm,
+  type SyncBatchNormOptions,
   type UnevenInputsOptions,
   ZeroRedundancyOptimizer,
 } from '@postgrad/parallel'
