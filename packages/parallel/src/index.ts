@@ -10,6 +10,7 @@ export {
 export type { CheckpointParts } from './checkpoint/parts.js'
 export type { Stateful } from './checkpoint/worker-file.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
+export type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions } from './ddp/buffer-hook.js'
 export {
   allReduceHook,
   noopHook,

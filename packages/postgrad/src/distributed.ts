@@ -2,6 +2,8 @@
 
 export {
   allReduceHook,
+  type BufferCommHook,
+  type BufferCommHookOptions,
   bf16CompressHook,
   type CommHook,
   convertSyncBatchNorm,
