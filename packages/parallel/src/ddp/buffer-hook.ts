@@ -13,6 +13,7 @@ export interface BufferCommHookOptions {
   readonly location?: BufferCommHookLocation
 }
 
+/** Where a hook of buffers is called. PyTorch: `_BufferCommHookLocation`. */
 export type BufferCommHookLocation = 'preForward' | 'postForward'
 
 /** One that is registered. */

@@ -383,9 +383,10 @@ export class Reducer {
   private hooked(commHook: (bucket: GradBucket) => Tensor | PromiseLike<Tensor>, bucket: Bucket): PromiseLike<unknown> {
     const index = this.buckets.indexOf(bucket)
     const run = async (): Promise<unknown> => {
-      const { flat, values } = bucket
+      const { flat, numbers, values } = bucket
       if (flat === null) return bucket.allReduce(this.options.group)
-      const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, values, flat))
+      const isLast = this.buckets.slice(index + 1).every((later) => later.flat === null)
+      const result: unknown = await commHook(new GradBucket(index, isLast, values, numbers, flat))
       if (isTensor(result) && result.numel === flat.numel) return result
       throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
     }
