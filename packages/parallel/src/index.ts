@@ -26,7 +26,12 @@ export { type Joinable, JoinContext, type JoinHook, join, type UnevenInputsOptio
 export type { LocalBackwardOptions } from './ddp/local-pass.js'
 export { PeriodicModelAverager, type PeriodicModelAveragerOptions, PostLocalSGDOptimizer } from './ddp/local-sgd.js'
 export { PowerSGDState, type PowerSGDStateDict, type PowerSGDStateOptions, powerSGDHook } from './ddp/power-sgd.js'
-export { type ZeroRedundancyClass, ZeroRedundancyOptimizer, type ZeroRedundancyOptions } from './ddp/zero-redundancy-optimizer.js'
+export {
+  hookWithZeroStep,
+  type ZeroRedundancyClass,
+  ZeroRedundancyOptimizer,
+  type ZeroRedundancyOptions,
+} from './ddp/zero-redundancy-optimizer.js'
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'

@@ -13,6 +13,7 @@ export {
   type DistributedDataParallelTimes,
   fp16CompressHook,
   GradBucket,
+  hookWithZeroStep,
   type Joinable,
   JoinContext,
   type JoinHook,

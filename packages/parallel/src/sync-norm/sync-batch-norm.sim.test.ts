@@ -329,6 +329,24 @@ test.each(golden.cases.map((each) => [each.rows.join(', '), each] as const))(
   },
 )
 
+test("DDP-22, SBN-8 with uneven inputs all end when the first rank has none (PyTorch's uneven_inputs_stop_iteration_sync_bn)", async () => {
+  await overSeeds(3, async (rank) => {
+    const model = await DistributedDataParallel.create(convertSyncBatchNorm(seeded(5, () => new Branches())), SMALL)
+    let done = 0
+    const error = await failure(
+      model.join(
+        async () => {
+          for (; done < 2 + rank; done++)
+            await model.backward((await model.forward(batchOf(rank, done, 3, [4], 'float32'), false)).square().mean())
+        },
+        { throwOnEarlyTermination: true },
+      ),
+    )
+    expect(error).toMatchObject({ code: 'JOIN_TERMINATED' })
+    expect(done).toBe(2)
+  })
+})
+
 test('SBN-8 when a rank dies in the middle the others have an error, in whatever moment', async () => {
   let [died, failed] = [0, 0]
   for (let seed = 1; seed <= 12; seed++) {
