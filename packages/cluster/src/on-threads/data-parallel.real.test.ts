@@ -12,9 +12,11 @@ const TRAININGS: readonly Training[] = [
   { options: { ...SMALL, findUnusedParameters: true }, steps: [4, 4, 4], inContexts: true },
   { options: { ...SMALL, staticGraph: true }, steps: [1, 4, 2], inContexts: false, isCut: true },
   { options: SMALL, steps: [3, 0, 4], inContexts: true },
+  { options: SMALL, steps: [4, 4, 4], inContexts: false, isCut: true, overlaps: true },
+  { options: SMALL, steps: [3, 1, 4], inContexts: true, isCut: true, overlaps: true },
 ]
 
-test('DDP-1, DDP-20, DDP-31, DDP-53: parameters are those of one place, to the last bit, with uneven inputs too', async () => {
+test('DDP-1, DDP-20, DDP-31, DDP-53, DDP-56: parameters are those of one place, to the last bit, with uneven inputs too', async () => {
   const cluster = await launch(PROGRAM, { workers: 3 })
   for (const training of TRAININGS) {
     const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(trained, training)))

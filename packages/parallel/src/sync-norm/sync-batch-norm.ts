@@ -32,7 +32,7 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
 /**
  * Normalizes each channel of [N, C, …] by the statistics of all ranks' batches together, in eval by the running ones; ranks may have batches of different sizes. All
  * ranks make the same ones of a group in the same order, and call them alike. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
- * `ctx.backward`. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
+ * `ctx.backward`; a stage of a pipeline, whose passes wait for nobody, cannot have one. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
  * @example const norm = new SyncBatchNorm(8); const y = await norm.forward(x)
  */
 export class SyncBatchNorm extends BatchNorm {
