@@ -66,6 +66,7 @@ const ours = Object.assign({}, ...(await Promise.all(doors)))
 const distributed = await import(pathToFileURL(join(root, 'packages/postgrad/dist/distributed.js')).href)
 const both = { ...ours, ...distributed }
 const have = {
+  'torch.nn': both,
   'torch.nn.init': ours.init,
   'torch.distributed': distributed,
   'torch.nn.parallel': both,
@@ -78,7 +79,7 @@ const lines = [
   `The public names of PyTorch ${version.replace(/[a-z].*/, '')} by kind, written by \`npm run pytorch\`. Here a name is spelt in camelCase, or as it stands behind the arrow. Functions of one`,
   'tensor are methods of it too. That a name is here does not mean that each option of it is: its type shows those that are.',
   '`torch.nn.functional` is `postgrad/nn/functional`, which also has what PyTorch has in `torch` besides, as `conv1d`. `torch.nn` with `init` and `utils` is `postgrad/nn`, `torch.optim` `postgrad/optim`, `torch.utils.data`',
-  '`postgrad/data`, `torch.distributed` and `torch.nn.parallel` `postgrad/distributed`; the rest is in `postgrad`.',
+  '`postgrad/data`, `torch.distributed`, `torch.nn.parallel` and `SyncBatchNorm` `postgrad/distributed`; the rest is in `postgrad`.',
   '',
   '| | here | not here |',
   '|---|---|---|',

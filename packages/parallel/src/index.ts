@@ -10,6 +10,7 @@ export {
 export type { CheckpointParts } from './checkpoint/parts.js'
 export type { Stateful } from './checkpoint/worker-file.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
+export type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions } from './ddp/buffer-hook.js'
 export {
   allReduceHook,
   noopHook,
@@ -24,8 +25,13 @@ export { bf16CompressHook, fp16CompressHook } from './ddp/half-hooks.js'
 export { type Joinable, JoinContext, type JoinHook, join, type UnevenInputsOptions } from './ddp/join.js'
 export type { LocalBackwardOptions } from './ddp/local-pass.js'
 export { PeriodicModelAverager, type PeriodicModelAveragerOptions, PostLocalSGDOptimizer } from './ddp/local-sgd.js'
-export { PowerSGDState, type PowerSGDStateOptions, powerSGDHook } from './ddp/power-sgd.js'
-export { type ZeroRedundancyClass, ZeroRedundancyOptimizer, type ZeroRedundancyOptions } from './ddp/zero-redundancy-optimizer.js'
+export { PowerSGDState, type PowerSGDStateDict, type PowerSGDStateOptions, powerSGDHook } from './ddp/power-sgd.js'
+export {
+  hookWithZeroStep,
+  type ZeroRedundancyClass,
+  ZeroRedundancyOptimizer,
+  type ZeroRedundancyOptions,
+} from './ddp/zero-redundancy-optimizer.js'
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'
@@ -49,3 +55,4 @@ export { PipelineStage, type PipelineStageOptions } from './pipelining/stage.js'
 export type { PipelineResult } from './pipelining/step-run.js'
 export { type ForwardModule, type ModuleClass, RemoteModule } from './remote-module.js'
 export { getAllRemoteParams } from './remote-params.js'
+export { convertSyncBatchNorm, SyncBatchNorm, type SyncBatchNormOptions } from './sync-norm/sync-batch-norm.js'

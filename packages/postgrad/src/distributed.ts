@@ -2,14 +2,18 @@
 
 export {
   allReduceHook,
+  type BufferCommHook,
+  type BufferCommHookOptions,
   bf16CompressHook,
   type CommHook,
+  convertSyncBatchNorm,
   DistributedDataParallel,
   type DistributedDataParallelOptions,
   type DistributedDataParallelStats,
   type DistributedDataParallelTimes,
   fp16CompressHook,
   GradBucket,
+  hookWithZeroStep,
   type Joinable,
   JoinContext,
   type JoinHook,
@@ -21,6 +25,8 @@ export {
   PowerSGDState,
   postLocalSGDHook,
   powerSGDHook,
+  SyncBatchNorm,
+  type SyncBatchNormOptions,
   type UnevenInputsOptions,
   ZeroRedundancyOptimizer,
 } from '@postgrad/parallel'

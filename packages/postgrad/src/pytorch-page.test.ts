@@ -12,6 +12,7 @@ const ours = { ...index, ...nn, ...functional, ...optim, ...data }
 
 /** Kinds whose names mean something else elsewhere. */
 const OWN: Readonly<Record<string, object>> = {
+  'torch.nn': { ...ours, ...distributed },
   'torch.nn.init': ours.init,
   'torch.distributed': distributed,
   'torch.nn.parallel': { ...ours, ...distributed },

@@ -484,4 +484,28 @@ describe('what gathers leaves', () => {
       expect(events).toEqual(['last', fails ? 'idle Error: no' : 'idle well'])
     }
   })
+
+  test('a node that is awaited gives its gradients beside those of the graph, and where they lead nothing runs before', () => {
+    const events: string[] = []
+    const { task, queue } = newTask()
+    const target = new Probe('target', [], 2, ([a, b]) => after(events.push(`target ${a!.itemSync()} ${b!.itemSync()}`), []))
+    const late = new Probe('late', [edge(target, 1)], 0, () => [scalar(7)])
+    let proceed = () => {}
+    const first: Probe = new Probe('first', [edge(target)], 1, ([g]) => {
+      proceed = task.awaitFrom(late)
+      return [g!.mul(2)]
+    })
+    const root = new GraphRoot([edge(first)], [scalar(3)])
+    engine.computeDependencies(task, [root])
+    engine.start(task, root, new InputBuffer(0))
+    drain(queue)
+    expect(events).toEqual([])
+    expect(task.outstanding).toBe(1)
+    proceed()
+    drain(queue)
+    expect(events).toEqual(['target 6 7'])
+    expect([task.outstanding, task.notReady.size, task.error]).toEqual([0, 0, null])
+    // What has run cannot wait any more.
+    expect(() => task.awaitFrom(late)).toThrow('has not run')
+  })
 })

@@ -3,6 +3,7 @@
  * nodes, so that several passes over the same graph may be in flight at once (distributed contexts do that). PyTorch:
  * `torch/csrc/autograd/graph_task.h`.
  */
+import assert from 'node:assert'
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from '../graph/grad-sink.js'
 import type { Node, PassView } from '../graph/node.js'
@@ -89,6 +90,20 @@ export class GraphTask implements PassView {
   waitFor(node: Node): () => void {
     this.outstanding++
     return () => this.queue.push(new NodeTask(this, node, new InputBuffer(0)))
+  }
+
+  /**
+   * As `waitFor`, of a node with edges: the nodes that they lead to wait for its gradients beside those of the graph. They must not have run, so the node that calls this
+   * leads to them itself.
+   */
+  awaitFrom(node: Node): () => void {
+    for (const edge of node.nextEdges) {
+      if (edge === null) continue
+      const left = this.dependencies.get(edge.node)
+      assert(left !== undefined && left > 0, 'a gradient is awaited by a node of the pass that has not run')
+      this.dependencies.set(edge.node, left + 1)
+    }
+    return this.waitFor(node)
   }
 
   /** Notes the first error and lets go of the gradients that wait; node tasks already queued are dropped when their turn comes. Idempotent. */

@@ -1,7 +1,7 @@
 /** Data-parallel training on threads, or over processes (POSTGRAD_TEST_PROCESSES): buckets that lie in the shared heap and are lent, while the next gradients are computed. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
-import { type Training, trained } from './fixtures/data-parallel.js'
+import { normalizedTogether, type Training, trained } from './fixtures/data-parallel.js'
 
 const launch = launcher()
 const PROGRAM = new URL('./fixtures/data-parallel.js', import.meta.url)
@@ -12,9 +12,11 @@ const TRAININGS: readonly Training[] = [
   { options: { ...SMALL, findUnusedParameters: true }, steps: [4, 4, 4], inContexts: true },
   { options: { ...SMALL, staticGraph: true }, steps: [1, 4, 2], inContexts: false, isCut: true },
   { options: SMALL, steps: [3, 0, 4], inContexts: true },
+  { options: SMALL, steps: [4, 4, 4], inContexts: false, isCut: true, overlaps: true },
+  { options: SMALL, steps: [3, 1, 4], inContexts: true, isCut: true, overlaps: true },
 ]
 
-test('DDP-1, DDP-20, DDP-31, DDP-53: parameters are those of one place, to the last bit, with uneven inputs too', async () => {
+test('DDP-1, DDP-20, DDP-31, DDP-53, DDP-56: parameters are those of one place, to the last bit, with uneven inputs too', async () => {
   const cluster = await launch(PROGRAM, { workers: 3 })
   for (const training of TRAININGS) {
     const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(trained, training)))
@@ -25,5 +27,17 @@ test('DDP-1, DDP-20, DDP-31, DDP-53: parameters are those of one place, to the l
   for (const { here } of others) expect(here).toEqual(first!.here)
   expect(Math.max(...first!.here.flatMap((row, i) => row.map((x, k) => Math.abs(x - first!.inOnePlace[i]![k]!))))).toBeLessThan(1e-3)
   expect(first!.here).not.toEqual(first!.inOnePlace)
+  await cluster.close()
+})
+
+test('SBN-1, SBN-2: batch norms over all ranks leave what one place has of the joined batch, the same bits on all ranks', async () => {
+  const cluster = await launch(PROGRAM, { workers: 3 })
+  for (const inContexts of [false, true]) {
+    const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(normalizedTogether, inContexts)))
+    for (const { here, inOnePlace } of results) {
+      expect(here).toEqual(results[0]!.here)
+      expect(Math.max(...here.flatMap((row, i) => row.map((x, k) => Math.abs(x - inOnePlace[i]![k]!))))).toBeLessThan(1e-10)
+    }
+  }
   await cluster.close()
 })

@@ -25,7 +25,8 @@ const NAMES: Readonly<Record<string, string>> = {
   numBatchesTracked: 'num_batches_tracked',
 }
 
-abstract class BatchNorm extends Module {
+/** @internal What both have in common, and what computes over several ranks builds on. */
+export abstract class BatchNorm extends Module {
   /** How many channels there are. */
   readonly numFeatures: number
   /** Added to the variance. */
@@ -71,21 +72,25 @@ abstract class BatchNorm extends Module {
   }
 
   protected normalize(x: Tensor, ranks: readonly number[], expected: string): Tensor {
-    if (!ranks.includes(x.ndim) || x.shape[1] !== this.numFeatures) {
-      throw shapeMismatch(
-        this.constructor.name,
-        `input ${expected} with C = ${this.numFeatures}`,
-        shapeText(x.shape),
-        'Insert the batch with unsqueeze(0).',
-      )
-    }
+    this.checkInput(x, ranks.includes(x.ndim), expected)
     const { runningMean, runningVar, weight, bias, eps } = this
     const training = this.training || runningMean === null
     return batchNorm(x, runningMean, runningVar, weight, bias, { training, momentum: this.training ? this.share() : 0, eps })
   }
 
+  /** @throws SHAPE_MISMATCH unless it `hasRank` and the channels */
+  protected checkInput(x: Tensor, hasRank: boolean, expected: string): void {
+    if (hasRank && x.shape[1] === this.numFeatures) return
+    throw shapeMismatch(
+      this.constructor.name,
+      `input ${expected} with C = ${this.numFeatures}`,
+      shapeText(x.shape),
+      'Insert the batch with unsqueeze(0).',
+    )
+  }
+
   /** Counts the batch. @returns its share in the running statistics */
-  private share(): number {
+  protected share(): number {
     if (this.numBatchesTracked === null) return 0
     raw.add_(this.numBatchesTracked, 1)
     return this.momentum ?? 1 / this.numBatchesTracked.itemSync()

@@ -1,4 +1,5 @@
 /** Modules one after the other. PyTorch: `torch.nn.Sequential`. */
+import { isThenable } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { checkedAt, checkedModule } from './containers.js'
 import { Module } from './module.js'
@@ -44,10 +45,19 @@ export class Sequential extends Module implements Iterable<Layer> {
     return field === 'layers' ? '' : super.fieldName(field)
   }
 
-  /** What the last module gives of what those before it gave. */
+  /** What the last module gives of what those before it gave. A promise of it, for the caller to await, if a module gives promises, as a SyncBatchNorm does. */
   forward(x: Tensor): Tensor {
     let y = x
-    for (const layer of this.layers) y = layer.forward(y)
+    for (let i = 0; i < this.layers.length; i++) {
+      y = this.layers[i]!.forward(y)
+      if (isThenable(y as Tensor | PromiseLike<Tensor>)) return this.forwardFrom(i + 1, y) as unknown as Tensor
+    }
+    return y
+  }
+
+  private async forwardFrom(place: number, x: Tensor | PromiseLike<Tensor>): Promise<Tensor> {
+    let y = await x
+    for (let i = place; i < this.layers.length; i++) y = await this.layers[i]!.forward(y)
     return y
   }
 }

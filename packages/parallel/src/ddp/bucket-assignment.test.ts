@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { computeBucketAssignmentBySize } from './bucket-assignment.js'
+import { computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
 
 const float = (numel: number) => ({ dtype: 'float32', numel }) as const
 const double = (numel: number) => ({ dtype: 'float64', numel }) as const
@@ -36,4 +36,12 @@ test('DDP-3 a sparse gradient is alone, and a list of names keeps its order', ()
     limits: [1000, 0],
   })
   expect(computeBucketAssignmentBySize([10, 10, 10].map(float), [80], [7, 2, 5]).buckets).toEqual([[7, 2], [5]])
+})
+
+test('DDP-4 what a row of numbers says of buckets is what was written, whatever is behind it', () => {
+  for (const buckets of [[[0]], [[2, 0], [1]], [[3], [2], [1, 0, 4]]]) {
+    const row = encodeAssignment(buckets)
+    expect(row.length).toBeLessThanOrEqual(1 + 2 * buckets.flat().length)
+    expect(decodeAssignment([...row, 7, 7])).toEqual(buckets)
+  }
 })

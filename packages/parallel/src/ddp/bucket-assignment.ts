@@ -53,3 +53,18 @@ export function computeBucketAssignmentBySize(
   if (indices === undefined) result.sort((a, b) => Math.min(...a.indices) - Math.min(...b.indices))
   return { buckets: result.map((bucket) => bucket.indices), limits: result.map(({ limit }) => limit) }
 }
+
+/** Buckets in one row, for ranks to tell each other: how many there are, the length of each, the members of each. At most 1 + 2 · members numbers. */
+export function encodeAssignment(buckets: readonly (readonly number[])[]): number[] {
+  return [buckets.length, ...buckets.map(({ length }) => length), ...buckets.flat()]
+}
+
+/** The buckets of such a row; what is behind them is not looked at. */
+export function decodeAssignment(numbers: readonly number[]): number[][] {
+  const count = numbers[0]!
+  let at = count + 1
+  return numbers.slice(1, count + 1).map((length) => {
+    at += length
+    return numbers.slice(at - length, at)
+  })
+}

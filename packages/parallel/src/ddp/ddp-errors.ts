@@ -79,6 +79,14 @@ export function parametersChanged(names: readonly string[]): PostgradError {
   })
 }
 
+export function commHookExists(op: string): PostgradError {
+  return new PostgradError('DDP_COMM_HOOK_EXISTS', {
+    op,
+    message: `${op} can only be called once`,
+    remedy: 'Make one hook that does both.',
+  })
+}
+
 export function modelDisposed(op: string): PostgradError {
   return new PostgradError('DDP_DISPOSED', {
     op,

@@ -3,7 +3,7 @@
  * that in backward; here stand what happens when it is made, before and after each forward pass, and when a rank has no inputs any more. PyTorch:
  * `torch.nn.parallel.DistributedDataParallel`.
  */
-import { isGradEnabled } from '@postgrad/autograd'
+import { isGradEnabled, noGrad } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
 import { Embedding, EmbeddingBag, Module } from '@postgrad/nn'
 import type { ProcessGroup } from '@postgrad/process-group'
@@ -12,7 +12,8 @@ import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import type { ForwardModule } from '../remote-module.js'
-import { modelDisposed, parametersChanged } from './ddp-errors.js'
+import type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions, BufferHook } from './buffer-hook.js'
+import { commHookExists, modelDisposed, parametersChanged } from './ddp-errors.js'
 import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
 import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
@@ -70,6 +71,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   /** @throws DDP_DISPOSED */
   private reducer: (op: string) => Reducer
   private readonly broadcastBuffers: boolean
+  private bufferHook: BufferHook | null = null
   private isDisposed = false
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
@@ -140,9 +142,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (joinContext !== null) await ranksThat(isSynced, processGroup)
     if (isSynced) {
       await reducer.rebuildBuckets()
-      await this.takeBuffers()
+      await this.syncBuffers('preForward')
     }
     const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
+    if (isSynced) await this.syncBuffers('postForward')
     if (isSynced) reducer.prepareForBackward(this.divisor)
     else if (isRecorded) reducer.expectPassAlone()
     return outputs
@@ -166,10 +169,15 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return joinContext === null || joinContext.options.divideByInitialWorldSize ? processGroup.size : joinContext.active.length
   }
 
-  private async takeBuffers(): Promise<void> {
+  private async syncBuffers(at: BufferCommHookLocation): Promise<void> {
+    const { bufferHook, joinContext, module, processGroup } = this
     if (!this.broadcastBuffers) return
-    const from = this.joinContext === null ? 0 : this.joinContext.active.at(-1)!
-    await copyFrom(this.processGroup, from, this.module.buffers())
+    if (bufferHook === null) {
+      if (at === 'preForward') await copyFrom(processGroup, joinContext === null ? 0 : joinContext.active.at(-1)!, module.buffers())
+    } else if (bufferHook.location === at) {
+      const buffers = new Map(module.namedBuffers())
+      if (buffers.size > 0) await noGrad(() => bufferHook.run(buffers))
+    }
   }
 
   /**
@@ -199,7 +207,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     reducer.forgetForwards()
     if (reducer.isQuiet) return false
     this.ensureReady(reducer)
-    await this.takeBuffers()
+    await this.syncBuffers('preForward')
     return true
   }
 
@@ -209,8 +217,9 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
-  reduceGradients(): Promise<void> {
-    return this.reducer('Pipeline.step').reduceGradients(this.divisor)
+  async reduceGradients(): Promise<void> {
+    await this.syncBuffers('postForward')
+    await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
   /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
@@ -245,7 +254,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         const syncing = await ranksThat(false, this.processGroup)
         if (syncing.length === 0) return
         await reducer.rebuildBuckets()
-        await this.takeBuffers()
+        await this.syncBuffers('preForward')
+        await this.syncBuffers('postForward')
         await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {
@@ -264,15 +274,39 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     const reducer = this.reducer('registerCommHook')
     if (typeof hook !== 'function')
       throw invalidArgument('registerCommHook', 'a function', argumentText(hook), 'Communication hook must be callable.')
-    if (reducer.hasCommHook) {
-      throw new PostgradError('DDP_COMM_HOOK_EXISTS', {
-        op: 'registerCommHook',
-        message: 'registerCommHook can only be called once',
-        remedy: 'Make one hook that does both.',
-      })
-    }
+    if (reducer.hasCommHook) throw commHookExists('registerCommHook')
     reducer.ensureFinished('registerCommHook')
     reducer.setCommHook(state, hook)
+  }
+
+  /**
+   * Makes buffers alike by `hook` instead of rank 0's broadcast, around each forward pass whose gradients are reduced; a rank without inputs in `join` calls it, too. Once, on
+   * all ranks alike, with `broadcastBuffers`. PyTorch: `_register_buffer_comm_hook`.
+   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_DISPOSED
+   * @example
+   * // Running statistics become the mean over all ranks.
+   * model.registerBufferCommHook(model.processGroup, async (group, buffers) => {
+   *   for (const [name, buffer] of buffers) {
+   *     if (name.endsWith('num_batches_tracked')) continue
+   *     buffer.mul_(1 / group.size)
+   *     await allReduce(buffer, { group })
+   *   }
+   * })
+   */
+  registerBufferCommHook<S>(state: S, hook: BufferCommHook<S>, options: BufferCommHookOptions = {}): void {
+    this.reducer('registerBufferCommHook')
+    checkFunction('registerBufferCommHook', 'the hook', hook)
+    checkOptions('registerBufferCommHook', options, ['location'])
+    const { location = 'postForward' } = options
+    if (location !== 'preForward' && location !== 'postForward') {
+      throw invalidArgument('registerBufferCommHook', "'preForward' or 'postForward' as location", argumentText(location))
+    }
+    if (!this.broadcastBuffers) {
+      const remedy = 'Make the model with broadcastBuffers: without it buffers stay as they are, and no hook is called.'
+      throw invalidArgument('registerBufferCommHook', 'a model whose buffers are synchronised', '{ broadcastBuffers: false }', remedy)
+    }
+    if (this.bufferHook !== null) throw commHookExists('registerBufferCommHook')
+    this.bufferHook = { location, run: (buffers) => hook(state, buffers) }
   }
 
   /** The numbers of the parameters in each bucket, in the order in which buckets are reduced. */

@@ -10,14 +10,17 @@ export class GradBucket {
   readonly isLast: boolean
   /** Whose gradients it has. */
   readonly parameters: readonly Tensor[]
+  /** @internal Their numbers in the model, which buckets that are made again, and a model that is made again, do not change. */
+  readonly numbers: readonly number[]
   /** All gradients, [n]: this rank's, not divided by anything. */
   readonly buffer: Tensor
 
   /** @internal */
-  constructor(index: number, isLast: boolean, parameters: readonly Tensor[], buffer: Tensor) {
+  constructor(index: number, isLast: boolean, parameters: readonly Tensor[], numbers: readonly number[], buffer: Tensor) {
     this.index = index
     this.isLast = isLast
     this.parameters = parameters
+    this.numbers = numbers
     this.buffer = buffer
   }
 

@@ -6,9 +6,11 @@
  *
  * Vogels, Karimireddy and Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization", 2019.
  */
+
+import { PostgradError } from '@postgrad/base'
 import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { Generator, randn, type Tensor } from '@postgrad/tensor'
-import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { argumentText, checkOptions, invalidArgument, isTensor, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import { meanOf } from './comm-hooks.js'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
@@ -31,8 +33,7 @@ export interface PowerSGDStateOptions {
   readonly randomSeed?: number
 }
 
-const OPTIONS = [
-  'processGroup',
+const SETTINGS = [
   'matrixApproximationRank',
   'startPowerSGDIter',
   'minCompressionRate',
@@ -40,68 +41,129 @@ const OPTIONS = [
   'warmStart',
   'randomSeed',
 ] as const satisfies readonly (keyof PowerSGDStateOptions)[]
+const OPTIONS = ['processGroup', ...SETTINGS] as const
+
+/** What a `PowerSGDState` goes on from: plain data and tensors. Each rank has its own. PyTorch: what `__getstate__` gives. */
+export interface PowerSGDStateDict {
+  /** How many iterations have ended. */
+  readonly iteration: number
+  /** All options but the group. */
+  readonly settings: Readonly<Omit<Required<PowerSGDStateOptions>, 'processGroup'>>
+  /** What this rank's last iteration has lost, by the numbers of the parameters that are compressed, each of its parameter's shape. */
+  readonly errors: Readonly<Record<string, Tensor>>
+  /** The last Q of each parameter that is compressed, [m, r]; the same on all ranks. */
+  readonly qs: Readonly<Record<string, Tensor>>
+}
 
 /** What `powerSGDHook` keeps between iterations. PyTorch: the same. */
 export class PowerSGDState {
   /** How many iterations have ended. */
   iteration = 0
   /** @internal */
-  readonly options: Required<PowerSGDStateOptions>
-  /** @internal By bucket. */
-  readonly errors = new Map<number, Tensor>()
-  /** @internal By parameter. */
-  readonly qs = new Map<Tensor, Tensor>()
+  options: Required<PowerSGDStateOptions>
+  /** @internal By the numbers of the parameters, as the next: buckets are made again, after a restart, too. */
+  errors = new Map<number, Tensor>()
   /** @internal */
-  readonly generator: Generator
+  qs = new Map<number, Tensor>()
 
   /** @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED */
   constructor(options: PowerSGDStateOptions = {}) {
     checkOptions('PowerSGDState', options, OPTIONS)
     const { matrixApproximationRank = 1, startPowerSGDIter = 1000, minCompressionRate = 2 } = options
     const { useErrorFeedback = true, warmStart = true, randomSeed = 0 } = options
-    if (!Number.isSafeInteger(matrixApproximationRank) || matrixApproximationRank < 1) {
-      throw invalidArgument('PowerSGDState', 'matrixApproximationRank to be an integer ≥ 1', matrixApproximationRank)
+    const settings = { matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart, randomSeed }
+    checkSettings(settings)
+    this.options = { ...settings, processGroup: groupOf('PowerSGDState', options.processGroup) }
+  }
+
+  /** Copies: later iterations do not change it. Each rank saves its own, between two steps. */
+  stateDict(): PowerSGDStateDict {
+    const { processGroup: _, ...settings } = this.options
+    const copies = (tensors: ReadonlyMap<number, Tensor>) => Object.fromEntries([...tensors].map(([number, t]) => [number, raw.clone(t)]))
+    return { iteration: this.iteration, settings, errors: copies(this.errors), qs: copies(this.qs) }
+  }
+
+  /**
+   * Takes over a state, the options in it, too; the group stays. A model that is made again of the same module then trains on with the same bits, if all ranks load their own.
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; then it has changed nothing. What does not fit the model is STATE_DICT_MISMATCH of the next backward pass.
+   */
+  loadStateDict(saved: PowerSGDStateDict): void {
+    const { iteration, settings, errors, qs } = (saved ?? {}) as Partial<PowerSGDStateDict>
+    const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
+    if (!Number.isSafeInteger(iteration) || iteration! < 0 || !isRecord(settings) || !isRecord(errors) || !isRecord(qs)) {
+      throw stateMismatch('loadStateDict', '{ iteration, settings, errors, qs }, as stateDict() gives', argumentText(saved))
     }
-    if (!(startPowerSGDIter > 1) && (useErrorFeedback || warmStart)) {
-      throw invalidArgument(
-        'PowerSGDState',
-        'startPowerSGDIter > 1 with useErrorFeedback or warmStart',
-        startPowerSGDIter,
-        'The buckets are made again after the first iteration.',
-      )
-    }
-    const processGroup = groupOf('PowerSGDState', options.processGroup)
-    this.options = { processGroup, matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart, randomSeed }
-    this.generator = new Generator(randomSeed)
+    checkOptions('PowerSGDState', settings, SETTINGS)
+    checkSettings(settings)
+    const [ownErrors, ownQs] = [tensorsByNumber(errors), tensorsByNumber(qs)]
+    this.iteration = iteration!
+    this.options = { ...settings, processGroup: this.options.processGroup }
+    this.errors = ownErrors
+    this.qs = ownQs
   }
 }
 
-/** PyTorch: `powerSGD_hook`. */
+/** @throws INVALID_ARGUMENT */
+function checkSettings(settings: PowerSGDStateDict['settings']): void {
+  const { matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart, randomSeed } = settings
+  if (!Number.isSafeInteger(matrixApproximationRank) || matrixApproximationRank < 1) {
+    throw invalidArgument('PowerSGDState', 'matrixApproximationRank to be an integer ≥ 1', matrixApproximationRank)
+  }
+  if (!(startPowerSGDIter > 1) && (useErrorFeedback || warmStart)) {
+    throw invalidArgument(
+      'PowerSGDState',
+      'startPowerSGDIter > 1 with useErrorFeedback or warmStart',
+      startPowerSGDIter,
+      'The buckets are made again after the first iteration.',
+    )
+  }
+  if (!(minCompressionRate > 0)) throw invalidArgument('PowerSGDState', 'minCompressionRate above 0', minCompressionRate)
+  if (!Number.isSafeInteger(randomSeed)) throw invalidArgument('PowerSGDState', 'randomSeed to be an integer', randomSeed)
+}
+
+/** Copies, as ours are written to. @throws STATE_DICT_MISMATCH */
+function tensorsByNumber(saved: Readonly<Record<string, unknown>>): Map<number, Tensor> {
+  return new Map(
+    Object.entries(saved).map(([number, value]) => {
+      if (isTensor(value) && /^\d+$/.test(number)) return [Number(number), raw.clone(value)]
+      throw stateMismatch('loadStateDict', 'tensors by the numbers of parameters', `${argumentText(value)} as '${number}'`)
+    }),
+  )
+}
+
+function stateMismatch(op: string, expected: string, got: string): PostgradError {
+  return new PostgradError('STATE_DICT_MISMATCH', {
+    op: `PowerSGDState.${op}`,
+    expected,
+    got,
+    remedy: 'Load what stateDict() gave on this rank, into the state of a DistributedDataParallel of the same module.',
+  })
+}
+
+/** PyTorch: `powerSGD_hook`, which also keeps how far gradients that go whole are from their mean: that adds up to 0 over the ranks. */
 export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Promise<Tensor> {
   const { processGroup: group, startPowerSGDIter, useErrorFeedback, warmStart, matrixApproximationRank, minCompressionRate } = state.options
-  const { buffer } = bucket
-  const isWhole = state.iteration < startPowerSGDIter
+  const { buffer, gradients, numbers } = bucket
+  const { iteration } = state
   if (bucket.isLast) state.iteration++
-  if (isWhole) return meanOf(buffer, group)
-  const error = useErrorFeedback ? state.errors.get(bucket.index) : undefined
-  if (error !== undefined) raw.add_(buffer, error)
-  const before = useErrorFeedback ? raw.clone(buffer) : null
-
+  if (iteration < startPowerSGDIter) return meanOf(buffer, group)
   const whole: Tensor[] = []
-  const matrices: { readonly m: Tensor; readonly q: Tensor }[] = []
-  for (const [i, grad] of bucket.gradients.entries()) {
+  const matrices: { readonly number: number; readonly m: Tensor; readonly q: Tensor; readonly before: Tensor | null }[] = []
+  for (const [i, grad] of gradients.entries()) {
     const [n, m] = [grad.shape[0] ?? 1, grad.numel / (grad.shape[0] ?? 1)]
     const rank = Math.min(n, m, matrixApproximationRank)
     if (grad.ndim < 2 || !((n + m) * rank * minCompressionRate < n * m)) {
       whole.push(grad)
       continue
     }
-    const parameter = bucket.parameters[i]!
-    let q = warmStart ? state.qs.get(parameter) : undefined
-    if (q === undefined) q = randn([m, rank], { dtype: grad.dtype as 'float32', generator: state.generator })
-    state.qs.set(parameter, q)
+    const number = numbers[i]!
+    const last = warmStart ? state.qs.get(number) : undefined
+    const q = last ?? firstQ([m, rank], grad, state.options.randomSeed, iteration, number)
+    if (!sameShape(q.shape, [m, rank]) || q.dtype !== grad.dtype) throw unfit('Q', q, number, `${grad.dtype} ${shapeText([m, rank])}`)
+    if (warmStart) state.qs.set(number, q)
     orthogonalize(q)
-    matrices.push({ m: raw.reshape(grad, [n, m]), q })
+    if (useErrorFeedback) addError(state, number, grad)
+    matrices.push({ number, m: raw.reshape(grad, [n, m]), q, before: useErrorFeedback ? raw.clone(grad) : null })
   }
   for (const each of whole) raw.mul_(each, 1 / group.size)
   if (whole.length > 0) await allReduceCoalesced(whole, { group })
@@ -115,9 +177,27 @@ export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Pr
     { group },
   )
   for (const [i, { m, q }] of matrices.entries()) raw.copy_(m, raw.matmul(ps[i]!, raw.transpose(q, 0, 1)))
-  // Of gradients that went whole this is the difference from the mean, which adds up to 0 over the ranks.
-  if (before !== null) state.errors.set(bucket.index, raw.sub(before, buffer))
+  for (const { number, m, before } of matrices) if (before !== null) state.errors.set(number, raw.sub(before, raw.reshape(m, before.shape)))
   return buffer
+}
+
+function addError({ errors }: PowerSGDState, number: number, grad: Tensor): void {
+  const error = errors.get(number)
+  if (error === undefined) return
+  if (!sameShape(error.shape, grad.shape) || error.dtype !== grad.dtype)
+    throw unfit('what was lost', error, number, `${grad.dtype} ${shapeText(grad.shape)}`)
+  raw.add_(grad, error)
+}
+
+function unfit(what: string, got: Tensor, number: number, expected: string): PostgradError {
+  return stateMismatch('powerSGDHook', `${what} of parameter ${number} to be ${expected}`, `${got.dtype} ${shapeText(got.shape)}`)
+}
+
+/** Standard normal, [m, r]; of its seed, iteration and parameter alone, in whatever order parameters come. */
+function firstQ(shape: readonly number[], { dtype }: Tensor, randomSeed: number, iteration: number, number: number): Tensor {
+  // The generator takes 32 bits; these are odd constants of hash functions.
+  const seed = Math.imul(number + 1, 0x9e3779b1) ^ Math.imul(iteration + 1, 0x85ebca6b)
+  return randn(shape, { dtype: dtype as 'float32', generator: new Generator(randomSeed ^ seed) })
 }
 
 /** Gram and Schmidt, column by column, in place. */

@@ -1,7 +1,7 @@
 /**
  * The reducer of one DistributedDataParallel module: sees the gradient of each parameter when a backward pass has it, gathers gradients in buckets, starts an all-reduce
- * for each full bucket while the pass goes on, and lets the pass wait until what was reduced stands where the gradients were. `bucket.ts` is one of its buckets, and
- * `bucket-assignment.ts` says who is in which; the module above says when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
+ * for each full bucket while the pass goes on, and lets the pass wait until what was reduced stands where the gradients were. `bucket.ts` is one of its buckets,
+ * `bucket-assignment.ts` says who is in which, and `pass-gradients.ts` where gradients stand; the module above says when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
  *
  *     idle ── prepareForBackward ──→ armed ── a pass enters ──→ reducing ── all have been written back ──→ idle
  *                                     ↑  └─ again: one more pass is awaited                              └─ or armed: passes are left
@@ -27,13 +27,13 @@
  * also add up who has used what since the last reduction: a parameter that nobody has used keeps the `.grad` that it had.
  */
 import assert from 'node:assert'
-import { type AccumulateGrad, type Grads, type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node } from '@postgrad/autograd/internal'
+import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/autograd/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument, isSparse, isTensor, raw, Tensor, toDense } from '@postgrad/tensor/internal'
-import { Bucket, isSame, type ReducedParameter, scaled } from './bucket.js'
-import { type BucketMember, computeBucketAssignmentBySize } from './bucket-assignment.js'
+import { argumentText, invalidArgument, isTensor, raw, Tensor } from '@postgrad/tensor/internal'
+import { Bucket, type ReducedParameter, scaled } from './bucket.js'
+import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
 import {
   backwardNotAwaitable,
   createGraphRefused,
@@ -46,6 +46,8 @@ import {
 import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
 import { type CommHook, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
+import { gradOf, isInContext, writeMean, writeSparse } from './pass-gradients.js'
+import { ReducedGradients } from './reduced-gradients.js'
 
 export interface ReducerOptions {
   readonly group: ProcessGroup
@@ -170,12 +172,11 @@ export class Reducer {
     this.readyOrder = []
     const members = order.map((i) => memberOf(this.parameters[i]!))
     const { buckets } = computeBucketAssignmentBySize(members, bucketLimits, order)
-    // How many there are, the numbers of each, one behind the other.
-    const encoded = tensor([buckets.length, ...buckets.map(({ length }) => length), ...buckets.flat()], { dtype: 'int32' })
-    const padded = raw.cat([encoded, Tensor.empty('int32', [2 * order.length + 1 - encoded.numel])], 0)
+    const numbers = tensor(encodeAssignment(buckets), { dtype: 'int32' })
+    const padded = raw.cat([numbers, Tensor.empty('int32', [2 * order.length + 1 - numbers.numel])], 0)
     await broadcast(padded, group.ranks[0]!, { group })
     for (const bucket of this.buckets) bucket.drop()
-    this.buckets = this.make(decode([...padded.dataSync()]))
+    this.buckets = this.make(decodeAssignment([...padded.dataSync()]))
   }
 
   /** As if this rank's gradients had been ready in the order of the parameters: for one that has no iteration of its own. */
@@ -204,11 +205,7 @@ export class Reducer {
     this.begin()
     this.divisor = divisor
     if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
-    for (const bucket of this.buckets) {
-      bucket.fillZeros()
-      this.launch(bucket)
-    }
-    this.write(null, await this.allReduced())
+    await this.reduceFilled((bucket) => bucket.fillZeros())
     this.pushAllReady()
   }
 
@@ -228,20 +225,26 @@ export class Reducer {
     const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
     this.beginReduction(missing, divisor, null)
     try {
-      for (const [i, { value }] of this.parameters.entries()) {
-        const { bucket, k } = this.places[i]!
-        if (!missing.has(i) && !this.isUseKnown) this.usedMap!.storage.array[i] = 1
-        bucket.fill(k, value.grad, this.factor, true)
-      }
-      for (const bucket of this.buckets) this.launch(bucket)
-      this.watch.ready()
-      this.write(null, await this.allReduced())
+      if (!this.isUseKnown) for (const i of this.parameters.keys()) if (!missing.has(i)) this.usedMap!.storage.array[i] = 1
+      await this.reduceFilled((bucket) => {
+        for (const [k, { grad }] of bucket.values.entries()) bucket.fill(k, grad, this.factor, true)
+      })
       this.endReduction(null)
       this.state = 'idle'
     } catch (error) {
       this.failure = error
       throw error
     }
+  }
+
+  /** The course of a reduction that no pass carries: `fill` gives each bucket all that it takes at once, and the means go to `.grad`. */
+  private async reduceFilled(fill: (bucket: Bucket) => void): Promise<void> {
+    for (const bucket of this.buckets) {
+      fill(bucket)
+      this.launch(bucket)
+    }
+    this.watch.ready()
+    this.write(null, await this.allReduced())
   }
 
   private begin(): void {
@@ -380,9 +383,10 @@ export class Reducer {
   private hooked(commHook: (bucket: GradBucket) => Tensor | PromiseLike<Tensor>, bucket: Bucket): PromiseLike<unknown> {
     const index = this.buckets.indexOf(bucket)
     const run = async (): Promise<unknown> => {
-      const { flat, values } = bucket
+      const { flat, numbers, values } = bucket
       if (flat === null) return bucket.allReduce(this.options.group)
-      const result: unknown = await commHook(new GradBucket(index, index === this.buckets.length - 1, values, flat))
+      const isLast = this.buckets.slice(index + 1).every((later) => later.flat === null)
+      const result: unknown = await commHook(new GradBucket(index, isLast, values, numbers, flat))
       if (isTensor(result) && result.numel === flat.numel) return result
       throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
     }
@@ -449,8 +453,8 @@ export class Reducer {
         }
         const { value } = this.parameters[i]!
         const { tensor: mean, isView } = bucket.mean(k)
-        if (bucket.isSparse) this.writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
-        else this.writeBack(task, value, mean, isView)
+        if (bucket.isSparse) writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
+        else writeMean(task, value, mean, isView, this.options.gradientAsBucketView)
       }
       bucket.begin()
     }
@@ -461,49 +465,11 @@ export class Reducer {
     return this.usedMap !== null && this.usedMap.storage.array[i] === 0
   }
 
-  private writeSparse(task: GraphTask | null, parameter: Tensor, rows: SparseTensor): void {
-    const grad = gradOf(task, parameter)
-    setGrad(task, parameter, grad !== null && !isSparse(grad) ? toDense(rows) : rows)
-  }
-
-  private writeBack(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean): void {
-    // A context keeps the gradients of each pass, while the next one writes to the bucket.
-    if (isView && this.options.gradientAsBucketView && !isInContext(task)) {
-      if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
-      return
-    }
-    const grad = gradOf(task, parameter)
-    if (grad === null || isSparse(grad)) setGrad(task, parameter, isView ? raw.clone(mean) : mean)
-    else if (!isSame(grad, mean)) raw.copy_(grad, mean)
-  }
-
   private make(assignment: readonly (readonly number[])[]): Bucket[] {
     const inOneBuffer = this.commHook !== null
     const buckets = assignment.map((numbers) => new Bucket(numbers, this.parameters, inOneBuffer))
     for (const bucket of buckets) for (const [k, i] of bucket.numbers.entries()) this.places[i] = { bucket, k }
     return buckets
-  }
-}
-
-/** The end of a pass, behind all buckets: no gradient leads to it. */
-class ReducedGradients extends Node {
-  results: readonly unknown[] = []
-  error: unknown = null
-  private readonly finish: (results: readonly unknown[]) => void
-
-  constructor(finish: (results: readonly unknown[]) => void) {
-    super([], [], HIGHEST_PRIORITY)
-    this.finish = finish
-  }
-
-  get name(): string {
-    return 'ReducedGradients'
-  }
-
-  apply(): Grads {
-    if (this.error !== null) throw this.error
-    this.finish(this.results)
-    return []
   }
 }
 
@@ -513,26 +479,4 @@ function leafOf(parameter: Tensor): AccumulateGrad {
   const edge = gradientEdge(parameter)
   assert(edge !== null, 'a reduced parameter requires a gradient')
   return edge.node as AccumulateGrad
-}
-
-/** Whether its gradients are in a distributed context. */
-const isInContext = (task: GraphTask | null): boolean => task?.sink instanceof DistPass
-
-/** Where this pass has put the gradient of a leaf. */
-function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
-  return task?.sink instanceof DistPass ? (task.sink.gradients.get(parameter) ?? null) : parameter.grad
-}
-
-function setGrad(task: GraphTask | null, parameter: Tensor, grad: Tensor): void {
-  if (task?.sink instanceof DistPass) task.sink.gradients.set(parameter, grad)
-  else parameter.grad = grad
-}
-
-function decode(numbers: readonly number[]): number[][] {
-  const count = numbers[0]!
-  let at = count + 1
-  return numbers.slice(1, count + 1).map((length) => {
-    at += length
-    return numbers.slice(at - length, at)
-  })
 }

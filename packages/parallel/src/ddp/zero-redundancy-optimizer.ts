@@ -3,13 +3,17 @@
  * what an optimizer gathers, and the step's bits are those of the whole. PyTorch: `torch.distributed.optim.ZeroRedundancyOptimizer`.
  *
  * On each rank stands a local optimizer over all parameters, which gathers state only for those that it steps: so groups, settings and schedulers are as they are.
+ *
+ *     step                  all gradients are there: own parameters, then one broadcast from each rank
+ *     hookWithZeroStep      the same bucket by bucket, while backward goes on: a parameter whose gradient is final is read by no node any more
  */
 import { PostgradError } from '@postgrad/base'
 import type { OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from '@postgrad/nn'
 import { OptimizerBase } from '@postgrad/nn'
 import { broadcastCoalesced, gatherObject, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, checkFunction, checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { type CommHook, type GradBucket, viewsOf } from './grad-bucket.js'
 import type { Joinable, JoinContext, JoinHook, UnevenInputsOptions } from './join.js'
 import { groupOf } from './replica.js'
 
@@ -17,6 +21,8 @@ import { groupOf } from './replica.js'
 export interface ZeroRedundancyOptions {
   /** Default the default group. */
   readonly processGroup?: ProcessGroup
+  /** Steps in backward, by `hookWithZeroStep`, and not by `step`. Default false. PyTorch: `overlap_with_ddp`. */
+  readonly overlapWithDdp?: boolean
 }
 
 type Local<S extends object> = OptimizerBase<S, ParamState>
@@ -36,6 +42,11 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   /** How many elements each rank has. */
   private readonly sizes: number[]
   private consolidated: OptimizerState<S> | null = null
+  /** Whether it steps in backward. */
+  private readonly overlaps: boolean
+  /** Of the iteration that is under way: what has been stepped; and how many have ended. */
+  private readonly stepped = new Set<Tensor>()
+  private overlapped = 0
 
   /** On all ranks alike. @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, and what `optimizerClass` throws */
   constructor(
@@ -44,7 +55,8 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     settings: O,
     options: ZeroRedundancyOptions = {},
   ) {
-    checkOptions('ZeroRedundancyOptimizer', options, ['processGroup'])
+    checkOptions('ZeroRedundancyOptimizer', options, ['processGroup', 'overlapWithDdp'])
+    this.overlaps = options.overlapWithDdp === true
     this.group = groupOf('ZeroRedundancyOptimizer', options.processGroup)
     this.local = new optimizerClass(params, settings)
     if (!(this.local instanceof OptimizerBase)) {
@@ -75,7 +87,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 
   /** How many steps were taken; a scheduler looks at it. */
   get stepCount(): number {
-    return this.local.stepCount
+    return this.overlaps ? this.overlapped : this.local.stepCount
   }
 
   /** The parameters that a rank of the group steps. */
@@ -85,21 +97,61 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 
   /**
    * Steps this rank's parameters by `grads`, if it is given, else `.grad`, and takes the others' from their ranks. Gradients must be the same on all ranks, as those that
-   * DistributedDataParallel has reduced are. Rejects with GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
+   * DistributedDataParallel has reduced are. Rejects with INVALID_ARGUMENT with overlapWithDdp, GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
    */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
+    if (this.overlaps) {
+      const remedy = 'Leave the call out, or make the optimizer without overlapWithDdp.'
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer.step',
+        'an optimizer that does not step in backward',
+        '{ overlapWithDdp: true }',
+        remedy,
+      )
+    }
     await this.joinContext?.notify(this)
-    const { rank, size, ranks } = this.group
     const own = new Map<Tensor, Tensor>()
-    for (const p of this.parametersOf(rank)) {
+    for (const p of this.parametersOf(this.group.rank)) {
       const grad = grads === undefined ? p.grad : grads.get(p)
       if (grad) own.set(p, grad)
     }
     this.local.step(own)
-    const works = Array.from({ length: size }, (_, owner) => this.parametersOf(owner)).map((params, owner) =>
-      params.length === 0 ? null : broadcastCoalesced(params, ranks[owner]!, { group: this.group }),
+    await this.share([...this.ownerOf.keys()])
+  }
+
+  /** Gives all ranks the values of these parameters that their owners have. */
+  private async share(params: readonly Tensor[]): Promise<void> {
+    const { ranks, size } = this.group
+    const works = Array.from({ length: size }, (_, owner) => params.filter((p) => this.ownerOf.get(p) === owner)).map((owned, owner) =>
+      owned.length === 0 ? null : broadcastCoalesced(owned, ranks[owner]!, { group: this.group }),
     )
     await Promise.all(works)
+  }
+
+  /** @internal Steps a bucket's parameters by their means, on all ranks alike. Rejects with INVALID_ARGUMENT if behind the last one some have not been. */
+  async stepBucket({ parameters, isLast }: GradBucket, mean: Tensor): Promise<void> {
+    if (!this.overlaps) throw invalidArgument('hookWithZeroStep', 'an optimizer made with { overlapWithDdp: true }', 'one without')
+    const known = parameters.filter((p) => this.ownerOf.has(p))
+    const grads = viewsOf(raw.reshape(mean, [mean.numel]), parameters)
+    const own = new Map(parameters.map((p, i) => [p, grads[i]!] as const).filter(([p]) => this.ownerOf.get(p) === this.group.rank))
+    if (own.size > 0) this.local.step(own)
+    await this.share(known)
+    // The iteration before broke off.
+    if (known.some((p) => this.stepped.has(p))) this.stepped.clear()
+    for (const p of known) this.stepped.add(p)
+    if (!isLast) return
+    const left = this.ownerOf.size - this.stepped.size
+    this.stepped.clear()
+    if (left === 0) this.overlapped++
+    else {
+      const remedy = 'Give it parameters of the model whose gradients are dense, or make it without overlapWithDdp and call step().'
+      throw invalidArgument(
+        'hookWithZeroStep',
+        'all parameters of the optimizer in buckets that hooks reduce',
+        `${left} that are in none`,
+        remedy,
+      )
+    }
   }
 
   /** Joinable */
@@ -112,7 +164,8 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
    * the list of `join`, which has left the means in `.grad`.
    */
   joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
-    return { mainHook: () => this.step(), postHook: () => {} }
+    // With overlap the hook of the buckets has done so.
+    return { mainHook: () => (this.overlaps ? undefined : this.step()), postHook: () => {} }
   }
 
   /** As an optimizer's. */
@@ -159,5 +212,26 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
       Object.entries(own.state).filter(([place]) => this.ownerOf.get(places[Number(place)]!) === this.group.rank),
     )
     this.local.loadStateDict({ ...own, state })
+  }
+}
+
+/**
+ * A hook that reduces a bucket by `hook`, [n], and then steps its parameters at once, while backward goes on: for `registerCommHook`, with the hook's state; `step` is not called then.
+ * Each synchronised backward pass is a step. Parameters that no rank has used are stepped with gradients of 0. A pass that breaks off may have stepped some. The optimizer's group is the model's.
+ * PyTorch: `hook_with_zero_step`.
+ * @throws INVALID_ARGUMENT; in backward for an optimizer made without `overlapWithDdp`, or with parameters whose gradients no hook reduces
+ */
+export function hookWithZeroStep<State, S extends object, O>(
+  hook: CommHook<State>,
+  optimizer: ZeroRedundancyOptimizer<S, O>,
+): CommHook<State> {
+  checkFunction('hookWithZeroStep', 'the hook', hook)
+  if (!(optimizer instanceof ZeroRedundancyOptimizer)) {
+    throw invalidArgument('hookWithZeroStep', 'a ZeroRedundancyOptimizer', argumentText(optimizer))
+  }
+  return async (state, bucket) => {
+    const mean = await hook(state, bucket)
+    await optimizer.stepBucket(bucket, mean)
+    return mean
   }
 }

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Module, parameter } from '@postgrad/nn'
-import { DistributedDataParallel } from '@postgrad/parallel'
+import { DistributedDataParallel, SyncBatchNorm } from '@postgrad/parallel'
 import { initProcessGroup } from '@postgrad/process-group'
 import { currentWorker } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -39,6 +39,33 @@ test.each([
             return found
           }
           return model.parameters().map(({ grad }) => grad!.toArray())
+        }),
+      ),
+    ),
+  )
+  expect(orders).toBeGreaterThan(8)
+})
+
+/** Two norms side by side, so that their exchanges are under way at once, beside the reducer's. */
+class Norms extends Module {
+  readonly scale = parameter(tensor([0.7]))
+  readonly norms = [new SyncBatchNorm(1), new SyncBatchNorm(1)]
+  async forward(x: Tensor): Promise<Tensor> {
+    const [a, b] = await Promise.all(this.norms.map((norm, i) => norm.forward(i === 0 ? x.mul(this.scale) : x.square())))
+    return a!.mul(b!)
+  }
+}
+
+test('SBN-4: batch norms over all ranks give the same bits in each of many orders', async () => {
+  const { orders } = await explore({ workers: 3, ordersMax: 40, seeds: 8 }, (sim) =>
+    Promise.all(
+      sim.workers.map(({ name }) =>
+        sim.on(name).run(async () => {
+          await initProcessGroup()
+          const model = await DistributedDataParallel.create(new Norms(), { firstBucketMb: 1e-6, bucketCapMb: 1e-6 })
+          const { id } = currentWorker().info
+          await model.backward((await model.forward(tensor([[0.3 + id], [1e3], [-2 - id]]))).square().mean())
+          return [...model.parameters().map(({ grad }) => grad!.toArray()), ...model.buffers().map((buffer) => buffer.toArray())]
         }),
       ),
     ),

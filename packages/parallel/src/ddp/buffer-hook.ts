@@ -1,0 +1,23 @@
+/** What takes the place of the broadcast of buffers, and when. PyTorch: `_BufferCommHook` of `torch/nn/parallel/distributed.py`. */
+import type { Tensor } from '@postgrad/tensor'
+
+/**
+ * Called with the module's buffers by their names, [any shape] each, which it makes alike on all ranks by writing to them. It is awaited, and may begin any collectives of
+ * the group, as all ranks call it in the same place.
+ */
+export type BufferCommHook<S = unknown> = (state: S, buffers: ReadonlyMap<string, Tensor>) => unknown
+
+/** Of `registerBufferCommHook`. */
+export interface BufferCommHookOptions {
+  /** Before each synchronised forward pass, or behind it, before its backward pass; default behind it. */
+  readonly location?: BufferCommHookLocation
+}
+
+/** Where a hook of buffers is called. PyTorch: `_BufferCommHookLocation`. */
+export type BufferCommHookLocation = 'preForward' | 'postForward'
+
+/** One that is registered. */
+export interface BufferHook {
+  readonly location: BufferCommHookLocation
+  run(buffers: ReadonlyMap<string, Tensor>): unknown
+}

@@ -1,0 +1,93 @@
+import { expect, test } from '@jest/globals'
+import { distAutograd } from '@postgrad/dist-autograd'
+import { Adam, Embedding, Linear, Module, Sequential, SGD, Tanh } from '@postgrad/nn'
+import { type Tensor, tensor } from '@postgrad/tensor'
+import { allReduceHook } from './comm-hooks.js'
+import { DistributedDataParallel } from './distributed-data-parallel.js'
+import { join } from './join.js'
+import { batchOf, lossOf, seeded, values } from './models.suite.js'
+import { failure, overSeeds } from './sim-ranks.suite.js'
+import { hookWithZeroStep, ZeroRedundancyOptimizer } from './zero-redundancy-optimizer.js'
+
+const SMALL = { firstBucketMb: 1e-4, bucketCapMb: 1e-4 }
+const net = (): Sequential => seeded(7, () => new Sequential(new Linear(4, 8), new Tanh(), new Linear(8, 8), new Tanh(), new Linear(8, 3)))
+
+test('DDP-56 steps in backward have the bits of steps behind it, outside of contexts and inside, with uneven inputs too', async () => {
+  for (const mode of ['plain', 'context', 'join'] as const) {
+    const results = await overSeeds(
+      3,
+      async (rank) => {
+        const found: unknown[] = []
+        for (const overlapWithDdp of [false, true]) {
+          const model = await DistributedDataParallel.create(net(), SMALL)
+          const optimizer = new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 0.05 }, { overlapWithDdp })
+          model.registerCommHook(null, overlapWithDdp ? hookWithZeroStep(allReduceHook, optimizer) : allReduceHook)
+          const count = mode === 'join' ? 2 + rank : 4
+          await join([model, optimizer], async () => {
+            for (let step = 0; step < count; step++) {
+              optimizer.zeroGrad()
+              const loss = lossOf(await model.forward(batchOf(rank, step)))
+              if (mode === 'context')
+                await distAutograd.context(async (ctx) => {
+                  await ctx.backward([loss])
+                  if (!overlapWithDdp) await optimizer.step(ctx.gradients())
+                })
+              else {
+                await model.backward(loss)
+                if (!overlapWithDdp) await optimizer.step()
+              }
+            }
+          })
+          expect(optimizer.stepCount).toBe(4)
+          await optimizer.consolidateStateDict(0)
+          found.push([
+            values(model.parameters()),
+            rank === 0 ? values(Object.values(optimizer.stateDict().state).map(({ expAvg }) => expAvg as Tensor)) : null,
+          ])
+          model.dispose()
+        }
+        expect(found[1]).toEqual(found[0])
+        return (found[1] as unknown[])[0]
+      },
+      3,
+    )
+    for (const each of results) expect(each).toEqual(results[0])
+  }
+})
+
+class Table extends Module {
+  readonly rows = new Embedding(4, 3, { sparse: true })
+  readonly out = new Linear(3, 2)
+  forward(indices: Tensor): Tensor {
+    return this.out.forward(this.rows.forward(indices))
+  }
+}
+
+test('DDP-56 gradients of noSync are in the step of the next pass, and what would not be stepped is an error', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await DistributedDataParallel.create(net(), SMALL)
+    const optimizer = new ZeroRedundancyOptimizer(model.parameters(), SGD, { lr: 0.1 }, { overlapWithDdp: true })
+    model.registerCommHook(null, hookWithZeroStep(allReduceHook, optimizer))
+    const before = values(model.parameters())
+    await model.noSync(async () => model.backward(lossOf(await model.forward(batchOf(rank, 0)))))
+    expect(values(model.parameters())).toEqual(before)
+    await model.backward(lossOf(await model.forward(batchOf(rank, 1))))
+    const other = await DistributedDataParallel.create(net(), SMALL)
+    await other.noSync(async () => other.backward(lossOf(await other.forward(batchOf(rank, 0)))))
+    await other.backward(lossOf(await other.forward(batchOf(rank, 1))))
+    new SGD(other.parameters(), { lr: 0.1 }).step()
+    expect(values(model.parameters())).toEqual(values(other.parameters()))
+    expect(await failure(optimizer.step())).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('overlapWithDdp') })
+    expect(() => hookWithZeroStep(3 as never, optimizer)).toThrow('the hook')
+    expect(() => hookWithZeroStep(allReduceHook, new SGD(model.parameters(), { lr: 1 }) as never)).toThrow('a ZeroRedundancyOptimizer')
+
+    const table = await DistributedDataParallel.create(new Table(), SMALL)
+    const both = new ZeroRedundancyOptimizer(table.parameters(), SGD, { lr: 0.1 }, { overlapWithDdp: true })
+    table.registerCommHook(null, hookWithZeroStep(allReduceHook, both))
+    const loss = lossOf(await table.forward(tensor([0, 2], { dtype: 'int32' })))
+    expect(await failure(table.backward(loss))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('1 that are in none'),
+    })
+  })
+})

@@ -1,0 +1,73 @@
+/**
+ * How the ranks of a group give each other a row of numbers of one layer's one pass: each sends its row to all others and adds up, or merges, what has come in the
+ * order of ranks. `sync-batch-norm.ts` does so in forward, `sync-norm-nodes.ts` in backward.
+ *
+ * Note [Tags]
+ *
+ * Passes begin such exchanges in an order that can depend on time: where a model has branches, a layer of one waits while the other goes on, and the reducer's
+ * all-reduces begin in between. The collectives of a group must begin in one order on all ranks. So rows travel as `send` and `recv`, whose tag says which layer, which of its
+ * forward passes, and which direction: no two that are under way at once have one tag. An exchange that fails breaks the group, as a collective does, for what the others
+ * wait for will not come.
+ */
+import { type ProcessGroup, recv, send } from '@postgrad/process-group'
+import { WorkerSlot } from '@postgrad/rpc/internal'
+import { tensor } from '@postgrad/tensor'
+import { outsideOfScopes } from '@postgrad/tensor/internal'
+
+/** What a row belongs to. */
+export interface RowKey {
+  /** The layer's number in its group. */
+  readonly layer: number
+  /** The how many-th forward pass of the layer. */
+  readonly call: number
+  readonly direction: 'forward' | 'backward'
+}
+
+/** Tags of programs are smaller. */
+const FIRST_TAG = 2 ** 52
+/** Passes of so many forwards of one layer have tags of their own. */
+const CALLS = 2 ** 20
+
+const tagOf = ({ layer, call, direction }: RowKey): number =>
+  FIRST_TAG + 2 * (layer * CALLS + (call % CALLS)) + (direction === 'forward' ? 0 : 1)
+
+/** How many layers each group of a worker has. */
+const layers = new WorkerSlot('syncBatchNorm', () => new WeakMap<ProcessGroup, number>())
+
+/** The number of a new layer: all ranks make the same ones in one order. */
+export function nextLayer(group: ProcessGroup): number {
+  const counts = layers.of(group.runtime)
+  const number = counts.get(group) ?? 0
+  counts.set(group, number + 1)
+  return number
+}
+
+/**
+ * Gives all others this rank's row, and gives those of all ranks, by rank. Rejects with COLLECTIVE_MISMATCH if rows have other lengths, COLLECTIVE_TIMEOUT, GROUP_BROKEN; then
+ * the group is broken.
+ */
+export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: RowKey): Promise<readonly Float64Array[]> {
+  const options = { group, tag: tagOf(key) }
+  const rows = Array.from({ length: group.size }, () => row)
+  const works: PromiseLike<unknown>[] = []
+  // Not made in the caller's memoryScope, which ends before they come.
+  outsideOfScopes(() => {
+    for (const [rank, globalRank] of group.ranks.entries()) {
+      if (rank === group.rank) continue
+      const into = tensor(new Float64Array(row.length))
+      works.push(send(tensor(row), globalRank, options))
+      works.push(
+        recv(into, globalRank, options).then(() => {
+          rows[rank] = Float64Array.from(into.dataSync() as Float64Array)
+        }),
+      )
+    }
+  })
+  try {
+    await Promise.all(works)
+  } catch (error) {
+    group.abort(error)
+    throw error
+  }
+  return rows
+}
