@@ -111,7 +111,7 @@ export class DistPass implements GradSink {
   report(): PassReport {
     const missingCount = this.missing.size
     const missingSample: MissingSend[] = []
-    if (missingCount <= MISSING_LISTED_MAX) {
+    if (missingCount > 0 && missingCount <= MISSING_LISTED_MAX) {
       for (const [id, { to, what }] of this.missing) {
         if (missingSample.length === MISSING_SAMPLE) break
         missingSample.push([id, to, what])
