@@ -29,7 +29,7 @@ export interface PassDriver {
   readonly ordered: boolean
   /** Counts what waits for that order, over all passes of the worker. */
   readonly heldBack: HeldBack
-  /** None of the pass's node tasks is queued or running any more. One function for all passes. */
+  /** None of the pass's node tasks is queued or running any more. One function for all passes: with one for each V8 moves all that a pass has made to the old generation. */
   readonly onIdle: (task: GraphTask) => void
 }
 
