@@ -85,8 +85,8 @@ export const MUTATIONS = [
     'sound-cases',
     5,
     'autograd/src/engine/engine.ts',
-    'if (task.outstanding === 0 && task.onIdle !== null) task.onIdle()',
-    'if (task.onIdle !== null) task.onIdle()',
+    'if (task.outstanding === 0 && task.onIdle !== null) task.onIdle(task)',
+    'if (task.onIdle !== null) task.onIdle(task)',
     'a worker reports before it is passive',
   ),
   m(

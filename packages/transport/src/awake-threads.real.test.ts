@@ -81,7 +81,7 @@ test('AWK-2 of two that share a word neither counts for the other', () => {
 test('AWK-6 one of several processes has a core only while the machine has one, whoever else runs there', () => {
   const words = makeAwakeWords(4)
   let running = 5
-  const machine = new MachineCores(4, () => `0.00 0.00 0.00 ${running}/99 1`)
+  const machine = new MachineCores(4, { read: () => `0.00 0.00 0.00 ${running}/99 1`, close: () => {} })
   const thread = new AwakeThreads(words, machine)
   expect(thread.hasCore(0)).toBe(true)
   oneOfSeveral(words)
@@ -92,7 +92,7 @@ test('AWK-6 one of several processes has a core only while the machine has one, 
   expect(thread.hasCore(2000)).toBe(false)
 })
 
-const FREE = new MachineCores(1, () => '')
+const FREE = new MachineCores(1, { read: () => '', close: () => {} })
 
 /** Another thread of this process: it counts as awake from 0 on, and ends without taking that back. */
 const DIES_AWAKE = `

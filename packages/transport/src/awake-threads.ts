@@ -88,6 +88,12 @@ export class AwakeThreads {
     return free > 0
   }
 
+  /** It stays awake for nobody any more. */
+  close(): void {
+    this.leave()
+    this.machine.close()
+  }
+
   /** How long that thread counts from now on. */
   private restUs(word: number, nowUs: number): number {
     const restUs = (Atomics.load(this.words, word) - nowUs) | 0

@@ -1,21 +1,28 @@
 /** What the system says of its threads, in words of the test. */
 import { expect, test } from '@jest/globals'
-import { MachineCores } from './machine-cores.js'
+import { type LoadReader, MachineCores } from './machine-cores.js'
 
 const says = (running: number): string => `0.31 0.42 0.40 ${running}/187 12345\n`
+const reader = (read: () => string): LoadReader => ({ read, close: () => {} })
 
 test('AWK-6 a core is free while not more threads run than there are', () => {
-  const free = [1, 2, 3, 12].map((running) => new MachineCores(2, () => says(running)).hasCore(0))
+  const free = [1, 2, 3, 12].map((running) =>
+    new MachineCores(
+      2,
+      reader(() => says(running)),
+    ).hasCore(0),
+  )
   expect(free).toEqual([true, true, false, false])
 })
 
 test('AWK-6 it is looked at once a millisecond, also when the clock wraps', () => {
   let running = 1
   let looks = 0
-  const cores = new MachineCores(2, () => {
+  const look = (): string => {
     looks++
     return says(running)
-  })
+  }
+  const cores = new MachineCores(2, reader(look))
   const from = 2 ** 31 - 500
   const at = (us: number): number => (from + us) | 0
   expect(cores.hasCore(at(0))).toBe(true)
@@ -28,6 +35,19 @@ test('AWK-6 it is looked at once a millisecond, also when the clock wraps', () =
   expect(looks).toBe(3)
 })
 
+test('AWK-6 who has closed looks no more, and finds no core free', () => {
+  const done: string[] = []
+  const read = (): string => {
+    done.push('read')
+    return says(1)
+  }
+  const cores = new MachineCores(2, { read, close: () => done.push('close') })
+  expect(cores.hasCore(0)).toBe(true)
+  cores.close()
+  expect(cores.hasCore(5000)).toBe(false)
+  expect(done).toEqual(['read', 'close'])
+})
+
 test.each([
   [
     'no such file',
@@ -38,11 +58,14 @@ test.each([
   ['another text', () => 'hidden'],
   ['nothing', () => ''],
 ])('AWK-6 where the system does not tell, cores are free: %s', (_, read) => {
-  expect(new MachineCores(1, read as () => string).hasCore(0)).toBe(true)
+  expect(new MachineCores(1, reader(read as () => string)).hasCore(0)).toBe(true)
 })
 
-test('AWK-6 what this system says is understood: no more cores than it has threads that run are needed', () => {
-  expect(new MachineCores(2 ** 20).hasCore(0)).toBe(true)
+test('AWK-6 what this system says is understood, each time: no more cores than it has threads that run are needed', () => {
+  const many = new MachineCores(2 ** 20)
   // The asking thread runs, so there is no free core among none; but for systems that do not tell.
-  expect(new MachineCores(0).hasCore(0)).toBe(process.platform !== 'linux')
+  const none = new MachineCores(0)
+  for (const us of [0, 2000, 4000]) expect([many.hasCore(us), none.hasCore(us)]).toEqual([true, process.platform !== 'linux'])
+  many.close()
+  none.close()
 })

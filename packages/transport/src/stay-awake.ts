@@ -78,6 +78,11 @@ export class StayAwake {
     else this.stay(performance.now())
   }
 
+  /** Nothing comes any more: it lets go of what it looks at, and in a process that is one of several stays awake no more. A thread's end does the same. */
+  close(): void {
+    this.threads.close()
+  }
+
   private stay(nowMs: number): void {
     this.endMs = nowMs + VIGIL_MS
     if (this.isAwake) return

@@ -111,7 +111,7 @@ export class Engine {
       }
     }
     task.outstanding--
-    if (task.outstanding === 0 && task.onIdle !== null) task.onIdle()
+    if (task.outstanding === 0 && task.onIdle !== null) task.onIdle(task)
   }
 
   /**

@@ -65,7 +65,7 @@ export class GraphTask implements PassView {
   /** The first error; once set, further node tasks are dropped. */
   error: unknown = null
   /** Called when `outstanding` falls to 0. */
-  onIdle: (() => void) | null = null
+  onIdle: ((task: GraphTask) => void) | null = null
   /** The nodes that must run; null is all. */
   needed: { has(node: Node): boolean } | null = null
   /** Where nodes go whose edges lead to nodes that are not needed, in a pass that has a second part; else null. */

@@ -141,13 +141,14 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
     oneOfSeveral()
+    const stayAwake = new StayAwake()
     const exchange = new Exchange({
       self: { ...self, id },
       credentials,
       clock,
       limits,
       checksums: 'network',
-      stayAwake: new StayAwake(),
+      stayAwake,
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
     const joined = group
@@ -159,6 +160,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       () => keeper?.close(),
       () => joined.close(),
       () => exchange.close(),
+      () => stayAwake.close(),
       () => {
         for (const transport of transports) transport.close()
       },

@@ -40,6 +40,7 @@ export class ProcessHost implements WorkerHost {
   private nextKey = 0
   /** Null before the main thread has joined. */
   private own: ProcessSockets | null = null
+  private stayAwake: StayAwake | null = null
   private readonly removeFolder: () => void
 
   constructor(options: ProcessHostOptions) {
@@ -74,7 +75,8 @@ export class ProcessHost implements WorkerHost {
 
   open(end: LinkEnd): OpenedLink {
     const { token } = end as TokenEnd
-    this.own ??= new ProcessSockets(this.sockets, this.options.main, { heap: sharedHeap(), stayAwake: new StayAwake() }, warn)
+    this.stayAwake ??= new StayAwake()
+    this.own ??= new ProcessSockets(this.sockets, this.options.main, { heap: sharedHeap(), stayAwake: this.stayAwake }, warn)
     return this.own.link((token as ProcessEndToken & { readonly kind: 'socket' }).peer)
   }
 
@@ -93,6 +95,7 @@ export class ProcessHost implements WorkerHost {
 
   async close(): Promise<void> {
     await Promise.all([...[...this.processes.values()].map((one) => one.end()), this.own?.close()])
+    this.stayAwake?.close()
     process.off('exit', this.removeFolder)
     this.removeFolder()
   }

@@ -109,7 +109,12 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   /** PassDriver: this worker is passive; the root hears how far it has come, in SMART only when that is to the end. */
-  idle(pass: DistPass): void {
+  readonly onIdle = ({ sink }: GraphTask): void => {
+    assert(sink instanceof DistPass, 'what a worker runs is of its passes')
+    this.idle(sink)
+  }
+
+  private idle(pass: DistPass): void {
     if (pass.failed) return
     if (pass instanceof RootPass) {
       this.roots.idle(pass)

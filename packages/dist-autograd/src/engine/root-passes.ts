@@ -6,7 +6,7 @@ import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } fr
 import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
 import { Future, type WorkerInfo } from '@postgrad/rpc'
-import { currentServing, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentServing, type PendingCall, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
@@ -80,26 +80,21 @@ export class RootPasses implements BackwardRunner {
 
   /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was cancelled. Returns what ends the wait. */
   private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
-    const fail = (error: unknown) => this.fail(context, pass, error)
-    const unlisten = signal && onAbort(signal, () => fail(passCancelled(signal.reason)))
-    const waiting = {
-      deadlineMs: Number.POSITIVE_INFINITY,
-      parent: null,
-      op: 'backward',
-      about: () => this.whatIsMissing(context, pass),
-      onReply: () => {},
-      onError: (error: unknown) => fail(isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
-      timedOut: () =>
-        passTimedOut(
-          timeoutMs,
-          pass.ledger.unbalanced().map((worker) => this.nameOf(worker)),
-        ),
-    }
-    const endWait = this.runtime.requests.wait(waiting, timeoutMs, 'backward')
+    const endWait = this.runtime.requests.wait(new PassWait(this, context, pass, timeoutMs), timeoutMs, 'backward')
+    if (signal === undefined) return endWait
+    const unlisten = onAbort(signal, () => this.fail(context, pass, passCancelled(signal.reason)))
     return () => {
-      unlisten?.()
+      unlisten()
       endWait()
     }
+  }
+
+  /** What a pass gets whose time is up. */
+  timedOut(pass: RootPass, timeoutMs: number): PostgradError {
+    return passTimedOut(
+      timeoutMs,
+      pass.ledger.unbalanced().map((worker) => this.nameOf(worker)),
+    )
   }
 
   /** In ms: never longer than what is left to the call that is being served. @throws TIMEOUT_INVALID */
@@ -202,7 +197,7 @@ export class RootPasses implements BackwardRunner {
   }
 
   /** What a pass waits for, for a reader. */
-  private whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
+  whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
     const open = pass.ledger.unbalanced()
     const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
     const known = on.flatMap((id) => this.runtime.peers.get(id)?.info ?? [])
@@ -216,3 +211,35 @@ export class RootPasses implements BackwardRunner {
 }
 
 const NONE: readonly never[] = Object.freeze([])
+
+/** The wait for the end of a pass, among the calls of its worker: so it has their deadlines, and ends with the call that it is part of. */
+class PassWait implements PendingCall {
+  deadlineMs = Number.POSITIVE_INFINITY
+  parent: PendingCall['parent'] = null
+  readonly op = 'backward'
+  private readonly passes: RootPasses
+  private readonly context: DistAutogradContext
+  private readonly pass: RootPass
+  private readonly timeoutMs: number
+
+  constructor(passes: RootPasses, context: DistAutogradContext, pass: RootPass, timeoutMs: number) {
+    this.passes = passes
+    this.context = context
+    this.pass = pass
+    this.timeoutMs = timeoutMs
+  }
+
+  about(): WaitAbout {
+    return this.passes.whatIsMissing(this.context, this.pass)
+  }
+
+  onReply(): void {}
+
+  onError(error: unknown): void {
+    this.passes.fail(this.context, this.pass, isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error)
+  }
+
+  timedOut(): PostgradError {
+    return this.passes.timedOut(this.pass, this.timeoutMs)
+  }
+}

@@ -7,7 +7,7 @@
  */
 import { localOf, type WorkerId, workerOf } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { GradientSums } from './gradient-sums.js'
+import { GradientSums, type PassGradients } from './gradient-sums.js'
 import type { DistPass } from './pass.js'
 import type { PassLedger } from './pass-ledger.js'
 
@@ -17,6 +17,8 @@ export interface EndedPass {
   /** Knows who took part. */
   readonly ledger: PassLedger
 }
+
+const NONE: readonly PassGradients[] = Object.freeze([])
 
 /** By id: passes that this worker takes part in and does not know to have ended. */
 export class ContextPasses extends Map<bigint, DistPass> {
@@ -33,6 +35,7 @@ export class ContextPasses extends Map<bigint, DistPass> {
 
   /** What ended and what may still be aborted, summed. */
   gradients(): Map<Tensor, Tensor> {
+    if (this.size === 0) return this.sums.over(NONE)
     return this.sums.over([...this.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))
   }
 

@@ -45,18 +45,18 @@ export class GradientSums {
   over(running: readonly PassGradients[]): Map<Tensor, Tensor> {
     for (const gradients of this.ended) for (const [leaf, grad] of gradients) this.leaf(leaf).ended.push(grad)
     this.ended = []
-    const parts = new Map<Tensor, Tensor[]>()
+    const parts = running.length === 0 ? null : new Map<Tensor, Tensor[]>()
     for (const gradients of running) {
       for (const [leaf, grad] of gradients) {
         this.leaf(leaf)
-        const list = parts.get(leaf)
-        if (list === undefined) parts.set(leaf, [grad])
+        const list = parts!.get(leaf)
+        if (list === undefined) parts!.set(leaf, [grad])
         else list.push(grad)
       }
     }
     const sums = new Map<Tensor, Tensor>()
     for (const [leaf, of] of this.leaves) {
-      const sum = of.with(parts.get(leaf) ?? NONE)
+      const sum = of.with(parts?.get(leaf) ?? NONE)
       if (sum !== null) sums.set(leaf, sum)
     }
     return sums
@@ -90,6 +90,12 @@ class LeafSum {
   /** Null where nothing is left: the only pass was aborted. */
   with(running: readonly Tensor[]): Tensor | null {
     const parts = [...this.ended, ...running]
+    if (parts.length === 1 && this.shown === null && this.written === null) {
+      // Nearly always: of one pass, asked for the first time. The rest of this method would do the same in more steps.
+      const value = parts[0] as Tensor
+      this.shown = { value, of: parts, version: value.storage.version }
+      return value
+    }
     const present = new Set(parts)
     const isPresent = (part: Tensor) => present.has(part)
     if (this.shown !== null && this.shown.value.storage.version !== this.shown.version) this.written = this.shown

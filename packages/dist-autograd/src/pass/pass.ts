@@ -29,8 +29,8 @@ export interface PassDriver {
   readonly ordered: boolean
   /** Counts what waits for that order, over all passes of the worker. */
   readonly heldBack: HeldBack
-  /** None of the pass's node tasks is queued or running any more. */
-  idle(pass: DistPass): void
+  /** None of the pass's node tasks is queued or running any more. One function for all passes: with one for each V8 moves all that a pass has made to the old generation. */
+  readonly onIdle: (task: GraphTask) => void
 }
 
 export class DistPass implements GradSink {
@@ -71,7 +71,7 @@ export class DistPass implements GradSink {
     this.how = how
     const createGraph = (how & CREATE_GRAPH) !== 0
     this.task = new GraphTask({ keepGraph: (how & KEEP_GRAPH) !== 0, createGraph, ordered, heldBack, sink: this, queue })
-    this.task.onIdle = () => driver.idle(this)
+    this.task.onIdle = driver.onIdle
   }
 
   /** GradSink: called once per leaf, as a leaf's AccumulateGrad runs once per pass. */
@@ -111,7 +111,7 @@ export class DistPass implements GradSink {
   report(): PassReport {
     const missingCount = this.missing.size
     const missingSample: MissingSend[] = []
-    if (missingCount <= MISSING_LISTED_MAX) {
+    if (missingCount > 0 && missingCount <= MISSING_LISTED_MAX) {
       for (const [id, { to, what }] of this.missing) {
         if (missingSample.length === MISSING_SAMPLE) break
         missingSample.push([id, to, what])

@@ -34,7 +34,7 @@ class Pair {
     let next = nonces
     const random = (bytes: number) => new Uint8Array(bytes).fill(next++)
     const role = at?.kind === 'key' ? at.role : 'member'
-    const common = { random, release: '1' }
+    const common = { random, release: '1', way: '127.0.0.1:40001>127.0.0.1:5000' }
     this.dialler = new Handshake({
       ...common,
       side: 'dialler',

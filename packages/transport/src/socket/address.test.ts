@@ -2,7 +2,16 @@
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import fc from 'fast-check'
-import { type Address, checkAddress, formatAddress, isLocal, isLoopback, parseAddress, UNIX_PATH_BYTES_MAX } from './address.js'
+import {
+  type Address,
+  checkAddress,
+  formatAddress,
+  isLocal,
+  isLoopback,
+  loopbackWay,
+  parseAddress,
+  UNIX_PATH_BYTES_MAX,
+} from './address.js'
 
 const codeOf = (run: () => unknown): string => {
   try {
@@ -122,6 +131,18 @@ describe('ADR-3 loopback is what only this machine reaches', () => {
     '2130706433',
   ])('ADR-3 %j is not', (host) => {
     expect(isLoopback(host)).toBe(false)
+  })
+
+  test('ADR-4 both ends of a connection over loopback name it alike, the dialler first; of any other they say nothing', () => {
+    const way = (side: 'dialler' | 'listener', local: string, localPort: number, remote: string, remotePort: number) =>
+      loopbackWay(side, { localAddress: local, localPort, remoteAddress: remote, remotePort })
+    expect(way('dialler', '127.0.0.1', 40_001, '127.0.0.2', 5000)).toBe('127.0.0.1:40001>127.0.0.2:5000')
+    expect(way('listener', '127.0.0.2', 5000, '127.0.0.1', 40_001)).toBe('127.0.0.1:40001>127.0.0.2:5000')
+    expect(way('listener', '::ffff:127.0.0.2', 5000, '::ffff:127.0.0.1', 40_001)).toBe('127.0.0.1:40001>127.0.0.2:5000')
+    expect(way('dialler', '::1', 40_001, '::1', 5000)).toBe('::1:40001>::1:5000')
+    expect(way('dialler', '10.0.0.1', 40_001, '10.0.0.1', 5000)).toBe('')
+    expect(way('dialler', '127.0.0.1', 40_001, '10.0.0.1', 5000)).toBe('')
+    expect(loopbackWay('listener', {})).toBe('')
   })
 
   test('ADR-3 a Unix socket is local, TCP by its host', () => {

@@ -89,6 +89,25 @@ export function isLocal(address: Address): boolean {
   return address.kind === 'unix' || isLoopback(address.host)
 }
 
+/** The two ends of a connection, as one of its sockets sees them. */
+export interface SocketEnds {
+  readonly localAddress?: string | undefined
+  readonly localPort?: number | undefined
+  readonly remoteAddress?: string | undefined
+  readonly remotePort?: number | undefined
+}
+
+/**
+ * Both ends of a connection over loopback, the dialler's first; nothing of any other. Where dialler and listener see the same, the bytes cross this machine's kernel and
+ * nobody forwards them: he would have other ports.
+ */
+export function loopbackWay(side: 'dialler' | 'listener', socket: SocketEnds): string {
+  const { localAddress = '', localPort, remoteAddress = '', remotePort } = socket
+  if (!isLoopback(localAddress) || !isLoopback(remoteAddress)) return ''
+  const [here, there] = [`${unmapped(localAddress)}:${localPort}`, `${unmapped(remoteAddress)}:${remotePort}`]
+  return side === 'dialler' ? `${here}>${there}` : `${there}>${here}`
+}
+
 function checkPath(address: UnixAddress): UnixAddress {
   const { path } = address
   if (typeof path !== 'string' || !isAbsolute(path) || path.includes('\0')) {
@@ -125,6 +144,8 @@ const net = () => builtin<typeof import('node:net')>('node:net')
 
 const isIPv6 = (host: string): boolean => net().isIPv6(host)
 const withoutZone = (host: string): string => host.split('%', 1)[0] as string
+/** A listener of both families sees an IPv4 address as an IPv6 one. */
+const unmapped = (host: string): string => withoutZone(host).replace(/^::ffff:(?=\d+\.)/i, '')
 
 /** Text of others is shown in part, and in one line. */
 const shown = (text: string): string => JSON.stringify(text.length > 128 ? `${text.slice(0, 128)}…` : text)

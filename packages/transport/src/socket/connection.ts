@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Clock } from '../clock.js'
 import type { StayAwake } from '../stay-awake.js'
+import { loopbackWay } from './address.js'
 import { ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
@@ -25,13 +26,16 @@ export interface Established {
 /** What a connection's link carries frames of a session for, which only lends them. */
 export const SESSION_PURPOSE = 'session'
 
+/** Whether large frames' bytes get a checksum; `network`: unless they stay on this machine, as both ends find. */
+export type Checksums = 'always' | 'network' | 'never'
+
 export interface EstablishOptions {
   readonly clock: Clock
   readonly limits: SocketLimits
   readonly timeoutMs: number
+  /** The `way` is the socket's to say. */
   readonly handshake: HandshakeOptions
-  /** The bytes of large frames get a checksum; with TLS never, whose records have a better one. */
-  readonly checksBytes: boolean
+  readonly checksums: Checksums
   readonly place: Place | undefined
   readonly reads?: ReadBuffer
   readonly stayAwake?: StayAwake | undefined
@@ -44,7 +48,7 @@ export interface EstablishOptions {
 
 /** Runs the handshake. Exactly one of `onDone` and `onFailed` is called, once. @returns what ends it early */
 export function establish(socket: Socket, options: EstablishOptions): (detail: string) => void {
-  const { clock, limits, timeoutMs } = options
+  const { clock, limits, timeoutMs, checksums } = options
   let isOver = false
   const link = new SocketLink(socket, {
     clock,
@@ -80,7 +84,8 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
 
   let handshake: Handshake
   try {
-    handshake = new Handshake(options.handshake)
+    const { side } = options.handshake
+    handshake = new Handshake({ ...options.handshake, way: checksums === 'network' ? loopbackWay(side, socket) : '' })
   } catch (error) {
     fail(error as PostgradError)
     link.fail('no handshake')
@@ -98,7 +103,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
-      link.admit(purpose === SESSION_PURPOSE, options.checksBytes && options.handshake.credentials?.kind !== 'tls')
+      link.admit(purpose === SESSION_PURPOSE, checksums === 'always' || (checksums === 'network' && !handshake.isDirect))
       options.onDone({ link, peer, purpose })
     } catch (error) {
       if (isOver) throw error

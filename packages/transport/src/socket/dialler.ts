@@ -9,7 +9,7 @@ import type { StayAwake } from '../stay-awake.js'
 import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import type { Place } from './chunk-reader.js'
-import { type Established, establish, noAnswer } from './connection.js'
+import { type Checksums, type Established, establish, noAnswer } from './connection.js'
 import { type Credentials, type Identity, requireCredentials } from './credentials.js'
 import type { ReadBuffer } from './read-buffer.js'
 import { type Attempt, sentenceOf } from './socket-errors.js'
@@ -136,7 +136,7 @@ export class Dial {
       clock,
       limits,
       timeoutMs,
-      checksBytes: checksBytes(this.end, address.kind === 'unix'),
+      checksums: checksumsOf(this.end, address.kind === 'unix'),
       place: this.end.place,
       reads: this.end.reads,
       stayAwake: this.end.stayAwake,
@@ -175,7 +175,11 @@ function connectTo(address: Address): Socket {
   return address.kind === 'unix' ? connect({ path: address.path }) : connect({ host: address.host, port: address.port })
 }
 
-export const checksBytes = ({ checksums }: Endpoint, isUnix: boolean): boolean => checksums === 'always' || !isUnix
+/** TLS has a better one in its records. */
+export function checksumsOf({ tls, checksums }: Endpoint, isUnix: boolean): Checksums {
+  if (tls !== null || (isUnix && checksums === 'network')) return 'never'
+  return checksums
+}
 
 /** Unix sockets that are there first: the same machine. One that is not there is left out, unless there is nothing else. */
 function preferred(addresses: readonly Address[]): readonly Address[] {

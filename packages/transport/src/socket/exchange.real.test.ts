@@ -10,7 +10,7 @@ import { EVERY_ORDER, frameOrder, type Link, NO_ORDER, staysBehind } from '../li
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { Address } from './address.js'
 import { Authority } from './certificates.fixture.js'
-import { Bye, ChunkType, controlChunk } from './chunk.js'
+import { Bye, ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeOptions } from './exchange.js'
 import type { ListenAddress } from './listener.js'
@@ -385,6 +385,47 @@ describe('a link of an exchange', () => {
     for (const [i, { segments }] of got.frames.entries())
       expect(Buffer.compare(segments[0]!, new Uint8Array(segments[0]!.length).fill(i))).toBe(0)
     expect(proxy.connections).toBeGreaterThan(5)
+  })
+
+  test.each([
+    ['straight over loopback', 'network', false, ChunkType.PLAIN],
+    ['through somebody who forwards it', 'network', true, ChunkType.DATA],
+    ['straight, where all have one', 'always', false, ChunkType.DATA],
+  ] as const)('CHK-5 the bytes of large frames over TCP, %s', async (_, checksums, isForwarded, type) => {
+    const [a, b] = [exchange(1, { checksums }), exchange(2, { checksums })]
+    const types = new Set<number>()
+    for (const one of [a, b]) {
+      const { end } = one as unknown as { end: { track(socket: net.Socket): void } }
+      const { track } = end
+      end.track = (socket) => {
+        track(socket)
+        const write = socket.write.bind(socket) as (bytes: Uint8Array) => boolean
+        // The heads of large frames' bytes are written alone.
+        socket.write = (bytes: string | Uint8Array) => {
+          if (bytes.length === HEAD_BYTES) types.add((bytes as Uint8Array)[12]!)
+          return write(bytes as Uint8Array)
+        }
+      }
+    }
+    const [at] = await b.listen([TCP])
+    const { proxy, address } = isForwarded ? await FaultyWay.to(at!) : { proxy: null, address: at! }
+    const [ofA, ofB] = [a.link(peer(2), () => [address]), b.link(peer(1), () => [])]
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    atB.onEach = () => {
+      if (atB.frames.length === 1) ofB.send(frame('back', new Uint8Array(300_000).fill(2)))
+    }
+    ofA.send(frame('there', new Uint8Array(300_000).fill(1)))
+    await until(() => atA.frames.length === 1)
+    expect([...types]).toEqual([type])
+    if (proxy === null) return
+    // What turns on the way of somebody who forwards is found.
+    proxy.damages = 1
+    ofA.send(frame('again', new Uint8Array(300_000).fill(3)))
+    await until(() => atB.frames.length === 2)
+    expect(atB.frames[1]!.segments[0]!.every((byte) => byte === 3)).toBe(true)
+    expect(proxy.connections).toBe(2)
   })
 
   test('EXC-4 a frame that the other end can never read ends the link, after a few connections', async () => {

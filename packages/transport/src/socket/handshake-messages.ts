@@ -32,9 +32,12 @@ const isHow = isText(/^(none|key|tls)$/)
 /** One text, so that no message has objects in objects: `name#id`, or nothing for whoever is there. */
 const isWants = isText(/^$|^[A-Za-z0-9\-_:]{1,127}#(0|[1-9]\d{0,4})$/)
 
+/** As `loopbackWay` writes it. */
+const isWay = isText(/^$|^[0-9a-f.:]{3,45}:\d{1,5}>[0-9a-f.:]{3,45}:\d{1,5}$/)
+
 /** The fields of each kind, in their order, and what each must be. */
 const FIELDS = {
-  /** The dialler: who it is, what for, and whom it wants to meet. */
+  /** The dialler: who it is, what for, whom it wants to meet, and between which ends it sees the connection, where it is on loopback. */
   HELLO: {
     nonce: is32Bytes,
     release: isRelease,
@@ -44,10 +47,11 @@ const FIELDS = {
     role: isRole,
     purpose: isPurpose,
     wants: isWants,
+    way: isWay,
     how: isHow,
   },
-  /** The listener: who it is, and whether it has the key of the dialler's role. */
-  CHALLENGE: { nonce: is32Bytes, name: isWorkerName, id: isId, role: isRole, how: isHow, knows: isBoolean },
+  /** The listener: who it is, the ends that it sees, and whether it has the key of the dialler's role. */
+  CHALLENGE: { nonce: is32Bytes, name: isWorkerName, id: isId, role: isRole, way: isWay, how: isHow, knows: isBoolean },
   /** The dialler: whether it has the key of the listener's role, and its proof. */
   PROOF: { knows: isBoolean, proof: is32Bytes },
   /** The listener's proof. */
@@ -70,6 +74,7 @@ interface FieldTypes {
   readonly role: string
   readonly purpose: string
   readonly wants: string
+  readonly way: string
   readonly how: HandshakeHow
   readonly knows: boolean
   readonly proof: string

@@ -196,7 +196,15 @@ describe('HSK-3 a wrong key', () => {
 
   test('HSK-3 whoever has no key and says that nobody has one is not let in', () => {
     const l = listener()
-    const hello = { ...A, nonce: Buffer.alloc(32).toString('base64'), release: '', purpose: 'session', wants: '', how: 'key' as const }
+    const hello = {
+      ...A,
+      nonce: Buffer.alloc(32).toString('base64'),
+      release: '',
+      purpose: 'session',
+      wants: '',
+      way: '',
+      how: 'key' as const,
+    }
     l.receive(encodeMessage('HELLO', { ...hello, role: 'nobody' }))
     // The plain hash would be the proof of an end without keys.
     expect(() => l.receive(encodeMessage('PROOF', { knows: false, proof: Buffer.alloc(32).toString('base64') }))).toThrow(
@@ -205,8 +213,37 @@ describe('HSK-3 a wrong key', () => {
 
     const d = dialler({ wants: null })
     d.begin()
-    const challenge = { name: 'x', id: 9, role: 'nobody', how: 'key' as const, knows: false, nonce: hello.nonce }
+    const challenge = { name: 'x', id: 9, role: 'nobody', way: '', how: 'key' as const, knows: false, nonce: hello.nonce }
     expect(() => d.receive(encodeMessage('CHALLENGE', challenge))).toThrow(/a key that both ends have/)
+  })
+})
+
+describe('HSK-12 whether the bytes stay on this machine', () => {
+  const WAY = '127.0.0.1:40001>127.0.0.1:5000'
+  const meets = (ofDialler: string, ofListener: string) => {
+    const [d, l] = [dialler({ way: ofDialler }), listener({ way: ofListener })]
+    expect(codes(meet(d, l))).toEqual(['done', 'done'])
+    return [d.isDirect, l.isDirect]
+  }
+  test('HSK-12 both ends see the same connection over loopback', () => {
+    expect(meets(WAY, WAY)).toEqual([true, true])
+  })
+
+  test.each([
+    ['somebody forwards it', WAY, '127.0.0.1:40002>127.0.0.1:5000'],
+    ['one end sees no loopback', WAY, ''],
+    ['neither does', '', ''],
+  ])('HSK-12 not where %s', (_, one, other) => {
+    expect(meets(one, other)).toEqual([false, false])
+    expect(meets(other, one)).toEqual([false, false])
+  })
+
+  test('HSK-12 whoever forwards it cannot say that it does not: what both see is under the proof', () => {
+    const there = '127.0.0.1:40002>127.0.0.1:5000'
+    const outcome = meet(dialler({ way: WAY }), listener({ way: there }), (bytes, i) =>
+      i === 0 ? withJson(bytes, JSON.stringify({ ...jsonOf(bytes), way: there })) : bytes,
+    )
+    expect(codes(outcome)).toEqual(['AUTH_FAILED', 'AUTH_FAILED'])
   })
 })
 
@@ -234,7 +271,7 @@ describe('HSK-4 what was said once does not pass again', () => {
     // With its own nonce and proof, as the other kind.
     const e = dialler({ wants: null })
     const { nonce } = jsonOf(e.begin() as Uint8Array) as { nonce: string }
-    const step = e.receive(encodeMessage('CHALLENGE', { nonce, name: 'worker2', id: 2, role: 'member', how: 'key', knows: true }))
+    const step = e.receive(encodeMessage('CHALLENGE', { nonce, name: 'worker2', id: 2, role: 'member', way: '', how: 'key', knows: true }))
     const { proof } = jsonOf(step.send as Uint8Array) as { proof: string }
     expect(() => e.receive(encodeMessage('WELCOME', { proof }))).toThrow(/expected the proof/)
   })
@@ -255,6 +292,7 @@ describe('HSK-4 what was said once does not pass again', () => {
       release: '',
       purpose: 'session',
       wants: '',
+      way: '',
       how: 'key' as const,
     }
     const challengeOfA = atA.receive(encodeMessage('HELLO', hello)).send as Uint8Array

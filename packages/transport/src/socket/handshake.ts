@@ -51,6 +51,8 @@ export interface HandshakeOptions {
   readonly random: (bytes: number) => Uint8Array
   /** What the certificate at the other end says. With TLS there must be one. */
   readonly tlsPeer?: CertificateIdentity | null
+  /** Between which ends this one sees the connection (`loopbackWay`); empty by default: not over loopback. */
+  readonly way?: string
   /** The library's version, which must be the same at both ends; empty by default. */
   readonly release?: string
 }
@@ -68,6 +70,8 @@ type State = 'begin' | 'HELLO' | 'CHALLENGE' | 'PROOF' | 'WELCOME' | 'over'
 
 /** One end's part in the handshake of one connection. */
 export class Handshake {
+  /** Both ends see the same connection over loopback: nobody forwards it, so no bytes leave the machine. Known when it is done. */
+  isDirect = false
   private readonly options: HandshakeOptions
   private readonly op: string
   private readonly how: HandshakeHow
@@ -83,7 +87,7 @@ export class Handshake {
 
   /** @throws INVALID_ARGUMENT, CREDENTIALS_INVALID */
   constructor(options: HandshakeOptions) {
-    const { self, credentials, purpose = 'session', wants = null, release = '' } = options
+    const { self, credentials, purpose = 'session', wants = null, release = '', way = '' } = options
     if (credentials !== null) checkCredentials(credentials)
     const role = credentials?.kind === 'key' ? credentials.role : self.role
     if (!isClusterName(self.cluster)) throw badOption("letters, digits, '.', '-' and '_' as the cluster's name, 127 at most", 'cluster')
@@ -91,7 +95,7 @@ export class Handshake {
     if (!isRole(self.role) || self.role !== role) throw badOption(`the role of the credentials, '${role}'`, 'role')
     if (!isPurpose(purpose)) throw badOption('1 to 16 small letters', 'purpose')
     if (!isRelease(release)) throw badOption("letters, digits, '.', '+' and '-', 64 at most", 'release')
-    this.options = { ...options, purpose, wants, release }
+    this.options = { ...options, purpose, wants, release, way }
     this.op = options.side === 'dialler' ? 'connect' : 'accept'
     this.how = credentials?.kind ?? 'none'
     this.state = options.side === 'dialler' ? 'begin' : 'HELLO'
@@ -101,7 +105,7 @@ export class Handshake {
   begin(): Uint8Array | null {
     if (this.options.side === 'listener') return null
     assert(this.state === 'begin', 'a handshake begins once')
-    const { self, purpose, wants, release } = this.options
+    const { self, purpose, wants, release, way } = this.options
     this.state = 'CHALLENGE'
     return this.say('HELLO', {
       nonce: this.nonce(),
@@ -112,6 +116,7 @@ export class Handshake {
       role: self.role,
       purpose: purpose as string,
       wants: wantsText(wants),
+      way: way as string,
       how: this.how,
     })
   }
@@ -145,7 +150,7 @@ export class Handshake {
 
   private HELLO(bytes: Uint8Array): HandshakeStep {
     const hello = this.hear('HELLO', bytes)
-    const { self } = this.options
+    const { self, way } = this.options
     this.checkRelease(hello.release)
     if (hello.cluster !== self.cluster) {
       throw refuse(this.op, 'cluster', `cluster '${self.cluster}'`, `'${hello.cluster}'`, { here: self.cluster, there: hello.cluster })
@@ -159,7 +164,10 @@ export class Handshake {
     this.knows = keys !== null && Object.hasOwn(keys, hello.role)
     this.state = 'PROOF'
     const { name, id, role } = self
-    return { send: this.say('CHALLENGE', { nonce: this.nonce(), name, id, role, how: this.how, knows: this.knows }), done: null }
+    return {
+      send: this.say('CHALLENGE', { nonce: this.nonce(), name, id, role, way: way as string, how: this.how, knows: this.knows }),
+      done: null,
+    }
   }
 
   private CHALLENGE(bytes: Uint8Array): HandshakeStep {
@@ -194,7 +202,7 @@ export class Handshake {
   }
 
   /** What the other end says that it is, held against this end's kind of credentials and the other's certificate. */
-  private meet({ name, id, role, how }: Message<'HELLO'> | Message<'CHALLENGE'>): void {
+  private meet({ name, id, role, way, how }: Message<'HELLO'> | Message<'CHALLENGE'>): void {
     const { self, credentials, tlsPeer } = this.options
     const purpose = this.hello?.purpose ?? this.options.purpose
     if (how !== this.how) throw refuse(this.op, 'credentials', NAMES_OF_HOW[this.how], NAMES_OF_HOW[how], { here: this.how, there: how })
@@ -212,6 +220,7 @@ export class Handshake {
       }
     }
     this.peer = peer
+    this.isDirect = way !== '' && way === this.options.way
   }
 
   private checkRelease(there: string): void {

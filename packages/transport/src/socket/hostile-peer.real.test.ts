@@ -103,7 +103,7 @@ function posing(
       clock,
       limits: SOCKET_LIMITS,
       timeoutMs: 2000,
-      checksBytes: true,
+      checksums: 'always',
       place: undefined,
       handshake: { side: 'dialler', self, credentials, random, wants: peer(2) },
       onDone: (established) => {

@@ -8,7 +8,7 @@ import { type Address, checkAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
-import { checksBytes, type Endpoint } from './dialler.js'
+import { checksumsOf, type Endpoint } from './dialler.js'
 import { addressInUse, cannotListen } from './socket-errors.js'
 
 /** Where to listen. */
@@ -182,7 +182,7 @@ export class Listener {
       clock,
       limits,
       timeoutMs,
-      checksBytes: checksBytes(end, socket.remoteAddress === undefined),
+      checksums: checksumsOf(end, socket.remoteAddress === undefined),
       place: end.place,
       reads: end.reads,
       stayAwake: end.stayAwake,
