@@ -58,9 +58,9 @@ export function* ownWaits(pending: PendingCalls): Generator<Wait> {
   for (const [, call] of pending.entries()) yield ownWait(call)
 }
 
-function ownWait({ op, parent, about }: PendingCall): Wait {
-  const { kind, what, on = [], rrefId } = about?.() ?? { kind: 'value', what: op }
-  return { kind, what, on, requestId: null, ...(rrefId === undefined ? {} : { rrefId }), within: keyOf(parent) }
+function ownWait(call: PendingCall): Wait {
+  const { kind, what, on = [], rrefId } = call.about?.() ?? { kind: 'value', what: call.op }
+  return { kind, what, on, requestId: null, ...(rrefId === undefined ? {} : { rrefId }), within: keyOf(call.parent) }
 }
 
 /** Calls of a peer that have not ended here. */
