@@ -1,6 +1,8 @@
 /** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the random programs of the simulation, tensors that are named and not copied, a death. */
 import { expect, test } from '@jest/globals'
+
 import { launcher } from '../clusters.fixture.js'
+import type { Cluster } from '../main/cluster.js'
 import * as groups from './fixtures/process-groups.js'
 
 const launch = launcher()
@@ -22,14 +24,27 @@ test('PG-14, PG-29: large tensors keep their values while others write to theirs
     const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, length, pieceBytes)))
     for (const result of results) expect(result).toEqual([...averages, 1, 1, 1, 2, 3, 6])
   }
+  await allGoBack(cluster)
+  await cluster.close()
+})
+
+test('PG-14, PG-29, PG-31: so do those of two ranks, which reduce in one step', async () => {
+  const cluster = await launch(PROGRAM, { workers: 2 })
+  const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.large, 200_001, null)))
+  for (const result of results) expect(result).toEqual([1.5, 1.5, 0.5, 0.5, 1.5, 1.5, 2.5, 2.5, 1, 1, 1, 2, 3])
+  await allGoBack(cluster)
+  await cluster.close()
+})
+
+/** Nothing waits, and no block is held for a message. */
+async function allGoBack(cluster: Cluster): Promise<void> {
   for (const name of cluster.workers) {
     let left = await cluster.on(name).run(groups.held)
     // The word that a message was read is one-way; it gets a moment.
     for (let tries = 0; left.blocks! > 0 && tries < 50; tries++) left = await cluster.on(name).run(groups.held)
     expect(left).toEqual({ collectives: 0, collectivesUnread: 0, blocks: 0 })
   }
-  await cluster.close()
-})
+}
 
 test('PG-24, PG-27: a thread that ends in the middle: the others learn of it, and make the group again', async () => {
   const cluster = await launch(PROGRAM, { workers: 3 })

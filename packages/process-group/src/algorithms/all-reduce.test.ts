@@ -1,7 +1,7 @@
 /** allReduce by each algorithm, counted: the sum in the order of the ranks, and as many messages and bytes as the formulas say, on every topology. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { LIMITS, type Place, type ReduceLimits } from '../common/step.js'
+import { LIMITS, limitsFor, type Place, type ReduceLimits } from '../common/step.js'
 import { Draw, formula } from '../programs.suite.js'
 import { allReduce } from './all-reduce.js'
 import { drive, type Sent } from './driver.suite.js'
@@ -51,6 +51,13 @@ describe('messages and bytes', () => {
 
   test.each([2, 3, 4, 5])('PG-30: small tensors of %i ranks: one message to each other', (size) => {
     expect(reduced(apart(size), LIMITS)).toEqual(apart(size).map(() => ({ messages: size - 1, bytes: (size - 1) * S })))
+  })
+
+  test.each([
+    [960, 1],
+    [60_000, 2],
+  ])('PG-30: two ranks apart, %i elements: the whole to each other, and of large ones a word that it has come', (numel, messages) => {
+    expect(reduced(apart(2), limitsFor([0, 1]), { numel })).toEqual(apart(2).map(() => ({ messages, bytes: 4 * numel })))
   })
 
   test('PG-30: small tensors of many ranks: to one and back', () => {

@@ -1,22 +1,26 @@
 /**
  * allReduce, in three ways with the same bits (rule ORDER in `combine.ts`), by the number of ranks and the size.
  *
- *     one step    each rank sends its tensor to each other, and all compute the same
+ *     one step    each rank sends its tensor to each other, and all compute the same. For two ranks apart no way has fewer bytes
  *     by a root   one gets all tensors, reduces, and sends the result to all: the fewest messages, so the fewest threads to be woken
  *     by slices   each rank reduces a slice (`slices.ts`): the fewest bytes, and the work is shared
  */
 import type { Tensor } from '@postgrad/tensor'
 import type { Algorithm, Place } from '../common/step.js'
-import { exchange } from '../common/step.js'
+import { EMPTY, exchange } from '../common/step.js'
+import { combine } from './combine.js'
 import { broadcast } from './moves.js'
 import { bytesOf, flat, release, tensorsOf } from './parts.js'
 import type { ReduceName } from './reduce-op.js'
-import { intoOne, reduce } from './reductions.js'
+import { reduce } from './reductions.js'
+import { roomFor, settle } from './room.js'
 import { runsFor } from './runs.js'
 import { bySlices } from './slices.js'
 
 /** Who adds up where one does. */
 const ROOT = 0
+/** A socket takes so many bytes at once; more leave in later turns of the loop. */
+const AT_ONCE_BYTES = 2 ** 17
 /** Waking all by all costs more than a second step, from so many on. Measured on two cores. */
 const MANY_RANKS = 6
 
@@ -34,16 +38,17 @@ function* byRoot(place: Place, op: string, name: ReduceName, tensors: readonly T
 }
 
 function* inOneStep(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {
+  const { rank, size, heaps } = place
   const own = tensors.map(flat)
-  const came = (yield exchange(place, () => own)).map((values, rank) => (rank === place.rank ? own : tensorsOf(values, own, rank)))
-  if (place.size === 1) came.push(own)
+  const received = yield exchange(place, () => own)
+  const came = Array.from({ length: size }, (_, at) => (at === rank ? own : tensorsOf(received[at], own, at)))
   for (const [i, out] of tensors.entries()) {
-    intoOne(
-      op,
-      name,
-      came.map((each) => each[i]!),
-      out,
-    )
+    const parts = came.map((each) => each[i]!)
+    const into = roomFor(out, parts)
+    combine(name, parts, into)
+    settle(op, out, into)
   }
-  for (const [rank, parts] of came.entries()) if (rank !== place.rank) release(parts)
+  for (const [at, parts] of came.entries()) if (at !== rank) release(parts)
+  // Whoever goes on computes, and then nothing leaves: so first the other gets all of it.
+  if (bytesOf(tensors) > AT_ONCE_BYTES && heaps.some((heap) => heap !== heaps[rank])) yield exchange(place, EMPTY)
 }

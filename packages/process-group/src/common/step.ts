@@ -43,6 +43,13 @@ export interface ReduceLimits {
  */
 export const LIMITS_IN_ONE_HEAP: ReduceLimits = { oneStepBytes: 2 ** 20, rootBytes: 2 ** 24, pieceBytes: Number.POSITIVE_INFINITY }
 export const LIMITS: ReduceLimits = { oneStepBytes: 2 ** 16, rootBytes: 2 ** 23, pieceBytes: 2 ** 24 }
+/** In one step each of two ranks sends the other no more bytes than by slices, waits for one message instead of three, and copies nothing. */
+export const LIMITS_OF_TWO_APART: ReduceLimits = { ...LIMITS, oneStepBytes: Number.POSITIVE_INFINITY }
+
+export function limitsFor(heaps: readonly number[]): ReduceLimits {
+  if (heaps.every((heap) => heap === heaps[0])) return LIMITS_IN_ONE_HEAP
+  return heaps.length === 2 ? LIMITS_OF_TWO_APART : LIMITS
+}
 
 /** All other ranks, in order. */
 export function others({ rank, size }: Place): number[] {

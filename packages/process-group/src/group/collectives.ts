@@ -93,7 +93,9 @@ export class Collectives implements CollectiveHost {
       const algorithm = this.algorithmOf(spec, sequence)
       const collective = new Collective(this, { sequence, head, op, work: work as Work<unknown>, algorithm, timeoutMs })
       collective.endWait = waitFor(host.runtime, work, {
-        ...{ op, timeoutMs, signal: options.signal },
+        op,
+        timeoutMs,
+        signal: options.signal,
         about: () => this.about(collective),
         timedOut: () => this.timedOut(collective, spec),
         giveUp: (error) => this.onFailed(collective, error),

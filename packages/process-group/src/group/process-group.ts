@@ -25,7 +25,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { MessageType } from '@postgrad/wire/internal'
 import { destroyed, groupAborted, groupBroken, notMember, rankText } from '../common/errors.js'
 import { type Body, NOTHING, type Values, What } from '../common/protocol.js'
-import { LIMITS, LIMITS_IN_ONE_HEAP, others, type ReduceLimits } from '../common/step.js'
+import { limitsFor, others, type ReduceLimits } from '../common/step.js'
 import { type CollectiveSpec, Collectives } from './collectives.js'
 import { type DebugLevel, Gone, type GroupHost } from './group-host.js'
 import { PointToPoint } from './point-to-point.js'
@@ -97,7 +97,7 @@ export class ProcessGroup implements GroupHost {
   /** @internal */
   constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, heaps, onDestroyed }: GroupSpec) {
     this.heaps = heaps
-    this.limits = heaps.every((heap) => heap === heaps[0]) ? LIMITS_IN_ONE_HEAP : LIMITS
+    this.limits = limitsFor(heaps)
     this.runtime = runtime
     this.id = id
     this.name = name

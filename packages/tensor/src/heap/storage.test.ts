@@ -198,6 +198,38 @@ describe('HEAP-8 copy on write', () => {
     currentHeap()!.reclaim(to)
   })
 
+  test('HEAP-8: who writes all of it takes over another block, and copies nothing', () => {
+    const to = another()
+    const x = inHeap(() => full(LARGE, 1))
+    const view = raw.narrow(x, 0, 50, 50)
+    const { theirs, acknowledge, seen } = sent(x, to)
+    expect(x.storage.isShared).toBe(true)
+    const { lease } = x.storage
+    const other = inHeap(() => full(LARGE, 7))
+    const { address } = other.storage.lease!.block
+    const held = threadHeap().heldBytes
+    expect(x.storage.takeOver(other.storage)).toBe(true)
+    // The storage's own reference has gone back; the message still has one.
+    acknowledge()
+    expect(threadHeap().heldBytes).toBeLessThan(held)
+    expect([x.storage.isShared, other.isClosed, x.storage.array.byteOffset]).toEqual([false, true, address])
+    expect([x.dataSync()[0], view.dataSync()[0], seen()]).toEqual([7, 7, 1])
+    expect(x.storage.lease).toBe(lease)
+    x.close()
+    expect(view.isClosed).toBe(true)
+    to.release(theirs)
+    currentHeap()!.reclaim(to)
+  })
+
+  test('HEAP-8: managed storage takes nothing over', () => {
+    const [managed, other] = withHeapLimit(0, () => [full(LARGE, 1), full(LARGE, 2)])
+    const x = inHeap(() => full(LARGE, 3))
+    expect([x.storage.takeOver(managed!.storage), managed!.storage.takeOver(x.storage), managed!.storage.takeOver(other!.storage)]).toEqual(
+      [false, false, false],
+    )
+    expect([x, managed!, other!].map((each) => each.dataSync()[0])).toEqual([3, 1, 2])
+  })
+
   test('beyond the limit the copy is managed; a closed tensor leaves the receiver its value', () => {
     const to = another()
     const x = inHeap(() => full(LARGE, 1))

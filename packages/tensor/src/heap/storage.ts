@@ -5,6 +5,7 @@
  *
  * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
+import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { framesOnStack, houseOf, isOwnFrame } from '@postgrad/base/internal'
 import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
@@ -75,6 +76,11 @@ export class Storage {
     return this.lease === null ? 'managed' : 'heap'
   }
 
+  /** Whether somebody else can read the block: another worker, or a message on its way. */
+  get isShared(): boolean {
+    return this.lease?.heap.isShared(this.lease.block) === true
+  }
+
   #hold(lease: HeapLease): this {
     this.lease = lease.own(this)
     if (counting) {
@@ -84,13 +90,10 @@ export class Storage {
     return this
   }
 
-  /**
-   * Called before every write in place. If somebody else can read the block (another worker, or a message on its way), it is copied first,
-   * inside this storage, so that all views follow (HEAP-8).
-   */
+  /** Called before every write in place. If somebody else can read the block, it is copied first, inside this storage, so that all views follow (HEAP-8). */
   prepareWrite(): void {
     const { lease } = this
-    if (lease?.heap.isShared(lease.block) !== true) return
+    if (lease === null || !this.isShared) return
     const { length } = this.array
     const copy = blockFor(this.dtype, length)
     const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
@@ -101,6 +104,23 @@ export class Storage {
       this.lease = null
       lease.giveBack()
     }
+  }
+
+  /**
+   * For who writes all of it: the elements are those of `other` from here on, which has as many of the same dtype, and is closed. So a block that somebody else
+   * can read need not be copied first, and all views follow (HEAP-8). False: one of them is managed, and nothing has happened.
+   */
+  takeOver(other: Storage): boolean {
+    const { lease } = this
+    if (lease === null || other.lease === null) return false
+    assert(other.dtype === this.dtype && other.array.length === this.array.length)
+    const { array } = other
+    const taken = other.lease.passOn()
+    other.lease = null
+    other.close()
+    ;(this as { array: TypedArray }).array = array
+    lease.exchange(taken)
+    return true
   }
 
   /**
