@@ -62,7 +62,7 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
       ...env,
       POSTGRAD_TREE: tree,
       NODE_OPTIONS: nodeOptions(),
-      NODE_COMPILE_CACHE: join(tree, 'compiled'),
+      ...(tree === root ? {} : { NODE_COMPILE_CACHE: join(tree, 'compiled') }),
     },
     stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
   })

@@ -45,8 +45,9 @@ function load(byRequire = false): Library {
 function run(from: string): Library {
   const handed = shared(from)
   const isOfFile = handed?.changedMs === changedMs(from)
-  const cache = isOfFile ? null : cacheOf(from)
-  script = isOfFile ? compile(from, handed!.source, handed!.code) : compile(from, read(from), cache === null ? null : cached(cache))
+  const source = isOfFile ? handed!.source : read(from)
+  const cache = isOfFile ? null : cacheOf(source)
+  script = compile(from, source, isOfFile ? handed!.code : cached(cache))
   isHanded = isOfFile && script.cachedDataRejected === false
   const module = { exports: {} as Library }
   const call = script.runInThisContext() as (...args: readonly unknown[]) => void
@@ -55,38 +56,49 @@ function run(from: string): Library {
   return module.exports
 }
 
-/** The file of a compile cache for the code of this library, in the folder that the user has given Node for that, before Node 22.1 as well; null: there is none. */
-function cacheOf(from: string): string | null {
+/**
+ * The file of a compile cache for the code of this library, in the folder that the user has given Node for that, before Node 22.1 as well; null: there is none. V8 itself compares the
+ * length of the text alone, and files of different contents may have one time.
+ */
+function cacheOf(source: Uint8Array): string | null {
   const dir = nodeModule.getCompileCacheDir?.() ?? process.env.NODE_COMPILE_CACHE
   if (!dir || process.env.NODE_DISABLE_COMPILE_CACHE) return null
-  const of = [from, changedMs(from), versionTag()].join('\n')
-  return path.join(dir, `postgrad-${digest(of).toString('hex')}`)
+  try {
+    return path.join(dir, `postgrad-${versionTag()}-${digest(source).toString('hex')}`)
+  } catch {
+    return null // a Node without this digest
+  }
 }
 
 /** V8 crashes on code that was damaged, so the file begins with a digest. */
-const DIGEST_BYTES = 20
-const digest = (of: string | Uint8Array): Buffer => crypto.createHash('sha1').update(of).digest()
+const DIGEST_BYTES = 32
+const digest = (of: Uint8Array): Buffer => crypto.createHash('sha256').update(of).digest()
+const OTHERS_WRITE = 0o022
 
-function cached(cache: string): Uint8Array | null {
-  let kept: Uint8Array
+/** It is run as it is: so only what this user has written, and nobody else can write. */
+function cached(cache: string | null): Uint8Array | null {
   try {
-    kept = fs.readFileSync(cache)
+    if (cache === null) return null
+    const { uid, mode } = fs.lstatSync(cache)
+    if (process.getuid !== undefined && (uid !== process.getuid() || (mode & OTHERS_WRITE) !== 0)) return null
+    const kept = fs.readFileSync(cache)
+    const code = kept.subarray(DIGEST_BYTES)
+    return digest(code).equals(kept.subarray(0, DIGEST_BYTES)) ? code : null
   } catch {
     return null
   }
-  const code = kept.subarray(DIGEST_BYTES)
-  return digest(code).equals(kept.subarray(0, DIGEST_BYTES)) ? code : null
 }
 
+/** As with Node's own cache: who cannot write there goes without. */
 function keep(cache: string, of: import('node:vm').Script): void {
   const code = of.createCachedData()
-  const part = `${cache}.${process.pid}.${threads.threadId}`
+  const part = `${cache}.${crypto.randomUUID()}`
   try {
     fs.mkdirSync(path.dirname(cache), { recursive: true })
-    fs.writeFileSync(part, Buffer.concat([digest(code), code]))
+    fs.writeFileSync(part, Buffer.concat([digest(code), code]), { flag: 'wx', mode: 0o600 })
     fs.renameSync(part, cache)
   } catch {
-    // As with Node's own: who cannot write there goes without.
+    fs.rmSync(part, { force: true })
   }
 }
 

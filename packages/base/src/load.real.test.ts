@@ -1,6 +1,6 @@
 /** The library as one file: whom its code is handed to. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -71,17 +71,24 @@ const cacheIn = (folder: string): string => {
   return join(folder, 'compiled', name!)
 }
 
-test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; damaged code, and that of another file, is not taken', () => {
+test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; code that was damaged, that others can write, or of another text is not taken', () => {
   const damage = (folder: string): void => {
     const code = readFileSync(cacheIn(folder))
     code[code.length >> 1]! ^= 1
     writeFileSync(cacheIn(folder), code)
   }
-  const replace = (folder: string): void => writeFileSync(join(folder, 'library.cjs'), library('two'))
+  // Of one time and one length.
+  const put = (value: string) => (folder: string) => {
+    writeFileSync(join(folder, 'library.cjs'), library(value))
+    utimesSync(join(folder, 'library.cjs'), 0, 0)
+  }
+  const lend = (folder: string): void => chmodSync(cacheIn(folder), 0o622)
   const none = (): void => {}
-  expect(printed(library('one'), KEPT, [], [none, none, damage, none, replace]).trim().split('\n')).toEqual([
+  const runs = [put('one'), none, damage, none, ...(process.platform === 'win32' ? [none] : [lend]), put('two')]
+  expect(printed(library('one'), KEPT, [], runs).trim().split('\n')).toEqual([
     ...['one undefined', 'one false'],
     ...['one undefined', 'one false'],
+    process.platform === 'win32' ? 'one false' : 'one undefined',
     'two undefined',
   ])
 })

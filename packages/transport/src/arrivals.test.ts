@@ -25,7 +25,7 @@ test(`SES-23 in any order of arrival both ways of counting agree with a list of 
       expect(byMissing.numberBehind(missing)).toBe(number)
       for (const arrivals of [byNumber, byMissing]) {
         expect(arrivals.has(number)).toBe(false)
-        if (number === arrivals.last + 1) arrivals.last++
+        if (number === arrivals.last + 1) arrivals.addNext()
         else arrivals.addAhead(number)
         while (arrivals.passGap());
       }

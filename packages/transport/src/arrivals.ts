@@ -1,16 +1,25 @@
 /** Which numbers of a sequence have come: all up to `last`, and behind a gap those that have overtaken what is missing. Sessions count frames so, and ledgers messages. */
 export class Arrivals {
-  /** All up to this one have come. */
-  last = 0
+  private upTo = 0
   private readonly ahead = new Set<number>()
   private aheadMax = 0
+
+  /** All up to this one have come. */
+  get last(): number {
+    return this.upTo
+  }
 
   get hasGap(): boolean {
     return this.ahead.size > 0
   }
 
   has(number: number): boolean {
-    return number <= this.last || this.ahead.has(number)
+    return number <= this.upTo || this.ahead.has(number)
+  }
+
+  /** The next one has come. Returns it. */
+  addNext(): number {
+    return ++this.upTo
   }
 
   /** One has come that is not the next. */
@@ -21,8 +30,8 @@ export class Arrivals {
 
   /** What follows on `last` has come before: it is the last now. */
   passGap(): boolean {
-    if (!this.ahead.delete(this.last + 1)) return false
-    this.last++
+    if (!this.ahead.delete(this.upTo + 1)) return false
+    this.upTo++
     return true
   }
 
@@ -31,15 +40,15 @@ export class Arrivals {
     let before = this.ahead.size
     // Rarely: on a new carrier one may overtake that had not on the last.
     if (number < this.aheadMax) for (const each of this.ahead) if (each > number) before--
-    return number - 1 - this.last - before
+    return number - 1 - this.upTo - before
   }
 
   /** The one that has not come, and before which so many are missing. */
   numberBehind(missing: number): number {
     // Nearly always: the last that was sent of all that have come.
-    const number = this.last + this.ahead.size + missing + 1
+    const number = this.upTo + this.ahead.size + missing + 1
     if (number > this.aheadMax) return number
-    let at = this.last + 1
+    let at = this.upTo + 1
     for (let left = missing; left > 0 || this.ahead.has(at); at++) if (!this.ahead.has(at)) left--
     return at
   }

@@ -399,7 +399,7 @@ export class Session implements Link {
       this.receiver !== null
     ) {
       // Nearly always. The rest of this method would do the same in more steps.
-      this.arrivals.last++
+      this.arrivals.addNext()
       this.unanswered++
       this.counts.delivered++
       if (this.polling === 0) this.turnHasFrames = true
@@ -442,7 +442,7 @@ export class Session implements Link {
 
   /** The next in order. After `close` it is still counted, or the peer could not end. */
   private take({ kind }: SessionHead, frame: Frame): void {
-    this.arrivals.last++
+    this.arrivals.addNext()
     const isKept = kind === SessionKind.DATA && this.reason === null
     if (isKept) this.ready.push(sessionPayload(frame))
     if (this.carrierLoses || !isKept) this.unanswered++

@@ -73,13 +73,16 @@ test('Ctrl-C in the middle: a word, code 130, nothing written, nothing left runn
   expect(existsSync(out)).toBe(false)
 })
 
-test.each(isSoak ? ['ps', 'trainer', 'evaluator'] : ['trainer'])('%s dies in the middle: the job fails at once and names it', async (victim) => {
-  process.env.POSTGRAD_TEST_VICTIM = victim
-  const { code, stdout, stderr } = await run('./fixtures/dies.js', [out])
-  delete process.env.POSTGRAD_TEST_VICTIM
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout.trim().split('\n').at(-1)).toMatch(new RegExp(`^WORKER_DIED about ${victim}: .*exit code 9`))
-})
+test.each(isSoak ? ['ps', 'trainer', 'evaluator'] : ['trainer'])(
+  '%s dies in the middle: the job fails at once and names it',
+  async (victim) => {
+    process.env.POSTGRAD_TEST_VICTIM = victim
+    const { code, stdout, stderr } = await run('./fixtures/dies.js', [out])
+    delete process.env.POSTGRAD_TEST_VICTIM
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout.trim().split('\n').at(-1)).toMatch(new RegExp(`^WORKER_DIED about ${victim}: .*exit code 9`))
+  },
+)
 
 describe('what cannot be', () => {
   test('help, and a flag that does not exist', async () => {

@@ -111,7 +111,7 @@ export class PeerLedger {
       this.arrivals.addAhead(number)
       return number
     }
-    const number = ++this.arrivals.last
+    const number = this.arrivals.addNext()
     // What the senders of those were told of them said less.
     while (this.arrivals.passGap()) this.isDue = true
     return number
