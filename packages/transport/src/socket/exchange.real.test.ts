@@ -121,6 +121,17 @@ class FaultyWay {
   }
 }
 
+/** Two workers with a faulty way between them, which the first dials; both ends are open. */
+async function overFaultyWay(limits: Partial<SocketLimits> = {}) {
+  const [a, b] = [exchange(1, { limits }), exchange(2, { limits })]
+  const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
+  const [ofA, ofB] = [a.link(peer(2), () => [address]), b.link(peer(1), () => [])]
+  const [atA, atB] = [new Recorder(), new Recorder()]
+  ofA.open(atA)
+  ofB.open(atB)
+  return { a, b, proxy, address, ofA, ofB, atA, atB }
+}
+
 const numbers = (count: number, prefix = ''): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`)
 
 for (const kind of ['tcp', 'unix'] as const) {
@@ -205,13 +216,7 @@ describe('a link of an exchange', () => {
   })
 
   test('EXC-4 a connection that is cut again and again, in the middle of large frames too: nothing is lost or doubled', async () => {
-    const [a, b] = [exchange(1), exchange(2)]
-    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
-    const ofA = a.link(peer(2), () => [address])
-    const ofB = b.link(peer(1), () => [])
-    const [atA, atB] = [new Recorder(), new Recorder()]
-    ofA.open(atA)
-    ofB.open(atB)
+    const { proxy, ofA, ofB, atA, atB } = await overFaultyWay()
     const count = 60
     let cuts = 0
     const cutting = setInterval(() => {
@@ -238,13 +243,7 @@ describe('a link of an exchange', () => {
   }, 60_000)
 
   test('SES-23 EXC-4 frames overtake others on a connection that is cut again and again: all arrive once, in each order that they belong to', async () => {
-    const [a, b] = [exchange(1), exchange(2)]
-    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
-    const ofA = a.link(peer(2), () => [address])
-    const ofB = b.link(peer(1), () => [])
-    const [atA, atB] = [new Recorder(), new Recorder()]
-    ofA.open(atA)
-    ofB.open(atB)
+    const { proxy, ofA, ofB, atA, atB } = await overFaultyWay()
     const count = 90
     const orders = [frameOrder(1), frameOrder(2), frameOrder(3), NO_ORDER, EVERY_ORDER, frameOrder(4)]
     const orderOf = (i: number): number => orders[(i * 7 + (i >> 3)) % orders.length] as number
@@ -286,13 +285,7 @@ describe('a link of an exchange', () => {
 
   test('EXC-5 no connection within the grace: the link ends at both ends, with what each address said', async () => {
     const limits = { graceMs: 700 }
-    const [a, b] = [exchange(1, { limits }), exchange(2, { limits })]
-    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
-    const ofA = a.link(peer(2), () => [address])
-    const ofB = b.link(peer(1), () => [])
-    const [atA, atB] = [new Recorder(), new Recorder()]
-    ofA.open(atA)
-    ofB.open(atB)
+    const { a, b, proxy, address, ofA, atA, atB } = await overFaultyWay(limits)
     ofA.send(frame('x'))
     await until(() => atB.frames.length === 1)
     proxy.isOpen = false
@@ -325,13 +318,7 @@ describe('a link of an exchange', () => {
 
   test('EXC-6 a way on which nothing passes any more: suspected, then dead, at both ends', async () => {
     const limits = { heartbeatMs: 20, suspectMs: 60, deadMs: 200, graceMs: 10_000 }
-    const [a, b] = [exchange(1, { limits }), exchange(2, { limits })]
-    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
-    const ofA = a.link(peer(2), () => [address])
-    const ofB = b.link(peer(1), () => [])
-    const [atA, atB] = [new Recorder(), new Recorder()]
-    ofA.open(atA)
-    ofB.open(atB)
+    const { a, proxy, ofA, atA, atB } = await overFaultyWay(limits)
     ofA.send(frame('x'))
     await until(() => atB.frames.length === 1)
     const suspicions: unknown[] = []
@@ -370,12 +357,7 @@ describe('a link of an exchange', () => {
   })
 
   test('EXC-4 bits that turn on the way: the connection ends, another brings the rest, and nothing damaged is delivered', async () => {
-    const [a, b] = [exchange(1), exchange(2)]
-    const { proxy, address } = await FaultyWay.to((await b.listen([TCP]))[0]!)
-    const ofA = a.link(peer(2), () => [address])
-    ofA.open(new Recorder())
-    const got = new Recorder()
-    b.link(peer(1), () => []).open(got)
+    const { proxy, ofA, atB: got } = await overFaultyWay()
     for (let i = 0; i < 40; i++) {
       if (i % 4 === 0) proxy.damages = 1
       ofA.send(frame(`${i}`, new Uint8Array(i % 2 === 0 ? 400_000 : 3000).fill(i)))
