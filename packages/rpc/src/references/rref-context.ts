@@ -135,6 +135,7 @@ export class RRefContext implements ReferenceHooks {
     if (workerOf(rrefId) !== user || workerOf(forkId) !== user || this.owned.get(rrefId)?.admitted) throw invalid('remote', rrefId)
     const owned = this.ownedOf(rrefId)
     owned.admitted = true
+    owned.mentions = null
     owned.forks.set(forkId, this.holder(user))
     return owned.rref
   }
@@ -175,12 +176,15 @@ export class RRefContext implements ReferenceHooks {
    * A user names the value whose method it calls by its id, as a fetch does (RREF-33): the user counts already, and a fork would cost a message more, of a
    * call that ends later also a post and a wake-up more. Gives the id, and puts the value's reference where it stood; null for all other messages.
    */
-  subjectOf({ type, body }: Message): bigint | null {
+  subjectOf(message: Message): bigint | null {
+    const { type, body } = message
     if (type !== MessageType.CALL || body[0] !== METHOD_CALL) return null
     const args = body[1] as unknown[]
     const rrefId = args[0]
     if (typeof rrefId !== 'bigint') return null
-    args[0] = this.receiveOwned(rrefId)
+    const rref = this.receiveOwned(rrefId)
+    this.mention(rref, message)
+    args[0] = rref
     return rrefId
   }
 
@@ -325,8 +329,10 @@ export class RRefContext implements ReferenceHooks {
   private unfork(plain: unknown, env: CodecEnv): RRef {
     const { owner, rrefId, forkId, parent } = readFork(plain, env.peer)
     const rref = owner === this.self.id ? this.receiveOwned(rrefId) : this.receiveUser(owner, rrefId, forkId, parent === owner)
+    const fork: ReceivedFork = { rref, forkId }
+    if (rref instanceof OwnerRRef) this.mention(rref, fork)
     env.received ??= []
-    env.received.push({ rref, forkId })
+    env.received.push(fork)
     return rref
   }
 
@@ -402,9 +408,9 @@ export class RRefContext implements ReferenceHooks {
 
   /** The message with these references goes to nobody. */
   discard(forks: readonly ReceivedFork[]): void {
-    for (const { rref } of forks) {
-      if (rref instanceof UserRRef) this.disposeUser(rref)
-      else this.forgetUnmade(rref)
+    for (const fork of forks) {
+      if (fork.rref instanceof UserRRef) this.disposeUser(fork.rref)
+      else this.forgetUnmade(fork.rref, fork)
     }
   }
 
@@ -427,15 +433,26 @@ export class RRefContext implements ReferenceHooks {
     return forks.every(({ rref }) => (rref instanceof UserRRef ? rref.owner().id === from : this.isHeld(rref, from)))
   }
 
-  forgetSubject({ type, body }: Message): void {
-    if (type === MessageType.CALL && body[0] === METHOD_CALL) this.forgetUnmade((body[1] as readonly unknown[])[0])
+  forgetSubject(message: Message): void {
+    const { type, body } = message
+    if (type === MessageType.CALL && body[0] === METHOD_CALL) this.forgetUnmade((body[1] as readonly unknown[])[0], message)
   }
 
-  /** A value of which others have spoken, that was never made and that nobody refers to: whoever may refer to it is counted before. */
-  private forgetUnmade(rref: unknown): void {
+  /** `by` speaks of a value whose REMOTE_CALL may still come, also in this mailbox, where replies go ahead of it. */
+  private mention(rref: OwnerRRef, by: object): void {
+    const owned = this.owned.get(rref.rrefId)
+    if (owned?.rref !== rref || owned.admitted) return
+    owned.mentions ??= new Set()
+    owned.mentions.add(by)
+  }
+
+  /** `by` goes to nobody. What nobody else has spoken of is forgotten, unless it was made, or somebody refers to it. */
+  private forgetUnmade(rref: unknown, by: object): void {
     if (!(rref instanceof OwnerRRef)) return
     const owned = this.owned.get(rref.rrefId)
-    if (owned?.rref !== rref || owned.admitted || owned.forks.size > 0 || rref.waiters.size > 0) return
+    if (owned?.rref !== rref || owned.admitted) return
+    owned.mentions?.delete(by)
+    if ((owned.mentions?.size ?? 0) > 0 || owned.forks.size > 0 || rref.waiters.size > 0) return
     this.owned.delete(rref.rrefId)
     rref.setError(deleted('RRef', rref.rrefId))
   }
@@ -492,6 +509,7 @@ export class RRefContext implements ReferenceHooks {
 
   private neverMade(owned: Owned, error: unknown): void {
     owned.admitted = true
+    owned.mentions = null
     owned.rref.setError(error)
     if (owned.forks.size === 0) this.drop(owned)
   }

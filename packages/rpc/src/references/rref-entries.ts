@@ -34,6 +34,8 @@ export class Owned {
   readonly sinceMs: number
   /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
   admitted: boolean
+  /** What speaks of it and waits here, or has had its turn, while it is not admitted: references in messages, and calls of its methods. Null: nobody has. */
+  mentions: Set<object> | null = null
 
   constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
     this.rref = rref
