@@ -239,7 +239,7 @@ export const MUTATIONS = [
     'rref-model',
     30,
     'rpc/src/references/rref-context.ts',
-    'if (rref instanceof UserRRef) this.disposeUser(rref)\n      else this.forgetUnmade(rref)',
+    'if (fork.rref instanceof UserRRef) this.disposeUser(fork.rref)\n      else this.forgetUnmade(fork.rref, fork)',
     '',
     'references in a message that nobody gets are kept',
   ),
