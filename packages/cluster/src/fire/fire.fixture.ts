@@ -256,8 +256,10 @@ class Rounds {
     }
     const { graceMs } = this.connection
     // Who is given up for what has been is so by then. It is waited for half of `graceMs`, and may dial just before the fault is over and then not before that time is.
-    const isOfLength = (ms: number): boolean => strikes.some((strike) => 'lastsMs' in strike && strike.lastsMs > ms)
-    if (isOfLength(graceMs / 4)) await sleep(graceMs + LINGER_MS)
+    const untilGivenUp = async (by: readonly Strike[]): Promise<void> => {
+      if (by.some((strike) => 'lastsMs' in strike && strike.lastsMs > graceMs / 4)) await sleep(graceMs + LINGER_MS)
+    }
+    await untilGivenUp(strikes)
     for (let tries = 0; tries < RANKS; tries++) {
       const lost = await this.lost()
       if (lost.length === 0) return
@@ -271,6 +273,8 @@ class Rounds {
       for (const [i, end] of ends.entries()) {
         if (end.status === 'rejected') await this.checkUnjoined(group.members[lost[i]!]!, end.reason, obstacle !== null)
       }
+      // It may have struck those that were there, too.
+      if (obstacle !== null) await untilGivenUp([joining!])
     }
     await this.startAnew()
   }
