@@ -270,7 +270,9 @@ describe('barrier and allGather', () => {
         }
       }
       expect({ seed, last }).toEqual({ seed, last: [2, 3, 2, 3, 2, 3, 2, 3].flatMap((step) => Array(4).fill(Array(4).fill(step))) })
-      expect(await cluster.leftovers()).toEqual([])
+      // A reply may cross the word that nobody waits for it any more.
+      const strange = cluster.workers.flatMap(({ letters }) => letters.last()).filter(({ reason }) => reason !== 'unknown-request')
+      expect([strange, await cluster.leftovers({ letters: null })]).toEqual([[], []])
     })
     expect(Math.min(ends.get('met')!, ends.get('GROUP_TIMEOUT')!)).toBeGreaterThan(10)
   })
