@@ -31,7 +31,8 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
 
 /**
  * Normalizes each channel of [N, C, …] by the statistics of all ranks' batches together, in eval by the running ones; ranks may have batches of different sizes. All
- * ranks make the same ones of a group in the same order, and call them alike. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
+ * ranks make the same ones of a group in the same order. They may call different layers in any order, but one layer in the same order on all ranks: its first forward here
+ * meets the first of the others, and nobody can see that another one was meant. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
  * `ctx.backward`; a stage of a pipeline, whose passes wait for nobody, cannot have one. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
  * @example const norm = new SyncBatchNorm(8); const y = await norm.forward(x)
  */
@@ -105,9 +106,9 @@ export class SyncBatchNorm extends BatchNorm {
 }
 
 /**
- * Puts a SyncBatchNorm of `processGroup` (default the default group) in the place of each batch norm of the tree; it has the parameters and buffers of that one, so optimizers may have been
- * made before. Forwards of modules that have such layers must await them; `Sequential` does. Hooks of the layers are not taken along. All ranks convert the same modules in
- * the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
+ * Puts a SyncBatchNorm of `processGroup` (default the default group) in the place of each batch norm of the tree, also of a SyncBatchNorm of another group; it has the
+ * parameters and buffers of that one, so optimizers may have been made before. Forwards of modules that have such layers must await them; `Sequential` does. Hooks of the
+ * layers are not taken along. All ranks convert the same modules in the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
  * @returns the module, or what takes its place if it is a batch norm itself
  * @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  * @example const model = await DistributedDataParallel.create(convertSyncBatchNorm(new Sequential(new Linear(4, 8), new BatchNorm1d(8))))
@@ -115,8 +116,8 @@ export class SyncBatchNorm extends BatchNorm {
 export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?: ProcessGroup): M {
   if (!(module instanceof Module)) throw invalidArgument('convertSyncBatchNorm', 'a module', argumentText(module))
   const group = groupOf('convertSyncBatchNorm', processGroup)
-  const convert = (each: Module): Module =>
-    each instanceof BatchNorm && !(each instanceof SyncBatchNorm) ? SyncBatchNorm.from(each, group) : each
+  const isConverted = (each: BatchNorm): boolean => each instanceof SyncBatchNorm && each.processGroup === group
+  const convert = (each: Module): Module => (each instanceof BatchNorm && !isConverted(each) ? SyncBatchNorm.from(each, group) : each)
   return replaceModules(module, convert) as M
 }
 
