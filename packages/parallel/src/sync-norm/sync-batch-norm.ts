@@ -11,6 +11,7 @@ import type { ProcessGroup } from '@postgrad/process-group'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import {
   argumentText,
+  checkOptions,
   dtypeMismatch,
   invalidArgument,
   isFloating,
@@ -62,7 +63,7 @@ export class SyncBatchNorm extends BatchNorm {
    * for each channel. In eval it is this rank's alone. Rejects with SHAPE_MISMATCH, DTYPE_MISMATCH, COLLECTIVE_MISMATCH, COLLECTIVE_TIMEOUT, GROUP_BROKEN.
    */
   async forward(x: Tensor): Promise<Tensor> {
-    this.checkInput(x, x.ndim >= 2, '[N, C, …]')
+    this.checkInput(x, (rank) => rank >= 2, '[N, C, …]')
     const { weight, bias, eps, processGroup: group } = this
     if (!this.training || group.size === 1) return this.normalize(x, [x.ndim], '[N, C, …]')
     const floats = [x, weight, bias].filter((t) => t !== null)
@@ -71,7 +72,7 @@ export class SyncBatchNorm extends BatchNorm {
       throw dtypeMismatch('SyncBatchNorm', 'one floating point dtype for input, weight and bias', got, "Convert with to('float32').")
     }
     const isRecorded = isGradEnabled() && floats.some(({ requiresGrad }) => requiresGrad)
-    const key = { layer: this.layer, call: this.calls++ }
+    const key = { layer: this.layer, call: this.calls++, channels: this.numFeatures }
     const rows = await rowsOfRanks(group, ownRow(x, eps), { ...key, direction: 'forward' })
     const { count, mean, squares } = merged(rows)
     if (count <= 1) {
@@ -121,8 +122,11 @@ export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?:
   return replaceModules(module, convert) as M
 }
 
-function withoutGroup({ processGroup: _, ...options }: SyncBatchNormOptions): BatchNormModuleOptions {
-  return options
+/** @throws INVALID_ARGUMENT */
+function withoutGroup(options: SyncBatchNormOptions): BatchNormModuleOptions {
+  checkOptions('SyncBatchNorm', options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype', 'processGroup'])
+  const { processGroup: _, ...others } = options
+  return others
 }
 
 /** How many values a channel has, and of each channel their mean and the sum of their squared distances from it: [1 + 2 C]. */
