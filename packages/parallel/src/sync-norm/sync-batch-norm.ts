@@ -1,7 +1,6 @@
 /**
- * Batch normalisation by the statistics of all ranks' batches together. Each rank tells the others how many values it has, their mean and the sum of their squared distances
- * from it; these merge without the cancellation that sums of squares have (Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
- * Variances", 1979). `sync-norm-nodes.ts` below is its backward, `rows-of-ranks.ts` how ranks tell each other. PyTorch: `torch.nn.SyncBatchNorm`.
+ * Batch normalisation by the statistics of all ranks' batches together. Each rank tells the others what its own are, and all merge them alike: `channel-moments.ts` computes that.
+ * `sync-norm-nodes.ts` below is its backward, `rows-of-ranks.ts` how ranks tell each other. PyTorch: `torch.nn.SyncBatchNorm`.
  */
 import { isGradEnabled } from '@postgrad/autograd'
 import { setHistory } from '@postgrad/autograd/internal'
@@ -16,13 +15,13 @@ import {
   invalidArgument,
   isFloating,
   raw,
-  rawOperations,
   shapeMismatch,
   shapeText,
 } from '@postgrad/tensor/internal'
 import { groupOf } from '../ddp/replica.js'
+import { merged, normalized, rowOf } from './channel-moments.js'
 import { nextLayer, rowsOfRanks } from './rows-of-ranks.js'
-import { column, type Statistics, SyncBatchNormBackward } from './sync-norm-nodes.js'
+import { SyncBatchNormBackward } from './sync-norm-nodes.js'
 
 /** Of `SyncBatchNorm`. */
 export interface SyncBatchNormOptions extends BatchNormModuleOptions {
@@ -73,7 +72,7 @@ export class SyncBatchNorm extends BatchNorm {
     }
     const isRecorded = isGradEnabled() && floats.some(({ requiresGrad }) => requiresGrad)
     const key = { layer: this.layer, call: this.calls++, channels: this.numFeatures }
-    const rows = await rowsOfRanks(group, ownRow(x, eps), { ...key, direction: 'forward' })
+    const rows = await rowsOfRanks(group, rowOf(x), { ...key, direction: 'forward' })
     const { count, mean, squares } = merged(rows)
     if (count <= 1) {
       throw shapeMismatch(
@@ -127,38 +126,4 @@ function withoutGroup(options: SyncBatchNormOptions): BatchNormModuleOptions {
   checkOptions('SyncBatchNorm', options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype', 'processGroup'])
   const { processGroup: _, ...others } = options
   return others
-}
-
-/** How many values a channel has, and of each channel their mean and the sum of their squared distances from it: [1 + 2 C]. */
-function ownRow(x: Tensor, eps: number): Float64Array {
-  const c = x.shape[1]!
-  const row = new Float64Array(1 + 2 * c)
-  const count = x.numel / c
-  if (count === 0) return row
-  const [, mean, variance] = rawOperations.batchNormTraining(x.detach(), null, null, eps)
-  row[0] = count
-  row.set(Float64Array.from(mean.dataSync(), Number), 1)
-  row.set(
-    Float64Array.from(variance.dataSync(), (v) => Number(v) * count),
-    1 + c,
-  )
-  return row
-}
-
-/** The rows of all ranks as one, of all values. */
-function merged(rows: readonly Float64Array[]): { readonly count: number; readonly mean: Float64Array; readonly squares: Float64Array } {
-  const c = (rows[0]!.length - 1) / 2
-  const count = rows.reduce((sum, row) => sum + row[0]!, 0)
-  const mean = new Float64Array(c)
-  const squares = new Float64Array(c)
-  for (const row of rows) for (let i = 0; i < c; i++) mean[i]! += (row[0]! * row[1 + i]!) / count
-  for (const row of rows) for (let i = 0; i < c; i++) squares[i]! += row[1 + c + i]! + row[0]! * (row[1 + i]! - mean[i]!) ** 2
-  return { count, mean, squares }
-}
-
-function normalized(x: Tensor, weight: Tensor | null, bias: Tensor | null, { mean, rstd }: Statistics): Tensor {
-  const numbers = (t: Tensor): Float64Array => Float64Array.from(t.dataSync(), Number)
-  const weights = weight && numbers(weight)
-  const scaled = raw.mul(raw.sub(x, column(mean, x)), column(weights === null ? rstd : rstd.map((value, i) => value * weights[i]!), x))
-  return bias === null ? scaled : raw.add(scaled, column(numbers(bias), x))
 }
