@@ -1,6 +1,7 @@
 /** What sibling packages get beyond the public names: the part that LSTM is made of, what batch norms have in common. */
 
 export { BatchNorm } from './layers/batch-norm.js'
+export { isPlain } from './module/collections.js'
 export { replaceModules } from './module/replace-modules.js'
 export { checkFinite, clipFactor, normOfShares, normShare } from './optim/clip-grad-norm.js'
 export { lstmLayer } from './recurrent/lstm-layer.js'

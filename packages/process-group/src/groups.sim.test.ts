@@ -274,6 +274,9 @@ test('PG-20: what users may not pass is told before anything begins, and is not 
     [() => pg.send(x(), 5), 'INVALID_ARGUMENT send'],
     [() => pg.recv(x(), pg.getRank()), 'INVALID_ARGUMENT recv'],
     [() => pg.recv(x(), 1 - pg.getRank(), { tag: -1 }), 'INVALID_ARGUMENT recv'],
+    // Those are the library's own.
+    [() => pg.recv(x(), 1 - pg.getRank(), { tag: 2 ** 52 }), 'INVALID_ARGUMENT recv'],
+    [() => pg.send(x(), 1 - pg.getRank(), { tag: 2 ** 52 + 1 }), 'INVALID_ARGUMENT send'],
     [() => pg.broadcastObjectList([]), 'INVALID_ARGUMENT broadcastObjectList'],
     [() => pg.scatterObjectList([1], { src: pg.getRank() }), 'INVALID_ARGUMENT scatterObjectList'],
     [async () => pg.batchIsendIrecv([]), 'INVALID_ARGUMENT batchIsendIrecv'],

@@ -1,5 +1,5 @@
 /** Checkpoints: the same bits as without, nothing kept in between, and what may be inside of one. */
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { Generator, manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
 import * as F from '../index.js'
@@ -168,6 +168,11 @@ describe('refused', () => {
 
   test('an asynchronous function; an input that was written to since', () => {
     expect(() => F.checkpoint(async (x: Tensor) => x.mul(2), leaf(1))).toThrow(code('CHECKPOINT_ASYNC'))
+    // What it rejects with has somebody who takes it: unhandled rejections end a process.
+    const rejected = Promise.reject(new Error('no'))
+    const then = jest.spyOn(rejected, 'then')
+    expect(() => F.checkpoint((_: Tensor) => rejected, leaf(1))).toThrow(code('CHECKPOINT_ASYNC'))
+    expect(then).toHaveBeenCalledWith(undefined, expect.any(Function))
     const h = leaf(1).mul(2)
     const y = F.checkpoint((x: Tensor) => x.exp(), h)
     h.add_(1)

@@ -31,11 +31,13 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
   const region = new Region(fn as unknown as AnyFn, args)
   const result = withPacker(region, () => fn(...args))
   if (isThenable(result)) {
+    // Nobody waits for it any more.
+    result.then(undefined, () => {})
     throw new PostgradError('CHECKPOINT_ASYNC', {
       op: 'checkpoint',
       expected: 'a function that computes its result at once',
       got: 'one that gives a promise',
-      remedy: 'Checkpoint the parts between the awaits.',
+      remedy: 'Checkpoint the parts between the awaits. A SyncBatchNorm is awaited, and what contains one.',
     })
   }
   return result

@@ -2,6 +2,7 @@
  * Activations that have no operation of their own here, but are a few others. PyTorch: `torch.nn.PReLU`, `SELU`, `CELU`, `Hardsigmoid`, `Hardswish`.
  * Beside: `activations.ts`.
  */
+import { add, elu } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
@@ -61,7 +62,7 @@ const SELU_SCALE = 1.0507009873554805
 export class SELU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.elu(SELU_ALPHA).mul(SELU_SCALE)
+    return elu(x, SELU_ALPHA).mul(SELU_SCALE)
   }
 }
 
@@ -93,7 +94,7 @@ export class CELU extends Module {
 export class Hardsigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.add(3).relu6().div(6)
+    return add(x, 3).relu6().div(6)
   }
 }
 

@@ -1,4 +1,22 @@
 /** Activations as modules, for Sequential. What they compute stands at the operations of the same names. PyTorch: `torch.nn.ReLU` and its siblings. */
+import {
+  elu,
+  gelu,
+  hardtanh,
+  leakyRelu,
+  logSigmoid,
+  logSoftmax,
+  mish,
+  relu,
+  relu6,
+  sigmoid,
+  silu,
+  softmax,
+  softplus,
+  softsign,
+  tanh,
+  tanhshrink,
+} from '@postgrad/autograd'
 import type { GeluOptions, SoftplusOptions, Tensor } from '@postgrad/tensor'
 import { checkOptions } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
@@ -8,7 +26,7 @@ import { Module } from '../module/module.js'
 export class ReLU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.relu()
+    return relu(x)
   }
 }
 
@@ -16,7 +34,7 @@ export class ReLU extends Module {
 export class ReLU6 extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.relu6()
+    return relu6(x)
   }
 }
 
@@ -32,7 +50,7 @@ export class LeakyReLU extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.leakyRelu(this.negativeSlope)
+    return leakyRelu(x, this.negativeSlope)
   }
 
   override extraRepr(): string {
@@ -52,7 +70,7 @@ export class ELU extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.elu(this.alpha)
+    return elu(x, this.alpha)
   }
 
   override extraRepr(): string {
@@ -74,7 +92,7 @@ export class GELU extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.gelu(this.options)
+    return gelu(x, this.options)
   }
 
   override extraRepr(): string {
@@ -86,7 +104,7 @@ export class GELU extends Module {
 export class SiLU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.silu()
+    return silu(x)
   }
 }
 
@@ -94,7 +112,7 @@ export class SiLU extends Module {
 export class Mish extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.mish()
+    return mish(x)
   }
 }
 
@@ -112,7 +130,7 @@ export class Softplus extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.softplus(this.options)
+    return softplus(x, this.options)
   }
 
   override extraRepr(): string {
@@ -124,7 +142,7 @@ export class Softplus extends Module {
 export class Softsign extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.softsign()
+    return softsign(x)
   }
 }
 
@@ -132,7 +150,7 @@ export class Softsign extends Module {
 export class Sigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.sigmoid()
+    return sigmoid(x)
   }
 }
 
@@ -140,7 +158,7 @@ export class Sigmoid extends Module {
 export class LogSigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.logSigmoid()
+    return logSigmoid(x)
   }
 }
 
@@ -148,7 +166,7 @@ export class LogSigmoid extends Module {
 export class Tanh extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.tanh()
+    return tanh(x)
   }
 }
 
@@ -156,7 +174,7 @@ export class Tanh extends Module {
 export class Tanhshrink extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.tanhshrink()
+    return tanhshrink(x)
   }
 }
 
@@ -175,7 +193,7 @@ export class Hardtanh extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.hardtanh(this.min, this.max)
+    return hardtanh(x, this.min, this.max)
   }
 
   override extraRepr(): string {
@@ -195,7 +213,7 @@ export class Softmax extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.softmax(this.dim)
+    return softmax(x, this.dim)
   }
 
   override extraRepr(): string {
@@ -215,7 +233,7 @@ export class LogSoftmax extends Module {
 
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
-    return x.logSoftmax(this.dim)
+    return logSoftmax(x, this.dim)
   }
 
   override extraRepr(): string {

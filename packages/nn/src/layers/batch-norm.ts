@@ -1,7 +1,7 @@
 /** Normalisation by the statistics of a batch, which evaluation remembers. PyTorch: `torch.nn.BatchNorm1d`, `BatchNorm2d`. */
 import { batchNorm } from '@postgrad/autograd'
 import { ones, type Tensor, zeros } from '@postgrad/tensor'
-import { raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { argumentText, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
@@ -50,6 +50,9 @@ export abstract class BatchNorm extends Module {
     checkOptions(new.target.name, options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype'])
     const { eps = 1e-5, momentum = 0.1, affine = true, trackRunningStats = true, dtype = 'float32' } = options
     checkSizes(new.target.name, { numFeatures })
+    if (typeof eps !== 'number' || !(eps >= 0)) throw invalidArgument(new.target.name, 'a number ≥ 0 as eps', argumentText(eps))
+    if (momentum !== null && (typeof momentum !== 'number' || Number.isNaN(momentum)))
+      throw invalidArgument(new.target.name, 'a number or null as momentum', argumentText(momentum))
     this.numFeatures = numFeatures
     this.eps = eps
     this.momentum = momentum
@@ -72,15 +75,16 @@ export abstract class BatchNorm extends Module {
   }
 
   protected normalize(x: Tensor, ranks: readonly number[], expected: string): Tensor {
-    this.checkInput(x, ranks.includes(x.ndim), expected)
+    this.checkInput(x, (rank) => ranks.includes(rank), expected)
     const { runningMean, runningVar, weight, bias, eps } = this
     const training = this.training || runningMean === null
     return batchNorm(x, runningMean, runningVar, weight, bias, { training, momentum: this.training ? this.share() : 0, eps })
   }
 
-  /** @throws SHAPE_MISMATCH unless it `hasRank` and the channels */
-  protected checkInput(x: Tensor, hasRank: boolean, expected: string): void {
-    if (hasRank && x.shape[1] === this.numFeatures) return
+  /** @throws INVALID_ARGUMENT unless it is a tensor, SHAPE_MISMATCH unless its rank fits and it has the channels */
+  protected checkInput(x: Tensor, fits: (rank: number) => boolean, expected: string): void {
+    checkTensor(this.constructor.name, 'the input', x)
+    if (fits(x.ndim) && x.shape[1] === this.numFeatures) return
     throw shapeMismatch(
       this.constructor.name,
       `input ${expected} with C = ${this.numFeatures}`,

@@ -1,4 +1,5 @@
 /** Modules that compute nothing: they give back what they get, or give it another shape. PyTorch: `torch.nn.Identity`, `Flatten`, `Unflatten`. */
+import { flatten, unflatten } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
@@ -26,7 +27,7 @@ export class Flatten extends Module {
 
   /** x [N, …] → [N, rest], unless the constructor says otherwise. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE */
   forward(x: Tensor): Tensor {
-    return x.flatten(this.startDim, this.endDim)
+    return flatten(x, this.startDim, this.endDim)
   }
 
   override extraRepr(): string {
@@ -49,7 +50,7 @@ export class Unflatten extends Module {
 
   /** x with dimension `dim` as `sizes`. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
-    return x.unflatten(this.dim, this.sizes)
+    return unflatten(x, this.dim, this.sizes)
   }
 
   override extraRepr(): string {

@@ -5,6 +5,8 @@ import { ones } from '@postgrad/tensor'
 import * as nn from '../index.js'
 
 const linear = new nn.Linear(3, 2)
+/** Of a module that is awaited. */
+const promise = Promise.resolve(ones([2, 3])) as never
 const optimizer = new nn.SGD(linear.parameters(), { lr: 0.1 })
 
 test.each<[string, () => unknown]>([
@@ -19,6 +21,16 @@ test.each<[string, () => unknown]>([
   ['MaxPool2d: expected an object with options (stride, padding, ceilMode, dilation), got 2', () => new nn.MaxPool2d(3, 2 as never)],
   ['AvgPool1d: expected the options stride, padding', () => new nn.AvgPool1d(3, { strides: 2 } as never)],
   ['BatchNorm1d: expected the options eps, momentum', () => new nn.BatchNorm1d(3, { track_running_stats: false } as never)],
+  ["BatchNorm1d: expected a number ≥ 0 as eps, got 'x'", () => new nn.BatchNorm1d(3, { eps: 'x' as never })],
+  ['BatchNorm2d: expected a number ≥ 0 as eps, got NaN', () => new nn.BatchNorm2d(3, { eps: Number.NaN })],
+  ["BatchNorm1d: expected a number or null as momentum, got '0'", () => new nn.BatchNorm1d(3, { momentum: '0' as never })],
+  ['BatchNorm1d: expected a tensor as the input, got undefined', () => new nn.BatchNorm1d(3).forward(undefined as never)],
+  ['BatchNorm1d: expected a tensor as the input, got an array', () => new nn.BatchNorm1d(3).forward([[1, 2, 3]] as never)],
+  ['BatchNorm2d: expected a tensor as the input, got a Promise. Await the', () => new nn.BatchNorm2d(3).forward(promise)],
+  ['relu: expected (tensor), got (a Promise). Await the promise first', () => new nn.ReLU().forward(promise)],
+  ['flatten: expected (tensor, number or nothing, number or nothing), got (a Promise', () => new nn.Flatten().forward(promise)],
+  ['softmax: expected (tensor, number), got (a Promise', () => new nn.Softmax(1).forward(promise)],
+  ['elu: expected (tensor, number or nothing), got (a Promise', () => new nn.SELU().forward(promise)],
   ['LayerNorm: expected an object with options (eps', () => new nn.LayerNorm(3, 1e-6 as never)],
   ['GroupNorm: expected the options eps, affine, dtype, got eeps', () => new nn.GroupNorm(1, 2, { eeps: 1 } as never)],
   ['InstanceNorm1d: expected an object with options', () => new nn.InstanceNorm1d(2, null as never)],

@@ -94,7 +94,8 @@ export function isCollection(value: object): boolean {
 }
 
 /** Of any realm: the prototype is null, or has none itself. */
-function isPlain(value: object): boolean {
+export function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }

@@ -101,5 +101,7 @@ test('DDP-18 what cannot be is refused, and what a hook throws is the error of t
     expect(() => still.registerBufferCommHook(null, () => {})).toThrow('broadcastBuffers')
     model.dispose()
     expect(() => model.registerBufferCommHook(null, () => {})).toThrow(expect.objectContaining({ code: 'DDP_DISPOSED' }))
+    // Its hook would throw 'no'.
+    expect(await failure(model.reduceGradients())).toMatchObject({ code: 'DDP_DISPOSED' })
   })
 })

@@ -218,6 +218,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
   async reduceGradients(): Promise<void> {
+    // Before a hook of buffers runs, and behind it, which may have disposed the model.
+    this.reducer('Pipeline.step')
     await this.syncBuffers('postForward')
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }

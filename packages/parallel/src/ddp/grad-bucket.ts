@@ -1,26 +1,32 @@
 /** What a communication hook gets and gives. PyTorch: `torch.distributed.GradBucket`. */
 import type { Tensor } from '@postgrad/tensor'
-import { raw } from '@postgrad/tensor/internal'
+import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/internal'
 
 /** Gradients that are reduced together, one behind the other in one buffer. */
 export class GradBucket {
   /** Its number: buckets are reduced in this order, the same on all ranks. */
   readonly index: number
-  /** Whether it is the last of the iteration. PyTorch: `is_last`. */
+  /** Whether it is the first of the iteration that a hook gets; what an iteration that broke off has left is over. */
+  readonly isFirst: boolean
+  /** Whether it is the last of the iteration that a hook gets. PyTorch: `is_last`. */
   readonly isLast: boolean
   /** Whose gradients it has. */
   readonly parameters: readonly Tensor[]
   /** @internal Their numbers in the model, which buckets that are made again, and a model that is made again, do not change. */
   readonly numbers: readonly number[]
+  /** @internal How many the model has that require a gradient: numbers are smaller. */
+  readonly parameterCount: number
   /** All gradients, [n]: this rank's, not divided by anything. */
   readonly buffer: Tensor
 
   /** @internal */
-  constructor(index: number, isLast: boolean, parameters: readonly Tensor[], numbers: readonly number[], buffer: Tensor) {
+  constructor({ index, isFirst, isLast, parameters, numbers, parameterCount, buffer }: Omit<GradBucket, 'gradients'>) {
     this.index = index
+    this.isFirst = isFirst
     this.isLast = isLast
     this.parameters = parameters
     this.numbers = numbers
+    this.parameterCount = parameterCount
     this.buffer = buffer
   }
 
@@ -35,6 +41,12 @@ export class GradBucket {
  * for the same buckets in the same order, for each when the one before has ended; so it may begin any collectives of the group.
  */
 export type CommHook<S = unknown> = (state: S, bucket: GradBucket) => Tensor | PromiseLike<Tensor>
+
+/** What a hook has given of a bucket. @throws INVALID_ARGUMENT unless it is a tensor of the bucket's size */
+export function checkedReduction(result: unknown, { numel }: Tensor): Tensor {
+  if (isTensor(result) && result.numel === numel) return result
+  throw invalidArgument('a communication hook', `to give a tensor of ${numel} elements, as its bucket has`, argumentText(result))
+}
 
 /** Where each of these tensors lies in a flat buffer that has them one after the other. */
 export function viewsOf(buffer: Tensor, like: readonly Tensor[]): Tensor[] {

@@ -159,18 +159,27 @@ test('DDP-55 what is no state, or of another model, is refused', async () => {
   await overSeeds(1, async () => {
     const state = new PowerSGDState({ startPowerSGDIter: 2 })
     const good = state.stateDict()
-    for (const bad of [null, {}, { ...good, iteration: -1 }, { ...good, errors: { a: zeros([1]) } }, { ...good, qs: { 0: 3 } }])
+    const { warmStart: _, ...incomplete } = good.settings
+    const ofErrors = [{ a: zeros([1]) }, new Map([[0, zeros([1])]]), [zeros([1])]].map((errors) => ({ ...good, errors }))
+    const ofSettings = [incomplete, {}, new Map()].map((settings) => ({ ...good, settings }))
+    for (const bad of [null, {}, { ...good, iteration: -1 }, ...ofErrors, ...ofSettings, { ...good, qs: { 0: 3 } }])
       expect(() => state.loadStateDict(bad as never)).toThrow(expect.objectContaining({ code: 'STATE_DICT_MISMATCH' }))
     for (const settings of [
       { matrixApproximationRank: 0 },
       { startPowerSGDIter: 1 },
       { minCompressionRate: 0 },
+      { startPowerSGDIter: 2.5 },
+      { startPowerSGDIter: Number.NaN, useErrorFeedback: false, warmStart: false },
+      { minCompressionRate: '2' },
+      { useErrorFeedback: 'no' },
+      { warmStart: 0 },
       { randomSeed: 0.5 },
       { rank: 1 },
-    ])
-      expect(() => state.loadStateDict({ ...good, settings: { ...good.settings, ...settings } })).toThrow(
-        expect.objectContaining({ code: 'INVALID_ARGUMENT' }),
-      )
+    ]) {
+      const isInvalid = expect.objectContaining({ code: 'INVALID_ARGUMENT' })
+      expect(() => state.loadStateDict({ ...good, settings: { ...good.settings, ...(settings as object) } })).toThrow(isInvalid)
+      expect(() => new PowerSGDState(settings as never)).toThrow(isInvalid)
+    }
     expect(state.stateDict()).toEqual(good)
     const others: Partial<PowerSGDStateDict>[] = [{ errors: { 0: zeros([8, 8]) } }, { qs: { 0: zeros([3, 1]) } }]
     for (const other of others) {
@@ -181,6 +190,21 @@ test('DDP-55 what is no state, or of another model, is refused', async () => {
         message: expect.stringContaining('of parameter 0 to be float32'),
       })
     }
+    // The model has six parameters.
+    for (const other of [{ errors: { 6: zeros([8, 8]) } }, { qs: { 7: zeros([3, 1]) } }]) {
+      const { model, state: fresh } = await begun({ startPowerSGDIter: 2, minCompressionRate: 1 })
+      fresh.loadStateDict({ ...fresh.stateDict(), ...other })
+      expect(await failure(model.backward(lossOf(await model.forward(batchOf(0, 0, 5, 8)))))).toMatchObject({
+        code: 'STATE_DICT_MISMATCH',
+        message: expect.stringContaining('numbers of 6 parameters'),
+      })
+    }
+    const model = await DistributedDataParallel.create(new Linear(2, 2))
+    model.registerCommHook(null as never, powerSGDHook)
+    expect(await failure(model.backward(lossOf(await model.forward(zeros([1, 2])))))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('a PowerSGDState as its state'),
+    })
   })
 })
 

@@ -8,6 +8,7 @@
  */
 
 import { PostgradError } from '@postgrad/base'
+import { isPlain } from '@postgrad/nn/internal'
 import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { Generator, randn, type Tensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument, isTensor, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
@@ -89,11 +90,13 @@ export class PowerSGDState {
    */
   loadStateDict(saved: PowerSGDStateDict): void {
     const { iteration, settings, errors, qs } = (saved ?? {}) as Partial<PowerSGDStateDict>
-    const isRecord = (value: unknown): value is object => typeof value === 'object' && value !== null
-    if (!Number.isSafeInteger(iteration) || iteration! < 0 || !isRecord(settings) || !isRecord(errors) || !isRecord(qs)) {
+    if (!Number.isSafeInteger(iteration) || iteration! < 0 || !isPlain(settings) || !isPlain(errors) || !isPlain(qs)) {
       throw stateMismatch('loadStateDict', '{ iteration, settings, errors, qs }, as stateDict() gives', argumentText(saved))
     }
     checkOptions('PowerSGDState', settings, SETTINGS)
+    const missing = SETTINGS.filter((name) => settings[name] === undefined)
+    if (missing.length > 0)
+      throw stateMismatch('loadStateDict', `the settings ${SETTINGS.join(', ')}`, `some without ${missing.join(', ')}`)
     checkSettings(settings)
     const [ownErrors, ownQs] = [tensorsByNumber(errors), tensorsByNumber(qs)]
     this.iteration = iteration!
@@ -107,7 +110,13 @@ export class PowerSGDState {
 function checkSettings(settings: PowerSGDStateDict['settings']): void {
   const { matrixApproximationRank, startPowerSGDIter, minCompressionRate, useErrorFeedback, warmStart, randomSeed } = settings
   if (!Number.isSafeInteger(matrixApproximationRank) || matrixApproximationRank < 1) {
-    throw invalidArgument('PowerSGDState', 'matrixApproximationRank to be an integer ≥ 1', matrixApproximationRank)
+    throw invalidArgument('PowerSGDState', 'matrixApproximationRank to be an integer ≥ 1', argumentText(matrixApproximationRank))
+  }
+  for (const [name, value] of Object.entries({ useErrorFeedback, warmStart })) {
+    if (typeof value !== 'boolean') throw invalidArgument('PowerSGDState', `true or false as ${name}`, argumentText(value))
+  }
+  if (!Number.isSafeInteger(startPowerSGDIter) || startPowerSGDIter < 0) {
+    throw invalidArgument('PowerSGDState', 'startPowerSGDIter to be an integer ≥ 0', argumentText(startPowerSGDIter))
   }
   if (!(startPowerSGDIter > 1) && (useErrorFeedback || warmStart)) {
     throw invalidArgument(
@@ -117,8 +126,10 @@ function checkSettings(settings: PowerSGDStateDict['settings']): void {
       'The buckets are made again after the first iteration.',
     )
   }
-  if (!(minCompressionRate > 0)) throw invalidArgument('PowerSGDState', 'minCompressionRate above 0', minCompressionRate)
-  if (!Number.isSafeInteger(randomSeed)) throw invalidArgument('PowerSGDState', 'randomSeed to be an integer', randomSeed)
+  if (typeof minCompressionRate !== 'number' || !(minCompressionRate > 0)) {
+    throw invalidArgument('PowerSGDState', 'a number above 0 as minCompressionRate', argumentText(minCompressionRate))
+  }
+  if (!Number.isSafeInteger(randomSeed)) throw invalidArgument('PowerSGDState', 'randomSeed to be an integer', argumentText(randomSeed))
 }
 
 /** Copies, as ours are written to. @throws STATE_DICT_MISMATCH */
@@ -142,6 +153,11 @@ function stateMismatch(op: string, expected: string, got: string): PostgradError
 
 /** PyTorch: `powerSGD_hook`, which also keeps how far gradients that go whole are from their mean: that adds up to 0 over the ranks. */
 export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Promise<Tensor> {
+  if (!(state instanceof PowerSGDState)) {
+    const remedy = 'Write model.registerCommHook(new PowerSGDState(), powerSGDHook).'
+    throw invalidArgument('powerSGDHook', 'a PowerSGDState as its state', argumentText(state), remedy)
+  }
+  if (bucket.isFirst) checkNumbers(state, bucket.parameterCount)
   const { processGroup: group, startPowerSGDIter, useErrorFeedback, warmStart, matrixApproximationRank, minCompressionRate } = state.options
   const { buffer, gradients, numbers } = bucket
   const { iteration } = state
@@ -179,6 +195,13 @@ export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Pr
   for (const [i, { m, q }] of matrices.entries()) raw.copy_(m, raw.matmul(ps[i]!, raw.transpose(q, 0, 1)))
   for (const { number, m, before } of matrices) if (before !== null) state.errors.set(number, raw.sub(before, raw.reshape(m, before.shape)))
   return buffer
+}
+
+/** @throws STATE_DICT_MISMATCH if it is of a model with more parameters: of those it would say nothing, and another model's are no better */
+function checkNumbers({ errors, qs }: PowerSGDState, parameterCount: number): void {
+  for (const number of [...errors.keys(), ...qs.keys()]) {
+    if (number >= parameterCount) throw stateMismatch('powerSGDHook', `numbers of ${parameterCount} parameters`, String(number))
+  }
 }
 
 function addError({ errors }: PowerSGDState, number: number, grad: Tensor): void {

@@ -31,7 +31,7 @@ import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/aut
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument, isTensor, raw, Tensor } from '@postgrad/tensor/internal'
+import { raw, Tensor } from '@postgrad/tensor/internal'
 import { Bucket, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
 import {
@@ -44,7 +44,7 @@ import {
   reductionUnfinished,
 } from './ddp-errors.js'
 import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
-import { type CommHook, GradBucket } from './grad-bucket.js'
+import { type CommHook, checkedReduction, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
 import { gradOf, isInContext, writeMean, writeSparse } from './pass-gradients.js'
 import { ReducedGradients } from './reduced-gradients.js'
@@ -385,10 +385,11 @@ export class Reducer {
     const run = async (): Promise<unknown> => {
       const { flat, numbers, values } = bucket
       if (flat === null) return bucket.allReduce(this.options.group)
-      const isLast = this.buckets.slice(index + 1).every((later) => later.flat === null)
-      const result: unknown = await commHook(new GradBucket(index, isLast, values, numbers, flat))
-      if (isTensor(result) && result.numel === flat.numel) return result
-      throw invalidArgument('a communication hook', `to give a tensor of ${flat.numel} elements, as its bucket has`, argumentText(result))
+      const areSparse = (others: readonly Bucket[]): boolean => others.every((other) => other.flat === null)
+      const [isFirst, isLast] = [areSparse(this.buckets.slice(0, index)), areSparse(this.buckets.slice(index + 1))]
+      const parameterCount = this.parameters.length
+      const given = new GradBucket({ index, isFirst, isLast, parameters: values, numbers, parameterCount, buffer: flat })
+      return checkedReduction(await commHook(given), flat)
     }
     const result = index === 0 ? run() : this.lastHook.then(run)
     this.lastHook = result

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Adam, Embedding, Linear, Module, Sequential, SGD, Tanh } from '@postgrad/nn'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { allReduceHook } from './comm-hooks.js'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
 import { join } from './join.js'
@@ -89,5 +89,73 @@ test('DDP-56 gradients of noSync are in the step of the next pass, and what woul
       code: 'INVALID_ARGUMENT',
       message: expect.stringContaining('1 that are in none'),
     })
+  })
+})
+
+/** Two dtypes: buckets begin with the one or the other, before they are made again and behind it. */
+class Mixed extends Module {
+  readonly a = new Linear(2, 2)
+  readonly b = new Linear(2, 2, { dtype: 'float64' })
+  forward(x: Tensor): Tensor {
+    return this.a.forward(this.b.forward(x.to('float64')).to('float32'))
+  }
+}
+
+test('DDP-56 behind an iteration that broke off the next ones are whole, whatever it had stepped', async () => {
+  for (let broken = 2; broken < 7; broken++) {
+    await overSeeds(2, async () => {
+      const module = seeded(1, () => new Mixed())
+      const optimizer = new ZeroRedundancyOptimizer(module.parameters(), SGD, { lr: 0.1 }, { overlapWithDdp: true })
+      let calls = 0
+      const wrapped = async (): Promise<DistributedDataParallel<Mixed>> => {
+        const model = await DistributedDataParallel.create(module, { firstBucketMb: 1e-6, bucketCapMb: 1e-6 })
+        const hook = hookWithZeroStep<null, object, unknown>(async (_, bucket) => {
+          if (calls++ === broken) throw new Error('broken off')
+          return allReduceHook(null, bucket)
+        }, optimizer as never)
+        model.registerCommHook(null, hook)
+        return model
+      }
+      let model = await wrapped()
+      const errors: string[] = []
+      for (let step = 0; step < 4; step++) {
+        try {
+          optimizer.zeroGrad()
+          await model.backward((await model.forward(ones([1, 2]))).sum())
+        } catch (error) {
+          errors.push((error as Error).message)
+          model.dispose()
+          model = await wrapped()
+        }
+      }
+      expect(errors).toEqual(['broken off'])
+      expect(optimizer.stepCount).toBe(3)
+    })
+  }
+})
+
+test('DDP-11, DDP-56 what a hook gives is looked at before the step, and an optimizer without a hook does not begin', async () => {
+  await overSeeds(1, async () => {
+    for (const given of [undefined, ones([3])]) {
+      const model = await DistributedDataParallel.create(new Linear(2, 2))
+      const optimizer = new ZeroRedundancyOptimizer(model.parameters(), SGD, { lr: 0.1 }, { overlapWithDdp: true })
+      const before = values(model.parameters())
+      expect(() => optimizer.zeroGrad()).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('a hook of it') }),
+      )
+      model.registerCommHook(
+        null,
+        hookWithZeroStep(() => given as never, optimizer),
+      )
+      optimizer.zeroGrad()
+      expect(await failure(model.backward((await model.forward(ones([1, 2]))).sum()))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining('a communication hook: expected to give a tensor of 6 elements'),
+      })
+      expect(values(model.parameters())).toEqual(before)
+    }
+    expect(() => new ZeroRedundancyOptimizer([ones([2]).requiresGrad_()], SGD, { lr: 0.1 }, { overlapWithDdp: 'yes' as never })).toThrow(
+      'true or false as overlapWithDdp',
+    )
   })
 })

@@ -13,7 +13,7 @@ import { OptimizerBase } from '@postgrad/nn'
 import { broadcastCoalesced, gatherObject, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
-import { type CommHook, type GradBucket, viewsOf } from './grad-bucket.js'
+import { type CommHook, checkedReduction, type GradBucket, viewsOf } from './grad-bucket.js'
 import type { Joinable, JoinContext, JoinHook, UnevenInputsOptions } from './join.js'
 import { groupOf } from './replica.js'
 
@@ -44,6 +44,8 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   private consolidated: OptimizerState<S> | null = null
   /** Whether it steps in backward. */
   private readonly overlaps: boolean
+  /** @internal Whether `hookWithZeroStep` has made a hook of it. */
+  hasHook = false
   /** Of the iteration that is under way: what has been stepped; and how many have ended. */
   private readonly stepped = new Set<Tensor>()
   private overlapped = 0
@@ -56,7 +58,10 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     options: ZeroRedundancyOptions = {},
   ) {
     checkOptions('ZeroRedundancyOptimizer', options, ['processGroup', 'overlapWithDdp'])
-    this.overlaps = options.overlapWithDdp === true
+    const { overlapWithDdp = false } = options
+    if (typeof overlapWithDdp !== 'boolean')
+      throw invalidArgument('ZeroRedundancyOptimizer', 'true or false as overlapWithDdp', argumentText(overlapWithDdp))
+    this.overlaps = overlapWithDdp
     this.group = groupOf('ZeroRedundancyOptimizer', options.processGroup)
     this.local = new optimizerClass(params, settings)
     if (!(this.local instanceof OptimizerBase)) {
@@ -129,15 +134,15 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   }
 
   /** @internal Steps a bucket's parameters by their means, on all ranks alike. Rejects with INVALID_ARGUMENT if behind the last one some have not been. */
-  async stepBucket({ parameters, isLast }: GradBucket, mean: Tensor): Promise<void> {
+  async stepBucket({ parameters, isFirst, isLast }: GradBucket, mean: Tensor): Promise<void> {
     if (!this.overlaps) throw invalidArgument('hookWithZeroStep', 'an optimizer made with { overlapWithDdp: true }', 'one without')
+    // Of an iteration that broke off some may be left.
+    if (isFirst) this.stepped.clear()
     const known = parameters.filter((p) => this.ownerOf.has(p))
     const grads = viewsOf(raw.reshape(mean, [mean.numel]), parameters)
     const own = new Map(parameters.map((p, i) => [p, grads[i]!] as const).filter(([p]) => this.ownerOf.get(p) === this.group.rank))
     if (own.size > 0) this.local.step(own)
     await this.share(known)
-    // The iteration before broke off.
-    if (known.some((p) => this.stepped.has(p))) this.stepped.clear()
     for (const p of known) this.stepped.add(p)
     if (!isLast) return
     const left = this.ownerOf.size - this.stepped.size
@@ -168,8 +173,16 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     return { mainHook: () => (this.overlaps ? undefined : this.step()), postHook: () => {} }
   }
 
-  /** As an optimizer's. */
+  /** As an optimizer's. @throws INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
   zeroGrad(): void {
+    if (this.overlaps && !this.hasHook) {
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer.zeroGrad',
+        'a hook of it, as it was made with { overlapWithDdp: true }',
+        'none',
+        'Write model.registerCommHook(null, hookWithZeroStep(allReduceHook, optimizer)) before the first step.',
+      )
+    }
     this.local.zeroGrad()
   }
 
@@ -229,8 +242,9 @@ export function hookWithZeroStep<State, S extends object, O>(
   if (!(optimizer instanceof ZeroRedundancyOptimizer)) {
     throw invalidArgument('hookWithZeroStep', 'a ZeroRedundancyOptimizer', argumentText(optimizer))
   }
+  optimizer.hasHook = true
   return async (state, bucket) => {
-    const mean = await hook(state, bucket)
+    const mean = checkedReduction(await hook(state, bucket), bucket.buffer)
     await optimizer.stepBucket(bucket, mean)
     return mean
   }

@@ -159,7 +159,11 @@ export class PipelineStage {
     const again = training && (this.checkpoint === 'always' || (this.checkpoint === 'exceptLast' && !isLastOne))
     return withScope({ gradEnabled: training }, () => {
       const output = again ? checkpoint(forward, ...args) : forward(...args)
-      if (isThenable(output)) throw forwardAsync(this.index)
+      if (isThenable(output)) {
+        // Nobody waits for it any more.
+        output.then(undefined, () => {})
+        throw forwardAsync(this.index)
+      }
       const loss = lossOf === null ? null : checkedLoss(lossOf(output))
       const tensors = tensorsIn(output)
       if (training)
@@ -242,7 +246,7 @@ function forwardAsync(stage: number): PostgradError {
     op: 'Pipeline.step',
     expected: `a forward of stage ${stage} that computes its result at once`,
     got: 'one that gives a promise',
-    remedy: 'Put what is awaited in front of the pipeline.',
+    remedy: 'Put what is awaited in front of the pipeline. Stages have plain batch norms: a SyncBatchNorm waits for other ranks.',
     values: { stage },
   })
 }

@@ -9,7 +9,9 @@
  * forward passes, and which direction: no two that are under way at once have one tag. An exchange that fails breaks the group, as a collective does, for what the others
  * wait for will not come.
  */
-import { type ProcessGroup, recv, send } from '@postgrad/process-group'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { ProcessGroup } from '@postgrad/process-group'
+import { RESERVED_TAGS, recvReserved, sendReserved } from '@postgrad/process-group/internal'
 import { WorkerSlot } from '@postgrad/rpc/internal'
 import { tensor } from '@postgrad/tensor'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
@@ -21,15 +23,15 @@ export interface RowKey {
   /** The how many-th forward pass of the layer. */
   readonly call: number
   readonly direction: 'forward' | 'backward'
+  /** How many channels this rank's layer has: for errors. */
+  readonly channels: number
 }
 
-/** Tags of programs are smaller. */
-const FIRST_TAG = 2 ** 52
 /** Passes of so many forwards of one layer have tags of their own. */
 const CALLS = 2 ** 20
 
 const tagOf = ({ layer, call, direction }: RowKey): number =>
-  FIRST_TAG + 2 * (layer * CALLS + (call % CALLS)) + (direction === 'forward' ? 0 : 1)
+  RESERVED_TAGS + 2 * (layer * CALLS + (call % CALLS)) + (direction === 'forward' ? 0 : 1)
 
 /** How many layers each group of a worker has. */
 const layers = new WorkerSlot('syncBatchNorm', () => new WeakMap<ProcessGroup, number>())
@@ -44,7 +46,7 @@ export function nextLayer(group: ProcessGroup): number {
 
 /**
  * Gives all others this rank's row, and gives those of all ranks, by rank. Rejects with COLLECTIVE_MISMATCH if rows have other lengths, COLLECTIVE_TIMEOUT, GROUP_BROKEN; then
- * the group is broken.
+ * the group is broken. Errors say which layer they are of.
  */
 export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: RowKey): Promise<readonly Float64Array[]> {
   const options = { group, tag: tagOf(key) }
@@ -52,12 +54,13 @@ export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: R
   const works: PromiseLike<unknown>[] = []
   // Not made in the caller's memoryScope, which ends before they come.
   outsideOfScopes(() => {
+    const own = tensor(row)
     for (const [rank, globalRank] of group.ranks.entries()) {
       if (rank === group.rank) continue
       const into = tensor(new Float64Array(row.length))
-      works.push(send(tensor(row), globalRank, options))
+      works.push(sendReserved(own, globalRank, options))
       works.push(
-        recv(into, globalRank, options).then(() => {
+        recvReserved(into, globalRank, options).then(() => {
           rows[rank] = Float64Array.from(into.dataSync() as Float64Array)
         }),
       )
@@ -66,8 +69,20 @@ export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: R
   try {
     await Promise.all(works)
   } catch (error) {
-    group.abort(error)
-    throw error
+    const ofLayer = withLayer(error, key)
+    group.abort(ofLayer)
+    throw ofLayer
   }
   return rows
+}
+
+/** What failed was a send or a recv that no program has written. */
+function withLayer(error: unknown, { layer, call, direction, channels }: RowKey): unknown {
+  if (!isPostgradError(error)) return error
+  return new PostgradError(error.code, {
+    op: 'SyncBatchNorm',
+    message: `${direction} of layer ${layer} of its group (C = ${channels}), forward number ${call} of it, counted from 0: ${error.message}`,
+    cause: error,
+    values: { ...error.values, layer, call, direction, channels },
+  })
 }

@@ -1,7 +1,6 @@
 /**
- * Batch normalisation by the statistics of all ranks' batches together. Each rank tells the others how many values it has, their mean and the sum of their squared distances
- * from it; these merge without the cancellation that sums of squares have (Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
- * Variances", 1979). `sync-norm-nodes.ts` below is its backward, `rows-of-ranks.ts` how ranks tell each other. PyTorch: `torch.nn.SyncBatchNorm`.
+ * Batch normalisation by the statistics of all ranks' batches together. Each rank tells the others what its own are, and all merge them alike: `channel-moments.ts` computes that.
+ * `sync-norm-nodes.ts` below is its backward, `rows-of-ranks.ts` how ranks tell each other. PyTorch: `torch.nn.SyncBatchNorm`.
  */
 import { isGradEnabled } from '@postgrad/autograd'
 import { setHistory } from '@postgrad/autograd/internal'
@@ -11,17 +10,18 @@ import type { ProcessGroup } from '@postgrad/process-group'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import {
   argumentText,
+  checkOptions,
   dtypeMismatch,
   invalidArgument,
   isFloating,
   raw,
-  rawOperations,
   shapeMismatch,
   shapeText,
 } from '@postgrad/tensor/internal'
 import { groupOf } from '../ddp/replica.js'
+import { merged, normalized, rowOf } from './channel-moments.js'
 import { nextLayer, rowsOfRanks } from './rows-of-ranks.js'
-import { column, type Statistics, SyncBatchNormBackward } from './sync-norm-nodes.js'
+import { SyncBatchNormBackward } from './sync-norm-nodes.js'
 
 /** Of `SyncBatchNorm`. */
 export interface SyncBatchNormOptions extends BatchNormModuleOptions {
@@ -31,7 +31,8 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
 
 /**
  * Normalizes each channel of [N, C, …] by the statistics of all ranks' batches together, in eval by the running ones; ranks may have batches of different sizes. All
- * ranks make the same ones of a group in the same order, and call them alike. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
+ * ranks make the same ones of a group in the same order. They may call different layers in any order, but one layer in the same order on all ranks: its first forward here
+ * meets the first of the others, and nobody can see that another one was meant. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
  * `ctx.backward`; a stage of a pipeline, whose passes wait for nobody, cannot have one. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
  * @example const norm = new SyncBatchNorm(8); const y = await norm.forward(x)
  */
@@ -61,7 +62,7 @@ export class SyncBatchNorm extends BatchNorm {
    * for each channel. In eval it is this rank's alone. Rejects with SHAPE_MISMATCH, DTYPE_MISMATCH, COLLECTIVE_MISMATCH, COLLECTIVE_TIMEOUT, GROUP_BROKEN.
    */
   async forward(x: Tensor): Promise<Tensor> {
-    this.checkInput(x, x.ndim >= 2, '[N, C, …]')
+    this.checkInput(x, (rank) => rank >= 2, '[N, C, …]')
     const { weight, bias, eps, processGroup: group } = this
     if (!this.training || group.size === 1) return this.normalize(x, [x.ndim], '[N, C, …]')
     const floats = [x, weight, bias].filter((t) => t !== null)
@@ -70,8 +71,8 @@ export class SyncBatchNorm extends BatchNorm {
       throw dtypeMismatch('SyncBatchNorm', 'one floating point dtype for input, weight and bias', got, "Convert with to('float32').")
     }
     const isRecorded = isGradEnabled() && floats.some(({ requiresGrad }) => requiresGrad)
-    const key = { layer: this.layer, call: this.calls++ }
-    const rows = await rowsOfRanks(group, ownRow(x, eps), { ...key, direction: 'forward' })
+    const key = { layer: this.layer, call: this.calls++, channels: this.numFeatures }
+    const rows = await rowsOfRanks(group, rowOf(x), { ...key, direction: 'forward' })
     const { count, mean, squares } = merged(rows)
     if (count <= 1) {
       throw shapeMismatch(
@@ -105,9 +106,9 @@ export class SyncBatchNorm extends BatchNorm {
 }
 
 /**
- * Puts a SyncBatchNorm of `processGroup` (default the default group) in the place of each batch norm of the tree; it has the parameters and buffers of that one, so optimizers may have been
- * made before. Forwards of modules that have such layers must await them; `Sequential` does. Hooks of the layers are not taken along. All ranks convert the same modules in
- * the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
+ * Puts a SyncBatchNorm of `processGroup` (default the default group) in the place of each batch norm of the tree, also of a SyncBatchNorm of another group; it has the
+ * parameters and buffers of that one, so optimizers may have been made before. Forwards of modules that have such layers must await them; `Sequential` does. Hooks of the
+ * layers are not taken along. All ranks convert the same modules in the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
  * @returns the module, or what takes its place if it is a batch norm itself
  * @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  * @example const model = await DistributedDataParallel.create(convertSyncBatchNorm(new Sequential(new Linear(4, 8), new BatchNorm1d(8))))
@@ -115,45 +116,14 @@ export class SyncBatchNorm extends BatchNorm {
 export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?: ProcessGroup): M {
   if (!(module instanceof Module)) throw invalidArgument('convertSyncBatchNorm', 'a module', argumentText(module))
   const group = groupOf('convertSyncBatchNorm', processGroup)
-  const convert = (each: Module): Module =>
-    each instanceof BatchNorm && !(each instanceof SyncBatchNorm) ? SyncBatchNorm.from(each, group) : each
+  const isConverted = (each: BatchNorm): boolean => each instanceof SyncBatchNorm && each.processGroup === group
+  const convert = (each: Module): Module => (each instanceof BatchNorm && !isConverted(each) ? SyncBatchNorm.from(each, group) : each)
   return replaceModules(module, convert) as M
 }
 
-function withoutGroup({ processGroup: _, ...options }: SyncBatchNormOptions): BatchNormModuleOptions {
-  return options
-}
-
-/** How many values a channel has, and of each channel their mean and the sum of their squared distances from it: [1 + 2 C]. */
-function ownRow(x: Tensor, eps: number): Float64Array {
-  const c = x.shape[1]!
-  const row = new Float64Array(1 + 2 * c)
-  const count = x.numel / c
-  if (count === 0) return row
-  const [, mean, variance] = rawOperations.batchNormTraining(x.detach(), null, null, eps)
-  row[0] = count
-  row.set(Float64Array.from(mean.dataSync(), Number), 1)
-  row.set(
-    Float64Array.from(variance.dataSync(), (v) => Number(v) * count),
-    1 + c,
-  )
-  return row
-}
-
-/** The rows of all ranks as one, of all values. */
-function merged(rows: readonly Float64Array[]): { readonly count: number; readonly mean: Float64Array; readonly squares: Float64Array } {
-  const c = (rows[0]!.length - 1) / 2
-  const count = rows.reduce((sum, row) => sum + row[0]!, 0)
-  const mean = new Float64Array(c)
-  const squares = new Float64Array(c)
-  for (const row of rows) for (let i = 0; i < c; i++) mean[i]! += (row[0]! * row[1 + i]!) / count
-  for (const row of rows) for (let i = 0; i < c; i++) squares[i]! += row[1 + c + i]! + row[0]! * (row[1 + i]! - mean[i]!) ** 2
-  return { count, mean, squares }
-}
-
-function normalized(x: Tensor, weight: Tensor | null, bias: Tensor | null, { mean, rstd }: Statistics): Tensor {
-  const numbers = (t: Tensor): Float64Array => Float64Array.from(t.dataSync(), Number)
-  const weights = weight && numbers(weight)
-  const scaled = raw.mul(raw.sub(x, column(mean, x)), column(weights === null ? rstd : rstd.map((value, i) => value * weights[i]!), x))
-  return bias === null ? scaled : raw.add(scaled, column(numbers(bias), x))
+/** @throws INVALID_ARGUMENT */
+function withoutGroup(options: SyncBatchNormOptions): BatchNormModuleOptions {
+  checkOptions('SyncBatchNorm', options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype', 'processGroup'])
+  const { processGroup: _, ...others } = options
+  return others
 }

@@ -64,17 +64,19 @@ const dimsBesideChannels = (x: Tensor): number[] => [...x.shape.keys()].filter((
 export class SyncBatchNormBackward extends Node {
   private readonly call: Pick<NormCall, 'group' | 'key' | 'statistics'>
   private readonly x: SavedVariable
+  private readonly weight: SavedVariable | null
   private readonly isAffine: readonly [weight: boolean, bias: boolean]
   private readonly inner: Edge | null
 
   /** `y`: what it is the gradient of. */
   constructor({ group, key, x, weight, bias, statistics }: NormCall, y: Tensor) {
     const toX = gradientEdge(x)
-    const inner = toX === null ? null : { node: new SyncBatchNormInputBackward(toX, x, weight, statistics), inputNr: 0 }
+    const inner = toX === null ? null : { node: new SyncBatchNormInputBackward(toX, x, statistics), inputNr: 0 }
     super([inner, weight && gradientEdge(weight), bias && gradientEdge(bias)], [{ shape: y.shape, dtype: y.dtype }])
     this.inner = inner
     this.call = { group, key, statistics }
     this.x = new SavedVariable(x)
+    this.weight = weight && new SavedVariable(weight)
     this.isAffine = [weight !== null, bias !== null]
   }
 
@@ -91,7 +93,7 @@ export class SyncBatchNormBackward extends Node {
     const sums = channelSums(grad)
     const slopes = channelSums(raw.mul(grad, raw.sub(x, column(mean, x)))).map((sum, c) => sum * rstd[c]!)
     if (this.inner !== null) {
-      const arrival = new SumsOfRanks({ node: this.inner.node, inputNr: 1 })
+      const arrival = new SumsOfRanks({ node: this.inner.node, inputNr: 1 }, this.factors())
       const proceed = task.awaitFrom(arrival)
       rowsOfRanks(group, Float64Array.of(...sums, ...slopes), { ...key, direction: 'backward' }).then(
         (rows) => {
@@ -108,8 +110,16 @@ export class SyncBatchNormBackward extends Node {
     return [grad, hasWeight ? raw.to(tensor(slopes), x.dtype) : null, hasBias ? raw.to(tensor(sums), x.dtype) : null]
   }
 
+  /** weight / σ, [C]. Read now: once the weight has its gradient, whoever steps in backward writes to it. */
+  private factors(): Float64Array {
+    const { rstd } = this.call.statistics
+    const weights = this.weight === null ? null : this.weight.unpack(this.name).dataSync()
+    return rstd.map((value, c) => value * Number(weights?.[c] ?? 1))
+  }
+
   override release(): void {
     this.x.release()
+    this.weight?.release()
   }
 }
 
@@ -117,9 +127,11 @@ export class SyncBatchNormBackward extends Node {
 class SumsOfRanks extends Node {
   rows: readonly Float64Array[] = []
   error: unknown = null
+  private readonly factors: Float64Array
 
-  constructor(to: Edge) {
+  constructor(to: Edge, factors: Float64Array) {
     super([to], [], HIGHEST_PRIORITY)
+    this.factors = factors
   }
 
   get name(): string {
@@ -130,21 +142,19 @@ class SumsOfRanks extends Node {
     if (this.error !== null) throw this.error
     const total = new Float64Array(this.rows[0]!.length)
     for (const row of this.rows) for (let i = 0; i < total.length; i++) total[i]! += row[i]!
-    return [tensor(total)]
+    return [tensor(Float64Array.of(...total, ...this.factors))]
   }
 }
 
 class SyncBatchNormInputBackward extends Node {
   private readonly x: SavedVariable
-  private readonly weight: SavedVariable | null
   private readonly statistics: Statistics
 
-  constructor(toX: Edge, x: Tensor, weight: Tensor | null, statistics: Statistics) {
+  constructor(toX: Edge, x: Tensor, statistics: Statistics) {
     const ofY = { shape: x.shape, dtype: x.dtype }
-    const ofSums = { shape: [2 * statistics.mean.length], dtype: 'float64' } as const
+    const ofSums = { shape: [3 * statistics.mean.length], dtype: 'float64' } as const
     super([toX], [ofY, ofSums])
     this.x = new SavedVariable(x)
-    this.weight = weight && new SavedVariable(weight)
     this.statistics = statistics
   }
 
@@ -156,7 +166,6 @@ class SyncBatchNormInputBackward extends Node {
     const { count, mean, rstd } = this.statistics
     const x = this.x.unpack(this.name)
     const c = mean.length
-    const weight = this.weight === null ? null : this.weight.unpack(this.name).dataSync()
     const total = sums!.dataSync()
     const ofChannel = (fn: (channel: number) => number): Tensor =>
       column(
@@ -165,14 +174,13 @@ class SyncBatchNormInputBackward extends Node {
       )
     const offset = ofChannel((i) => Number(total[i]!) / count)
     const slope = ofChannel((i) => (rstd[i]! * Number(total[c + i]!)) / count)
-    const factor = ofChannel((i) => rstd[i]! * Number(weight?.[i] ?? 1))
+    const factor = ofChannel((i) => Number(total[2 * c + i]!))
     const centred = raw.sub(x, column(mean, x))
     return [raw.mul(raw.sub(raw.sub(grad!, offset), raw.mul(centred, slope)), factor)]
   }
 
   override release(): void {
     this.x.release()
-    this.weight?.release()
   }
 }
 

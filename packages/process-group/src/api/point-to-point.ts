@@ -1,4 +1,5 @@
 /** What users write to hand a tensor to one other rank. */
+import assert from 'node:assert'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
@@ -8,9 +9,12 @@ import type { Work } from '../group/work.js'
 import { checkDense, checkOutputs, groupOf, rankIn, tensorText } from './checks.js'
 import { attempt } from './reductions.js'
 
+/** From here on tags are of what this library sends itself. */
+export const RESERVED_TAGS = 2 ** 52
+
 /** Of `send` and `recv`. */
 export interface TagOptions extends CollectiveOptions {
-  /** Which one is meant, an integer ≥ 0: a `recv` gets what was sent with its tag. Default 0. */
+  /** Which one is meant, an integer ≥ 0 and below 2^52: a `recv` gets what was sent with its tag. Default 0. */
   readonly tag?: number
 }
 
@@ -20,6 +24,15 @@ export interface TagOptions extends CollectiveOptions {
  * @throws (rejects) COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  */
 export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
+  return sendBy(tagOf, tensor, dst, options)
+}
+
+/** As `send`, with tags from RESERVED_TAGS on, which no program's `recv` can mean. */
+export function sendReserved(tensor: Tensor, dst: number, options: TagOptions): Work<void> {
+  return sendBy(reservedTagOf, tensor, dst, options)
+}
+
+function sendBy(tagOf: TagOf, tensor: Tensor, dst: number, options: TagOptions): Work<void> {
   return attempt(() => {
     const group = groupOf('send', options, ['tag'])
     checkDense('send', 'the tensor', tensor)
@@ -34,6 +47,15 @@ export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Wor
  * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  */
 export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Work<number> {
+  return recvBy(tagOf, tensor, src, options)
+}
+
+/** As `recv`, of what `sendReserved` has sent. */
+export function recvReserved(tensor: Tensor, src: number, options: TagOptions): Work<number> {
+  return recvBy(reservedTagOf, tensor, src, options)
+}
+
+function recvBy(tagOf: TagOf, tensor: Tensor, src: number | undefined, options: TagOptions): Work<number> {
   return attempt(() => {
     const group = groupOf('recv', options, ['tag'])
     checkDense('recv', 'the tensor', tensor)
@@ -107,7 +129,14 @@ function otherRank(op: string, what: string, group: ProcessGroup, globalRank: nu
   return rank
 }
 
-function tagOf(op: string, { tag = 0 }: TagOptions): number {
-  if (Number.isSafeInteger(tag) && tag >= 0) return tag
-  throw invalidArgument(op, 'an integer ≥ 0 as { tag }', argumentText(tag))
+type TagOf = (op: string, options: TagOptions) => number
+
+const tagOf: TagOf = (op, { tag = 0 }) => {
+  if (Number.isSafeInteger(tag) && tag >= 0 && tag < RESERVED_TAGS) return tag
+  throw invalidArgument(op, 'an integer ≥ 0 and below 2^52 as { tag }', argumentText(tag))
+}
+
+const reservedTagOf: TagOf = (_, { tag }) => {
+  assert(tag !== undefined && Number.isSafeInteger(tag) && tag >= RESERVED_TAGS, 'a tag that is reserved')
+  return tag
 }
