@@ -100,7 +100,8 @@ export function backwardNotAwaitable(): PostgradError {
   return new PostgradError('DDP_BACKWARD_SYNCHRONOUS', {
     op: 'backward',
     message: 'a backward pass in one turn cannot wait for the gradients of the other ranks',
-    remedy: 'Write `await model.backward(loss)` instead of `loss.backward()`; inside noSync either will do, but with a SyncBatchNorm only the first.',
+    remedy:
+      'Write `await model.backward(loss)` instead of `loss.backward()`; inside noSync either will do, but with a SyncBatchNorm only the first.',
   })
 }
 
