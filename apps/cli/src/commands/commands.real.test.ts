@@ -53,6 +53,7 @@ test('CLI-60 keygen writes once, and names what it wrote', async () => {
   ).toEqual(['cluster.key', 'cluster.observer.key'])
 })
 
+/** Without bash nobody can say what its completion does. */
 const describeBash = existsSync('/bin/bash') ? describe : describe.skip
 
 describeBash('bash', () => {

@@ -5,7 +5,7 @@ import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { initProcessGroup, type ProcessGroup, type ProcessGroupOptions } from '@postgrad/process-group'
 import { installProcessGroups } from '@postgrad/process-group/internal'
 import { type WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
-import { Cluster, withSeed } from '@postgrad/rpc/suite'
+import { Cluster, runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
 export { failure, runWithCrash, withSeed } from '@postgrad/rpc/suite'
 
@@ -60,4 +60,22 @@ export function failedAmong(survivors: readonly PromiseSettledResult<unknown>[],
     expect(['GROUP_BROKEN', 'WORKER_DIED', 'GATHER_FAILED']).toContain((reason as PostgradError).code)
   }
   return failed.length
+}
+
+/** Of three ranks the last one dies, later in each of twelve runs: the others end, with an error where it had not ended before. `stepsApart` is how much later. */
+export async function expectErrorsOfSurvivors(stepsApart: number, main: (rank: number) => Promise<unknown>): Promise<void> {
+  let [died, failed] = [0, 0]
+  for (let seed = 1; seed <= 12; seed++) {
+    await withSeed(seed, async () => {
+      const ranks = new Ranks(seed, 3)
+      const programs = ranks.workers.map((worker, rank) => worker.run(() => main(rank)))
+      programs[2]!.catch(() => {})
+      const survivors = Promise.allSettled(programs.slice(0, 2))
+      const { outcome, value, crashed } = await runWithCrash(ranks, survivors, 'worker2', stepsApart * seed)
+      expect(outcome).toBe('value')
+      died += Number(crashed)
+      failed += failedAmong(value!, crashed)
+    })
+  }
+  expect(failed).toBeGreaterThan(died)
 }

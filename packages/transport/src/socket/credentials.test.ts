@@ -135,6 +135,7 @@ describe('CRD-3 a key file', () => {
 describe('CRD-4 a key file is its owner’s alone', () => {
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-keys-'))
   afterAll(() => rmSync(folder, { recursive: true }))
+  // Windows has no modes.
   const posix = process.platform === 'win32' ? test.skip : test
 
   posix('CRD-4 modes', () => {
