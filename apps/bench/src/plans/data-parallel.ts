@@ -15,7 +15,8 @@ export function dataParallelRows(stage: PassStage, between: PassStage, withTorch
   const row = (name: string, width: number, ours: Contestant, limit: Contestant, withPeer: boolean): RowPlan => ({
     name,
     ...{ unit: 'µs', n: width > 512 ? 5 : 20, turnsMax: 9, figure: microseconds, higherIsBetter: false, ours, limit },
-    peers: withPeer ? withTorch('ddp_steps', 1, BATCH, width) : {},
+    // PyTorch's step with DDP, and the same without: its own ratio.
+    peers: withPeer ? { ...withTorch('ddp_steps', 1, BATCH, width), ...alone(withTorch('ddp_steps', 1, BATCH, width, 1)) } : {},
     aim: (local) => (1 + SHOWN_MAX) * local,
   })
   return WIDTHS.flatMap((width) => {
@@ -29,3 +30,6 @@ export function dataParallelRows(stage: PassStage, between: PassStage, withTorch
     return [...of('2 ranks', stage), ...of('2 ranks in 2 processes', between)]
   })
 }
+
+const alone = (peers: RowPlan['peers']): RowPlan['peers'] =>
+  Object.fromEntries(Object.entries(peers).map(([name, peer]) => [`${name} local`, peer]))
