@@ -73,7 +73,7 @@ describe('--rank', () => {
     expect(second.out).toBe('[worker1] worker1 1/2 worker1 2 2 none\n')
   })
 
-  test('CLI-44 one fails: 1; the other, which waits for nobody, ends with it: 4', async () => {
+  test('CLI-44 CLI-45 one fails: 1; the other, which waits for nobody and has something open, ends with it: 4', async () => {
     const [first, second] = await pair([], 'fail')
     expect([first.code, second.code]).toEqual([4, 1])
     expect(first.err).toContain("worker 'worker1' has failed, and the others end with it: rank 1 is out of luck")
