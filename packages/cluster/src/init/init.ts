@@ -11,7 +11,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, StayAwake } from '@postgrad/transport/internal'
+import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, SOCKET_LIMITS, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
@@ -204,7 +204,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       keeper?.see(living)
       for (const { name, visitor, role } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor, role })
     })
-    return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
+    const { suspectMs = SOCKET_LIMITS.suspectMs } = limits
+    return new Member({ runtime: made, rank, group, exchange, suspectMs, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     // Others may have read that it has come.
     if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})
