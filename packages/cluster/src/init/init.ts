@@ -58,6 +58,8 @@ export interface InitOptions extends PlaceOptions {
   readonly rpcTimeoutMs?: number
   /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
   readonly rights?: Readonly<Record<string, RoleRights>>
+  /** Whether errors that leave this process say where they arose: stacks have its files and folders in them. Default true. */
+  readonly remoteStacks?: boolean
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
 }
@@ -80,6 +82,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   seed: true,
   rpcTimeoutMs: true,
   rights: true,
+  remoteStacks: true,
   mailbox: true,
 }
 
@@ -182,7 +185,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
-      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox },
+      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, remoteStacks: options.remoteStacks },
       access,
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
