@@ -3,7 +3,7 @@
  * test puts its own in this place.
  */
 import { readFileSync } from 'node:fs'
-import { type Cluster, init, type LaunchOptions, launch, type Member, readKeyFile } from 'postgrad'
+import { type Cluster, init, type LaunchOptions, launch, type Member, PostgradError, readKeyFile } from 'postgrad'
 import { importMain } from 'postgrad/plugin'
 import type { InitOptions, Main } from 'postgrad/types'
 
@@ -21,7 +21,7 @@ export type JoinedMember = Pick<Member, 'worker' | 'store' | 'run' | 'shutdown' 
 
 export interface Bridge {
   launch(program: string, options: LaunchOptions): Promise<Cluster>
-  /** Rejects as `init` does, and with KEY_FILE_UNREADABLE and the like. */
+  /** Rejects as `init` does, and with KEY_FILE_UNREADABLE, TLS_FILE_UNREADABLE and the like. */
   join(options: JoinOptions): Promise<JoinedMember>
   /** Imports a program in this process, as a worker's thread does, and gives its default export. Rejects with MAIN_MISSING, PROGRAM_NOT_FOUND. */
   importMain(program: string): Promise<Main>
@@ -36,6 +36,19 @@ export const bridge: Bridge = {
 
 function read(files: CredentialsFiles): NonNullable<InitOptions['credentials']> {
   if (files.kind === 'key') return readKeyFile(files.file, files.role === undefined ? {} : { role: files.role })
-  const [ca, cert, key] = [files.ca, files.cert, files.key].map((path) => readFileSync(path))
-  return { kind: 'tls', ca: ca!, cert: cert!, key: key! }
+  return { kind: 'tls', ca: readTls('ca', files.ca), cert: readTls('cert', files.cert), key: readTls('key', files.key) }
+}
+
+function readTls(part: 'ca' | 'cert' | 'key', path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    throw new PostgradError('TLS_FILE_UNREADABLE', {
+      op: `--tls-${part}`,
+      message: `'${path}' cannot be read: ${(cause as Error).message}`,
+      remedy: 'Name a PEM file by its path.',
+      values: { path },
+      cause,
+    })
+  }
 }

@@ -17,9 +17,9 @@ export function errorText(error: unknown, where: string | null, lastLines: reado
   else if (typeof (error as { code?: unknown } | null)?.code === 'string') lines.push(`  code: ${(error as { code: string }).code}`)
   let cause: unknown = causeOf(error)
   for (let depth = 0; cause !== undefined && depth < CAUSES_MAX; depth++) {
-    // LAUNCH_FAILED repeats its cause's message: then only the cause's code is news.
+    // LAUNCH_FAILED and CONNECT_FAILED repeat their cause's message: then only the cause's code is news.
     const code = (cause as { code?: unknown }).code
-    if (!headline(error).includes(messageOf(cause))) lines.push(`  caused by: ${headline(cause)}`)
+    if (!headline(error).includes(withoutOp(cause))) lines.push(`  caused by: ${headline(cause)}`)
     if (typeof code === 'string') lines.push(`  cause's code: ${code}`)
     cause = causeOf(cause)
   }
@@ -41,6 +41,11 @@ function messageOf(error: unknown): string {
   return typeof message === 'string' ? message : String(error)
 }
 
+function withoutOp(error: unknown): string {
+  const message = messageOf(error)
+  return isPostgradError(error) && message.startsWith(`${error.op}: `) ? message.slice(error.op.length + 2) : message
+}
+
 function causeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null ? (error as { cause?: unknown }).cause : undefined
 }
@@ -52,8 +57,10 @@ function causeOf(error: unknown): unknown {
 function stackOf(error: unknown): string[] {
   let at = error
   for (let depth = 0; causeOf(at) !== undefined && depth < CAUSES_MAX; depth++) at = causeOf(at)
-  const remote = (at as { remoteStack?: unknown } | null)?.remoteStack
-  const stack = typeof remote === 'string' ? remote : isPostgradError(at) ? undefined : (at as { stack?: unknown } | null)?.stack
+  const { remoteStack, stack: here, syscall } = Object(at) as { remoteStack?: unknown; stack?: unknown; syscall?: unknown }
+  // So does one that says what the system has refused.
+  const isTold = isPostgradError(at) || (isPostgradError(error) && syscall !== undefined)
+  const stack = typeof remoteStack === 'string' ? remoteStack : isTold ? undefined : here
   if (typeof stack !== 'string') return []
   return stack
     .split('\n')

@@ -49,4 +49,9 @@ for (const stream of [process.stdout, process.stderr]) {
   })
 }
 
+/** For what is on its way to a stream. */
+const LEFT_OPEN_MS = 200
+
 process.exitCode = await main(process.argv.slice(2), version, around, bridge)
+// As one of several (`--rank`) this process has run the program itself, which may not have ended, or has left something open. It ends with its run, as a thread does.
+setTimeout(() => process.exit(), LEFT_OPEN_MS).unref()

@@ -34,6 +34,8 @@ export interface CodecOptions {
   readonly extensions?: readonly ValueExtension[]
   /** Who this codec works for: added to the path of every error that is sent. */
   readonly worker?: WorkerHop
+  /** Whether errors say where they arose. Default true. */
+  readonly remoteStacks?: boolean
 }
 
 /** Of the wire format: other numbers are refused. */
@@ -85,6 +87,7 @@ export class Codec {
   private readonly checker: HeaderChecker
   private readonly extensions: readonly ValueExtension[]
   private readonly worker: WorkerHop | null
+  private readonly remoteStacks: boolean
   /** Null while it is at work; whoever comes in between makes one for itself. */
   private idleWriter: ValueWriter | null = null
   private idleReader: ValueReader | null = null
@@ -97,6 +100,7 @@ export class Codec {
     this.checker = new HeaderChecker(this.limits)
     this.extensions = extensions
     this.worker = options.worker ?? null
+    this.remoteStacks = options.remoteStacks ?? true
   }
 
   /**
@@ -106,7 +110,7 @@ export class Codec {
    */
   prepare(type: MessageType, body: readonly unknown[], env: unknown = null): OutgoingMessage {
     const message = new OutgoingMessage(type, body)
-    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker)
+    const writer = this.idleWriter ?? new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
     this.idleWriter = null
     writer.begin(env)
     try {
@@ -279,7 +283,7 @@ export class Codec {
   }
 
   private plain(value: unknown, name: string, env: unknown): unknown {
-    const writer = new ValueWriter(this.limits, this.extensions, this.worker)
+    const writer = new ValueWriter(this.limits, this.extensions, this.worker, this.remoteStacks)
     writer.begin(env)
     const packed = writer.write(value, name)
     if (writer.parts !== null) throw unsupported(name, `${kindOf(value)} with tensors or typed arrays`, 'Send them in the body.')

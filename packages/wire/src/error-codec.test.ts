@@ -192,6 +192,18 @@ describe('errors across the wire', () => {
     expect((error as PostgradError).remoteStack).toContain('error-codec')
   })
 
+  test('without remoteStacks neither the error, nor its causes, nor one that is passed on say where they arose', () => {
+    const silent = new Codec({ worker: { name: 'worker1', id: 1 }, remoteStacks: false })
+    const arrived = across(new TypeError('passed on'), worker(2))
+    const error = new RangeError('here', { cause: new AggregateError([arrived], 'why') })
+    const header = Buffer.from(silent.encode(silent.prepare(MessageType.EXCEPTION, [error])).header).toString('latin1')
+    expect(header).toContain('passed on')
+    expect(header).not.toContain('error-codec')
+    const back = across(error, silent)
+    expect([back.name, back.message, back.remoteStack]).toEqual(['RangeError', 'here', undefined])
+    expect(back.workers).toEqual([{ name: 'worker1', id: 1 }])
+  })
+
   test('the stack is the one of the place where it arose, also after several hops', () => {
     const error = new TypeError('here')
     const { stack } = error

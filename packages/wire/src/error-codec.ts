@@ -65,6 +65,8 @@ interface Budget {
 
 /** Where the parts of an error go. */
 export interface ErrorSink {
+  /** Otherwise an error does not say where it arose: files, folders and the insides of a program are nobody else's business. */
+  readonly takesStacks: boolean
   /** Makes a value of JSON's kinds packable, and counts its elements. */
   plain(value: unknown): unknown
   /** Told of elements that `plain` does not see. */
@@ -108,7 +110,7 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   const op = isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null
   const remedy = isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
-  const stack = text(() => error.stack ?? error.remoteStack, null, STACK_LENGTH_MAX)
+  const stack = sink.takesStacks ? text(() => error.stack ?? error.remoteStack, null, STACK_LENGTH_MAX) : null
   const nested = (value: unknown): unknown =>
     isError(value) ? encode(value, null, sink, depth + 1, budget) : plain(tame(value, 0, budget))
   const mayNest = depth < CAUSE_DEPTH_MAX && budget.errors > 0

@@ -44,13 +44,14 @@ export class ValueWriter {
   private readonly itemsMax: number
   private readonly extensions: readonly ValueExtension[]
   private readonly self: WorkerHop | null
-  private readonly errorSink: ErrorSink = { plain: (value) => this.value(value, 0), count: (elements) => this.count(elements) }
+  private readonly errorSink: ErrorSink
 
-  constructor(limits: WireLimits, extensions: readonly ValueExtension[], self: WorkerHop | null) {
+  constructor(limits: WireLimits, extensions: readonly ValueExtension[], self: WorkerHop | null, takesStacks: boolean) {
     this.depthMax = limits.depthMax - DEPTH_RESERVE
     this.itemsMax = limits.itemsMax
     this.extensions = extensions
     this.self = self
+    this.errorSink = { takesStacks, plain: (value) => this.value(value, 0), count: (elements) => this.count(elements) }
   }
 
   begin(env: unknown): void {

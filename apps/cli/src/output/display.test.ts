@@ -1,4 +1,5 @@
 /** What the displays and error texts say, without a process. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from 'postgrad'
 import { errorText } from '../error-text.js'
@@ -125,6 +126,28 @@ describe('errorText', () => {
     expect(text).toMatch(/^postgrad: worker 'a' failed: call: it broke\. Mend it\.\n {2}code: SOME_CODE\n {2}caused by: TypeError: inner\n/)
     expect(text).toContain('display.test')
     expect(errorText(new PostgradError('SOME_CODE', { op: 'launch', message: 'typed, from here' }), null)).not.toContain('stack')
+  })
+
+  test('says nothing twice, and shows none of its own insides', () => {
+    const refused = new PostgradError('AUTH_FAILED', { op: 'connect', message: 'the proof is not that of its key' })
+    const whole = new PostgradError('AUTH_FAILED', {
+      op: 'connect',
+      message: `no connection: AUTH_FAILED, ${refused.message.slice('connect: '.length)}`,
+      cause: refused,
+    })
+    expect(errorText(whole, null)).toBe(
+      "postgrad: connect: no connection: AUTH_FAILED, the proof is not that of its key.\n  code: AUTH_FAILED\n  cause's code: AUTH_FAILED\n",
+    )
+    let missing: unknown
+    try {
+      readFileSync('/nowhere/cluster.key')
+    } catch (error) {
+      missing = error
+    }
+    const unread = new PostgradError('KEY_FILE_UNREADABLE', { op: 'key file', message: 'it cannot be read', cause: missing })
+    expect(errorText(unread, null)).not.toContain('stack')
+    // What a program has met is its own.
+    expect(errorText(missing, "worker 'a'")).toContain('stack')
   })
 
   test('takes anything that can be thrown', () => {

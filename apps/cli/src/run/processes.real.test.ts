@@ -25,6 +25,8 @@ async function pair(options: readonly string[], ...words: readonly string[]): Pr
   return Promise.all([one(0), one(1)])
 }
 
+const TLS_FILES = ['--tls-cert', MAIN, '--tls-key', MAIN, '--tls-ca', 'nowhere']
+
 describe('--processes', () => {
   test('CLI-20 the same program, each line with its worker', async () => {
     const { code, out } = await postgrad('run', PROGRAM, '--workers', '3', '--processes', '2')
@@ -73,7 +75,7 @@ describe('--rank', () => {
     expect(second.out).toBe('[worker1] worker1 1/2 worker1 2 2 none\n')
   })
 
-  test('CLI-44 one fails: 1; the other, which waits for nobody, ends with it: 4', async () => {
+  test('CLI-44 CLI-45 one fails: 1; the other, which waits for nobody and has something open, ends with it: 4', async () => {
     const [first, second] = await pair([], 'fail')
     expect([first.code, second.code]).toEqual([4, 1])
     expect(first.err).toContain("worker 'worker1' has failed, and the others end with it: rank 1 is out of luck")
@@ -115,13 +117,17 @@ describe('--rank', () => {
 
   test('CLI-40 a peer that does not come is named, in time; an address that others reach wants a key', async () => {
     const port = await freePort()
-    const [missing, open] = await Promise.all([
+    const [missing, open, tls] = await Promise.all([
       postgrad('run', PROGRAM, '--rank', '0', '--world-size', '2', '--master', `127.0.0.1:${port}`, '--join-timeout', '500'),
       postgrad('run', PROGRAM, '--rank', '0', '--world-size', '2', '--master', `10.1.2.3:${port}`, '--join-timeout', '500'),
+      postgrad('run', PROGRAM, '--rank', '1', '--world-size', '2', '--master', `10.1.2.3:${port}`, ...TLS_FILES),
     ])
     expect(missing.code).toBe(3)
     expect(missing.err).toMatch(/rank 1 had not/)
     expect(open.code).toBe(2)
     expect(open.err).toMatch(/CREDENTIALS_REQUIRED/)
+    expect(tls.code).toBe(3)
+    expect(tls.err).toMatch(/--tls-ca: 'nowhere' cannot be read: ENOENT.*\n {2}code: TLS_FILE_UNREADABLE/)
+    expect(tls.err).not.toContain('stack')
   })
 })

@@ -33,7 +33,7 @@ describe('options together', () => {
     [{ bind: '0.0.0.0' }, null, /--bind is for processes that meet others/],
     [{ processes: 2 }, PLACE, /--processes starts processes, and --rank say/],
     [{ restart: 'all' }, { ...PLACE, source: 'slurm' }, /the variables of slurm say.*--launcher none/],
-    [{ workers: 3 }, PLACE, /--workers has 3, and --rank say that there are 2/],
+    [{ workers: 3 }, PLACE, /--workers has 3, and --rank says that there are 2/],
     [{ workers: ['a'] }, { ...PLACE, source: 'torchrun' }, /--workers has 1.*variables of torchrun.*--launcher none/],
   ])('CLI-6 %j (%j) are refused', (options, place, message) => {
     expect(() => checkTogether(options, place)).toThrow(

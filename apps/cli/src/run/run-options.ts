@@ -57,14 +57,14 @@ export function checkTogether(options: RunOptions, place: Place | null): void {
     if (network !== undefined) throw conflict(`${network[1]} is for processes that meet others: pass --rank, --world-size and --master`)
     return
   }
-  const by = place.source === 'flags' ? '--rank' : `the variables of ${place.source}`
+  const others = place.source === 'flags' ? '--rank says' : `the variables of ${place.source} say`
   const lone = place.source === 'flags' ? '' : '; --launcher none runs all workers here'
-  if (processes !== undefined) throw conflict(`--processes starts processes, and ${by} say that others do that${lone}`)
+  if (processes !== undefined) throw conflict(`--processes starts processes, and ${others} that others do that${lone}`)
   if (restart !== undefined && restart !== 'none')
-    throw conflict(`--restart is for runs that start all workers, and ${by} say that others do that: let them start it again${lone}`)
+    throw conflict(`--restart is for runs that start all workers, and ${others} that others do that: let them start it again${lone}`)
   const names = namesOf(workers, place)
   if (names.length !== place.worldSize)
-    throw conflict(`--workers has ${names.length}, and ${by} say that there are ${place.worldSize} processes of one worker each${lone}`)
+    throw conflict(`--workers has ${names.length}, and ${others} that there are ${place.worldSize} processes of one worker each${lone}`)
 }
 
 /** The workers' names, of all processes together. */

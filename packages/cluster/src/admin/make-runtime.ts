@@ -14,7 +14,7 @@ export interface RuntimeBoot {
   /** What `device()` takes; null is the thread's default. */
   readonly device: string | null
   /** As the runtime takes them. */
-  readonly options: Pick<WorkerOptions, 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks'>
+  readonly options: Pick<WorkerOptions, 'rpcTimeoutMs' | 'mailbox' | 'referenceStacks' | 'remoteStacks'>
   /** Null: everybody may do everything. */
   readonly access: Access | null
 }

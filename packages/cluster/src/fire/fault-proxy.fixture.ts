@@ -141,7 +141,11 @@ class Passage {
 
   break(): void {
     for (const lane of this.lanes) lane.drop()
-    for (const socket of this.sockets) socket.resetAndDestroy()
+    // While its last word leaves, Node resets no socket, and does not close it either.
+    for (const socket of this.sockets) {
+      if (socket.writableEnded) socket.destroy()
+      else socket.resetAndDestroy()
+    }
   }
 }
 

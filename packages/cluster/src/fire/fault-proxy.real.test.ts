@@ -117,6 +117,25 @@ test('a cut breaks what there is, and refuses what comes', async () => {
   expect(proxy.counts).toMatchObject({ connections: 2, broken: 1, refused: 1 })
 })
 
+test('a connection that is broken while one side has just said its last word leaves nothing open', async () => {
+  const open = (): number => process.getActiveResourcesInfo().filter((what) => what === 'TCPSocketWrap').length
+  const { proxy, dial } = await setUp()
+  // Its last word leaves within some ticks; in between Node resets no connection, and says nothing more of it.
+  for (const ticks of [0, 1, 2, 3, 4]) {
+    const one = dial()
+    one.socket.write(SENT)
+    await until(() => one.heard.bytes.length === 1)
+    proxy.begin({ what: 'stall' })
+    one.socket.end()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    proxy.heal()
+    for (let tick = 0; tick < ticks; tick++) await new Promise<void>((resolve) => process.nextTick(resolve))
+    proxy.breakAll()
+    await until(() => one.heard.events.includes('close'))
+  }
+  await until(() => open() === 0)
+})
+
 test('half-open: one direction is lost for good, its end too; the other goes on', async () => {
   const { proxy, heard, sockets, dial } = await setUp()
   const one = dial()

@@ -14,7 +14,7 @@ export interface ConnectionOptions {
   readonly heartbeatMs?: number
   /** Nothing came for so long: suspected. Default 5,000. */
   readonly suspectMs?: number
-  /** Nothing came for so long: dead. Default 15,000. */
+  /** Nothing came for so long: dead, unless the peer is on this machine, where it stands still. Default 15,000. */
   readonly deadMs?: number
   /** A connection that has broken is dialled again for so long. Half of it is what rank 0 waits for a process that has let its connection to the store go. Default 10,000. */
   readonly graceMs?: number

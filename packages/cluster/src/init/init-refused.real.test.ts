@@ -111,17 +111,17 @@ describe('INI-8 with keys', () => {
     expect(refused.out).not.toContain(Buffer.alloc(32, 3).toString('base64').slice(0, 12))
   })
 
-  test('a role may have done what its rights list, and nothing else', async () => {
+  test('SEC-11 a role may have done what its rights list, and nothing else, and learns of no stack where none are sent', async () => {
     const all = keyFile('all', [MEMBERS, OBSERVERS])
     const one = keyFile('one', [OBSERVERS])
     const method = `tcp://127.0.0.1:${await freePort()}`
     const rights = { observer: { call: ['add'], stores: true } }
     const [agent, observer] = await Promise.all([
-      script(MEMBER, 'rights', method, '0', '2', JSON.stringify({ keyFile: all, role: 'member', rights })),
+      script(MEMBER, 'rights', method, '0', '2', JSON.stringify({ keyFile: all, role: 'member', rights, remoteStacks: false })),
       script(MEMBER, 'rights', method, '1', '2', JSON.stringify({ keyFile: one, role: 'observer' })),
     ])
     expect([agent.out, agent.err, agent.code]).toEqual(['', '', 0])
-    expect(read(observer).lines).toMatchObject([{ allowed: 3, refused: { code: 'NOT_PERMITTED' } }])
+    expect(read(observer).lines).toMatchObject([{ allowed: 3, refused: { code: 'NOT_PERMITTED' }, stack: 'none' }])
   })
 
   test('without them only this machine is listened on', async () => {

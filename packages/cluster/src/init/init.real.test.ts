@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-16; who is refused: `init-refused.real.test.ts`. */
+/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-17; who is refused: `init-refused.real.test.ts`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,6 +40,30 @@ describe('a group of processes', () => {
     expect(gradients[0]).toHaveLength(3)
     expect(ends.map(({ lines }) => lines.at(-1))).toEqual([0, 1, 2].map((rank) => ({ rank, ended: true })))
   })
+
+  test.each(['tcp', 'file', 'tcp alone'])(
+    'INI-17 who computes in one go for longer than deadMs is told of as stalled, and is no death, meeting by %s',
+    async (kind) => {
+      const method = kind !== 'file' ? `tcp://127.0.0.1:${await freePort()}` : pathToFileURL(join(folder, 'busy')).href
+      const connection = { heartbeatMs: 50, suspectMs: 300, deadMs: 800, graceMs: 3000 }
+      const ends = await group('busy', method, 3, { connection, ...(kind === 'tcp alone' ? { transports: ['tcp'] } : {}) })
+      expect(ends.map(({ code, err }) => [code, err])).toEqual([
+        [0, ''],
+        [0, ''],
+        [0, ''],
+      ])
+      const [first, , third] = ends.map(({ lines }) => lines[0]!)
+      expect(first).toEqual({
+        rank: 0,
+        computed: 'computed',
+        told: [
+          ['worker1', 'WORKER_STALLED', 300],
+          ['worker1', 'recovered'],
+        ],
+      })
+      expect(third).toEqual({ rank: 2, sum: 7 })
+    },
+  )
 
   test('INI-5 a process that is killed is dead for those who wait for it, by name, and for those who never spoke with it', async () => {
     const ends = await group('death', `tcp://127.0.0.1:${await freePort()}`, 3, QUICK)

@@ -11,7 +11,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, StayAwake } from '@postgrad/transport/internal'
+import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, SOCKET_LIMITS, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
@@ -58,6 +58,8 @@ export interface InitOptions extends PlaceOptions {
   readonly rpcTimeoutMs?: number
   /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
   readonly rights?: Readonly<Record<string, RoleRights>>
+  /** Whether errors that leave this process say where they arose: stacks have its files and folders in them. Default true. */
+  readonly remoteStacks?: boolean
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
 }
@@ -80,6 +82,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   seed: true,
   rpcTimeoutMs: true,
   rights: true,
+  remoteStacks: true,
   mailbox: true,
 }
 
@@ -182,7 +185,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
-      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox },
+      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, remoteStacks: options.remoteStacks },
       access,
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
@@ -204,7 +207,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       keeper?.see(living)
       for (const { name, visitor, role } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor, role })
     })
-    return new Member({ runtime: made, rank, group, store: meeting.store, isServing: meeting.isServed, end })
+    const { suspectMs = SOCKET_LIMITS.suspectMs } = limits
+    return new Member({ runtime: made, rank, group, exchange, suspectMs, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     // Others may have read that it has come.
     if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})

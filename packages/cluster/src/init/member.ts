@@ -1,8 +1,11 @@
 /** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
 import type { PostgradError } from '@postgrad/base'
-import type { ShutdownOptions, Worker } from '@postgrad/rpc'
+import type { ShutdownOptions, Worker, WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Store } from '@postgrad/transport'
+import type { Exchange, PeerHealth } from '@postgrad/transport/internal'
+import { stalled } from '../main/cluster-errors.js'
+import type { RecoveryListener, StallListener } from '../main/cluster-events.js'
 import type { Group } from './group.js'
 
 export interface MemberParts {
@@ -12,6 +15,9 @@ export interface MemberParts {
   /** Others use the store through this process. */
   readonly isServing: boolean
   readonly group: Group
+  readonly exchange: Exchange
+  /** How long a worker has been quiet that is suspected. */
+  readonly suspectMs: number
   /** Ends the reading of the group's log, connections and the store. */
   readonly end: () => Promise<void>
 }
@@ -33,6 +39,10 @@ export class Member {
   private ending: Promise<void> | null = null
   private resolveClosed!: () => void
   private readonly lostListeners = new Set<(error: PostgradError) => void>()
+  private readonly stallListeners = new Set<StallListener>()
+  private readonly recoveryListeners = new Set<RecoveryListener>()
+  /** The ids of those that stand still. */
+  private readonly stalled = new Set<number>()
 
   constructor(parts: MemberParts) {
     const { runtime, store, rank } = parts
@@ -44,6 +54,7 @@ export class Member {
       this.resolveClosed = resolve
     })
     parts.group.whenStoreLost((error) => this.storeLost(error))
+    parts.exchange.onPeerHealth((worker, health) => this.noteHealth(worker as WorkerInfo, health))
   }
 
   /** How many processes there are: in a group of no fixed size those that are there now. */
@@ -58,6 +69,21 @@ export class Member {
   onStoreLost(listener: (error: PostgradError) => void): () => void {
     this.lostListeners.add(listener)
     return () => this.lostListeners.delete(listener)
+  }
+
+  /**
+   * Called with WORKER_STALLED when a worker that this one is connected with has been quiet for `connection.suspectMs`, and its process is there: it computes in one go, or is
+   * stopped. On this machine that is no death, however long it lasts; on another it is one after `connection.deadMs`. Returns what takes the listener away.
+   */
+  onWorkerStalled(listener: StallListener): () => void {
+    this.stallListeners.add(listener)
+    return () => this.stallListeners.delete(listener)
+  }
+
+  /** Called when a worker that was stalled goes on. Returns what takes the listener away. */
+  onWorkerRecovered(listener: RecoveryListener): () => void {
+    this.recoveryListeners.add(listener)
+    return () => this.recoveryListeners.delete(listener)
   }
 
   /** Runs `fn` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
@@ -85,6 +111,17 @@ export class Member {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  private noteHealth({ name, id }: WorkerInfo, health: PeerHealth): void {
+    const worker = { name, id }
+    if (health === 'standing-still') {
+      this.stalled.add(id)
+      const error = stalled(worker, this.parts.suspectMs, 'init')
+      for (const listener of [...this.stallListeners]) listener(worker, error)
+    } else if (health === 'well' && this.stalled.delete(id)) {
+      for (const listener of [...this.recoveryListeners]) listener(worker)
+    }
   }
 
   private storeLost(error: PostgradError): void {

@@ -30,11 +30,11 @@ export function clusterClosed(op: string, gaveUp: PostgradError | null): Postgra
   })
 }
 
-export function stalled({ name, id }: WorkerInfo, silentMs: number): PostgradError {
+export function stalled({ name, id }: WorkerInfo, silentMs: number, op = 'cluster'): PostgradError {
   return new PostgradError('WORKER_STALLED', {
-    op: 'cluster',
+    op,
     message: `worker '${name}' (id ${id}) is alive but has not come to its next turn for ${Math.round(silentMs)} ms`,
-    remedy: 'Look for an endless loop, a lock or a call that blocks there; cluster.kill(name) ends it.',
+    remedy: `Look for an endless loop, a lock or a call that blocks there${op === 'cluster' ? '; cluster.kill(name) ends it' : ''}.`,
     values: { worker: name, workerId: id, silentMs },
   })
 }

@@ -147,6 +147,14 @@ describe('a cluster of several processes', () => {
     expect(existsSync(folder!)).toBe(false)
   })
 
+  test('CLU-92 memory that ends a whole process ends the workers in it, where threads of the cluster’s own process would all be gone', async () => {
+    const fixture = new URL('./fixtures/runs-out-of-memory.js', import.meta.url)
+    const [threads, processes] = await Promise.all([script(fixture, '0'), script(fixture, '2')])
+    expect([processes.code, processes.out.trim().split('\n').toSorted()]).toEqual([0, ['WORKER_DIED', 'a 3', 'b process-ended']])
+    expect(threads.err).toContain('heap out of memory')
+    expect([threads.code, threads.out]).toEqual([null, ''])
+  })
+
   test('CLU-92 where no process can be started the launch is refused with the reason', async () => {
     const { code, out, err } = await script(new URL('./fixtures/no-process.js', import.meta.url))
     expect([code, err, out.trim().split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])

@@ -168,6 +168,15 @@ describe('errors of user code', () => {
     })
   })
 
+  test('RPC-18: without remoteStacks nobody learns where it arose', async () => {
+    const cluster = new Cluster(1, 2, { remoteStacks: false })
+    await cluster.run(0, async () => {
+      const error = (await failure(call('worker1', throwsType))) as TypeError & { remoteStack?: string }
+      expect([error.message, error.remoteStack]).toEqual(['wrong\nkind', undefined])
+      expect(error.stack).not.toContain('throwsType')
+    })
+  })
+
   test('RPC-18: the stack is the one of where it arose, and the path says where that was', async () => {
     await overSeeds(2, 2, async () => {
       for (const error of await errorsOf(throwsType)) {

@@ -61,6 +61,7 @@ export interface CoreHost {
   /** A dead letter; null: it arose here. */
   letter(reason: DeadLetterReason, what: string, from: WorkerInfo | null): void
   onHandlerError(error: unknown): void
+  readonly options: { readonly remoteStacks?: boolean | undefined }
 }
 
 const NO_REFERENCES: ReferenceHooks = {
@@ -90,7 +91,7 @@ export class MessagePath implements Taker {
 
   constructor(host: CoreHost) {
     this.host = host
-    this.codec = new Codec({ extensions: this.extensions })
+    this.codec = new Codec({ extensions: this.extensions, remoteStacks: host.options.remoteStacks ?? true })
     this.progress = new Progress(host.clock, this)
     this.handle(MessageType.PROGRESS, ({ body }, _from, { peer }) => this.progress.onProgress(peer, body))
   }

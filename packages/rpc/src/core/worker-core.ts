@@ -55,6 +55,8 @@ export interface CoreOptions {
   readonly finalizers?: 'release' | 'report'
   /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
   readonly referenceStacks?: boolean
+  /** Whether errors that leave this worker say where they arose. Default true. */
+  readonly remoteStacks?: boolean | undefined
   /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
   /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */

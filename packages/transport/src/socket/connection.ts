@@ -83,9 +83,9 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
   }
 
   let handshake: Handshake
+  const isUnix = socket.remoteAddress === undefined
   try {
-    const { side } = options.handshake
-    handshake = new Handshake({ ...options.handshake, way: checksums === 'network' ? loopbackWay(side, socket) : '' })
+    handshake = new Handshake({ ...options.handshake, way: loopbackWay(options.handshake.side, socket) })
   } catch (error) {
     fail(error as PostgradError)
     link.fail('no handshake')
@@ -103,7 +103,8 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
-      link.admit(purpose === SESSION_PURPOSE, checksums === 'always' || (checksums === 'network' && !handshake.isDirect))
+      const { isDirect } = handshake
+      link.admit(purpose === SESSION_PURPOSE, checksums === 'always' || (checksums === 'network' && !isDirect), isUnix || isDirect)
       options.onDone({ link, peer, purpose })
     } catch (error) {
       if (isOver) throw error

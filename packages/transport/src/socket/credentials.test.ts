@@ -55,6 +55,13 @@ describe('CRD-1 what credentials must be', () => {
     expect(errorOf(() => checkCredentials(credentials as Credentials)).code).toBe('CREDENTIALS_INVALID')
   })
 
+  test('CRD-1 what is no PEM is said to be other text, as a string and as the bytes of a file', () => {
+    for (const other of ['/etc/ca.pem', Buffer.from('member = abc')]) {
+      const { message } = errorOf(() => checkCredentials({ kind: 'tls', ca: other, cert: other, key: other }))
+      expect(message).toContain("expected PEM as 'ca', got other text")
+    }
+  })
+
   test('CRD-1 no error shows a key', () => {
     const secret = 'c2VjcmV0LXNlY3JldC1zZWNyZXQ'
     const errors = [

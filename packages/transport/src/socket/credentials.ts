@@ -142,8 +142,8 @@ function checkPem(credentials: TlsCredentials): TlsCredentials {
     if (!text.includes('-----BEGIN ')) {
       throw credentialsInvalid(
         `PEM as '${part}'`,
-        typeof pem === 'string' ? 'other text' : typeof pem,
-        'Pass what the file holds, not its path.',
+        typeof pem === 'string' || ArrayBuffer.isView(pem) ? 'other text' : typeof pem,
+        "Pass what a file holds that has '-----BEGIN ' in it, not its path.",
       )
     }
   }

@@ -155,18 +155,18 @@ export class Dial {
 }
 
 /** What connecting alone says about the process at an address: whether its kernel still takes connections for it. */
-export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (said: string) => void): void {
+export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (said: string, isThere: boolean) => void): void {
   const address = preferred(addresses)[0]
   if (address === undefined) return
   const socket = connectTo(address)
   end.track(socket)
   const timer = end.clock.setTimer(end.limits.connectMs, () => said('its machine does not answer either'))
-  const said = (what: string): void => {
+  const said = (what: string, isThere = false): void => {
     timer.cancel()
     socket.destroy()
-    onSaid(what)
+    onSaid(what, isThere)
   }
-  socket.once('connect', () => said('its process is there and stands still'))
+  socket.once('connect', () => said('its process is there and stands still', true))
   socket.once('error', (error) => said(sentenceOf(error)))
 }
 

@@ -321,11 +321,11 @@ describe('a link of an exchange', () => {
     const { a, proxy, ofA, atA, atB } = await overFaultyWay(limits)
     ofA.send(frame('x'))
     await until(() => atB.frames.length === 1)
-    const suspicions: unknown[] = []
-    a.onPeerSuspected((who, is) => suspicions.push([who.id, is]))
+    const told: unknown[] = []
+    a.onPeerHealth((who, health) => told.push([who.id, health]))
     proxy.stall()
     await until(() => atA.closed !== null && atB.closed !== null)
-    expect(suspicions).toEqual([[2, true]])
+    expect(told[0]).toEqual([2, 'suspected'])
     expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining('nothing came from the other end for 200 ms') })
     expect(atB.closed?.by).toBe('peer')
   })
@@ -333,13 +333,17 @@ describe('a link of an exchange', () => {
   test('EXC-6 a peer that stands still is told apart from one that is gone: its kernel still takes connections', async () => {
     const limits = { heartbeatMs: 20, suspectMs: 60, deadMs: 300 }
     const details: string[] = []
+    const told: string[][] = []
     for (const isGone of [false, true]) {
+      const health: string[] = []
+      told.push(health)
       const [a, b] = [exchange(1, { limits }), exchange(2)]
       const [at] = await b.listen([TCP])
       const { proxy, address } = await FaultyWay.to(at!)
       // Found by the way first, and by the worker's own address when it is suspected.
       let known: readonly Address[] = [address]
       const link = a.link(peer(2), () => known)
+      a.onPeerHealth((_, state) => health.push(state))
       const atA = new Recorder()
       link.open(atA)
       b.link(peer(1), () => []).open(new Recorder())
@@ -354,6 +358,7 @@ describe('a link of an exchange', () => {
       expect.stringContaining('its process is there and stands still'),
       expect.stringContaining('nobody listens there'),
     ])
+    expect(told).toEqual([['suspected', 'standing-still'], ['suspected']])
   })
 
   test('EXC-4 bits that turn on the way: the connection ends, another brings the rest, and nothing damaged is delivered', async () => {

@@ -23,7 +23,7 @@ import { type Credentials, checkCredentials, DEFAULT_ROLE, type Identity } from 
 import { Dial, type Endpoint } from './dialler.js'
 import { refuse } from './handshake-errors.js'
 import { type ListenAddress, Listener } from './listener.js'
-import { type Addresses, linkExists, PeerLink, type PeerName, readResume } from './peer-link.js'
+import { type Addresses, linkExists, type PeerHealth, PeerLink, type PeerName, readResume } from './peer-link.js'
 import { ReadBuffer } from './read-buffer.js'
 import { connectFailed, exchangeClosed, isFinal } from './socket-errors.js'
 import { type SocketLimits, socketLimits } from './socket-limits.js'
@@ -73,7 +73,7 @@ interface Stranger {
 
 export class Exchange {
   readonly self: Identity
-  readonly counts = { attached: 0, ended: 0, suspected: 0, strangers: 0 }
+  readonly counts = { attached: 0, ended: 0, strangers: 0 }
   private readonly end: Endpoint
   private readonly listener: Listener
   private readonly sockets = new Set<Socket>()
@@ -83,7 +83,7 @@ export class Exchange {
   private readonly serviceLinks = new Set<Link>()
   private readonly dials = new Set<(error: PostgradError) => void>()
   private readonly identityListeners: ((peer: Identity) => void)[] = []
-  private readonly suspicionListeners: ((peer: PeerName, isSuspected: boolean) => void)[] = []
+  private readonly healthListeners: ((peer: PeerName, health: PeerHealth) => void)[] = []
   private closing: Promise<void> | null = null
   private onEmpty: (() => void) | null = null
 
@@ -138,7 +138,7 @@ export class Exchange {
       role,
       addresses,
       onIdentity: (identity) => this.onIdentity(identity),
-      onSuspected: (isSuspected) => this.onSuspicion(peer, isSuspected),
+      onHealth: (health) => this.onHealth(peer, health),
       onOtherLife: (established, resume) => this.onStranger(established, resume),
       onOver: () => this.onPeerOver(made),
     })
@@ -221,9 +221,9 @@ export class Exchange {
     this.identityListeners.push(listener)
   }
 
-  /** Told when nothing was received from a peer for `suspectMs`, and when something was again. */
-  onPeerSuspected(listener: (peer: PeerName, isSuspected: boolean) => void): void {
-    this.suspicionListeners.push(listener)
+  /** Told when nothing was received from a peer for `suspectMs`, when its process is found to be there all the same, and when something was received again. */
+  onPeerHealth(listener: (peer: PeerName, health: PeerHealth) => void): void {
+    this.healthListeners.push(listener)
   }
 
   /** Closes every link and waits for its goodbye, for a limited time. Nothing is open afterwards. */
@@ -327,9 +327,8 @@ export class Exchange {
     for (const listener of this.identityListeners) callListener(this.end.clock, () => listener(identity))
   }
 
-  private onSuspicion(peer: PeerName, isSuspected: boolean): void {
-    if (isSuspected) this.counts.suspected++
-    for (const listener of this.suspicionListeners) callListener(this.end.clock, () => listener(peer, isSuspected))
+  private onHealth(peer: PeerName, health: PeerHealth): void {
+    for (const listener of this.healthListeners) callListener(this.end.clock, () => listener(peer, health))
   }
 
   private onPeerOver(peer: PeerLink): void {

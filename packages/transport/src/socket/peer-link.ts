@@ -30,6 +30,9 @@ export interface PeerName {
 
 export type Addresses = () => readonly Address[] | Promise<readonly Address[]>
 
+/** Suspected: nothing comes. Standing still: and its kernel is there, so its process is. */
+export type PeerHealth = 'well' | 'suspected' | 'standing-still'
+
 export interface PeerLinkOptions {
   readonly end: Endpoint
   readonly peer: PeerName
@@ -38,7 +41,7 @@ export interface PeerLinkOptions {
   readonly addresses: Addresses
   /** The peer's identity, when its first connection is there. */
   readonly onIdentity: (identity: Identity) => void
-  readonly onSuspected: (isSuspected: boolean) => void
+  readonly onHealth: (health: PeerHealth) => void
   /** A connection of another life of the peer: it belongs to the next link. */
   readonly onOtherLife: (established: Established, resume: Buffer) => void
   /** Nothing follows: the session has ended at this end. */
@@ -89,6 +92,7 @@ export class PeerLink {
   private failures: readonly Attempt[] | null = null
   private lost = ''
   private probed = ''
+  private suspicions = 0
   private unreadable = 0
   private deliveredBefore = -1
   private endedDetail: string | null = null
@@ -148,7 +152,7 @@ export class PeerLink {
     link.hook({
       onControl: (type, body) => this.onControl(candidate, type, body),
       onEnd: (end) => this.onEnd(candidate, end),
-      onSuspected: (isSuspected) => this.onSuspected(isSuspected),
+      onSuspected: (isSuspected) => this.onSuspected(isSuspected, link.isOfMachine),
     })
     const body = Buffer.alloc(RESUME_BYTES)
     body.writeUInt32LE(this.life, 0)
@@ -280,16 +284,21 @@ export class PeerLink {
   }
 
   /** A process that stands still leaves its kernel to take connections; one that has ended does not. */
-  private onSuspected(isSuspected: boolean): void {
-    this.options.onSuspected(isSuspected)
+  private onSuspected(isSuspected: boolean, isOfMachine: boolean): void {
+    const { end, addresses, onHealth } = this.options
+    const suspicion = ++this.suspicions
     this.probed = ''
-    if (!isSuspected) return
+    onHealth(isSuspected ? (isOfMachine ? 'standing-still' : 'suspected') : 'well')
+    if (!isSuspected || isOfMachine) return
     Promise.resolve()
-      .then(this.options.addresses)
+      .then(addresses)
       .then(
-        (addresses) =>
-          probe(this.options.end, addresses, (said) => {
+        (known) =>
+          probe(end, known, (said, isThere) => {
+            // It may have been heard of meanwhile.
+            if (suspicion !== this.suspicions || this.isOver) return
             this.probed = said
+            if (isThere) onHealth('standing-still')
           }),
         // No address, no word about it.
         () => {},

@@ -205,6 +205,23 @@ describe('the socket link', () => {
     answering.dispose()
   })
 
+  test('SOCK-6 where one kernel has both ends, a peer that says nothing is suspected, and its end is what the kernel tells', async () => {
+    const limits = socketLimits({ heartbeatMs: 10, suspectMs: 40, deadMs: 60 })
+    const { a, b, dispose } = await socketPair('tcp')
+    const events: unknown[] = []
+    const link = new SocketLink(a, { clock, limits, isAdmitted: false })
+    link.hook({ onSuspected: (is) => events.push(is), onEnd: ({ isDead }) => events.push({ isDead }) })
+    link.admit(false, true, true)
+    b.resume()
+    link.open(new Recorder())
+    await sleep(400)
+    expect(events).toEqual([true])
+    b.destroy()
+    await until(() => events.length === 2)
+    expect(events).toEqual([true, { isDead: false }])
+    dispose()
+  })
+
   test('SOCK-7 garbage ends the connection with what was wrong, and nothing of it is delivered', async () => {
     for (const [garbage, sentence] of [
       [Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), 'version'],

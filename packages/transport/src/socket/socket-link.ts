@@ -85,6 +85,8 @@ export class SocketLink implements Link {
   private onSuspected: (isSuspected: boolean) => void
   private readonly stayAwake: StayAwake | null
   private isAdmitted: boolean
+  /** Nothing stands between the two ends but one kernel, which tells of the end of each: who is quiet stands still. */
+  isOfMachine = false
   /** A read of less has left nothing in the socket. */
   private readonly readBytes: number
   private receiver: LinkReceiver | null = null
@@ -160,9 +162,10 @@ export class SocketLink implements Link {
   }
 
   /** The other end is known: frames are taken from now on, and heartbeats begin. */
-  admit(isLent = false, checksBytes = true): void {
+  admit(isLent = false, checksBytes = true, isOfMachine = false): void {
     if (this.isAdmitted || this.reason !== null) return
     this.isAdmitted = true
+    this.isOfMachine = isOfMachine
     this.writer.isLent = isLent
     this.writer.checksBytes = checksBytes
     this.reader.admit()
@@ -437,7 +440,7 @@ export class SocketLink implements Link {
     }
     this.hasReceived = false
     const quietMs = this.quietTicks * heartbeatMs
-    if (quietMs >= deadMs) {
+    if (quietMs >= deadMs && !this.isOfMachine) {
       this.fail(`nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`, {
         isDead: true,
       })
