@@ -23,6 +23,7 @@ export function collectiveTimedOut(
     sequence,
     head,
     missing,
+    isThrough,
     timeoutMs,
     recent,
     remedy = 'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
@@ -30,13 +31,17 @@ export function collectiveTimedOut(
     readonly sequence: number
     readonly head: string
     readonly missing: readonly number[]
+    /** This rank has done its part, and not all of that has left. */
+    readonly isThrough: boolean
     readonly timeoutMs: number
     readonly recent: readonly string[]
     readonly remedy?: string
   },
 ): PostgradError {
   const who =
-    missing.length === 0 ? 'nobody is missing, but earlier collectives have not ended' : `${ranksText(group, missing)} did not come`
+    missing.length === 0
+      ? 'nobody is missing, but earlier collectives have not ended'
+      : `${ranksText(group, missing)} ${isThrough ? 'does not read what was sent' : 'did not come'}`
   const last = recent.length === 0 ? '' : `; before it: ${recent.join('; ')}`
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op,
