@@ -122,6 +122,20 @@ export function mismatch(group: GroupName, sequence: number, calls: readonly (re
   })
 }
 
+/** COLLECTIVE_MISMATCH of `recv`: what came is another tensor; values: group, tag, rank, sent, received. */
+export function directMismatch(
+  group: GroupName & { readonly rank: number },
+  { rank, tag, sent, received }: { readonly rank: number; readonly tag: number; readonly sent: string; readonly received: string },
+): PostgradError {
+  return new PostgradError('COLLECTIVE_MISMATCH', {
+    op: 'recv',
+    message: `${rankText(group, rank)} sends ${sent} with tag ${tag}, and ${rankText(group, group.rank)} receives ${received}`,
+    remedy:
+      'Receive into a tensor of the same shape and dtype, in the order in which they were sent, or tell them apart by { tag }. That tensor is gone; the group goes on.',
+    values: { group: group.name, tag, rank, sent, received },
+  })
+}
+
 /** GROUP_BROKEN, whose cause is what broke it; values: group, and what identifies the cause. */
 export function groupBroken(op: string, group: GroupName, why: string, cause: unknown): PostgradError {
   const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
