@@ -169,6 +169,23 @@ describe('ranks that do not call the same', () => {
       expect(await ranks.leftovers()).toEqual([])
     }
   })
+
+  test('PG-16: behind a collective that hangs it names who has not come to that', async () => {
+    const ranks = new Ranks(1, 4)
+    const got = await ranks.inGroup(
+      async (rank) => {
+        if (rank === 2) return after(ranks, rank, 100).then(() => null)
+        const hung = failure(allReduce(ones([1])))
+        const error = await failure(monitoredBarrier({ timeoutMs: rank === 0 ? 40 : 0 }))
+        await hung
+        return error
+      },
+      { timeoutMs: 200 },
+    )
+    expect(got[0]).toMatchObject({ code: 'COLLECTIVE_TIMEOUT', values: { missing: [2] } })
+    for (const rank of [1, 3]) expect(got[rank]).toMatchObject({ code: 'GROUP_BROKEN', cause: { code: 'COLLECTIVE_TIMEOUT' } })
+    expect(await ranks.leftovers()).toEqual([])
+  })
 })
 
 describe('deadlines and cancellation', () => {
@@ -319,7 +336,11 @@ describe('abort and destroy', () => {
     }, NEVER)
     for (const errors of got)
       for (const error of errors)
-        expect({ code: error.code, cause: String(error.cause) }).toEqual({ code: 'GROUP_BROKEN', cause: 'RangeError: out of luck' })
+        expect({ code: error.code, cause: String(error.cause), message: error.message }).toEqual({
+          code: 'GROUP_BROKEN',
+          cause: 'RangeError: out of luck',
+          message: expect.stringContaining('because of RangeError: out of luck'),
+        })
     expect(await ranks.leftovers()).toEqual([])
   })
 

@@ -139,13 +139,22 @@ export function directMismatch(
 /** GROUP_BROKEN, whose cause is what broke it; values: group, and what identifies the cause. */
 export function groupBroken(op: string, group: GroupName, why: string, cause: unknown): PostgradError {
   const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
+  // Of a death `why` says all.
+  const because = why.includes('has ended') ? '' : causeText(cause)
   return new PostgradError('GROUP_BROKEN', {
     op,
-    message: `process group '${group.name}' is broken: ${why}${isPostgradError(cause) && !why.includes('has ended') ? `, because of ${cause.code} (${cause.message})` : ''}`,
+    message: `process group '${group.name}' is broken: ${why}${because}`,
     remedy: 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
     cause,
     values: { ...values, group: group.name },
   })
+}
+
+function causeText(cause: unknown): string {
+  if (isPostgradError(cause)) return `, because of ${cause.code} (${cause.message})`
+  if (typeof cause === 'string') return `, because of ${cause}`
+  const { name, message } = Object(cause) as Partial<Error>
+  return typeof message === 'string' ? `, because of ${name}: ${message}` : ''
 }
 
 /** What `abort` without a reason gives as the cause. */
