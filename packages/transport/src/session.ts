@@ -1,6 +1,6 @@
 /**
  * A link over a carrier that may lose, repeat, delay and reorder frames, and may be replaced by another (`reconnect`): sequence numbers,
- * acknowledgement, resending, one window of credits. The rules SES-1 to SES-23 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
+ * acknowledgement, resending, one window of credits. The rules SES-1 to SES-24 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
  * with a link's methods and weaker promises: the simulation's under fault rules, or a socket, which loses nothing until it breaks. A MessagePort
  * cannot lose and does without.
  *
