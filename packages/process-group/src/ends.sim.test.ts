@@ -13,13 +13,67 @@ import {
   initProcessGroup,
   monitoredBarrier,
   newGroup,
+  type ProcessGroup,
   recv,
+  send,
   type Work,
 } from './index.js'
 import { failure, Ranks, withSeed } from './sim-ranks.suite.js'
 
 const after = (ranks: Ranks, rank: number, ms: number) =>
   new Promise<void>((resolve) => void ranks.workers[rank]!.clock.setTimer(ms, resolve))
+
+/** What this rank sends does not leave, as far as it is told, before what this gives is called. */
+function heldBack({ runtime: { messages } }: ProcessGroup): () => void {
+  const waiting: (() => void)[] = []
+  messages.whenLeft = (_to, fn) => void waiting.push(fn)
+  return () => {
+    for (const fn of waiting.splice(0)) fn()
+  }
+}
+
+describe('what a rank has sent has not left', () => {
+  const works = (rank: number) =>
+    rank === 0 ? [broadcast(ones([1]), 0), send(ones([1]), 1)] : [broadcast(zeros([1]), 0), recv(zeros([1]), 0)]
+
+  test('PG-17, PG-32: works end when it has, each once', async () => {
+    const ranks = new Ranks(1, 2)
+    await ranks.inGroup(async (rank, group) => {
+      const leave = rank === 0 ? heldBack(group) : () => {}
+      const under = works(rank)
+      await after(ranks, rank, 100)
+      expect(under.map((work) => work.isCompleted())).toEqual([rank === 1, rank === 1])
+      leave()
+      await Promise.all(under)
+    }, NEVER)
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test.each([
+    ['a deadline', 'COLLECTIVE_TIMEOUT', () => {}],
+    ['an abort', 'GROUP_BROKEN', (group: ProcessGroup) => group.abort()],
+    ['the end of the group', 'PROCESS_GROUP_DESTROYED', () => destroyProcessGroup()],
+  ] as const)('PG-23, PG-26, PG-32: %s ends them all the same, and then it makes no difference', async (_, code, end) => {
+    const ranks = new Ranks(1, 2)
+    await ranks.inGroup(async (rank, group) => {
+      if (rank === 1) return after(ranks, 1, 200)
+      const leave = heldBack(group)
+      const options = { timeoutMs: code === 'COLLECTIVE_TIMEOUT' ? 40 : 0 }
+      const under = [send(ones([1]), 1, options), broadcast(ones([1]), 0, options)]
+      const ends = under.map(failure)
+      await after(ranks, 0, 10)
+      end(group)
+      const errors = await Promise.all(ends)
+      for (const error of errors) expect(error.code).toBe(code)
+      if (code === 'COLLECTIVE_TIMEOUT') {
+        expect(errors[0]!.message).toContain('send(rank 1, tag 0), which has not left')
+        expect(errors[1]!.message).toContain('rank 1 (worker1) does not read what was sent')
+      }
+      leave()
+      expect(group.pending).toBe(0)
+    }, NEVER)
+  })
+})
 
 describe('a rank dies', () => {
   test.each(PROGRAMS)(
@@ -168,6 +222,23 @@ describe('ranks that do not call the same', () => {
       }
       expect(await ranks.leftovers()).toEqual([])
     }
+  })
+
+  test('PG-16: behind a collective that hangs it names who has not come to that', async () => {
+    const ranks = new Ranks(1, 4)
+    const got = await ranks.inGroup(
+      async (rank) => {
+        if (rank === 2) return after(ranks, rank, 100).then(() => null)
+        const hung = failure(allReduce(ones([1])))
+        const error = await failure(monitoredBarrier({ timeoutMs: rank === 0 ? 40 : 0 }))
+        await hung
+        return error
+      },
+      { timeoutMs: 200 },
+    )
+    expect(got[0]).toMatchObject({ code: 'COLLECTIVE_TIMEOUT', values: { missing: [2] } })
+    for (const rank of [1, 3]) expect(got[rank]).toMatchObject({ code: 'GROUP_BROKEN', cause: { code: 'COLLECTIVE_TIMEOUT' } })
+    expect(await ranks.leftovers()).toEqual([])
   })
 })
 
@@ -319,7 +390,11 @@ describe('abort and destroy', () => {
     }, NEVER)
     for (const errors of got)
       for (const error of errors)
-        expect({ code: error.code, cause: String(error.cause) }).toEqual({ code: 'GROUP_BROKEN', cause: 'RangeError: out of luck' })
+        expect({ code: error.code, cause: String(error.cause), message: error.message }).toEqual({
+          code: 'GROUP_BROKEN',
+          cause: 'RangeError: out of luck',
+          message: expect.stringContaining('because of RangeError: out of luck'),
+        })
     expect(await ranks.leftovers()).toEqual([])
   })
 

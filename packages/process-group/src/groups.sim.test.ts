@@ -379,8 +379,8 @@ describe('values', () => {
         expect(await pg.recv(b, 1)).toBe(1)
         expect([a.toArray(), b.toArray()]).toEqual([[30], [10]])
         const error = await failure(pg.recv(c, 1))
-        expect(error).toMatchObject({ code: 'COLLECTIVE_MISMATCH' })
-        expect(error.message).toContain('rank 1 (worker1) calls send float32 [1], rank 0 (worker0) calls recv float32 [2]')
+        expect(error).toMatchObject({ code: 'COLLECTIVE_MISMATCH', op: 'recv' })
+        expect(error.message).toContain('rank 1 (worker1) sends float32 [1] with tag 0, and rank 0 (worker0) receives float32 [2]')
         const from = [await pg.recv(zeros([1]), undefined, { tag: 1 }), await pg.irecv(zeros([1]), undefined, { tag: 1 })]
         expect(from.sort()).toEqual([1, 2])
       } else {

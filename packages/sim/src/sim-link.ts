@@ -435,6 +435,10 @@ export class SimLink implements Link {
   /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the schedule. */
   flush(): void {}
 
+  whenLeft(fn: () => void): void {
+    fn()
+  }
+
   poll(): number {
     this.host.observer?.touch(this.worker)
     return this.receiver === null || this.reason?.by === 'self' ? 0 : this.inbound!.poll()

@@ -112,6 +112,33 @@ export function describeLink(name: string, fixture: LinkFixture): void {
     )
 
     test(
+      'whenLeft comes once, when what was sent has left; at once where nothing waits, and where the link has ended',
+      withPair(async (a, b) => {
+        const atB = new Recorder()
+        a.open(new Recorder())
+        b.open(atB)
+        await fixture.turns()
+        let left = 0
+        const count = (): void => {
+          left++
+        }
+        a.whenLeft(count)
+        expect(left).toBe(1)
+        a.send(frame('1'))
+        a.whenLeft(count)
+        await fixture.until(() => left === 2 && atB.frames.length === 1)
+        await fixture.turns()
+        expect([left, atB.texts]).toEqual([2, ['1']])
+        a.send(frame('2'))
+        a.whenLeft(count)
+        a.close()
+        await fixture.until(() => left === 3)
+        a.whenLeft(count)
+        expect(left).toBe(4)
+      }),
+    )
+
+    test(
       'nothing is delivered before open, and nothing that was sent before it is lost',
       withPair(async (a, b) => {
         a.send(frame('early'))

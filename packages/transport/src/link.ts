@@ -66,6 +66,11 @@ export interface Link {
   send(frame: Frame, order?: FrameOrder): void
   /** Posts now what is queued. */
   flush(): void
+  /**
+   * Runs `fn` when what was sent before has left this thread, so that the peer gets it though this thread computes: it was posted, or the kernel has all of its bytes. At once where it has; also
+   * when it never will, as the link has ended. `fn` must not throw.
+   */
+  whenLeft(fn: () => void): void
   /** Delivers synchronously, in order, what has already arrived, without a turn of the event loop; returns how many frames. 0 before `open` and after the end. */
   poll(): number
   /** Flushes, then closes; the peer receives what was sent before. This end drops what it has received and not delivered. Idempotent. */

@@ -6,6 +6,7 @@
 import { strict as assert } from 'node:assert'
 import type { Clock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
+import { Leaving } from './leaving.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type Post, PostReader, PostWriter } from './post.js'
@@ -22,6 +23,7 @@ class MemoryLink implements Link {
   private readonly writer = new PostWriter()
   private readonly reader = new PostReader()
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
+  private readonly leaving = new Leaving()
   private readonly inbox: Post[] = []
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
@@ -60,9 +62,16 @@ class MemoryLink implements Link {
     if (writer.frames === 0) return
     const peer = this.peer as MemoryLink
     const post = clone(writer.take(), writer.transfer)
-    if (peer.reason !== null) return
-    peer.inbox.push(post)
-    peer.wake()
+    if (peer.reason === null) {
+      peer.inbox.push(post)
+      peer.wake()
+    }
+    this.leaving.run()
+  }
+
+  whenLeft(fn: () => void): void {
+    if (this.writer.frames === 0) fn()
+    else this.leaving.add(fn)
   }
 
   poll(): number {

@@ -16,6 +16,7 @@
 import { strict as assert } from 'node:assert'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { EndOfTurn } from './end-of-turn.js'
+import { Leaving } from './leaving.js'
 import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type Post, PostReader, PostWriter } from './post.js'
@@ -51,6 +52,7 @@ class MessagePortLink implements Link {
   private readonly writer = new PostWriter()
   private readonly reader = new PostReader()
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
+  private readonly leaving = new Leaving()
   /** Posts that arrived while the one before was half read, which only a receiver that threw can cause. */
   private readonly behind: Post[] = []
   private receiver: LinkReceiver | null = null
@@ -106,19 +108,28 @@ class MessagePortLink implements Link {
   flush(): void {
     const { writer } = this
     if (writer.frames === 0 || this.isClosed) return
-    const post = writer.take()
     this.stayAwake?.onSend(this.reader.sender)
-    if (writer.transfer === null) {
+    this.post(writer.take(), writer.transfer)
+    this.leaving.run()
+  }
+
+  private post(post: Post, transfer: ArrayBuffer[] | null): void {
+    if (transfer === null) {
       this.port.postMessage(post)
       return
     }
     try {
-      this.port.postMessage(post, writer.transfer)
+      this.port.postMessage(post, transfer)
     } catch (error) {
       // A buffer that cannot be moved (Node ≥ 21 says so for pool buffers and WebAssembly memories) is cloned, as views of it are. Nothing has left yet.
       if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
       this.port.postMessage(post)
     }
+  }
+
+  whenLeft(fn: () => void): void {
+    if (this.writer.frames === 0 || this.isClosed) fn()
+    else this.leaving.add(fn)
   }
 
   poll(): number {
@@ -209,6 +220,7 @@ class MessagePortLink implements Link {
     // First thing, see Note [The end of a port].
     this.isClosed = true
     this.reason ??= CLOSED_BY_PEER
+    this.leaving.run()
     this.deliverClose()
   }
 

@@ -131,6 +131,10 @@ class Carrier implements Link {
 
   flush(): void {}
 
+  whenLeft(fn: () => void): void {
+    fn()
+  }
+
   poll(): number {
     return 0
   }
@@ -742,6 +746,32 @@ describe('session', () => {
       clock.run()
       expect(atB.texts).toEqual(numbers(2))
       expect([a.counts.sent, a.counts.resent, a.unacknowledged]).toEqual([2, 0, 0])
+    })
+
+    test('SES-24 what waits for a carrier, or for the window, has not left; with the end of the session nobody waits', () => {
+      const clock = new ByHand()
+      const told: string[] = []
+      const a = new Session(null, { clock, self: 1, peer: null, windowFrames: 2, ...lossless })
+      a.open(new Recorder())
+      a.whenLeft(() => told.push('nothing'))
+      for (const each of ['0', '1', '2']) {
+        a.send(frame(each))
+        a.whenLeft(() => told.push(each))
+      }
+      expect(told).toEqual(['nothing'])
+      const [ofA, ofB] = carriers(clock, fine)
+      const b = new Session(ofB, { clock, self: 2, peer: 1, windowFrames: 2, ...lossless })
+      b.open(new Recorder())
+      a.reconnect(ofA, 2)
+      // Of three frames two are under way.
+      expect([a.counts.sent, told]).toEqual([2, ['nothing']])
+      clock.run()
+      expect([a.counts.sent, told]).toEqual([3, ['nothing', '0', '1', '2']])
+      const lone = new Session(null, { clock, self: 1, peer: null, ...lossless })
+      lone.send(frame('x'))
+      lone.whenLeft(() => told.push('never'))
+      lone.abandon('enough')
+      expect(told.at(-1)).toBe('never')
     })
 
     test('SES-18 one that never said anything closes at once; one that did waits for a carrier, but not for ever', () => {

@@ -1,6 +1,6 @@
 /**
  * A link over a carrier that may lose, repeat, delay and reorder frames, and may be replaced by another (`reconnect`): sequence numbers,
- * acknowledgement, resending, one window of credits. The rules SES-1 to SES-23 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
+ * acknowledgement, resending, one window of credits. The rules SES-1 to SES-24 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
  * with a link's methods and weaker promises: the simulation's under fault rules, or a socket, which loses nothing until it breaks. A MessagePort
  * cannot lose and does without.
  *
@@ -13,6 +13,7 @@ import { strict as assert } from 'node:assert'
 import { Arrivals } from './arrivals.js'
 import type { Clock, Timer } from './clock.js'
 import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
+import { Leaving } from './leaving.js'
 import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type SessionHead, SessionHeadReader, SessionKind, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
@@ -83,6 +84,8 @@ export class Session implements Link {
   private reason: LinkClosed | null = null
   /** Nothing is sent, received or waited for any more, though what is ready is still delivered. */
   private over = false
+
+  private readonly leaving = new Leaving()
 
   // Sending: acknowledged ≤ transmitted ≤ last. `kept` holds what is behind `acknowledged`.
   private readonly kept = new KeptQueue()
@@ -156,6 +159,14 @@ export class Session implements Link {
 
   flush(): void {
     if (this.carrier !== null && !this.carrier.closed) this.carrier.flush()
+  }
+
+  /** What leaves with a carrier that breaks has left, though it may have to be sent again. */
+  whenLeft(fn: () => void): void {
+    if (this.reason !== null || this.over) fn()
+    else if (this.transmitted < this.last) this.leaving.add(fn)
+    else if (this.carrier === null) fn()
+    else this.carrier.whenLeft(fn)
   }
 
   poll(): number {
@@ -261,6 +272,7 @@ export class Session implements Link {
       this.counts.sent++
       this.transmit(this.transmitted)
     }
+    if (!this.leaving.isEmpty && end === this.last) this.carrier.whenLeft(() => this.leaving.run())
     if (this.resendTimer === null && this.kept.size > 0) this.arm()
   }
 
@@ -547,6 +559,7 @@ export class Session implements Link {
   private finish(): void {
     if (this.over) return
     this.over = true
+    this.leaving.run()
     this.forget()
     this.early.clear()
     this.arrivals.clear()

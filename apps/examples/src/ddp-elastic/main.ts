@@ -8,7 +8,7 @@ import { coordinate } from './program.js'
 const NAME = 'npm run example ddp-elastic'
 const OPTIONS = {
   trainers: countUpTo(16, 3, 'trainers in the beginning'),
-  steps: count(240, 'steps; after a third one trainer is killed, after two thirds another joins'),
+  steps: count(600, 'steps; after a third one trainer is killed, and another is started'),
   'round-steps': count(20, 'steps of a round, after which newcomers are let in'),
   batch: count(48, 'samples of a step, over all trainers'),
   lr: positive(0.003, 'learning rate of Adam'),
@@ -42,8 +42,8 @@ async function run(
       const changes = (async () => {
         await Promise.race([reached(steps / 3), running])
         await cluster.kill(trainers.at(-1)!)
-        await Promise.race([reached((2 * steps) / 3), running])
         await cluster.join(`trainer${size}`)
+        console.log(`trainer${size} has joined`)
       })()
       await Promise.all([running, changes])
       return running

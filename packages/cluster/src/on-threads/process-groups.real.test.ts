@@ -1,6 +1,8 @@
 /** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the random programs of the simulation, tensors that are named and not copied, a death. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
-
 import { launcher } from '../clusters.fixture.js'
 import type { Cluster } from '../main/cluster.js'
 import * as groups from './fixtures/process-groups.js'
@@ -45,6 +47,22 @@ async function allGoBack(cluster: Cluster): Promise<void> {
     expect(left).toEqual({ collectives: 0, collectivesUnread: 0, blocks: 0 })
   }
 }
+
+test.each([undefined, 3])(
+  'PG-32: who computes behind a collective keeps nobody waiting for what it has sent (processes: %s)',
+  async (processes) => {
+    const cluster = await launch(PROGRAM, { workers: 3, ...(processes === undefined ? {} : { processes }) })
+    const folder = mkdtempSync(join(tmpdir(), 'pg-'))
+    for (const kind of ['broadcast', 'send', 'allReduce'] as const) {
+      for (const length of [4, 1_000_000]) {
+        const results = await Promise.all(cluster.workers.map((name) => cluster.on(name).run(groups.computesBehind, kind, length, folder)))
+        expect([kind, length, ...results]).toEqual([kind, length, true, true, true])
+      }
+    }
+    rmSync(folder, { recursive: true })
+    await cluster.close()
+  },
+)
 
 test('PG-24, PG-27: a thread that ends in the middle: the others learn of it, and make the group again', async () => {
   const cluster = await launch(PROGRAM, { workers: 3 })

@@ -20,6 +20,7 @@ import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type U
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
+import { checkHooked } from './zero-redundancy-optimizer.js'
 
 /** Of `DistributedDataParallel.create`. */
 export interface DistributedDataParallelOptions {
@@ -129,7 +130,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /**
    * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
-   * Rejects with what the module's forward throws, DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
+   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     const reducer = this.reducer('forward')
@@ -151,11 +152,13 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return outputs
   }
 
-  /** @throws DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED */
+  /** @throws DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, INVALID_ARGUMENT */
   private ensureReady(reducer: Reducer): void {
     reducer.ensureFinished('forward')
+    const parameters = this.module.parameters()
+    checkHooked('forward', parameters)
     const isNew = (p: Tensor): boolean => p.requiresGrad && !reducer.reduces(p)
-    if (!this.module.parameters().some(isNew)) return
+    if (!parameters.some(isNew)) return
     throw parametersChanged(
       this.module
         .namedParameters()

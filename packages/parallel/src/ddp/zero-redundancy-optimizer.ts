@@ -11,6 +11,7 @@ import { PostgradError } from '@postgrad/base'
 import type { OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from '@postgrad/nn'
 import { OptimizerBase } from '@postgrad/nn'
 import { broadcastCoalesced, gatherObject, type ProcessGroup } from '@postgrad/process-group'
+import { WorkerSlot } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
 import { type CommHook, checkedReduction, type GradBucket, viewsOf } from './grad-bucket.js'
@@ -23,6 +24,28 @@ export interface ZeroRedundancyOptions {
   readonly processGroup?: ProcessGroup
   /** Steps in backward, by `hookWithZeroStep`, and not by `step`. Default false. PyTorch: `overlap_with_ddp`. */
   readonly overlapWithDdp?: boolean
+}
+
+/** Of a worker: who steps in backward, and no hook was made of it. */
+const UNHOOKED = new WorkerSlot('zeroWithoutHook', () => new Set<Unhooked>())
+
+interface Unhooked {
+  steps(p: Tensor): boolean
+}
+
+/** Before a forward of a model. @throws INVALID_ARGUMENT if an optimizer was made to step these in its backward, and no hook would have it do so */
+export function checkHooked(op: string, parameters: readonly Tensor[]): void {
+  for (const each of UNHOOKED.here) if (parameters.some((p) => each.steps(p))) throw hookMissing(op)
+}
+
+function hookMissing(op: string): PostgradError {
+  const expected = 'a hook of the ZeroRedundancyOptimizer, which was made with { overlapWithDdp: true }'
+  return invalidArgument(
+    op,
+    expected,
+    'none',
+    'Write model.registerCommHook(null, hookWithZeroStep(allReduceHook, optimizer)) before the first step.',
+  )
 }
 
 type Local<S extends object> = OptimizerBase<S, ParamState>
@@ -44,8 +67,6 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   private consolidated: OptimizerState<S> | null = null
   /** Whether it steps in backward. */
   private readonly overlaps: boolean
-  /** @internal Whether `hookWithZeroStep` has made a hook of it. */
-  hasHook = false
   /** Of the iteration that is under way: what has been stepped; and how many have ended. */
   private readonly stepped = new Set<Tensor>()
   private overlapped = 0
@@ -73,6 +94,12 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     }
     this.sizes = new Array<number>(this.group.size).fill(0)
     for (const { params: each } of this.paramGroups) this.assign(each)
+    if (overlapWithDdp) UNHOOKED.here.add(this)
+  }
+
+  /** @internal Whether it is one of its parameters. */
+  steps(p: Tensor): boolean {
+    return this.ownerOf.has(p)
   }
 
   /** The largest first, each to the rank that has least. */
@@ -175,14 +202,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 
   /** As an optimizer's. @throws INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
   zeroGrad(): void {
-    if (this.overlaps && !this.hasHook) {
-      throw invalidArgument(
-        'ZeroRedundancyOptimizer.zeroGrad',
-        'a hook of it, as it was made with { overlapWithDdp: true }',
-        'none',
-        'Write model.registerCommHook(null, hookWithZeroStep(allReduceHook, optimizer)) before the first step.',
-      )
-    }
+    if (UNHOOKED.here.has(this)) throw hookMissing('ZeroRedundancyOptimizer.zeroGrad')
     this.local.zeroGrad()
   }
 
@@ -242,7 +262,7 @@ export function hookWithZeroStep<State, S extends object, O>(
   if (!(optimizer instanceof ZeroRedundancyOptimizer)) {
     throw invalidArgument('hookWithZeroStep', 'a ZeroRedundancyOptimizer', argumentText(optimizer))
   }
-  optimizer.hasHook = true
+  UNHOOKED.here.delete(optimizer)
   return async (state, bucket) => {
     const mean = checkedReduction(await hook(state, bucket), bucket.buffer)
     await optimizer.stepBucket(bucket, mean)

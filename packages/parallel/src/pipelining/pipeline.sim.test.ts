@@ -427,6 +427,10 @@ describe('ends', () => {
           'RPC_TIMEOUT',
           '0RECV_B0',
         ])
+        expect([error.values!.awaited, error.message]).toEqual([
+          ['worker1'],
+          expect.stringContaining("failed on 'worker0' at 0RECV_B0: it waited for 'worker1', and its timeout (50 ms) is over"),
+        ])
         // Who comes later hears why.
         const late = await failure(workers[1]!.run(() => pipelines[1]!.step([], { target: x })))
         expect([late.code, late.values!.worker]).toEqual(['PIPELINE_FAILED', 'worker0'])

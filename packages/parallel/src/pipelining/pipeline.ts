@@ -181,17 +181,23 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   }
 
   /** Of another worker's failure its own error. */
-  private failed(error: unknown, step: number, { current: action, place }: StepRun): PostgradError {
+  private failed(error: unknown, step: number, { current: action, place, waitsFor }: StepRun): PostgradError {
     if (isPostgradError(error, 'PIPELINE_FAILED')) return error
     const { name } = this.workers[this.rank]!
+    // Calls to all workers, to this one too, run out of time together: which of them was the first says nothing.
+    const isLate = isPostgradError(error, 'RPC_TIMEOUT')
+    const awaited = isLate ? waitsFor.map((worker) => worker.name) : []
+    const waited = awaited.length === 0 ? '' : `it waited for ${awaited.map((each) => `'${each}'`).join(', ')}, and `
+    const thrown = error instanceof Error ? error.message : String(error)
+    const why = isLate ? `${waited}its timeout (${error.values.timeoutMs} ms) is over` : thrown
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
-      message: `step ${step} failed on '${name}'${place}: ${error instanceof Error ? error.message : String(error)}`,
+      message: `step ${step} failed on '${name}'${place}: ${why}`,
       remedy: [...this.stages.values()].some(({ isReplica }) => isReplica)
         ? 'See the cause. The groups of its replicas have ended: make groups, modules and pipelines of another name again.'
         : 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
       cause: error,
-      values: { pipeline: this.name, step, worker: name, action },
+      values: { pipeline: this.name, step, worker: name, action, ...(isLate ? { awaited } : {}) },
     })
   }
 

@@ -56,6 +56,7 @@ export class StepRun {
   /** What a forward that is under way was given. */
   private given: unknown = null
   private readonly context: StepContext
+  private readonly done = new Set<WorkerInfo>()
   private readonly asked = new Map<string, PromiseLike<unknown>>()
   /** What stages have for the next one and for the one before, by the receive that it is for. */
   private readonly activations = new Map<string, Activations>()
@@ -77,6 +78,14 @@ export class StepRun {
     this.context = context
   }
 
+  /** Whom it waits for: who has what it receives, or, at the end, who has not done his part. */
+  get waitsFor(): readonly WorkerInfo[] {
+    const { workerOf, workers, rank } = this.context
+    const [, stage, kind] = /^(\d+)RECV_([FB])/.exec(this.current ?? '') ?? []
+    if (kind !== undefined) return [workerOf(Number(stage) + (kind === 'F' ? -1 : 1))]
+    return this.current === null ? workers.filter((worker, i) => i !== rank && !this.done.has(worker)) : []
+  }
+
   /** The same for people: ` at 1F0 (stage 1, forward of micro-batch 0, given [16, 32])`. */
   get place(): string {
     const [, stage, kind, microbatch] = /^(\d+)([FBIW])(\d+)$/.exec(this.current ?? '') ?? []
@@ -91,7 +100,7 @@ export class StepRun {
     const actions = (training ? schedule : forwardOnly(schedule)).ranks[rank] ?? []
     this.askFor(actions)
     // So that a failure is everybody's: no worker's optimizer steps when another's gradients are not whole.
-    this.end = Promise.all(workers.map((worker) => link.doneAt(worker)))
+    this.end = Promise.all(workers.map((worker) => link.doneAt(worker).then(() => this.done.add(worker))))
     this.end.then(undefined, (error) => {
       this.trouble = { error }
     })

@@ -81,6 +81,7 @@ function withLayer(error: unknown, { layer, call, direction, channels }: RowKey)
   if (!isPostgradError(error)) return error
   return new PostgradError(error.code, {
     op: 'SyncBatchNorm',
+    remedy: 'All ranks of the group call it, in training mode, and run its backward pass; look at what keeps that rank.',
     message: `${direction} of layer ${layer} of its group (C = ${channels}), forward number ${call} of it, counted from 0: ${error.message}`,
     cause: error,
     values: { ...error.values, layer, call, direction, channels },

@@ -209,7 +209,8 @@ test('SBN-5 conversion keeps tensors, names, settings and what is shared, at any
     expect(String(second)).toBe('SyncBatchNorm(numFeatures=3, eps=0.001, momentum=null, affine=false, trackRunningStats=true)')
     // What is one already stays.
     expect(convertSyncBatchNorm(first)).toBe(first)
-    expect(convertSyncBatchNorm(new BatchNorm1d(2))).toBeInstanceOf(SyncBatchNorm)
+    const one: SyncBatchNorm = convertSyncBatchNorm(new BatchNorm1d(2))
+    expect(one).toBeInstanceOf(SyncBatchNorm)
     expect(() => convertSyncBatchNorm(3 as never)).toThrow('a module')
   })
 })

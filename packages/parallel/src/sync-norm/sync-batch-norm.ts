@@ -4,7 +4,7 @@
  */
 import { isGradEnabled } from '@postgrad/autograd'
 import { setHistory } from '@postgrad/autograd/internal'
-import { type BatchNormModuleOptions, Module } from '@postgrad/nn'
+import { type BatchNorm1d, type BatchNorm2d, type BatchNormModuleOptions, Module } from '@postgrad/nn'
 import { BatchNorm, replaceModules } from '@postgrad/nn/internal'
 import type { ProcessGroup } from '@postgrad/process-group'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -113,12 +113,14 @@ export class SyncBatchNorm extends BatchNorm {
  * @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
  * @example const model = await DistributedDataParallel.create(convertSyncBatchNorm(new Sequential(new Linear(4, 8), new BatchNorm1d(8))))
  */
-export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?: ProcessGroup): M {
+export function convertSyncBatchNorm(module: BatchNorm1d | BatchNorm2d, processGroup?: ProcessGroup): SyncBatchNorm
+export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?: ProcessGroup): M
+export function convertSyncBatchNorm(module: Module, processGroup?: ProcessGroup): Module {
   if (!(module instanceof Module)) throw invalidArgument('convertSyncBatchNorm', 'a module', argumentText(module))
   const group = groupOf('convertSyncBatchNorm', processGroup)
   const isConverted = (each: BatchNorm): boolean => each instanceof SyncBatchNorm && each.processGroup === group
   const convert = (each: Module): Module => (each instanceof BatchNorm && !isConverted(each) ? SyncBatchNorm.from(each, group) : each)
-  return replaceModules(module, convert) as M
+  return replaceModules(module, convert)
 }
 
 /** @throws INVALID_ARGUMENT */

@@ -53,11 +53,8 @@ describe('messages and bytes', () => {
     expect(reduced(apart(size), LIMITS)).toEqual(apart(size).map(() => ({ messages: size - 1, bytes: (size - 1) * S })))
   })
 
-  test.each([
-    [960, 1],
-    [60_000, 2],
-  ])('PG-30: two ranks apart, %i elements: the whole to each other, and of large ones a word that it has come', (numel, messages) => {
-    expect(reduced(apart(2), limitsFor([0, 1]), { numel })).toEqual(apart(2).map(() => ({ messages, bytes: 4 * numel })))
+  test('PG-30: two ranks apart: the whole to each other, whatever its size', () => {
+    expect(reduced(apart(2), limitsFor([0, 1]), { numel: 60_000 })).toEqual(apart(2).map(() => ({ messages: 1, bytes: 240_000 })))
   })
 
   test('PG-30: small tensors of many ranks: to one and back', () => {

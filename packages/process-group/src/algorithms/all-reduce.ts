@@ -7,7 +7,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import type { Algorithm, Place } from '../common/step.js'
-import { EMPTY, exchange } from '../common/step.js'
+import { exchange } from '../common/step.js'
 import { combine } from './combine.js'
 import { broadcast } from './moves.js'
 import { bytesOf, flat, release, tensorsOf } from './parts.js'
@@ -19,8 +19,6 @@ import { bySlices } from './slices.js'
 
 /** Who adds up where one does. */
 const ROOT = 0
-/** A socket takes so many bytes at once; more leave in later turns of the loop. */
-const AT_ONCE_BYTES = 2 ** 17
 /** Waking all by all costs more than a second step, from so many on. Measured on two cores. */
 const MANY_RANKS = 6
 
@@ -38,7 +36,7 @@ function* byRoot(place: Place, op: string, name: ReduceName, tensors: readonly T
 }
 
 function* inOneStep(place: Place, op: string, name: ReduceName, tensors: readonly Tensor[]): Algorithm<void> {
-  const { rank, size, heaps } = place
+  const { rank, size } = place
   const own = tensors.map(flat)
   const received = yield exchange(place, () => own)
   const came = Array.from({ length: size }, (_, at) => (at === rank ? own : tensorsOf(received[at], own, at)))
@@ -49,6 +47,4 @@ function* inOneStep(place: Place, op: string, name: ReduceName, tensors: readonl
     settle(op, out, into)
   }
   for (const [at, parts] of came.entries()) if (at !== rank) release(parts)
-  // Whoever goes on computes, and then nothing leaves: so first the other gets all of it.
-  if (bytesOf(tensors) > AT_ONCE_BYTES && heaps.some((heap) => heap !== heaps[rank])) yield exchange(place, EMPTY)
 }

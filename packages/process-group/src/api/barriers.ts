@@ -20,7 +20,7 @@ export function barrier(options: CollectiveOptions = {}): Work<void> {
 }
 
 /**
- * A barrier in which rank 0 says who is missing: there it fails with COLLECTIVE_TIMEOUT, "rank 2 (worker2) failed to pass monitoredBarrier", elsewhere with
+ * A barrier that waits for no other collective, in which rank 0 says who is missing: there it fails with COLLECTIVE_TIMEOUT, "rank 2 (worker2) failed to pass monitoredBarrier", elsewhere with
  * GROUP_BROKEN, whose cause that is. PyTorch: `monitored_barrier`.
  * @throws (rejects) as `allReduce`
  */
@@ -30,7 +30,7 @@ export function monitoredBarrier(options: MonitoredBarrierOptions = {}): Work<vo
     const { waitAllRanks = false } = options
     const timedOut = (missing: readonly number[], timeoutMs: number, sequence: number) =>
       barrierFailed(group, waitAllRanks ? missing : missing.slice(0, 1), timeoutMs, sequence)
-    const spec = { op: 'monitoredBarrier', head: 'monitoredBarrier', algorithm: algorithms.monitoredBarrier, isBehindAll: true }
+    const spec = { op: 'monitoredBarrier', head: 'monitoredBarrier', algorithm: algorithms.monitoredBarrier }
     return group.start(group.rank === 0 ? { ...spec, timedOut } : spec, options)
   })
 }

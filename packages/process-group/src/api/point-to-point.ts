@@ -3,7 +3,7 @@ import assert from 'node:assert'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { flat, release, tensorsOf, write } from '../algorithms/parts.js'
-import { mismatch } from '../common/errors.js'
+import { directMismatch } from '../common/errors.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import type { Work } from '../group/work.js'
 import { checkDense, checkOutputs, groupOf, rankIn, tensorText } from './checks.js'
@@ -65,10 +65,7 @@ function recvBy(tagOf: TagOf, tensor: Tensor, src: number | undefined, options: 
     const expected = tensorText(tensor)
     return group.direct.receive('recv', from, tag, options, (rank, head, values) => {
       if (head !== expected) {
-        throw mismatch(group, tag, [
-          [rank, `send ${head}`],
-          [group.rank, `recv ${expected}`],
-        ])
+        throw directMismatch(group, { rank, tag, sent: head, received: expected })
       }
       const parts = tensorsOf(values, [tensor], rank)
       write('recv', parts[0]!, tensor)

@@ -23,6 +23,7 @@ export function collectiveTimedOut(
     sequence,
     head,
     missing,
+    isThrough,
     timeoutMs,
     recent,
     remedy = 'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
@@ -30,13 +31,17 @@ export function collectiveTimedOut(
     readonly sequence: number
     readonly head: string
     readonly missing: readonly number[]
+    /** This rank has done its part, and not all of that has left. */
+    readonly isThrough: boolean
     readonly timeoutMs: number
     readonly recent: readonly string[]
     readonly remedy?: string
   },
 ): PostgradError {
   const who =
-    missing.length === 0 ? 'nobody is missing, but earlier collectives have not ended' : `${ranksText(group, missing)} did not come`
+    missing.length === 0
+      ? 'nobody is missing, but earlier collectives have not ended'
+      : `${ranksText(group, missing)} ${isThrough ? 'does not read what was sent' : 'did not come'}`
   const last = recent.length === 0 ? '' : `; before it: ${recent.join('; ')}`
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op,
@@ -117,16 +122,39 @@ export function mismatch(group: GroupName, sequence: number, calls: readonly (re
   })
 }
 
+/** COLLECTIVE_MISMATCH of `recv`: what came is another tensor; values: group, tag, rank, sent, received. */
+export function directMismatch(
+  group: GroupName & { readonly rank: number },
+  { rank, tag, sent, received }: { readonly rank: number; readonly tag: number; readonly sent: string; readonly received: string },
+): PostgradError {
+  return new PostgradError('COLLECTIVE_MISMATCH', {
+    op: 'recv',
+    message: `${rankText(group, rank)} sends ${sent} with tag ${tag}, and ${rankText(group, group.rank)} receives ${received}`,
+    remedy:
+      'Receive into a tensor of the same shape and dtype, in the order in which they were sent, or tell them apart by { tag }. That tensor is gone; the group goes on.',
+    values: { group: group.name, tag, rank, sent, received },
+  })
+}
+
 /** GROUP_BROKEN, whose cause is what broke it; values: group, and what identifies the cause. */
 export function groupBroken(op: string, group: GroupName, why: string, cause: unknown): PostgradError {
   const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
+  // Of a death `why` says all.
+  const because = why.includes('has ended') ? '' : causeText(cause)
   return new PostgradError('GROUP_BROKEN', {
     op,
-    message: `process group '${group.name}' is broken: ${why}${isPostgradError(cause) && !why.includes('has ended') ? `, because of ${cause.code} (${cause.message})` : ''}`,
+    message: `process group '${group.name}' is broken: ${why}${because}`,
     remedy: 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
     cause,
     values: { ...values, group: group.name },
   })
+}
+
+function causeText(cause: unknown): string {
+  if (isPostgradError(cause)) return `, because of ${cause.code} (${cause.message})`
+  if (typeof cause === 'string') return `, because of ${cause}`
+  const { name, message } = Object(cause) as Partial<Error>
+  return typeof message === 'string' ? `, because of ${name}: ${message}` : ''
 }
 
 /** What `abort` without a reason gives as the cause. */

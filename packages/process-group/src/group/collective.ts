@@ -17,6 +17,8 @@ import type { Work } from './work.js'
 export interface CollectiveHost {
   readonly size: number
   sendPart(collective: Collective, to: number, step: number, values: Values): void
+  /** Runs `fn` when what was sent to that rank has left this thread, or never will. */
+  whenLeft(rank: number, fn: () => void): void
   /** The first of these ranks that will send nothing more, with why; null: all are there. */
   goneAmong(ranks: Iterable<number>): unknown
   onEnded(collective: Collective): void
@@ -35,12 +37,16 @@ export class Collective {
   /** What waits for the deadline and the signal ends. */
   endWait: () => void = () => {}
   hasBegun = false
+  /** Its last step is behind it. */
+  isThrough = false
   private readonly host: CollectiveHost
   private readonly algorithm: Algorithm<unknown>
   private step = -1
   /** Of the step that is under way: who has not sent. */
   private readonly waiting = new Set<number>()
   private readonly parts = new Map<number, (Values | undefined)[]>()
+  /** To whom it has sent; behind its last step those whom not all of that has left for. */
+  private readonly sentTo = new Set<number>()
 
   constructor(
     host: CollectiveHost,
@@ -69,9 +75,9 @@ export class Collective {
     this.timeoutMs = timeoutMs
   }
 
-  /** Who has not sent what this rank waits for. */
+  /** Who has not sent what this rank waits for; behind the last step, who has not read what this rank has sent. */
   get missing(): number[] {
-    return [...this.waiting].sort((a, b) => a - b)
+    return [...(this.isThrough ? this.sentTo : this.waiting)].sort((a, b) => a - b)
   }
 
   isWaitingFor(rank: number): boolean {
@@ -111,8 +117,7 @@ export class Collective {
       for (let received = first; ; ) {
         const { value, done } = this.algorithm.next(received)
         if (done === true) {
-          this.host.onEnded(this)
-          this.work.resolve(value)
+          this.leave(value)
           return
         }
         const arrived = this.enter(value)
@@ -124,10 +129,30 @@ export class Collective {
     }
   }
 
+  /** It ends when all that it has sent has left: whoever awaits it may compute from then on, and nothing leaves meanwhile. */
+  private leave(value: unknown): void {
+    const { host, sentTo, work } = this
+    this.isThrough = true
+    const end = (): void => {
+      host.onEnded(this)
+      work.resolve(value)
+    }
+    if (sentTo.size === 0) end()
+    for (const rank of sentTo) {
+      host.whenLeft(rank, () => {
+        sentTo.delete(rank)
+        if (sentTo.size === 0 && !work.done) end()
+      })
+    }
+  }
+
   /** Sends what the step sends; gives what has come, if that is all. */
   private enter({ send, from }: Step): Received | null {
     const step = ++this.step
-    for (const [to, values, later = 0] of send) this.host.sendPart(this, to, step + later, values)
+    for (const [to, values, later = 0] of send) {
+      this.host.sendPart(this, to, step + later, values)
+      this.sentTo.add(to)
+    }
     const parts = this.parts.get(step)
     for (const rank of from) if (parts?.[rank] === undefined) this.waiting.add(rank)
     if (this.waiting.size === 0) {

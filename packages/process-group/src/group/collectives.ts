@@ -150,6 +150,10 @@ export class Collectives implements CollectiveHost {
     this.host.say(to, What.part, sequence, step, this.host.debug === 'detail' && step === 0 ? DETAIL : head, values)
   }
 
+  whenLeft(rank: number, fn: () => void): void {
+    this.host.whenLeft(rank, fn)
+  }
+
   goneAmong(ranks: Iterable<number>): Gone | null {
     for (const rank of ranks) {
       const gone = this.host.goneOf(rank)
@@ -188,10 +192,10 @@ export class Collectives implements CollectiveHost {
   }
 
   private timedOut(collective: Collective, { timedOut }: CollectiveSpec<never> | CollectiveSpec<unknown>): PostgradError {
-    const { op, sequence, head, timeoutMs, missing } = collective
+    const { op, sequence, head, timeoutMs, missing, isThrough } = collective
     if (timedOut !== undefined) return timedOut(missing, timeoutMs, sequence)
     const recent = this.host.debug === 'off' ? [] : this.lastHeads(sequence)
-    return collectiveTimedOut(op, this.host, { sequence, head, missing, timeoutMs, recent })
+    return collectiveTimedOut(op, this.host, { sequence, head, missing, isThrough, timeoutMs, recent })
   }
 
   private lastHeads(before: number): string[] {

@@ -71,7 +71,7 @@ export function formSubgroups(
     const heaps = lists.map((ranks) => groups.heapAmong(ranks.map((rank) => parent.workers[rank]!.id)))
     const make = (): bigint[] => lists.map(() => groups.runtime.ids.take())
     const timedOut = (missing: readonly number[], limitMs: number, sequence: number) =>
-      collectiveTimedOut(op, parent, { sequence, head, missing, timeoutMs: limitMs, recent: [], remedy: ALL_CALL_IT })
+      collectiveTimedOut(op, parent, { sequence, head, missing, isThrough: false, timeoutMs: limitMs, recent: [], remedy: ALL_CALL_IT })
     const agreed = await parent.start({ op, head, algorithm: (place) => agree(place, make, heaps), timedOut }, options)
     return lists.map((ranks, i) => {
       const workers = ranks.map((rank) => parent.workers[rank]!)

@@ -31,6 +31,8 @@ export interface GroupHost extends Place {
   goneOf(rank: number): Gone | undefined
   /** See Note [How a group breaks]. */
   break(number: number, why: string, cause: unknown): void
+  /** Runs `fn` when what was said to that rank has left this thread, or never will. */
+  whenLeft(rank: number, fn: () => void): void
   /** Not to who has died: that is seen behind what it has sent. */
   say(to: number, what: What, sequence: number, step: number, head: string, values: Values, error?: unknown): void
 }

@@ -55,7 +55,17 @@ class Waiter<Given, T> {
 }
 
 type Receiver = Waiter<Arrival, unknown>
-type Sender = Waiter<void, void>
+
+/** Waits for room at the receiver, and then until its tensor has left. */
+class Sender extends Waiter<void, void> {
+  isSent = false
+  readonly say: () => void
+
+  constructor(op: string, rank: number, tag: number, say: () => void) {
+    super(op, rank, tag, () => {})
+    this.say = say
+  }
+}
 
 /** What a rank hands to another. */
 export interface Parcel {
@@ -91,11 +101,11 @@ export class PointToPoint {
 
   // --- what this rank calls
 
-  /** Ends when the tensor has left: at once, unless as much as the window has waits at the receiver. */
+  /** Ends when the tensor has left, which waits while as much as the window has waits at the receiver. */
   send(op: string, to: number, { tag, head, values }: Parcel, options: WaitOptions): Work<void> {
     const { host } = this
     const account = madeIn(this.outgoing, to, () => new OutgoingSends(this.window))
-    const sender: Sender = new Waiter(op, to, tag, () => {
+    const sender = new Sender(op, to, tag, () => {
       host.say(to, What.send, tag, 0, head, values)
       account.onSent(bytesOfValues(values))
     })
@@ -103,13 +113,37 @@ export class PointToPoint {
       const timeoutMs = host.admit(op, options)
       const gone = host.goneOf(to)
       if (gone !== undefined) throw groupBroken(op, host, gone.why, gone.cause)
-      const hasRoom = !account.isFull && this.senders.every(({ rank }) => rank !== to)
-      if (hasRoom) sender.give()
-      else this.wait(sender, this.senders, timeoutMs, options, `${op}(rank ${to}, tag ${tag}), which waits for room there`)
+      const hasRoom = !account.isFull && this.senders.every(({ rank, isSent }) => rank !== to || isSent)
+      if (hasRoom) this.begin(sender)
+      if (!sender.work.done)
+        this.wait(
+          sender,
+          this.senders,
+          timeoutMs,
+          options,
+          `${op}(rank ${to}, tag ${tag}), which ${sender.isSent ? 'has not left' : 'waits for room there'}`,
+        )
     } catch (error) {
       sender.fail(error)
     }
     return sender.work
+  }
+
+  /** There is room for it. */
+  private begin(sender: Sender): void {
+    sender.isSent = true
+    try {
+      sender.say()
+    } catch (error) {
+      forget(this.senders, sender)
+      sender.fail(error)
+      return
+    }
+    this.host.whenLeft(sender.rank!, () => {
+      if (sender.work.done) return
+      forget(this.senders, sender)
+      sender.give()
+    })
   }
 
   /** `read` makes the value of what has come, and may throw. */
@@ -188,10 +222,9 @@ export class PointToPoint {
   onTaken(by: number, tensors: number, bytes: number): string | null {
     const account = this.outgoing.get(by)
     if (account === undefined || !account.onTaken(tensors, bytes)) return 'more was taken there than has left here'
-    for (const sender of this.senders.filter(({ rank }) => rank === by)) {
+    for (const sender of this.senders.filter(({ rank, isSent }) => rank === by && !isSent)) {
       if (account.isFull) break
-      forget(this.senders, sender)
-      sender.give()
+      this.begin(sender)
     }
     return null
   }
@@ -224,7 +257,7 @@ export class PointToPoint {
       forget(this.receivers, receiver)
       receiver.fail(error(receiver.op))
     }
-    for (const sender of this.senders.filter(isLost)) {
+    for (const sender of this.senders.filter((each) => !each.isSent && isLost(each))) {
       forget(this.senders, sender)
       sender.fail(error(sender.op))
     }

@@ -280,6 +280,11 @@ export class ProcessGroup implements GroupHost {
   }
 
   /** @internal */
+  whenLeft(rank: number, fn: () => void): void {
+    this.runtime.messages.whenLeft(this.workers[rank]!.id, fn)
+  }
+
+  /** @internal */
   say(to: number, what: What, sequence: number, step: number, head: string, values: Values, error: unknown = null): void {
     const body: Body = [this.id, what, sequence, step, head, values, error]
     this.runtime.messages.postIfReachable(this.workers[to]!.id, MessageType.COLLECTIVE, body)

@@ -187,6 +187,13 @@ export class MessagePath implements Taker {
     if (peer !== undefined) this.post(peer, type, body)
   }
 
+  /** Runs `fn` when what was sent to that worker has left this thread, or never will (`Link.whenLeft`). */
+  whenLeft(id: WorkerId, fn: () => void): void {
+    const link = this.host.reachable(id)?.link ?? null
+    if (link === null) fn()
+    else link.whenLeft(fn)
+  }
+
   /** Sends what belongs to a request of the peer: its answer, an item. @throws as `prepare` and `send` */
   sendFor(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[], op: string): void {
     const out = this.prepare(peer, type, body, op)

@@ -58,6 +58,10 @@ export class Gate implements Link {
     this.link.flush()
   }
 
+  whenLeft(fn: () => void): void {
+    this.link.whenLeft(fn)
+  }
+
   poll(): number {
     return this.link.poll()
   }

@@ -49,6 +49,10 @@ class Carrier implements Link {
 
   flush(): void {}
 
+  whenLeft(fn: () => void): void {
+    fn()
+  }
+
   poll(): number {
     return 0
   }

@@ -38,6 +38,10 @@ class End implements Link {
 
   flush(): void {}
 
+  whenLeft(fn: () => void): void {
+    fn()
+  }
+
   poll(): number {
     return 0
   }

@@ -45,6 +45,10 @@ class Tap implements Link {
     this.link.flush()
   }
 
+  whenLeft(fn: () => void): void {
+    this.link.whenLeft(fn)
+  }
+
   poll(): number {
     return this.link.poll()
   }

@@ -89,6 +89,36 @@ describe('the socket link', () => {
     dispose()
   })
 
+  test.each(['tcp', 'unix'] as const)(
+    'SOCK-13 over %s what the other end does not read has not left, until it reads, or the link ends',
+    async (kind) => {
+      for (const ending of ['read', 'cut'] as const) {
+        const { a, b, sockets, dispose } = await linkPair(kind)
+        a.open(new Recorder())
+        const atB = new Recorder()
+        b.open(atB)
+        // What `open` has put off lets the socket read.
+        await sleep(5)
+        sockets.b.pause()
+        const told: string[] = []
+        // More than a kernel takes.
+        a.send(frame('large', bytesOf(32_000_000, 1)))
+        a.whenLeft(() => told.push('large'))
+        a.send(frame('small'))
+        a.whenLeft(() => told.push('small'))
+        await sleep(50)
+        expect(told).toEqual([])
+        if (ending === 'read') sockets.b.resume()
+        else sockets.a.destroy()
+        await until(() => told.length === 2)
+        expect(told).toEqual(['large', 'small'])
+        if (ending === 'read') await until(() => atB.frames.length === 2)
+        expect(atB.texts).toEqual(ending === 'read' ? ['large', 'small'] : [])
+        dispose()
+      }
+    },
+  )
+
   test('SOCK-2 a link that is lent its frames takes nothing away', async () => {
     const { a, b, dispose } = await linkPair('unix', { isLent: true })
     const atB = new Recorder()

@@ -18,6 +18,7 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
+import { Leaving } from '../leaving.js'
 import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
@@ -80,6 +81,9 @@ export class SocketLink implements Link {
   private readonly writer: ChunkWriter
   private readonly reader: ChunkReader
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
+  private readonly leaving = new Leaving()
+  /** The socket will say when it has given the kernel all that it was handed. */
+  private isLeftAsked = false
   private onControl: (type: ChunkType, body: Buffer) => void
   private onEnd: (end: SocketEnd) => void
   private onSuspected: (isSuspected: boolean) => void
@@ -204,6 +208,28 @@ export class SocketLink implements Link {
     this.pump()
   }
 
+  whenLeft(fn: () => void): void {
+    if (this.reason !== null || this.hasLeft) fn()
+    else this.leaving.add(fn)
+  }
+
+  private get hasLeft(): boolean {
+    return !this.writer.isWaiting && this.socket.writableLength === 0
+  }
+
+  private tellLeft(): void {
+    if (this.leaving.isEmpty || this.writer.isWaiting) return
+    if (this.socket.writableLength === 0) this.leaving.run()
+    else if (!this.isLeftAsked) {
+      this.isLeftAsked = true
+      // Written, so to speak, behind everything else.
+      this.socket.write(NO_BODY, () => {
+        this.isLeftAsked = false
+        this.tellLeft()
+      })
+    }
+  }
+
   /** Delivers what was read from the socket; the socket itself is read by the event loop alone. */
   poll(): number {
     if (this.receiver === null || this.isCloseDelivered || this.reason?.by === 'self') return 0
@@ -261,6 +287,7 @@ export class SocketLink implements Link {
       this.isFrameDue = false
     }
     if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
+    else this.tellLeft()
   }
 
   /** False: it is pumped again when it has, see Note [Reading goes first]. */
@@ -461,6 +488,7 @@ export class SocketLink implements Link {
   private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
+    this.leaving.run()
     this.scheduleClose()
     this.onEnd({ ...reason, bye, error, isDead, isUnreadable })
   }

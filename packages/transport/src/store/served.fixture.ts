@@ -52,6 +52,10 @@ class Cable implements Link {
     this.link.flush()
   }
 
+  whenLeft(fn: () => void): void {
+    this.link.whenLeft(fn)
+  }
+
   poll(): number {
     return this.link.poll()
   }
