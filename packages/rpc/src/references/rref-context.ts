@@ -38,7 +38,7 @@ import {
   type TrackedUser,
   tablesOf,
 } from './rref-entries.js'
-import { deleted, invalid, noAutograd } from './rref-errors.js'
+import { deleted, foreign, invalid, noAutograd } from './rref-errors.js'
 import { RRefOperations } from './rref-operations.js'
 import type { References } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
@@ -304,7 +304,9 @@ export class RRefContext implements ReferenceHooks {
   }
 
   private fork(rref: RRef, env: CodecEnv): PlainFork {
-    const problem = rref instanceof UserRRef ? this.unusable(rref, 'sending an RRef') : null
+    const op = 'sending an RRef'
+    if (rref.context !== this.operations) throw foreign(op, rref.rrefId, this.self.name)
+    const problem = rref instanceof UserRRef ? this.unusable(rref, op) : null
     if (problem !== null) throw problem
     const forkId = this.core.ids.take()
     env.sending ??= []

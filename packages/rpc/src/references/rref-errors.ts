@@ -10,6 +10,17 @@ export function deleted(op: string, rrefId: bigint): PostgradError {
   })
 }
 
+/** An id means something else to another cluster, and a fork of it would be counted by nobody. */
+export function foreign(op: string, rrefId: bigint, self: string): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', {
+    op,
+    expected: `a reference that worker '${self}' made or has received`,
+    got: `RRef ${rrefId} of another worker, or of another cluster`,
+    remedy: 'Let the worker that has it send it; to another cluster send the value, which toHere() gives.',
+    values: { rrefId: rrefId.toString() },
+  })
+}
+
 /** For what no worker of this version says. */
 export function invalid(op: string, rrefId: bigint): PostgradError {
   return new PostgradError('RREF_INVALID', {

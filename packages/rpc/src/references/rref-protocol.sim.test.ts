@@ -344,6 +344,33 @@ describe('messages that go to nobody', () => {
     })
   })
 
+  test('RREF-35: a reference of another worker, or of another cluster, is refused, and its own go on', async () => {
+    const other = new Cluster(1, 2)
+    const foreign = await other.run(0, async () => {
+      const made = remote('worker1', make, ['of the other'])
+      await made.created()
+      return made
+    })
+    await overSeeds(1, 2, async (cluster) => {
+      const theirs = remote('worker1', make, ['of this one'])
+      await theirs.created()
+      const mine = rref('mine')
+      expect(foreign.rrefId).toBe(theirs.rrefId) // else it would be found missing
+      const before = cluster.info(0)
+      const alone = await failure(call('worker1', inspect, [foreign]))
+      const besides = await failure(call('worker1', inspectAll, [[mine, foreign]]))
+      const ofAnother = await cluster.workers[1]!.run(() => failure(call('worker0', inspect, [mine])))
+      for (const error of [alone, besides, ofAnother]) expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'sending an RRef' })
+      expect(cluster.info(0)).toEqual(before)
+      theirs.dispose()
+    })
+    await other.run(0, async () => {
+      expect(await foreign.toHere()).toBe('of the other')
+      foreign.dispose()
+    })
+    expect(await other.leftovers()).toEqual([])
+  })
+
   test('RREF-16: an interceptor that throws, on the way out or in, leaves none either; nor does a result that cannot leave', async () => {
     await overSeeds(3, 3, async (cluster) => {
       const flags = { out: false, in: false }
