@@ -7,6 +7,7 @@ export { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.j
 export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
 export { align8, isLargeSegment, isMovable, SEGMENT_MOVED_BYTES_MIN } from './post.js'
+export { RELEASE } from './release.js'
 export { Session, type SessionOptions } from './session.js'
 export { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session-frame.js'
 export {

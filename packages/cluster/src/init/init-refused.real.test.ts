@@ -5,8 +5,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { isPostgradError } from '@postgrad/base'
 import { currentWorker } from '@postgrad/rpc'
 import { PrefixStore } from '@postgrad/transport'
+import { Exchange, RELEASE, RealClock } from '@postgrad/transport/internal'
 import { script } from '../script.fixture.js'
 import { GroupLog } from './group-log.js'
 import { freePort, group, MEMBER, read } from './init.fixture.js'
@@ -42,6 +44,32 @@ describe('INI-4 who cannot meet', () => {
     expect((lines[0]!.failed as { message: string }).message).toMatch(
       new RegExp(`127.0.0.1:${port}: CONNECT_TIMEOUT, no answer within \\d+ ms`),
     )
+  })
+
+  test('HSK-8 with another release of the library is told so', async () => {
+    const port = await freePort()
+    const served = script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '0', '2', '{"timeoutMs":3000}')
+    const dial = async (release: string): Promise<unknown> => {
+      const self = { cluster: 'postgrad', name: 'worker1', id: 40_000 }
+      const exchange = new Exchange({ self, credentials: null, clock: new RealClock(), release })
+      try {
+        // It may not listen yet.
+        for (;;) {
+          const error = await exchange
+            .dial('store', [{ kind: 'tcp', host: '127.0.0.1', port }], { timeoutMs: 2000 })
+            .catch((thrown) => thrown)
+          if (!isPostgradError(error, 'CONNECT_FAILED')) return error
+        }
+      } finally {
+        await exchange.close()
+      }
+    }
+    expect(await dial('0.0.9')).toMatchObject({
+      code: 'VERSION_MISMATCH',
+      message: expect.stringMatching(/it is of another version. Install the same version of postgrad at both ends./),
+    })
+    expect(await dial(RELEASE)).toHaveProperty('link')
+    await served
   })
 
   test.each([

@@ -14,6 +14,7 @@ import { builtin, onAbort } from '@postgrad/base/internal'
 import { callListener } from '../call-listener.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Link } from '../link.js'
+import { RELEASE } from '../release.js'
 import type { StayAwake } from '../stay-awake.js'
 import type { Address } from './address.js'
 import { Bye, ChunkType } from './chunk.js'
@@ -36,7 +37,7 @@ export interface ExchangeOptions {
   readonly credentials: Credentials | null
   readonly clock: Clock
   readonly limits?: Partial<SocketLimits>
-  /** The library's version, which must be the same at both ends. */
+  /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
   /**
    * Which connections send large frames with a checksum of their bytes. `network`: those alone that may leave this machine, since nothing can damage what passes through
@@ -89,7 +90,7 @@ export class Exchange {
 
   /** @throws CREDENTIALS_INVALID, INVALID_ARGUMENT, AUTH_FAILED if the certificate names nobody */
   constructor(options: ExchangeOptions) {
-    const { self, credentials, clock, random, release = '' } = options
+    const { self, credentials, clock, random, release = RELEASE } = options
     if (credentials !== null) checkCredentials(credentials)
     const tls = credentials?.kind === 'tls' ? new TlsEnds(credentials) : null
     this.self = { cluster: self.cluster, name: self.name, id: self.id, role: roleOf(options) }

@@ -3,6 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import fc from 'fast-check'
+import { RELEASE } from '../release.js'
 import type { Credentials, Identity, KeyCredentials } from './credentials.js'
 import { Handshake, type HandshakeOptions, type HandshakeStep } from './handshake.js'
 import { encodeMessage, HANDSHAKE_BYTES_MAX } from './handshake-messages.js'
@@ -199,7 +200,7 @@ describe('HSK-3 a wrong key', () => {
     const hello = {
       ...A,
       nonce: Buffer.alloc(32).toString('base64'),
-      release: '',
+      release: RELEASE,
       purpose: 'session',
       wants: '',
       way: '',
@@ -289,7 +290,7 @@ describe('HSK-4 what was said once does not pass again', () => {
       id: 2,
       role: 'member',
       nonce,
-      release: '',
+      release: RELEASE,
       purpose: 'session',
       wants: '',
       way: '',

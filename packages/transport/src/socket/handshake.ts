@@ -19,6 +19,7 @@
 import { strict as assert } from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
+import { RELEASE } from '../release.js'
 import { type CertificateIdentity, certificateMismatch } from './certificate.js'
 import { type Credentials, checkCredentials, type Identity, isClusterName, isRole, isWorkerName } from './credentials.js'
 import { isRefusalReason, reasonOf, refuse, wasRefused } from './handshake-errors.js'
@@ -53,7 +54,7 @@ export interface HandshakeOptions {
   readonly tlsPeer?: CertificateIdentity | null
   /** Between which ends this one sees the connection (`loopbackWay`); empty by default: not over loopback. */
   readonly way?: string
-  /** The library's version, which must be the same at both ends; empty by default. */
+  /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
 }
 
@@ -87,7 +88,7 @@ export class Handshake {
 
   /** @throws INVALID_ARGUMENT, CREDENTIALS_INVALID */
   constructor(options: HandshakeOptions) {
-    const { self, credentials, purpose = 'session', wants = null, release = '', way = '' } = options
+    const { self, credentials, purpose = 'session', wants = null, release = RELEASE, way = '' } = options
     if (credentials !== null) checkCredentials(credentials)
     const role = credentials?.kind === 'key' ? credentials.role : self.role
     if (!isClusterName(self.cluster)) throw badOption("letters, digits, '.', '-' and '_' as the cluster's name, 127 at most", 'cluster')
