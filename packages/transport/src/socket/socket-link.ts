@@ -142,7 +142,10 @@ export class SocketLink implements Link {
     const isLent = options.reads?.take(socket, reads) === true
     this.readBytes = isLent ? READ_BYTES : NODE_READ_BYTES
     if (!isLent) socket.on('data', (bytes: Buffer) => this.onData(bytes))
-    socket.on('drain', () => this.pump())
+    socket.on('drain', () => {
+      this.tellLeft()
+      this.pump()
+    })
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
     socket.on('close', () => this.onSocketClose())
@@ -220,9 +223,9 @@ export class SocketLink implements Link {
   private tellLeft(): void {
     if (this.leaving.isEmpty || this.writer.isWaiting) return
     if (this.socket.writableLength === 0) this.leaving.run()
-    else if (!this.isLeftAsked) {
+    else if (!this.isLeftAsked && !this.socket.writableNeedDrain) {
       this.isLeftAsked = true
-      // Written, so to speak, behind everything else.
+      // What is so little that no 'drain' comes: this is written, so to speak, behind it.
       this.socket.write(NO_BODY, () => {
         this.isLeftAsked = false
         this.tellLeft()
