@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
 import { loadSafetensors, Module, openSafetensors, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, remote, rref } from '@postgrad/rpc'
 import { currentGenerator, rand, type Tensor, zeros } from '@postgrad/tensor'
@@ -421,6 +422,56 @@ describe('CP-6 what is saved', () => {
       expect(sums.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(latest.bytes)
       for (const { bytes, total } of sums) expect(bytes).toBe(total)
     }))
+})
+
+describe('several workers save', () => {
+  const sleep = (ms: number) => new Promise<void>((resolve) => currentWorker().clock.setTimer(ms, resolve))
+  const saveAs = async (step: number, value: number): Promise<void> => {
+    const here = new Weights(2)
+    here.fill(value)
+    await new Checkpoints(directory).save(step, { here })
+  }
+  expose({ checkpointSaveAs: saveAs })
+
+  test('CP-8 at a time in one directory: the others are told who does, and what was saved is whole', async () => {
+    await cluster(
+      async ({ here }, checkpoints) => {
+        const elsewhere = ['worker1', 'worker2'].map((name) => call(name, saveAs, [0, 7]))
+        const mine = checkpoints.save(0, { here })
+        const ends = await Promise.allSettled([mine, ...elsewhere])
+        const refused = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as PostgradError] : []))
+        expect(refused.length).toBe(2)
+        for (const error of refused) expect(error).toMatchObject({ code: 'CHECKPOINT_BUSY', values: { directory } })
+        expect((await checkpoints.load({ here })).step).toBe(0)
+
+        await call('worker1', saveAs, [1, 7]) // one behind the other, each may
+        await checkpoints.save(1, { here })
+        const twice = await Promise.allSettled([checkpoints.save(2, { here }), new Checkpoints(directory).save(2, { here })])
+        expect(twice.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      },
+      { size: 3 },
+    )
+  })
+
+  test('CP-8 a saver that ends in the middle holds nobody up', async () => {
+    let isStuck = true
+    const create: CheckpointDisk['create'] = (path) => (isStuck ? new Promise(() => {}) : syncDisk.create(path))
+    await cluster(
+      async ({ here }, checkpoints, workers) => {
+        const theirs = call('worker2', saveAs, [0, 7]).catch(() => {})
+        await sleep(50)
+        const error = await failure(checkpoints.save(0, { here }))
+        expect(error).toMatchObject({ code: 'CHECKPOINT_BUSY', values: { worker: 'worker2' } })
+        isStuck = false
+        await workers[2]!.close()
+        await theirs
+        await sleep(50)
+        await checkpoints.save(0, { here })
+        expect((await checkpoints.load({ here })).workers).toEqual(['worker0', 'worker1'])
+      },
+      { size: 3, disk: { ...syncDisk, create } },
+    )
+  })
 })
 
 function flip(path: string, at: number): void {

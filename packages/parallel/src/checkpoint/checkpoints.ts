@@ -95,12 +95,12 @@ export class Checkpoints {
 
   /**
    * Saves `parts` and the generators of all workers under the number `step`. Let no step or call change what is saved meanwhile: await them first. A
-   * checkpoint of that step is replaced at the end. What is saved stays as it is.
+   * checkpoint of that step is replaced at the end. What is saved stays as it is. One worker calls it, for all: PyTorch's is called by every rank.
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is no state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
-   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk): there is no new checkpoint then, and those before are as they were.
+   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk), CHECKPOINT_BUSY (another save in this directory is under way): there is no new checkpoint then, and those before are as they were.
    */
   save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
-    return this.inTurn(async () => {
+    return this.alone(options, async () => {
       if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
       const plan = await this.plan(parts)
       const disk = checkpointDiskOf(currentRuntime())
@@ -242,6 +242,22 @@ export class Checkpoints {
       const other = stepOf(name)
       if (other !== null && other < step && (old.includes(other) || !complete.has(other))) await disk.remove(join(this.directory, name))
     }
+  }
+
+  /** While `fn` runs nobody else saves in the directory: the worker of the smallest id, which is the same for all, sees to it. */
+  private alone<T>(options: CheckpointCallOptions, fn: () => Promise<T>): Promise<T> {
+    return this.inTurn(async () => {
+      const self = currentRuntime().info
+      const first = getWorkerInfos().reduce((a, b) => (a.id < b.id ? a : b), self)
+      const claim = noGrad(() => stream(first, workerFile.claim, [this.directory, self.name], { timeoutMs: 0, ...options }))
+      await claim.next()
+      try {
+        return await fn()
+      } finally {
+        // Whatever ends it early, the death of that worker or an abort, ends the claim as well, and is told by what `fn` does.
+        await claim.return().catch(() => {})
+      }
+    })
   }
 
   private inTurn<T>(fn: () => Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { Module, openSafetensors, type SafetensorsFile, type StateDict } from '@postgrad/nn'
 import { safetensorsChunks } from '@postgrad/nn/internal'
-import { expose, type RRef, workerLocal } from '@postgrad/rpc'
+import { currentSignal, expose, type RRef, workerLocal } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { currentGenerator, type GeneratorState, type Tensor } from '@postgrad/tensor'
 import { checkpointDiskOf } from './disk.js'
@@ -65,6 +65,23 @@ const HEADER = 'postgrad'
 /** So many bytes are written between two items of the stream. */
 const PROGRESS_BYTES = 1 << 24
 const staged = workerLocal<{ now: Staged | null }>(() => ({ now: null }))
+
+/** Who is saving where, on the worker that is asked. */
+const savers = workerLocal(() => new Map<string, string>())
+
+/** Saves in a directory are one after the other: each holds this open, which ends with it, also when its caller dies. @throws CHECKPOINT_BUSY */
+async function* claim(directory: string, saver: string): AsyncGenerator<null> {
+  const other = savers().get(directory)
+  if (other !== undefined) throw busy(directory, other)
+  savers().set(directory, saver)
+  try {
+    yield null
+    const signal = currentSignal()
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  } finally {
+    savers().delete(directory)
+  }
+}
 
 /** Writes this worker's file, and says how far it is; the last item has the hash. */
 async function* write(directory: string, name: string, entries: readonly Entry[]): AsyncGenerator<Written> {
@@ -233,6 +250,16 @@ function stagedUnder(token: bigint): Staged {
   })
 }
 
+function busy(directory: string, saver: string): PostgradError {
+  return new PostgradError('CHECKPOINT_BUSY', {
+    op: 'save',
+    message: `worker '${saver}' is saving in '${directory}' just now`,
+    remedy:
+      'Let one worker save for all of them, as rank 0: every worker then writes its part. On that worker, let one Checkpoints object have the directory.',
+    values: { worker: saver, directory },
+  })
+}
+
 export function mismatch(worker: string, expected: string, got: string): PostgradError {
   return new PostgradError('CHECKPOINT_MISMATCH', {
     op: 'load',
@@ -247,8 +274,9 @@ export function mismatch(worker: string, expected: string, got: string): Postgra
 export const isCheckpointError = (error: unknown): boolean =>
   ['CHECKPOINT_CORRUPT', 'CHECKPOINT_MISMATCH', 'CHECKPOINT_UNSUPPORTED'].some((code) => isPostgradError(error, code))
 
-export const workerFile = { write, stage, loadStates, commit, abandon } as const
+export const workerFile = { claim, write, stage, loadStates, commit, abandon } as const
 expose({
+  'postgrad.checkpoint.claim': claim,
   'postgrad.checkpoint.write': write,
   'postgrad.checkpoint.stage': stage,
   'postgrad.checkpoint.loadStates': loadStates,

@@ -51,7 +51,7 @@ const SLOW_MS_MAX = 50
 const BYTES_PER_MS_MAX = 1000
 
 /**
- * A fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0 }) }, …)`. What is drawn stands in `simulation.plan`, and is
+ * A fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0, restarts: 0 }) }, …)`. What is drawn stands in `simulation.plan`, and is
  * printed when the run fails.
  * @throws INVALID_ARGUMENT
  */
