@@ -74,7 +74,7 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
 
 const LEFT = 'Let nobody need a worker any more before it leaves; cluster.onWorkerLeft of launch tells of it.'
 const DIED =
-  'What ended its thread is told to cluster.onWorkerDeath of launch; what it held is lost, and a worker started again under its name has a fresh id.'
+  'What it held is lost; a worker started again under its name has a fresh id. Where launch made the cluster, cluster.onWorkerDeath tells what ended its thread.'
 const RESTARTED = 'Call it by its name; what the former worker held is lost, so make values and references to them again.'
 
 /** The cause of a thread's end by what it threw. */

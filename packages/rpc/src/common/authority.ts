@@ -45,7 +45,8 @@ export function notPermitted({ info, role }: RequestingPeer, { kind, name }: Pic
   return new PostgradError('NOT_PERMITTED', {
     op: kind,
     message: `worker '${info.name}', whose role is '${role}', may not ${WORDS[kind](name)} on worker '${self.name}'`,
-    remedy: "Have it allowed for that role in the worker's policy, or use credentials of another role; nothing was run.",
+    remedy:
+      'Have it allowed for that role in the rights that the worker was given (`rights`), or use credentials of another role; nothing was run.',
     values: { caller: info.name, role, kind, name, worker: self.name },
   })
 }
