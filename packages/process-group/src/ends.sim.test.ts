@@ -23,16 +23,20 @@ import { failure, Ranks, withSeed } from './sim-ranks.suite.js'
 const after = (ranks: Ranks, rank: number, ms: number) =>
   new Promise<void>((resolve) => void ranks.workers[rank]!.clock.setTimer(ms, resolve))
 
-/** What this rank sends does not leave, as far as it is told, before what this gives is called. */
+/** What this rank sends is not flushed, as far as it is told, before what this gives is called. */
 function heldBack({ runtime: { messages } }: ProcessGroup): () => void {
-  const waiting: (() => void)[] = []
-  messages.whenLeft = (_to, fn) => void waiting.push(fn)
+  const waiting: ((isFlushed: boolean) => void)[] = []
+  const post = messages.postIfReachable.bind(messages)
+  messages.postIfReachable = (id, type, body, onFlushed) => {
+    if (onFlushed != null) waiting.push(onFlushed)
+    post(id, type, body)
+  }
   return () => {
-    for (const fn of waiting.splice(0)) fn()
+    for (const onFlushed of waiting.splice(0)) onFlushed(true)
   }
 }
 
-describe('what a rank has sent has not left', () => {
+describe('what a rank has sent is not flushed', () => {
   const works = (rank: number) =>
     rank === 0 ? [broadcast(ones([1]), 0), send(ones([1]), 1)] : [broadcast(zeros([1]), 0), recv(zeros([1]), 0)]
 
@@ -66,8 +70,8 @@ describe('what a rank has sent has not left', () => {
       const errors = await Promise.all(ends)
       for (const error of errors) expect(error.code).toBe(code)
       if (code === 'COLLECTIVE_TIMEOUT') {
-        expect(errors[0]!.message).toContain('send(rank 1, tag 0), which has not left')
-        expect(errors[1]!.message).toContain('rank 1 (worker1) does not read what was sent')
+        expect(errors[0]!.message).toContain('send(rank 1, tag 0), which nobody has read')
+        expect(errors[1]!.message).toContain('rank 1 (worker1) did not read what was sent')
       }
       leave()
       expect(group.pending).toBe(0)

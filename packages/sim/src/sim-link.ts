@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert'
 import { currentScope, type Scope } from '@postgrad/base/internal'
-import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '@postgrad/transport'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from '@postgrad/transport'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER, staysBehind } from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
@@ -424,20 +424,17 @@ export class SimLink implements Link {
     this.inbound!.opened()
   }
 
-  send(frame: Frame, order = EVERY_ORDER): void {
+  send(frame: Frame, order = EVERY_ORDER, onFlushed: OnFlushed | null = null): void {
     // A dead worker's code may still be running to its next await; nothing of what it does is seen.
     if (this.crashed) return
     this.host.observer?.touch(this.worker)
     if (this.reason !== null) throw linkClosedError(`${this.worker}→${this.peer}`, this.reason)
     this.outbound!.send(carry(frame), order)
+    onFlushed?.(true)
   }
 
   /** Nothing to do: a frame is in flight from `send` on, and when it arrives is up to the schedule. */
   flush(): void {}
-
-  whenLeft(fn: () => void): void {
-    fn()
-  }
 
   poll(): number {
     this.host.observer?.touch(this.worker)

@@ -1,5 +1,5 @@
 export type { Clock, Timer } from './clock.js'
-export type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from './link.js'
+export type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from './link.js'
 export type { Credentials, KeyCredentials, TlsCredentials } from './socket/credentials.js'
 export { readKeyFile } from './socket/key-file.js'
 export { FileStore, type FileStoreOptions } from './store/file-store.js'

@@ -4,7 +4,7 @@
  * A carrier that takes buffers away gets each frame as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
  * bytes themselves: large segments where they were, small ones and the header in an arena, with room for the session's head in front.
  */
-import type { Frame, FrameOrder } from './link.js'
+import type { Frame, FrameOrder, OnFlushed } from './link.js'
 import { align8, isMovable } from './post.js'
 import { SESSION_BYTES, type SessionKind } from './session-frame.js'
 import { takeSegments } from './take-segments.js'
@@ -15,6 +15,8 @@ export interface Kept extends Frame {
   readonly order: FrameOrder
   /** What it counts for in the session's limit. */
   readonly bytes: number
+  /** Null: nobody waits, or it was told. */
+  onFlushed: OnFlushed | null
 }
 
 /** How many bytes a frame counts for, whichever way it is kept. The 8 more keep a lone segment from filling the buffer of a copy. */
@@ -30,6 +32,7 @@ export class KeptCopy implements Kept {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]
   readonly bytes: number
+  onFlushed: OnFlushed | null = null
 
   constructor(kind: SessionKind, frame: Frame, order: FrameOrder) {
     this.kind = kind
@@ -68,6 +71,7 @@ export class KeptWhole implements Kept {
   readonly header: Buffer
   readonly segments: readonly Uint8Array[]
   readonly bytes: number
+  onFlushed: OnFlushed | null = null
 
   constructor(kind: SessionKind, order: FrameOrder, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
     this.kind = kind
@@ -134,7 +138,9 @@ export class KeptQueue {
 
   /** The oldest is acknowledged. */
   shift(): void {
-    this.bytes -= (this.list[this.from] as Kept).bytes
+    const kept = this.list[this.from] as Kept
+    flushed(kept, true)
+    this.bytes -= kept.bytes
     this.from++
     if (this.from === this.list.length) {
       this.list.length = 0
@@ -146,8 +152,17 @@ export class KeptQueue {
   }
 
   clear(): void {
+    const { list, from } = this
     this.list = []
     this.from = 0
     this.bytes = 0
+    for (let at = from; at < list.length; at++) flushed(list[at] as Kept, false)
   }
+}
+
+/** Whoever waits for it is told, once. */
+export function flushed(kept: Kept, isFlushed: boolean): void {
+  const { onFlushed } = kept
+  kept.onFlushed = null
+  onFlushed?.(isFlushed)
 }

@@ -3,7 +3,7 @@
  * as `@postgrad/transport/suite`.
  */
 import { describe, expect, test } from '@jest/globals'
-import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { EVERY_ORDER, type Frame, type Link, type LinkClosed, type LinkReceiver } from './link.js'
 import { SEGMENT_MOVED_BYTES_MIN } from './post.js'
 
 export interface LinkPair {
@@ -112,29 +112,23 @@ export function describeLink(name: string, fixture: LinkFixture): void {
     )
 
     test(
-      'whenLeft comes once, when what was sent has left; at once where nothing waits, and where the link has ended',
+      'who waits for a frame is told once: true when it is flushed, also where the link is then closed',
       withPair(async (a, b) => {
         const atB = new Recorder()
         a.open(new Recorder())
         b.open(atB)
         await fixture.turns()
-        let left = 0
-        const count = (): void => {
-          left++
-        }
-        a.whenLeft(count)
-        expect(left).toBe(1)
-        a.send(frame('1'))
-        a.whenLeft(count)
-        await fixture.until(() => left === 2 && atB.frames.length === 1)
-        await fixture.turns()
-        expect([left, atB.texts]).toEqual([2, ['1']])
+        const told: string[] = []
+        const send = (text: string) => a.send(frame(text), EVERY_ORDER, (isFlushed) => told.push(`${text} ${isFlushed}`))
+        send('1')
         a.send(frame('2'))
-        a.whenLeft(count)
+        send('3')
+        await fixture.until(() => told.length === 2 && atB.frames.length === 3)
+        send('4')
         a.close()
-        await fixture.until(() => left === 3)
-        a.whenLeft(count)
-        expect(left).toBe(4)
+        await fixture.until(() => told.length === 3 && atB.frames.length === 4)
+        await fixture.turns()
+        expect(told).toEqual(['1 true', '3 true', '4 true'])
       }),
     )
 

@@ -53,6 +53,12 @@ export interface LinkClosed {
   readonly detail: string
 }
 
+/**
+ * Called once. True: the frame has left this thread, so the peer gets it though this thread computes; it was posted, or the kernel has all of its bytes. False: it never will, since the link has ended.
+ * It may be called within any `send`, so it sends nothing itself, and it does not throw.
+ */
+export type OnFlushed = (isFlushed: boolean) => void
+
 /** A way to one other worker, which keeps order (see `FrameOrder`) and loses nothing until it is closed. */
 export interface Link {
   /** Begins delivery, in a later turn. Nothing is delivered before, and nothing that arrived before is lost. Once. */
@@ -63,14 +69,9 @@ export interface Link {
    * frames to a post. May be called before `open`.
    * @throws LINK_CLOSED when either end has closed; the frame is then still the caller's.
    */
-  send(frame: Frame, order?: FrameOrder): void
+  send(frame: Frame, order?: FrameOrder, onFlushed?: OnFlushed | null): void
   /** Posts now what is queued. */
   flush(): void
-  /**
-   * Runs `fn` when what was sent before has left this thread, so that the peer gets it though this thread computes: it was posted, or the kernel has all of its bytes. At once where it has; also
-   * when it never will, as the link has ended. `fn` must not throw.
-   */
-  whenLeft(fn: () => void): void
   /** Delivers synchronously, in order, what has already arrived, without a turn of the event loop; returns how many frames. 0 before `open` and after the end. */
   poll(): number
   /** Flushes, then closes; the peer receives what was sent before. This end drops what it has received and not delivered. Idempotent. */

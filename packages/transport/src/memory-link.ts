@@ -6,8 +6,8 @@
 import { strict as assert } from 'node:assert'
 import type { Clock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
-import { Leaving } from './leaving.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { Flushes } from './flushes.js'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type Post, PostReader, PostWriter } from './post.js'
 
@@ -23,7 +23,7 @@ class MemoryLink implements Link {
   private readonly writer = new PostWriter()
   private readonly reader = new PostReader()
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
-  private readonly leaving = new Leaving()
+  private readonly flushes = new Flushes()
   private readonly inbox: Post[] = []
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
@@ -51,9 +51,10 @@ class MemoryLink implements Link {
     this.wake()
   }
 
-  send(frame: Frame): void {
+  send(frame: Frame, _order?: FrameOrder, onFlushed?: OnFlushed | null): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     this.writer.add(frame)
+    this.flushes.add(onFlushed)
     if (this.writer.frames === 1) this.endOfTurn.arm()
   }
 
@@ -66,12 +67,7 @@ class MemoryLink implements Link {
       peer.inbox.push(post)
       peer.wake()
     }
-    this.leaving.run()
-  }
-
-  whenLeft(fn: () => void): void {
-    if (this.writer.frames === 0) fn()
-    else this.leaving.add(fn)
+    this.flushes.run(true)
   }
 
   poll(): number {

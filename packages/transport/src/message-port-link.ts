@@ -16,8 +16,8 @@
 import { strict as assert } from 'node:assert'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { EndOfTurn } from './end-of-turn.js'
-import { Leaving } from './leaving.js'
-import type { Frame, Link, LinkClosed, LinkReceiver } from './link.js'
+import { Flushes } from './flushes.js'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type Post, PostReader, PostWriter } from './post.js'
 import type { StayAwake } from './stay-awake.js'
@@ -52,7 +52,7 @@ class MessagePortLink implements Link {
   private readonly writer = new PostWriter()
   private readonly reader = new PostReader()
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
-  private readonly leaving = new Leaving()
+  private readonly flushes = new Flushes()
   /** Posts that arrived while the one before was half read, which only a receiver that threw can cause. */
   private readonly behind: Post[] = []
   private receiver: LinkReceiver | null = null
@@ -97,10 +97,11 @@ class MessagePortLink implements Link {
     if (this.unref) this.port.unref()
   }
 
-  send(frame: Frame): void {
+  send(frame: Frame, _order?: FrameOrder, onFlushed?: OnFlushed | null): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     writer.add(frame)
+    this.flushes.add(onFlushed)
     if (writer.frames >= this.postFramesMax || writer.used >= this.postBytesMax) this.flush()
     else if (writer.frames === 1 && !this.isDelivering) this.endOfTurn.arm()
   }
@@ -110,7 +111,7 @@ class MessagePortLink implements Link {
     if (writer.frames === 0 || this.isClosed) return
     this.stayAwake?.onSend(this.reader.sender)
     this.post(writer.take(), writer.transfer)
-    this.leaving.run()
+    this.flushes.run(true)
   }
 
   private post(post: Post, transfer: ArrayBuffer[] | null): void {
@@ -125,11 +126,6 @@ class MessagePortLink implements Link {
       if ((error as { name?: unknown }).name !== 'DataCloneError') throw error
       this.port.postMessage(post)
     }
-  }
-
-  whenLeft(fn: () => void): void {
-    if (this.writer.frames === 0 || this.isClosed) fn()
-    else this.leaving.add(fn)
   }
 
   poll(): number {
@@ -220,7 +216,7 @@ class MessagePortLink implements Link {
     // First thing, see Note [The end of a port].
     this.isClosed = true
     this.reason ??= CLOSED_BY_PEER
-    this.leaving.run()
+    this.flushes.run(false)
     this.deliverClose()
   }
 

@@ -3,7 +3,16 @@ import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { type Clock, RealClock, type Timer } from './clock.js'
-import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
+import {
+  EVERY_ORDER,
+  type Frame,
+  type FrameOrder,
+  type Link,
+  type LinkClosed,
+  type LinkReceiver,
+  NO_ORDER,
+  type OnFlushed,
+} from './link.js'
 import { describeLink, frame, Recorder, text } from './link.suite.js'
 import { memoryLinkPair } from './memory-link.js'
 import { messagePortLink } from './message-port-link.js'
@@ -102,6 +111,9 @@ class Carrier implements Link {
   receiver: LinkReceiver | null = null
   weather: Weather
   readonly sent: Frame[] = []
+  /** It takes what it is sent and flushes nothing. */
+  isFull = false
+  readonly unflushed: OnFlushed[] = []
   private readonly clock: Clock
 
   constructor(clock: Clock, weather: Weather) {
@@ -113,9 +125,11 @@ class Carrier implements Link {
     this.receiver = receiver
   }
 
-  send(sent: Frame, order = EVERY_ORDER): void {
+  send(sent: Frame, order = EVERY_ORDER, onFlushed: OnFlushed | null = null): void {
     if (this.closed) throw new Error('sent on a closed carrier')
     this.sent.push(sent)
+    if (onFlushed !== null) this.unflushed.push(onFlushed)
+    if (!this.isFull) for (const told of this.unflushed.splice(0)) told(true)
     for (const delayMs of this.weather(sent, this.sent.length, order)) {
       const overtook = order === NO_ORDER ? 1 : 0
       const copy = { header: sent.header.slice(), segments: sent.segments.map((segment) => segment.slice()), overtook }
@@ -130,10 +144,6 @@ class Carrier implements Link {
   }
 
   flush(): void {}
-
-  whenLeft(fn: () => void): void {
-    fn()
-  }
 
   poll(): number {
     return 0
@@ -748,30 +758,47 @@ describe('session', () => {
       expect([a.counts.sent, a.counts.resent, a.unacknowledged]).toEqual([2, 0, 0])
     })
 
-    test('SES-24 what waits for a carrier, or for the window, has not left; with the end of the session nobody waits', () => {
+    test('SES-24 what waits for a carrier, or for the window, is not flushed; with the end of the session nobody waits', () => {
       const clock = new ByHand()
-      const told: string[] = []
+      const told: [text: string, isFlushed: boolean][] = []
+      const send = (session: Session, text: string) => session.send(frame(text), EVERY_ORDER, (isFlushed) => told.push([text, isFlushed]))
       const a = new Session(null, { clock, self: 1, peer: null, windowFrames: 2, ...lossless })
       a.open(new Recorder())
-      a.whenLeft(() => told.push('nothing'))
-      for (const each of ['0', '1', '2']) {
-        a.send(frame(each))
-        a.whenLeft(() => told.push(each))
-      }
-      expect(told).toEqual(['nothing'])
+      for (const each of numbers(3)) send(a, each)
+      expect(told).toEqual([])
       const [ofA, ofB] = carriers(clock, fine)
       const b = new Session(ofB, { clock, self: 2, peer: 1, windowFrames: 2, ...lossless })
       b.open(new Recorder())
       a.reconnect(ofA, 2)
       // Of three frames two are under way.
-      expect([a.counts.sent, told]).toEqual([2, ['nothing']])
+      expect([a.counts.sent, told.length]).toEqual([2, 2])
       clock.run()
-      expect([a.counts.sent, told]).toEqual([3, ['nothing', '0', '1', '2']])
+      expect([a.counts.sent, told]).toEqual([3, numbers(3).map((text) => [text, true])])
       const lone = new Session(null, { clock, self: 1, peer: null, ...lossless })
-      lone.send(frame('x'))
-      lone.whenLeft(() => told.push('never'))
+      send(lone, 'never')
       lone.abandon('enough')
-      expect(told.at(-1)).toBe('never')
+      expect(told.at(-1)).toEqual(['never', false])
+    })
+
+    test('SES-24 what a carrier that breaks had not flushed is flushed by the next, or has come; each is told once, by its own frame', () => {
+      const { clock, a, b, ofA, atB } = pair(fine, fine, { ...lossless, reconnectMs: Number.POSITIVE_INFINITY })
+      const told: string[] = []
+      const send = (text: string) => a.send(frame(text), EVERY_ORDER, (isFlushed) => told.push(`${text} ${isFlushed}`))
+      send('0')
+      expect(told).toEqual(['0 true'])
+      ofA.isFull = true
+      send('1')
+      ofA.close()
+      for (const fn of ofA.unflushed.splice(0)) fn(true)
+      send('2')
+      clock.run(100)
+      // 2 was given to nobody, and 1 to a carrier that had not flushed it.
+      expect(told.filter((text) => !text.startsWith('1'))).toEqual(['0 true'])
+      const [toB, toA] = carriers(clock, fine)
+      b.reconnect(toA)
+      a.reconnect(toB)
+      clock.run()
+      expect([told, atB.texts]).toEqual([['0 true', '1 true', '2 true'], numbers(3)])
     })
 
     test('SES-18 one that never said anything closes at once; one that did waits for a carrier, but not for ever', () => {

@@ -12,9 +12,17 @@
 import { strict as assert } from 'node:assert'
 import { Arrivals } from './arrivals.js'
 import type { Clock, Timer } from './clock.js'
-import { KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
-import { Leaving } from './leaving.js'
-import { EVERY_ORDER, type Frame, type FrameOrder, type Link, type LinkClosed, type LinkReceiver, NO_ORDER } from './link.js'
+import { flushed, type Kept, KeptArena, KeptCopy, KeptQueue, KeptWhole, keptBytesOf } from './kept.js'
+import {
+  EVERY_ORDER,
+  type Frame,
+  type FrameOrder,
+  type Link,
+  type LinkClosed,
+  type LinkReceiver,
+  NO_ORDER,
+  type OnFlushed,
+} from './link.js'
 import { CLOSED_BY_PEER, CLOSED_BY_SELF, linkClosedError } from './link-errors.js'
 import { type SessionHead, SessionHeadReader, SessionKind, sessionFrame, sessionPayload, writeSessionHead } from './session-frame.js'
 
@@ -85,8 +93,6 @@ export class Session implements Link {
   /** Nothing is sent, received or waited for any more, though what is ready is still delivered. */
   private over = false
 
-  private readonly leaving = new Leaving()
-
   // Sending: acknowledged ≤ transmitted ≤ last. `kept` holds what is behind `acknowledged`.
   private readonly kept = new KeptQueue()
   private last = 0
@@ -148,25 +154,17 @@ export class Session implements Link {
   }
 
   /** @throws LINK_CLOSED, also when this frame is the one that breaks the link (SES-8), or what `check` throws */
-  send(frame: Frame, order = EVERY_ORDER): void {
+  send(frame: Frame, order = EVERY_ORDER, onFlushed: OnFlushed | null = null): void {
     if (this.reason === null) {
       this.check?.(frame)
       this.checkRoom(frame)
     }
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
-    this.keep(SessionKind.DATA, frame, order)
+    this.keep(SessionKind.DATA, frame, order, onFlushed)
   }
 
   flush(): void {
     if (this.carrier !== null && !this.carrier.closed) this.carrier.flush()
-  }
-
-  /** What leaves with a carrier that breaks has left, though it may have to be sent again. */
-  whenLeft(fn: () => void): void {
-    if (this.reason !== null || this.over) fn()
-    else if (this.transmitted < this.last) this.leaving.add(fn)
-    else if (this.carrier === null) fn()
-    else this.carrier.whenLeft(fn)
   }
 
   poll(): number {
@@ -240,9 +238,11 @@ export class Session implements Link {
     this.break(`the other end has left ${kept.size} frames (${kept.bytes} bytes) unacknowledged, which is the limit`)
   }
 
-  private keep(kind: SessionKind, frame: Frame, order: FrameOrder): void {
+  private keep(kind: SessionKind, frame: Frame, order: FrameOrder, onFlushed: OnFlushed | null = null): void {
     if (this.kept.size === 0) this.progressMs = this.isTimed ? this.clock.now() : 0
-    this.kept.push(this.arena === null ? new KeptCopy(kind, frame, order) : this.arena.keep(kind, frame, order))
+    const kept = this.arena === null ? new KeptCopy(kind, frame, order) : this.arena.keep(kind, frame, order)
+    kept.onFlushed = onFlushed
+    this.kept.push(kept)
     this.last++
     this.transmitWindow()
   }
@@ -272,27 +272,35 @@ export class Session implements Link {
       this.counts.sent++
       this.transmit(this.transmitted)
     }
-    if (!this.leaving.isEmpty && end === this.last) this.carrier.whenLeft(() => this.leaving.run())
     if (this.resendTimer === null && this.kept.size > 0) this.arm()
   }
 
   private transmit(seq: number): void {
     const kept = this.kept.at(seq - this.acknowledged - 1)
     if (!(kept instanceof KeptWhole)) {
-      this.post(kept.kind, seq, kept, kept.order)
+      this.post(kept.kind, seq, kept, kept.order, this.tells(kept))
       return
     }
     if (this.carrier === null || this.carrier.closed) return
     this.answered()
     writeSessionHead(kept.header, kept.kind, this.self, this.peer as number, seq, this.arrived)
-    this.carrier.send(kept, kept.order)
+    this.carrier.send(kept, kept.order, this.tells(kept))
+  }
+
+  /** What a carrier has flushed counts, though it may have to be sent again. What one that has ended had not waits for the next. */
+  private tells(kept: Kept): OnFlushed | null {
+    const { carrier } = this
+    if (kept.onFlushed === null || carrier === null) return null
+    return (isFlushed) => {
+      if (isFlushed && !carrier.closed) flushed(kept, true)
+    }
   }
 
   /** Every frame acknowledges. */
-  private post(kind: SessionKind, seq: number, frame: Frame | null, order: FrameOrder): void {
+  private post(kind: SessionKind, seq: number, frame: Frame | null, order: FrameOrder, onFlushed: OnFlushed | null = null): void {
     if (this.carrier === null || this.carrier.closed) return
     this.answered()
-    this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer as number, seq, ack: this.arrived }, frame), order)
+    this.carrier.send(sessionFrame({ kind, from: this.self, to: this.peer as number, seq, ack: this.arrived }, frame), order, onFlushed)
   }
 
   private resend(framesMax: number): void {
@@ -559,7 +567,6 @@ export class Session implements Link {
   private finish(): void {
     if (this.over) return
     this.over = true
-    this.leaving.run()
     this.forget()
     this.early.clear()
     this.arrivals.clear()

@@ -101,10 +101,6 @@ class WatchedLink implements Link {
     this.link.flush()
   }
 
-  whenLeft(fn: () => void): void {
-    this.link.whenLeft(fn)
-  }
-
   poll(): number {
     return this.link.poll()
   }

@@ -31,7 +31,7 @@ export function collectiveTimedOut(
     readonly sequence: number
     readonly head: string
     readonly missing: readonly number[]
-    /** This rank has done its part, and not all of that has left. */
+    /** This rank has done its part, and not all of what it has sent is flushed. */
     readonly isThrough: boolean
     readonly timeoutMs: number
     readonly recent: readonly string[]
@@ -41,7 +41,7 @@ export function collectiveTimedOut(
   const who =
     missing.length === 0
       ? 'nobody is missing, but earlier collectives have not ended'
-      : `${ranksText(group, missing)} ${isThrough ? 'does not read what was sent' : 'did not come'}`
+      : `${ranksText(group, missing)} ${isThrough ? 'did not read what was sent' : 'did not come'}`
   const last = recent.length === 0 ? '' : `; before it: ${recent.join('; ')}`
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op,

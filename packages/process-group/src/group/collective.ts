@@ -16,9 +16,8 @@ import type { Work } from './work.js'
 /** Whose collective it is. */
 export interface CollectiveHost {
   readonly size: number
-  sendPart(collective: Collective, to: number, step: number, values: Values): void
-  /** Runs `fn` when what was sent to that rank has left this thread, or never will. */
-  whenLeft(rank: number, fn: () => void): void
+  /** `onFlushed` may be called within this, or within anything that is sent later. */
+  sendPart(collective: Collective, to: number, step: number, values: Values, onFlushed: () => void): void
   /** The first of these ranks that will send nothing more, with why; null: all are there. */
   goneAmong(ranks: Iterable<number>): unknown
   onEnded(collective: Collective): void
@@ -45,8 +44,9 @@ export class Collective {
   /** Of the step that is under way: who has not sent. */
   private readonly waiting = new Set<number>()
   private readonly parts = new Map<number, (Values | undefined)[]>()
-  /** To whom it has sent; behind its last step those whom not all of that has left for. */
-  private readonly sentTo = new Set<number>()
+  /** How much of what it has sent to a rank is not flushed, by rank. */
+  private readonly unflushed = new Map<number, number>()
+  private result: unknown
 
   constructor(
     host: CollectiveHost,
@@ -77,7 +77,7 @@ export class Collective {
 
   /** Who has not sent what this rank waits for; behind the last step, who has not read what this rank has sent. */
   get missing(): number[] {
-    return [...(this.isThrough ? this.sentTo : this.waiting)].sort((a, b) => a - b)
+    return [...(this.isThrough ? this.unflushed.keys() : this.waiting)].sort((a, b) => a - b)
   }
 
   isWaitingFor(rank: number): boolean {
@@ -117,7 +117,9 @@ export class Collective {
       for (let received = first; ; ) {
         const { value, done } = this.algorithm.next(received)
         if (done === true) {
-          this.leave(value)
+          this.isThrough = true
+          this.result = value
+          if (this.unflushed.size === 0) this.end()
           return
         }
         const arrived = this.enter(value)
@@ -129,29 +131,27 @@ export class Collective {
     }
   }
 
-  /** It ends when all that it has sent has left: whoever awaits it may compute from then on, and nothing leaves meanwhile. */
-  private leave(value: unknown): void {
-    const { host, sentTo, work } = this
-    this.isThrough = true
-    const end = (): void => {
-      host.onEnded(this)
-      work.resolve(value)
-    }
-    if (sentTo.size === 0) end()
-    for (const rank of sentTo) {
-      host.whenLeft(rank, () => {
-        sentTo.delete(rank)
-        if (sentTo.size === 0 && !work.done) end()
-      })
-    }
+  private onFlushed(to: number): void {
+    const left = this.unflushed.get(to)! - 1
+    if (left > 0) this.unflushed.set(to, left)
+    else this.unflushed.delete(to)
+    // A message may be half sent now, and the next collective would send others.
+    if (this.isThrough && this.unflushed.size === 0) queueMicrotask(() => this.end())
+  }
+
+  /** Behind its last step, when all that it has sent is flushed: whoever awaits it may compute from then on, and nothing leaves meanwhile. */
+  private end(): void {
+    if (this.work.done) return
+    this.host.onEnded(this)
+    this.work.resolve(this.result)
   }
 
   /** Sends what the step sends; gives what has come, if that is all. */
   private enter({ send, from }: Step): Received | null {
     const step = ++this.step
     for (const [to, values, later = 0] of send) {
-      this.host.sendPart(this, to, step + later, values)
-      this.sentTo.add(to)
+      this.unflushed.set(to, (this.unflushed.get(to) ?? 0) + 1)
+      this.host.sendPart(this, to, step + later, values, () => this.onFlushed(to))
     }
     const parts = this.parts.get(step)
     for (const rank of from) if (parts?.[rank] === undefined) this.waiting.add(rank)

@@ -146,12 +146,8 @@ export class Collectives implements CollectiveHost {
 
   // --- what a collective asks
 
-  sendPart({ sequence, head }: Collective, to: number, step: number, values: Values): void {
-    this.host.say(to, What.part, sequence, step, this.host.debug === 'detail' && step === 0 ? DETAIL : head, values)
-  }
-
-  whenLeft(rank: number, fn: () => void): void {
-    this.host.whenLeft(rank, fn)
+  sendPart({ sequence, head }: Collective, to: number, step: number, values: Values, onFlushed: () => void): void {
+    this.host.say(to, What.part, sequence, step, this.host.debug === 'detail' && step === 0 ? DETAIL : head, values, { onFlushed })
   }
 
   goneAmong(ranks: Iterable<number>): Gone | null {
@@ -193,7 +189,7 @@ export class Collectives implements CollectiveHost {
 
   private timedOut(collective: Collective, { timedOut }: CollectiveSpec<never> | CollectiveSpec<unknown>): PostgradError {
     const { op, sequence, head, timeoutMs, missing, isThrough } = collective
-    if (timedOut !== undefined) return timedOut(missing, timeoutMs, sequence)
+    if (timedOut !== undefined && !isThrough) return timedOut(missing, timeoutMs, sequence)
     const recent = this.host.debug === 'off' ? [] : this.lastHeads(sequence)
     return collectiveTimedOut(op, this.host, { sequence, head, missing, isThrough, timeoutMs, recent })
   }

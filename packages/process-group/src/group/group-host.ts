@@ -19,6 +19,12 @@ export class Gone {
   }
 }
 
+export interface SayOptions {
+  readonly error?: unknown
+  /** Once, when it is flushed or never will be (`OnFlushed`). */
+  readonly onFlushed?: () => void
+}
+
 export interface GroupHost extends Place {
   readonly name: string
   readonly workers: readonly WorkerInfo[]
@@ -31,8 +37,6 @@ export interface GroupHost extends Place {
   goneOf(rank: number): Gone | undefined
   /** See Note [How a group breaks]. */
   break(number: number, why: string, cause: unknown): void
-  /** Runs `fn` when what was said to that rank has left this thread, or never will. */
-  whenLeft(rank: number, fn: () => void): void
   /** Not to who has died: that is seen behind what it has sent. */
-  say(to: number, what: What, sequence: number, step: number, head: string, values: Values, error?: unknown): void
+  say(to: number, what: What, sequence: number, step: number, head: string, values: Values, how?: SayOptions): void
 }

@@ -56,12 +56,12 @@ class Waiter<Given, T> {
 
 type Receiver = Waiter<Arrival, unknown>
 
-/** Waits for room at the receiver, and then until its tensor has left. */
+/** Waits for room at the receiver, and then until its tensor is flushed. */
 class Sender extends Waiter<void, void> {
   isSent = false
-  readonly say: () => void
+  readonly say: (onFlushed: () => void) => void
 
-  constructor(op: string, rank: number, tag: number, say: () => void) {
+  constructor(op: string, rank: number, tag: number, say: (onFlushed: () => void) => void) {
     super(op, rank, tag, () => {})
     this.say = say
   }
@@ -101,12 +101,12 @@ export class PointToPoint {
 
   // --- what this rank calls
 
-  /** Ends when the tensor has left, which waits while as much as the window has waits at the receiver. */
+  /** Ends when the tensor is flushed, which waits while as much as the window has waits at the receiver. */
   send(op: string, to: number, { tag, head, values }: Parcel, options: WaitOptions): Work<void> {
     const { host } = this
     const account = madeIn(this.outgoing, to, () => new OutgoingSends(this.window))
-    const sender = new Sender(op, to, tag, () => {
-      host.say(to, What.send, tag, 0, head, values)
+    const sender = new Sender(op, to, tag, (onFlushed) => {
+      host.say(to, What.send, tag, 0, head, values, { onFlushed })
       account.onSent(bytesOfValues(values))
     })
     try {
@@ -115,14 +115,8 @@ export class PointToPoint {
       if (gone !== undefined) throw groupBroken(op, host, gone.why, gone.cause)
       const hasRoom = !account.isFull && this.senders.every(({ rank, isSent }) => rank !== to || isSent)
       if (hasRoom) this.begin(sender)
-      if (!sender.work.done)
-        this.wait(
-          sender,
-          this.senders,
-          timeoutMs,
-          options,
-          `${op}(rank ${to}, tag ${tag}), which ${sender.isSent ? 'has not left' : 'waits for room there'}`,
-        )
+      const what = () => `${op}(rank ${to}, tag ${tag}), which ${sender.isSent ? 'nobody has read' : 'waits for room there'}`
+      if (!sender.work.done) this.wait(sender, this.senders, timeoutMs, options, what)
     } catch (error) {
       sender.fail(error)
     }
@@ -133,17 +127,15 @@ export class PointToPoint {
   private begin(sender: Sender): void {
     sender.isSent = true
     try {
-      sender.say()
+      sender.say(() => {
+        if (sender.work.done) return
+        forget(this.senders, sender)
+        sender.give()
+      })
     } catch (error) {
       forget(this.senders, sender)
       sender.fail(error)
-      return
     }
-    this.host.whenLeft(sender.rank!, () => {
-      if (sender.work.done) return
-      forget(this.senders, sender)
-      sender.give()
-    })
   }
 
   /** `read` makes the value of what has come, and may throw. */
@@ -166,7 +158,7 @@ export class PointToPoint {
       const awaited = this.awaitedBy(receiver)
       const gone = awaited.every((rank) => host.goneOf(rank) !== undefined) ? host.goneOf(awaited[0]!) : undefined
       if (gone !== undefined) throw groupBroken(op, host, gone.why, gone.cause)
-      this.wait(receiver, this.receivers, timeoutMs, options, `${op}(${from === null ? 'any' : `rank ${from}`}, tag ${tag})`)
+      this.wait(receiver, this.receivers, timeoutMs, options, () => `${op}(${from === null ? 'any' : `rank ${from}`}, tag ${tag})`)
     } catch (error) {
       receiver.fail(error)
     }
@@ -178,7 +170,7 @@ export class PointToPoint {
     among: Waiter<Given, unknown>[],
     timeoutMs: number,
     { signal }: WaitOptions,
-    what: string,
+    what: () => string,
   ): void {
     const { host } = this
     const { op, tag, work } = waiter
@@ -187,10 +179,10 @@ export class PointToPoint {
       ...{ op, timeoutMs, signal },
       about: () => ({
         kind: 'collective',
-        what: `${what} of group '${host.name}'`,
+        what: `${what()} of group '${host.name}'`,
         on: missing.map((rank) => host.workers[rank]!),
       }),
-      timedOut: (): PostgradError => directTimedOut(op, host, { call: what, tag, missing, timeoutMs }),
+      timedOut: (): PostgradError => directTimedOut(op, host, { call: what(), tag, missing, timeoutMs }),
       giveUp: (error) => {
         if (forget(among, waiter)) waiter.fail(error)
       },

@@ -16,7 +16,7 @@
  * So every wait ends. Say that a rank waits in number n for another. That one brings n to its end, and sends its part; or it fails n, or will never begin it, and says so
  * to all; or it is gone, and its end is noticed behind everything that it has sent. What could still be had is not given up: FAILED comes behind the parts of its
  * sender, and collectives with smaller numbers go on. A `recv`, and a `send` that waits for room, wait for what another rank's program may never do: they end with their
- * deadline, with that rank, or with the group.
+ * deadline, with that rank, or with the group. So do works whose messages are not flushed: a process that is stopped reads nothing, and is not gone.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkSignal, currentScope, timeLimit } from '@postgrad/base/internal'
@@ -27,7 +27,7 @@ import { destroyed, groupAborted, groupBroken, notMember, rankText } from '../co
 import { type Body, NOTHING, type Values, What } from '../common/protocol.js'
 import { limitsFor, others, type ReduceLimits } from '../common/step.js'
 import { type CollectiveSpec, Collectives } from './collectives.js'
-import { type DebugLevel, Gone, type GroupHost } from './group-host.js'
+import { type DebugLevel, Gone, type GroupHost, type SayOptions } from './group-host.js'
 import { PointToPoint } from './point-to-point.js'
 import type { WaitOptions } from './wait-for.js'
 import type { Work } from './work.js'
@@ -276,17 +276,12 @@ export class ProcessGroup implements GroupHost {
   }
 
   private tell(what: What, sequence: number, error: unknown): void {
-    for (const to of others(this)) if (!this.gone.has(to)) this.say(to, what, sequence, 0, '', NOTHING, error)
+    for (const to of others(this)) if (!this.gone.has(to)) this.say(to, what, sequence, 0, '', NOTHING, { error })
   }
 
   /** @internal */
-  whenLeft(rank: number, fn: () => void): void {
-    this.runtime.messages.whenLeft(this.workers[rank]!.id, fn)
-  }
-
-  /** @internal */
-  say(to: number, what: What, sequence: number, step: number, head: string, values: Values, error: unknown = null): void {
-    const body: Body = [this.id, what, sequence, step, head, values, error]
-    this.runtime.messages.postIfReachable(this.workers[to]!.id, MessageType.COLLECTIVE, body)
+  say(to: number, what: What, sequence: number, step: number, head: string, values: Values, how: SayOptions = {}): void {
+    const body: Body = [this.id, what, sequence, step, head, values, how.error ?? null]
+    this.runtime.messages.postIfReachable(this.workers[to]!.id, MessageType.COLLECTIVE, body, how.onFlushed)
   }
 }

@@ -12,7 +12,7 @@ import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
 import { Lane, type MessageLane } from '@postgrad/base/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
-import type { Clock, Frame } from '@postgrad/transport'
+import type { Clock, Frame, OnFlushed } from '@postgrad/transport'
 import {
   Codec,
   MESSAGE_TABLE,
@@ -141,7 +141,7 @@ export class MessagePath implements Taker {
   }
 
   /** @throws WIRE_TOO_LARGE, and what the link refuses it with */
-  send(peer: Peer, out: OutgoingMessage): void {
+  send(peer: Peer, out: OutgoingMessage, onFlushed: OnFlushed | null = null): void {
     const { link, env, ledger } = peer
     const { observer, pump, activity } = this.host
     ledger.onWriting()
@@ -149,7 +149,7 @@ export class MessagePath implements Taker {
       const frame = this.codec.encode(out, env, ledger.transport ?? undefined)
       const bytes = bytesOf(frame)
       // First: what the link refuses, since no peer would take so much, the peer will not count either.
-      if (link !== null) link.send(frame, orderOf(out, frame))
+      if (link !== null) link.send(frame, orderOf(out, frame), onFlushed)
       if (observer !== null) observer.sent(peer.info.name, out)
       const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
@@ -157,6 +157,7 @@ export class MessagePath implements Taker {
         // What arrives is the callee's, though it was sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
         pump.wake()
+        onFlushed?.(true)
       }
       if (out.type !== MessageType.GROUP_UPDATE) activity.changed()
     } catch (error) {
@@ -170,7 +171,7 @@ export class MessagePath implements Taker {
   }
 
   /** One way, outside of calls, past the interceptors. @throws as `prepare` and `send` */
-  post(peer: Peer, type: MessageType, body: readonly unknown[], envelope?: Envelope): void {
+  post(peer: Peer, type: MessageType, body: readonly unknown[], envelope?: Envelope, onFlushed: OnFlushed | null = null): void {
     const out = this.prepare(peer, type, body, nameOf(type))
     if (envelope !== undefined) {
       out.context = envelope.context ?? null
@@ -178,20 +179,14 @@ export class MessagePath implements Taker {
       out.pass = envelope.pass ?? null
       out.lineage = envelope.lineage ?? null
     }
-    this.send(peer, out)
+    this.send(peer, out, onFlushed)
   }
 
   /** The same to whom it may reach: not to who is unknown, dead or closed, and not when this worker is. */
-  postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[]): void {
+  postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[], onFlushed: OnFlushed | null = null): void {
     const peer = this.host.reachable(id)
-    if (peer !== undefined) this.post(peer, type, body)
-  }
-
-  /** Runs `fn` when what was sent to that worker has left this thread, or never will (`Link.whenLeft`). */
-  whenLeft(id: WorkerId, fn: () => void): void {
-    const link = this.host.reachable(id)?.link ?? null
-    if (link === null) fn()
-    else link.whenLeft(fn)
+    if (peer === undefined) onFlushed?.(false)
+    else this.post(peer, type, body, undefined, onFlushed)
   }
 
   /** Sends what belongs to a request of the peer: its answer, an item. @throws as `prepare` and `send` */

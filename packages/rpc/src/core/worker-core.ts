@@ -71,7 +71,6 @@ const ENDED_LINK: Link = {
     throw new Error('sent on a link that has ended')
   },
   flush: () => {},
-  whenLeft: (fn) => fn(),
   poll: () => 0,
   close: () => {},
 }

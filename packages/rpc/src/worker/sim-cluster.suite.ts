@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Generator } from '@postgrad/tensor'
-import type { Frame, FrameOrder, Link, LinkReceiver } from '@postgrad/transport'
+import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
 import type { FunctionRegistry } from '../common/function-registry.js'
 import type { MailboxOptions } from '../core/call-credits.js'
@@ -39,14 +39,14 @@ export class Gate implements Link {
     for (const sent of held) this.link.send(...sent)
   }
 
-  send(frame: Frame, order?: FrameOrder): void {
+  send(frame: Frame, ...how: Parameters<Link['send']> extends [unknown, ...infer Rest] ? Rest : never): void {
     const head = requestHead(frame)
     this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
     const passed = this.tamper === null ? frame : this.tamper(frame)
     const times = this.repeats(this.sent.at(-1)!) ? 2 : 1
     for (let i = 0; i < times; i++) {
-      if (this.held !== null) this.held.push([passed, order])
-      else this.link.send(passed, order)
+      if (this.held !== null) this.held.push([passed, ...how])
+      else this.link.send(passed, ...how)
     }
   }
 
@@ -56,10 +56,6 @@ export class Gate implements Link {
 
   flush(): void {
     this.link.flush()
-  }
-
-  whenLeft(fn: () => void): void {
-    this.link.whenLeft(fn)
   }
 
   poll(): number {

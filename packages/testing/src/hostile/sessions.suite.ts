@@ -49,10 +49,6 @@ class Carrier implements Link {
 
   flush(): void {}
 
-  whenLeft(fn: () => void): void {
-    fn()
-  }
-
   poll(): number {
     return 0
   }

@@ -38,10 +38,6 @@ class End implements Link {
 
   flush(): void {}
 
-  whenLeft(fn: () => void): void {
-    fn()
-  }
-
   poll(): number {
     return 0
   }

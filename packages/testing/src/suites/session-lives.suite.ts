@@ -37,16 +37,12 @@ class Tap implements Link {
     })
   }
 
-  send(frame: Frame): void {
-    this.link.send(frame)
+  send(...sent: Parameters<Link['send']>): void {
+    this.link.send(...sent)
   }
 
   flush(): void {
     this.link.flush()
-  }
-
-  whenLeft(fn: () => void): void {
-    this.link.whenLeft(fn)
   }
 
   poll(): number {

@@ -2,7 +2,8 @@
  * Gathers small frames into the bodies of FRAMES and AHEAD chunks, one behind another in one piece of memory: `chunk.ts` knows the format,
  * `chunk-writer.ts` above says which frames go together and when they leave.
  */
-import type { Frame, FrameOrder } from '../link.js'
+import { Flushes } from '../flushes.js'
+import type { Frame, FrameOrder, OnFlushed } from '../link.js'
 import { align8 } from '../post.js'
 import { BATCH_BYTES_MAX, type ChunkType, HEAD_BYTES } from './chunk.js'
 
@@ -13,10 +14,12 @@ const ARENA_BYTES = 128 * 1024
 export class Batch {
   readonly bytes: Buffer
   readonly order: FrameOrder
+  readonly onFlushed: OnFlushed | null
 
-  constructor(bytes: Buffer, order: FrameOrder) {
+  constructor(bytes: Buffer, order: FrameOrder, onFlushed: OnFlushed | null) {
     this.bytes = bytes
     this.order = order
+    this.onFlushed = onFlushed
   }
 }
 
@@ -24,6 +27,8 @@ export class Batcher {
   readonly type: typeof ChunkType.FRAMES | typeof ChunkType.AHEAD
   /** Every order of the frames in the open batch. */
   order: FrameOrder = 0
+  /** Who waits for frames in it; taken when it is sealed. */
+  readonly flushes = new Flushes()
   private arena: Buffer = Buffer.alloc(0)
   /** The open batch: from `start` (its head) to `used`. Equal when there is none. */
   private start = 0

@@ -8,7 +8,7 @@
  * Note [What overtakes]. While a large frame waits or is under way, a small one that stays behind none of the orders (`FrameOrder`) in the queue goes into `ahead`. What comes behind
  * it goes there too, or into the queue, so it stays behind it: nothing overtakes what is ahead. Without a large frame in the queue nothing does.
  */
-import { EVERY_ORDER, type Frame, type FrameOrder, staysBehind } from '../link.js'
+import { EVERY_ORDER, type Frame, type FrameOrder, type OnFlushed, staysBehind } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import { takeSegments } from '../take-segments.js'
 import { Batch, Batcher } from './batch.js'
@@ -29,7 +29,8 @@ import type { SocketLimits } from './socket-limits.js'
 
 /** What the writer uses of a socket. */
 export interface ChunkSink {
-  write(bytes: Uint8Array): boolean
+  /** `onWritten`: the system has them, or there is an error. */
+  write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): boolean
   cork(): void
   uncork(): void
   /** Bytes that were given to `write` and have not left. */
@@ -41,15 +42,17 @@ class LargeFrame {
   readonly parts: readonly Uint8Array[]
   readonly bytes: number
   readonly order: FrameOrder
+  readonly onFlushed: OnFlushed | null
   isAnnounced = false
   part = 0
   offset = 0
   left: number
 
-  constructor(parts: readonly Uint8Array[], bytes: number, order: FrameOrder) {
+  constructor(parts: readonly Uint8Array[], bytes: number, order: FrameOrder, onFlushed: OnFlushed | null) {
     this.parts = parts
     this.bytes = bytes
     this.order = order
+    this.onFlushed = onFlushed
     this.left = bytes
   }
 }
@@ -101,7 +104,7 @@ export class ChunkWriter {
   }
 
   /** @throws FRAME_TOO_LARGE; the frame is then still the caller's */
-  add(frame: Frame, order = EVERY_ORDER): void {
+  add(frame: Frame, order = EVERY_ORDER, onFlushed: OnFlushed | null = null): void {
     const { header, segments } = frame
     const count = segments.length
     const length = header.length
@@ -115,12 +118,13 @@ export class ChunkWriter {
       if (length >= SEGMENT_MOVED_BYTES_MIN) isLarge = true
     }
     if (isLarge || size > BATCH_BYTES_MAX) {
-      this.addLarge(frame, bytes, order)
+      this.addLarge(frame, bytes, order, onFlushed)
       return
     }
     const batcher = this.overtakes(order) ? this.ahead : this.small
     if (batcher.bytes > 0 && !batcher.hasRoom(size)) this.enqueueBatch(batcher)
     batcher.add(frame, size, order)
+    batcher.flushes.add(onFlushed)
   }
 
   /** Ahead of everything that waits. */
@@ -136,7 +140,7 @@ export class ChunkWriter {
     if (this.queue.length === 0 && !this.isAheadWaiting) {
       // Nearly always: what was gathered in a turn, in one write.
       if (this.small.bytes === 0) return false
-      this.writeBatch(ChunkType.FRAMES, this.small.seal())
+      this.writeBatch(ChunkType.FRAMES, this.small.seal(), this.small.flushes.take())
       return true
     }
     if (this.small.bytes > 0) this.enqueueBatch(this.small)
@@ -151,7 +155,7 @@ export class ChunkWriter {
         this.queuedLarge--
       } else {
         this.queuedBytes -= waiting.bytes.length
-        this.writeBatch(ChunkType.FRAMES, waiting.bytes)
+        this.writeBatch(ChunkType.FRAMES, waiting.bytes, waiting.onFlushed)
       }
       next++
     }
@@ -165,6 +169,7 @@ export class ChunkWriter {
 
   /** Forgets what has not been handed over. */
   drop(): void {
+    const dropped = [...this.queue, ...this.aheadQueue]
     this.queue = []
     this.queuedLarge = 0
     this.queuedOrder = 0
@@ -172,6 +177,9 @@ export class ChunkWriter {
     this.queuedBytes = 0
     this.small.drop()
     this.ahead.drop()
+    for (const { onFlushed } of dropped) onFlushed?.(false)
+    this.small.flushes.run(false)
+    this.ahead.flushes.run(false)
   }
 
   /** See Note [What overtakes]. */
@@ -185,7 +193,7 @@ export class ChunkWriter {
 
   private enqueueBatch(batcher: Batcher): void {
     const { order } = batcher
-    const batch = new Batch(batcher.seal(), order)
+    const batch = new Batch(batcher.seal(), order, batcher.flushes.take())
     this.queuedBytes += batch.bytes.length
     if (batcher === this.ahead) this.aheadQueue.push(batch)
     else this.enqueue(batch)
@@ -197,27 +205,27 @@ export class ChunkWriter {
   }
 
   private writeAhead(): void {
-    for (const { bytes } of this.aheadQueue) {
+    for (const { bytes, onFlushed } of this.aheadQueue) {
       this.queuedBytes -= bytes.length
-      this.writeBatch(ChunkType.AHEAD, bytes)
+      this.writeBatch(ChunkType.AHEAD, bytes, onFlushed)
     }
     this.aheadQueue = []
-    if (this.ahead.bytes > 0) this.writeBatch(ChunkType.AHEAD, this.ahead.seal())
+    if (this.ahead.bytes > 0) this.writeBatch(ChunkType.AHEAD, this.ahead.seal(), this.ahead.flushes.take())
   }
 
-  private writeBatch(type: ChunkType, batch: Buffer): void {
+  private writeBatch(type: ChunkType, batch: Buffer, onFlushed: OnFlushed | null): void {
     writeHead(batch, 0, type, batch.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
     batch.writeUInt32LE(this.crc32(batch.subarray(4)), 0)
-    this.hand(batch)
+    this.hand(batch, onFlushed)
   }
 
-  private addLarge({ header, segments }: Frame, bytes: number, order: FrameOrder): void {
+  private addLarge({ header, segments }: Frame, bytes: number, order: FrameOrder, onFlushed: OnFlushed | null): void {
     const { limits } = this
     if (bytes > limits.frameBytesMax || segments.length > limits.segmentsMax) throw frameTooLarge(bytes, segments.length, limits)
     if (this.small.bytes > 0) this.enqueueBatch(this.small)
     const parts = this.isLent ? [header, ...segments] : [header.slice(), ...takeSegments(segments)]
-    this.enqueue(new LargeFrame(parts, bytes, order))
+    this.enqueue(new LargeFrame(parts, bytes, order, onFlushed))
     this.queuedLarge++
     this.queuedBytes += bytes
   }
@@ -251,9 +259,11 @@ export class ChunkWriter {
     }
     head.writeUInt32LE(sum === null ? this.crc32(head.subarray(4)) : sum.end(), 0)
     this.hand(head)
-    for (const view of views) this.hand(view)
-    if (this.isLent) this.lentEnd = this.handed
     frame.left -= length
+    const last = frame.left === 0 ? views.pop() : undefined
+    for (const view of views) this.hand(view)
+    if (last !== undefined) this.hand(last, frame.onFlushed)
+    if (this.isLent) this.lentEnd = this.handed
     this.queuedBytes -= length
   }
 
@@ -263,7 +273,7 @@ export class ChunkWriter {
     return this.sum
   }
 
-  private announce({ parts }: LargeFrame): void {
+  private announce({ parts, left, onFlushed }: LargeFrame): void {
     const count = parts.length - 1
     const chunk = Buffer.allocUnsafe(HEAD_BYTES + 8 + 4 * count)
     let at = HEAD_BYTES
@@ -274,11 +284,12 @@ export class ChunkWriter {
     writeHead(chunk, 0, ChunkType.LARGE, chunk.length - HEAD_BYTES, this.sequence)
     this.sequence = nextSequence(this.sequence)
     chunk.writeUInt32LE(this.crc32(chunk.subarray(4)), 0)
-    this.hand(chunk)
+    this.hand(chunk, left === 0 ? onFlushed : null)
   }
 
-  private hand(bytes: Uint8Array): void {
+  private hand(bytes: Uint8Array, onFlushed: OnFlushed | null = null): void {
     this.handed += bytes.length
-    this.sink.write(bytes)
+    if (onFlushed === null) this.sink.write(bytes)
+    else this.sink.write(bytes, (error) => onFlushed(error == null))
   }
 }

@@ -733,16 +733,15 @@ describe('an exchange with TLS', () => {
       ofA.send(frame('0', new Uint8Array(3_000_000).fill(7)))
       await until(() => back.frames.length === 1)
       proxy?.cut()
-      for (let i = 1; i < 20; i++) ofA.send(frame(`${i}`, new Uint8Array(300_000).fill(i)))
-      let left = 0
-      ofA.whenLeft(() => left++)
+      let flushed = 0
+      const count = (isFlushed: boolean): void => void (isFlushed && flushed++)
+      for (let i = 1; i < 20; i++) ofA.send(frame(`${i}`, new Uint8Array(300_000).fill(i)), EVERY_ORDER, count)
       await until(() => back.frames.length === 20)
       expect(got.texts).toEqual(numbers(20))
-      // A little, too: no 'drain' says that it has left.
-      ofA.send(frame('20'))
-      ofA.whenLeft(() => left++)
-      await until(() => left === 2 && got.frames.length === 21)
-      expect([left, got.texts]).toEqual([2, numbers(21)])
+      // A little, too.
+      ofA.send(frame('20', new Uint8Array(5000)), EVERY_ORDER, count)
+      await until(() => flushed === 20 && got.frames.length === 21)
+      expect([flushed, got.texts]).toEqual([20, numbers(21)])
       expect(Buffer.compare(got.frames[0]!.segments[0]!, new Uint8Array(3_000_000).fill(7))).toBe(0)
       expect(b.identityOf(1)).toEqual({ cluster: 'c', name: 'w1', id: 1, role: 'observer' })
     }

@@ -1,7 +1,7 @@
 /** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
 import type { Socket } from 'node:net'
 import { describe, expect, jest, test } from '@jest/globals'
-import { type Frame, frameOrder, NO_ORDER } from '../link.js'
+import { EVERY_ORDER, type Frame, frameOrder, NO_ORDER } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
 import type { StayAwake } from '../stay-awake.js'
 import { ChunkType, controlChunk, HEAD_BYTES } from './chunk.js'
@@ -90,7 +90,7 @@ describe('the socket link', () => {
   })
 
   test.each(['tcp', 'unix'] as const)(
-    'SOCK-13 over %s what the other end does not read has not left, until it reads, or the link ends',
+    'SOCK-13 over %s what the other end does not read is not flushed, until it reads, or never, where the link ends',
     async (kind) => {
       for (const ending of ['read', 'cut'] as const) {
         const { a, b, sockets, dispose } = await linkPair(kind)
@@ -101,23 +101,48 @@ describe('the socket link', () => {
         await sleep(5)
         sockets.b.pause()
         const told: string[] = []
-        // More than a kernel takes.
-        a.send(frame('large', bytesOf(32_000_000, 1)))
-        a.whenLeft(() => told.push('large'))
-        a.send(frame('small'))
-        a.whenLeft(() => told.push('small'))
+        const send = (text: string, large?: Uint8Array, order = EVERY_ORDER) =>
+          a.send(frame(text, ...(large === undefined ? [] : [large])), order, (isFlushed) => told.push(`${text} ${isFlushed}`))
+        // More than a kernel takes, and than is handed to the socket at once.
+        send('large', bytesOf(32_000_000, 1))
+        send('small')
+        send('behind', bytesOf(8_000_000, 2))
         await sleep(50)
         expect(told).toEqual([])
         if (ending === 'read') sockets.b.resume()
         else sockets.a.destroy()
-        await until(() => told.length === 2)
-        expect(told).toEqual(['large', 'small'])
-        if (ending === 'read') await until(() => atB.frames.length === 2)
-        expect(atB.texts).toEqual(ending === 'read' ? ['large', 'small'] : [])
+        await until(() => told.length === 3)
+        expect([...told].sort()).toEqual(['behind', 'large', 'small'].map((text) => `${text} ${ending === 'read'}`))
+        if (ending === 'read') {
+          expect(told[2]).toBe('behind true')
+          await until(() => atB.frames.length === 3)
+        }
+        expect(atB.texts).toEqual(ending === 'read' ? ['large', 'small', 'behind'] : [])
         dispose()
       }
     },
   )
+
+  test('SOCK-13 a frame that overtakes is flushed before what it has overtaken, and a socket that is never empty keeps nobody waiting', async () => {
+    const { a, b, dispose } = await linkPair('unix')
+    a.open(new Recorder())
+    b.open(new Recorder())
+    const told: string[] = []
+    const large = (): void => a.send(frame('large', bytesOf(16_000_000, 1)), EVERY_ORDER, () => told.push('large'))
+    large()
+    a.send(frame('ahead'), NO_ORDER, () => told.push('ahead'))
+    await until(() => told.length > 0)
+    expect(told).toEqual(['ahead'])
+    // Each time that one is flushed, the next waits already.
+    let left = 20
+    const busy = (): void => a.send(frame('busy', bytesOf(4_000_000, 1)), EVERY_ORDER, () => void (left-- > 0 && queueMicrotask(busy)))
+    busy()
+    busy()
+    a.send(frame('one of many'), EVERY_ORDER, () => told.push(`with ${left} to come`))
+    await until(() => left <= 0)
+    expect(Number(told.at(-1)!.match(/with (\d+) to come/)![1])).toBeGreaterThan(10)
+    dispose()
+  })
 
   test('SOCK-2 a link that is lent its frames takes nothing away', async () => {
     const { a, b, dispose } = await linkPair('unix', { isLent: true })

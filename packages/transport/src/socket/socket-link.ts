@@ -18,8 +18,7 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
-import { Leaving } from '../leaving.js'
-import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver } from '../link.js'
+import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
 import { BYE_BYTES_MAX, Bye, ChunkType, chunkInvalid } from './chunk.js'
@@ -81,9 +80,6 @@ export class SocketLink implements Link {
   private readonly writer: ChunkWriter
   private readonly reader: ChunkReader
   private readonly endOfTurn = new EndOfTurn(() => this.flush())
-  private readonly leaving = new Leaving()
-  /** The socket will say when it has given the kernel all that it was handed. */
-  private isLeftAsked = false
   private onControl: (type: ChunkType, body: Buffer) => void
   private onEnd: (end: SocketEnd) => void
   private onSuspected: (isSuspected: boolean) => void
@@ -142,10 +138,7 @@ export class SocketLink implements Link {
     const isLent = options.reads?.take(socket, reads) === true
     this.readBytes = isLent ? READ_BYTES : NODE_READ_BYTES
     if (!isLent) socket.on('data', (bytes: Buffer) => this.onData(bytes))
-    socket.on('drain', () => {
-      this.tellLeft()
-      this.pump()
-    })
+    socket.on('drain', () => this.pump())
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
     socket.on('close', () => this.onSocketClose())
@@ -186,7 +179,7 @@ export class SocketLink implements Link {
   }
 
   /** @throws LINK_CLOSED, FRAME_TOO_LARGE; the frame is then still the caller's */
-  send(frame: Frame, order?: FrameOrder): void {
+  send(frame: Frame, order?: FrameOrder, onFlushed?: OnFlushed | null): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
     // What is lent is bounded by whoever keeps it.
@@ -194,7 +187,7 @@ export class SocketLink implements Link {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
     }
-    writer.add(frame, order)
+    writer.add(frame, order, onFlushed)
     this.isFrameDue = true
     if (writer.gatheredBytes >= EARLY_BYTES && this.clock.now() - this.lookedMs < EARLY_LOOKED_MS) this.write()
     else if (!this.isDelivering) this.endOfTurn.arm()
@@ -209,28 +202,6 @@ export class SocketLink implements Link {
 
   flush(): void {
     this.pump()
-  }
-
-  whenLeft(fn: () => void): void {
-    if (this.reason !== null || this.hasLeft) fn()
-    else this.leaving.add(fn)
-  }
-
-  private get hasLeft(): boolean {
-    return !this.writer.isWaiting && this.socket.writableLength === 0
-  }
-
-  private tellLeft(): void {
-    if (this.leaving.isEmpty || this.writer.isWaiting) return
-    if (this.socket.writableLength === 0) this.leaving.run()
-    else if (!this.isLeftAsked && !this.socket.writableNeedDrain) {
-      this.isLeftAsked = true
-      // What is so little that no 'drain' comes: this is written, so to speak, behind it.
-      this.socket.write(NO_BODY, () => {
-        this.isLeftAsked = false
-        this.tellLeft()
-      })
-    }
   }
 
   /** Delivers what was read from the socket; the socket itself is read by the event loop alone. */
@@ -290,7 +261,6 @@ export class SocketLink implements Link {
       this.isFrameDue = false
     }
     if (this.byeDue !== null && !writer.isWaiting) this.sayBye(this.byeDue.bye, this.byeDue.detail)
-    else this.tellLeft()
   }
 
   /** False: it is pumped again when it has, see Note [Reading goes first]. */
@@ -491,13 +461,13 @@ export class SocketLink implements Link {
   private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
-    this.leaving.run()
     this.scheduleClose()
     this.onEnd({ ...reason, bye, error, isDead, isUnreadable })
   }
 
   private onSocketClose(): void {
     this.isSocketClosed = true
+    this.writer.drop()
     this.beat?.cancel()
     this.linger?.cancel()
     this.end({ by: 'peer', detail: 'the connection was closed' })

@@ -44,16 +44,12 @@ class Cable implements Link {
     })
   }
 
-  send(frame: Parameters<Link['send']>[0]): void {
-    if (!this.isCut) this.link.send(frame)
+  send(...sent: Parameters<Link['send']>): void {
+    if (!this.isCut) this.link.send(...sent)
   }
 
   flush(): void {
     this.link.flush()
-  }
-
-  whenLeft(fn: () => void): void {
-    this.link.whenLeft(fn)
   }
 
   poll(): number {

@@ -37,7 +37,6 @@ describe('a store and a hostile client', () => {
         if (isFull) throw linkClosedError('full', { by: 'peer', detail: 'the other end has left it unread' })
       },
       flush() {},
-      whenLeft: (fn) => fn(),
       poll: () => 0,
       close() {},
     }
