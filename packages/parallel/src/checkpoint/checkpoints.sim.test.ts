@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
+import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { loadSafetensors, Module, openSafetensors, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, remote, rref } from '@postgrad/rpc'
+import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { Cluster } from '@postgrad/rpc/suite'
 import { currentGenerator, rand, type Tensor, zeros } from '@postgrad/tensor'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
 import { RemoteModule } from '../remote-module.js'
@@ -470,6 +473,131 @@ describe('several workers save', () => {
         expect((await checkpoints.load({ here })).workers).toEqual(['worker0', 'worker1'])
       },
       { size: 3, disk: { ...syncDisk, create } },
+    )
+  })
+
+  /** Files wait to be made until `go`. */
+  function stuck() {
+    const paths: string[] = []
+    let go = (): void => {}
+    let isStuck = true
+    const going = new Promise<void>((resolve) => {
+      go = () => {
+        isStuck = false
+        resolve()
+      }
+    })
+    const create: CheckpointDisk['create'] = async (path) => {
+      paths.push(path)
+      if (isStuck && !path.includes(MANIFEST)) await going
+      return await syncDisk.create(path)
+    }
+    return { disk: { ...syncDisk, create }, paths, go, loosen: () => (isStuck = false) }
+  }
+  const part = (value: number): { here: Weights } => {
+    const here = new Weights(2)
+    here.fill(value)
+    return { here }
+  }
+
+  test.each([
+    ['dies', (worker: WorkerRuntime) => worker.close(), 'WORKER_DIED'],
+    ['leaves', (worker: WorkerRuntime) => worker.leave(), undefined],
+  ])('CP-8 a worker that is no part of the save, and keeps others from saving, %s: who saves then is alone', async (_, end, code) => {
+    const { disk, go, loosen } = stuck()
+    await cluster(
+      async (_model, _checkpoints, workers) => {
+        const [first, saver, , other] = workers as [WorkerRuntime, WorkerRuntime, WorkerRuntime, WorkerRuntime]
+        const pause = () => other.run(() => sleep(50))
+        const theirs = saver.run(() => failure(new Checkpoints(directory, { workers: ['worker2', 'worker3'] }).save(0, part(1))))
+        await pause()
+        const ended = end(first)
+        await pause()
+        loosen()
+        await other.run(() => new Checkpoints(directory).save(0, part(2)))
+        go()
+        expect(await theirs).toMatchObject({ code: 'CHECKPOINT_FAILED', values: { workers: ['worker0'] } })
+        expect(((await theirs).cause as { code?: string }).code).toBe(code)
+        await ended
+        const mine = part(0)
+        await other.run(() => new Checkpoints(directory, { workers: ['worker1', 'worker2'] }).load(mine))
+        expect(mine.here.values()).toEqual([2, 2])
+      },
+      { size: 4, disk },
+    )
+  })
+
+  test('CP-8 the worker that is asked whether another one saves dies just then', () =>
+    cluster(
+      async (_model, _checkpoints, [first, saver]) => {
+        const saving = saver!.run(() => failure(new Checkpoints(directory).save(0, part(1))))
+        await first!.close()
+        expect(await saving).toMatchObject({ code: 'CHECKPOINT_FAILED', values: { workers: ['worker0'] }, cause: { code: 'WORKER_DIED' } })
+      },
+      { size: 2 },
+    ))
+
+  test('CP-8 what a saver that has ended has begun shares no file with the next save', async () => {
+    const { disk, paths, go, loosen } = stuck()
+    await cluster(
+      async (_model, checkpoints, workers) => {
+        const theirs = call('worker2', saveAs, [0, 7]).catch(() => {})
+        await sleep(50)
+        await workers[2]!.close()
+        await theirs
+        await sleep(50)
+        loosen()
+        const parts = part(1)
+        await checkpoints.save(0, parts)
+        go()
+        await sleep(50)
+        const files = paths.filter((path) => !path.includes(MANIFEST))
+        expect([files.length, new Set(files).size]).toEqual([5, 5])
+        await checkpoints.load(parts)
+      },
+      { size: 3, disk },
+    )
+  })
+
+  test('CP-8 who hears of a save that has ended may save, whoever it is', async () => {
+    await overSeeds(
+      4,
+      async (workers) => {
+        for (const worker of workers) useCheckpointDisk(worker, syncDisk)
+        await workers[3]!.run(async () => {
+          for (const [step, name] of ['worker1', 'worker2', 'worker3', 'worker1'].entries()) await call(name, saveAs, [step, 7])
+        })
+      },
+      12,
+    )
+  })
+
+  test('CP-8 a save that has ended does not wait for a worker that computes', async () => {
+    const computing = new Cluster(1, 2, { install: installDistAutograd })
+    const toHolder = computing.gate(1, 0)
+    // The last word to worker 0 that a save of worker 1 waits for comes before its manifest.
+    const create: CheckpointDisk['create'] = async (path) => {
+      if (path.includes(MANIFEST)) toHolder.shut()
+      return await syncDisk.create(path)
+    }
+    for (const worker of computing.workers) useCheckpointDisk(worker, { ...syncDisk, create })
+    const { step } = await computing.run(1, () => new Checkpoints(directory).save(3, part(1)))
+    expect(step).toBe(3)
+    toHolder.unshut()
+    expect(await computing.leftovers()).toEqual([])
+  })
+
+  test('CP-8 a step that is none is refused before anybody is asked', async () => {
+    const { disk, go } = stuck()
+    await cluster(
+      async (_model, checkpoints) => {
+        const elsewhere = call('worker1', saveAs, [0, 7])
+        await sleep(50)
+        expect((await failure(checkpoints.save(-1, part(1)))).code).toBe('INVALID_ARGUMENT')
+        go()
+        await elsewhere
+      },
+      { disk },
     )
   })
 })

@@ -18,7 +18,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target } from '@postgrad/rpc'
+import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
 import {
@@ -97,20 +97,22 @@ export class Checkpoints {
    * Saves `parts` and the generators of all workers under the number `step`. Let no step or call change what is saved meanwhile: await them first. A
    * checkpoint of that step is replaced at the end. What is saved stays as it is. One worker calls it, for all: PyTorch's is called by every rank.
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is no state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
-   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk), CHECKPOINT_BUSY (another save in this directory is under way): there is no new checkpoint then, and those before are as they were.
+   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also where the worker that keeps others from saving meanwhile, the one of the smallest id, ends or leaves),
+   * CHECKPOINT_BUSY (another save in this directory is under way): there is no new checkpoint then, and those before are as they were.
    */
   save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
-    return this.alone(options, async () => {
-      if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
+    return this.alone(step, options, async (stillAlone) => {
       const plan = await this.plan(parts)
       const disk = checkpointDiskOf(currentRuntime())
       const directory = stepDirectory(this.directory, step)
       await disk.makeDirectory(directory)
-      const attempt = attemptsIn(await disk.list(directory)) + 1
+      // A writer of a saver that has died may still be at work: no other attempt has its names.
+      const attempt = `${attemptsIn(await disk.list(directory)) + 1}-${currentRuntime().ids.take().toString(36)}`
       let manifest: Manifest
       try {
         const files = await this.writeAll(plan, step, directory, attempt, options)
         manifest = { format: 'postgrad checkpoint', version: 1, step, parts: Object.keys(parts), workers: Object.fromEntries(files) }
+        await stillAlone()
         await writeManifest(disk, directory, manifest)
       } catch (error) {
         await removeAttempt(disk, directory, attempt)
@@ -186,7 +188,7 @@ export class Checkpoints {
     plan: Plan,
     step: number,
     directory: string,
-    attempt: number,
+    attempt: string,
     options: CheckpointCallOptions,
   ): Promise<[string, WorkerFile][]> {
     const { onProgress } = this.options
@@ -244,18 +246,38 @@ export class Checkpoints {
     }
   }
 
-  /** While `fn` runs nobody else saves in the directory: the worker of the smallest id, which is the same for all, sees to it. */
-  private alone<T>(options: CheckpointCallOptions, fn: () => Promise<T>): Promise<T> {
+  /**
+   * While `fn` runs nobody else saves in the directory: the worker of the smallest id, which is the same for all, sees to it. When that one ends or leaves, another one is asked by
+   * those who come then: so `fn` calls what it is given before it makes anything last, which rejects with CHECKPOINT_FAILED.
+   */
+  private alone<T>(step: number, options: CheckpointCallOptions, fn: (stillAlone: () => Promise<void>) => Promise<T>): Promise<T> {
     return this.inTurn(async () => {
-      const self = currentRuntime().info
-      const first = getWorkerInfos().reduce((a, b) => (a.id < b.id ? a : b), self)
-      const claim = noGrad(() => stream(first, workerFile.claim, [this.directory, self.name], { timeoutMs: 0, ...options }))
-      await claim.next()
+      if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
+      const { info: self, clock } = currentRuntime()
+      const asked = (): WorkerInfo => getWorkerInfos().reduce((a, b) => (a.id < b.id ? a : b), self)
+      const holder = asked()
+      const lost = (cause: unknown): PostgradError => failed('save', [holder.name], cause)
+      const claim = noGrad(() => stream(holder, workerFile.claim, [this.directory, self.name], { timeoutMs: 0, ...options }))
+      const next = () =>
+        claim.next().catch((error: unknown) => {
+          throw isPostgradError(error, 'CHECKPOINT_BUSY') ? error : lost(error)
+        })
+      await next()
       try {
-        return await fn()
+        return await fn(async () => {
+          if (!claim.isOpen) await next()
+          if (!claim.isOpen || asked().id !== holder.id) throw lost('it keeps nobody else from saving any more')
+        })
       } finally {
-        // Whatever ends it early, the death of that worker or an abort, ends the claim as well, and is told by what `fn` does.
-        await claim.return().catch(() => {})
+        // Awaited, so that whoever hears of this save's end may begin one; but that worker may be computing, and this save has ended.
+        await new Promise<unknown>((resolve) => {
+          const timer = clock.setTimer(RELEASE_MS, () => resolve(null))
+          void claim
+            .return()
+            .catch(() => {})
+            .then(resolve)
+            .then(() => timer.cancel())
+        })
       }
     })
   }
@@ -266,6 +288,9 @@ export class Checkpoints {
     return turn
   }
 }
+
+/** How long a save waits at its end until others may save. */
+const RELEASE_MS = 1_000
 
 /** Asks all workers and waits for all, so that nothing goes on when it rejects. */
 async function onEach<T>(op: 'save' | 'load', plan: Plan, fn: (worker: PlannedWorker) => PromiseLike<T>): Promise<T[]> {
@@ -292,7 +317,7 @@ function failed(op: 'save' | 'load' | 'clean', workers: readonly string[], cause
   })
 }
 
-async function removeAttempt(disk: CheckpointDisk, directory: string, attempt: number): Promise<void> {
+async function removeAttempt(disk: CheckpointDisk, directory: string, attempt: string): Promise<void> {
   try {
     for (const name of await disk.list(directory)) {
       if (name.includes(`.${attempt}.safetensors`)) await disk.remove(join(directory, name))

@@ -2,8 +2,8 @@
  * The manifest of a checkpoint: written last, so that a checkpoint is there when its manifest is, and names every file with its length and hash. Names in the
  * directory:
  *
- *     checkpoints/step-000000000120/worker0.1.safetensors       one per worker; 1: the attempt, so that a second one of a step overwrites nothing
- *                                   worker1.1.safetensors
+ *     checkpoints/step-000000000120/worker0.1-0.safetensors     one per worker; 1: the attempt, so that a second one of a step overwrites nothing; 0: an id, so that
+ *                                   worker1.1-0.safetensors     two of one number share nothing
  *                                   manifest.json               last
  */
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ export function stepOf(name: string): number | null {
 
 /** How often a step was tried to be saved, as far as its files tell. */
 export function attemptsIn(names: readonly string[]): number {
-  return Math.max(0, ...names.map((name) => Number(/\.(\d{1,9})\.safetensors/.exec(name)?.[1] ?? 0)))
+  return Math.max(0, ...names.map((name) => Number(/\.(\d{1,9})(?:-[0-9a-z]+)?\.safetensors/.exec(name)?.[1] ?? 0)))
 }
 
 export async function writeManifest(disk: CheckpointDisk, directory: string, manifest: Manifest): Promise<void> {

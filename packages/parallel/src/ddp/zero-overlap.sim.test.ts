@@ -159,3 +159,32 @@ test('DDP-11, DDP-56 what a hook gives is looked at before the step, and an opti
     )
   })
 })
+
+test('DDP-56 of several optimizers over the same parameters the last one counts: one that was thrown away holds no forward up', async () => {
+  await overSeeds(1, async () => {
+    const module = new Linear(2, 2)
+    const make = (overlapWithDdp = true) => new ZeroRedundancyOptimizer(module.parameters(), SGD, { lr: 0.1 }, { overlapWithDdp })
+    const forward = async (hooked: ReturnType<typeof make> | null) => {
+      using model = await DistributedDataParallel.create(module)
+      if (hooked !== null) model.registerCommHook(null, hookWithZeroStep(allReduceHook, hooked))
+      await model.backward((await model.forward(ones([1, 2]))).sum())
+    }
+    const missing = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('a hook of the ZeroRedundancyOptimizer') }
+    const thrownAway = make()
+    const [first, second] = [make(), make()]
+    await forward(second)
+    await forward(first)
+    expect([first.stepCount, second.stepCount]).toEqual([1, 1])
+    expect(() => thrownAway.zeroGrad()).toThrow(expect.objectContaining(missing))
+    make()
+    expect(await failure(forward(null))).toMatchObject(missing)
+    make(false)
+    await forward(null)
+    // Those that come to a group later are looked at, too.
+    const late = make()
+    const other = new Linear(2, 2)
+    late.addParamGroup({ params: other.parameters() })
+    using model = await DistributedDataParallel.create(other)
+    expect(await failure(model.forward(ones([1, 2])))).toMatchObject(missing)
+  })
+})

@@ -26,16 +26,17 @@ export interface ZeroRedundancyOptions {
   readonly overlapWithDdp?: boolean
 }
 
-/** Of a worker: who steps in backward, and no hook was made of it. */
-const UNHOOKED = new WorkerSlot('zeroWithoutHook', () => new Set<Unhooked>())
+/** Of a worker, by parameter: of the optimizer that is to step it in backward. The one that was made last over it, or had a hook made of it last, takes the others' place. */
+const HOOKS = new WorkerSlot('zeroHooks', () => new WeakMap<Tensor, HookState>())
 
-interface Unhooked {
-  steps(p: Tensor): boolean
+interface HookState {
+  isHooked: boolean
 }
 
 /** Before a forward of a model. @throws INVALID_ARGUMENT if an optimizer was made to step these in its backward, and no hook would have it do so */
 export function checkHooked(op: string, parameters: readonly Tensor[]): void {
-  for (const each of UNHOOKED.here) if (parameters.some((p) => each.steps(p))) throw hookMissing(op)
+  const hooks = HOOKS.here
+  if (parameters.some((p) => hooks.get(p)?.isHooked === false)) throw hookMissing(op)
 }
 
 function hookMissing(op: string): PostgradError {
@@ -67,6 +68,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   private consolidated: OptimizerState<S> | null = null
   /** Whether it steps in backward. */
   private readonly overlaps: boolean
+  private readonly hook: HookState = { isHooked: false }
   /** Of the iteration that is under way: what has been stepped; and how many have ended. */
   private readonly stepped = new Set<Tensor>()
   private overlapped = 0
@@ -94,12 +96,21 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     }
     this.sizes = new Array<number>(this.group.size).fill(0)
     for (const { params: each } of this.paramGroups) this.assign(each)
-    if (overlapWithDdp) UNHOOKED.here.add(this)
   }
 
-  /** @internal Whether it is one of its parameters. */
-  steps(p: Tensor): boolean {
-    return this.ownerOf.has(p)
+  /** @internal A hook was made of it. */
+  onHooked(): void {
+    this.hook.isHooked = true
+    this.claim([...this.ownerOf.keys()])
+  }
+
+  /** From here on it is this optimizer that steps them. */
+  private claim(params: readonly Tensor[]): void {
+    const hooks = HOOKS.here
+    for (const p of params) {
+      if (this.overlaps) hooks.set(p, this.hook)
+      else hooks.delete(p)
+    }
   }
 
   /** The largest first, each to the rank that has least. */
@@ -110,6 +121,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
       this.ownerOf.set(p, rank)
       this.sizes[rank]! += p.numel
     }
+    this.claim(sorted)
   }
 
   /** The groups with their settings, which may be written to between steps, on all ranks alike. */
@@ -202,7 +214,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 
   /** As an optimizer's. @throws INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
   zeroGrad(): void {
-    if (UNHOOKED.here.has(this)) throw hookMissing('ZeroRedundancyOptimizer.zeroGrad')
+    if (this.overlaps && !this.hook.isHooked) throw hookMissing('ZeroRedundancyOptimizer.zeroGrad')
     this.local.zeroGrad()
   }
 
@@ -262,7 +274,7 @@ export function hookWithZeroStep<State, S extends object, O>(
   if (!(optimizer instanceof ZeroRedundancyOptimizer)) {
     throw invalidArgument('hookWithZeroStep', 'a ZeroRedundancyOptimizer', argumentText(optimizer))
   }
-  UNHOOKED.here.delete(optimizer)
+  optimizer.onHooked()
   return async (state, bucket) => {
     const mean = checkedReduction(await hook(state, bucket), bucket.buffer)
     await optimizer.stepBucket(bucket, mean)

@@ -1,6 +1,7 @@
 /** Pipelines in simulated clusters: the bits of the model that is not split, in every schedule and order of messages; what may be passed; ends. */
 import { describe, expect, test } from '@jest/globals'
 import { add, backward, defineFunction, gelu, mseLoss, mul } from '@postgrad/autograd'
+import { PostgradError } from '@postgrad/base'
 import { withScope } from '@postgrad/base/internal'
 import { Embedding, LayerNorm, Linear, Module } from '@postgrad/nn'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
@@ -434,6 +435,26 @@ describe('ends', () => {
         // Who comes later hears why.
         const late = await failure(workers[1]!.run(() => pipelines[1]!.step([], { target: x })))
         expect([late.code, late.values!.worker]).toEqual(['PIPELINE_FAILED', 'worker0'])
+      },
+      2,
+    )
+  })
+
+  test('PIP-12 a timeout that a stage throws is told in its own words', async () => {
+    await overSeeds(
+      2,
+      async (workers) => {
+        const parts = [partOf(0, 2), partOf(1, 2)] as const
+        const own = new PostgradError('RPC_TIMEOUT', { op: 'call', message: 'the stage asked somebody', values: { timeoutMs: 7 } })
+        parts[0]!.forward = () => {
+          throw own
+        }
+        const pipelines = pair(workers, parts)
+        const { x, skip } = batchOf(8)
+        const error = await failure(workers[0]!.run(() => pipelines[0]!.step([x, skip])))
+        expect([error.code, error.cause, error.values!.awaited]).toEqual(['PIPELINE_FAILED', own, undefined])
+        expect(error.message).toContain('(stage 0, forward of micro-batch 0, given')
+        expect(error.message).toContain('the stage asked somebody')
       },
       2,
     )

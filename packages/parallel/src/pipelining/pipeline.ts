@@ -185,11 +185,12 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     if (isPostgradError(error, 'PIPELINE_FAILED')) return error
     const { name } = this.workers[this.rank]!
     // Calls to all workers, to this one too, run out of time together: which of them was the first says nothing.
-    const isLate = isPostgradError(error, 'RPC_TIMEOUT')
-    const awaited = isLate ? waitsFor.map((worker) => worker.name) : []
-    const waited = awaited.length === 0 ? '' : `it waited for ${awaited.map((each) => `'${each}'`).join(', ')}, and `
+    const awaited = isPostgradError(error, 'RPC_TIMEOUT') ? waitsFor.map((worker) => worker.name) : []
+    // Where it waits for nobody, it may be the timeout of a call that the stage has made.
+    const isLate = isPostgradError(error) && awaited.length > 0
     const thrown = error instanceof Error ? error.message : String(error)
-    const why = isLate ? `${waited}its timeout (${error.values.timeoutMs} ms) is over` : thrown
+    const names = awaited.map((each) => `'${each}'`).join(', ')
+    const why = isLate ? `it waited for ${names}, and its timeout (${error.values.timeoutMs} ms) is over` : thrown
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
       message: `step ${step} failed on '${name}'${place}: ${why}`,

@@ -76,13 +76,18 @@ export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: R
   return rows
 }
 
+const TIMEOUT_REMEDY = 'All ranks of the group call it, in training mode, and run its backward pass; look at what keeps that rank.'
+
 /** What failed was a send or a recv that no program has written. */
 function withLayer(error: unknown, { layer, call, direction, channels }: RowKey): unknown {
   if (!isPostgradError(error)) return error
-  return new PostgradError(error.code, {
+  const { code, message, remedy = '' } = error
+  // The end of the message, which is told once, or not at all.
+  const what = message.endsWith(remedy) ? message.slice(0, message.length - remedy.length).trimEnd() : message
+  return new PostgradError(code, {
     op: 'SyncBatchNorm',
-    remedy: 'All ranks of the group call it, in training mode, and run its backward pass; look at what keeps that rank.',
-    message: `${direction} of layer ${layer} of its group (C = ${channels}), forward number ${call} of it, counted from 0: ${error.message}`,
+    remedy: code === 'COLLECTIVE_TIMEOUT' ? TIMEOUT_REMEDY : remedy,
+    message: `${direction} of layer ${layer} of its group (C = ${channels}), forward number ${call} of it, counted from 0: ${what}`,
     cause: error,
     values: { ...error.values, layer, call, direction, channels },
   })

@@ -1,5 +1,6 @@
 /** SyncBatchNorm beside what surrounds it: steps in backward, groups that are made again, its first errors. */
 import { expect, jest, test } from '@jest/globals'
+import type { PostgradError } from '@postgrad/base'
 import { BatchNorm1d, Linear, Sequential, SGD } from '@postgrad/nn'
 import { destroyProcessGroup, initProcessGroup, newGroup, type ProcessGroup } from '@postgrad/process-group'
 import { ones } from '@postgrad/tensor'
@@ -83,7 +84,23 @@ test('SBN-8 errors of a row say which layer it is of', async () => {
       values: { layer: 1, call: 0, direction: 'forward', channels: 4 + rank },
       cause: { code: (error as Error & { code: string }).code },
     })
+    const { remedy, cause } = error as PostgradError
+    expect([remedy, error.message.split(remedy!).length]).toEqual([(cause as PostgradError).remedy, 2])
   })
+})
+
+test('SBN-8 of a rank that does not come a timeout says what to look at, and nothing of a send', async () => {
+  await overSeeds(
+    2,
+    async (rank) => {
+      if (rank === 1) return
+      const error = (await failure(new SyncBatchNorm(4).forward(ones([2, 4])))) as PostgradError
+      expect([error.code, error.remedy]).toEqual(['COLLECTIVE_TIMEOUT', expect.stringContaining('in training mode')])
+      expect(error.message).not.toContain('Each tensor that is sent')
+    },
+    1,
+    { timeoutMs: 50 },
+  )
 })
 
 test('SBN-2 a stage of a pipeline drops no rejection of a forward that is awaited, and says so', () => {
