@@ -64,8 +64,8 @@ export class Member {
   }
 
   /**
-   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. Without a listener that is a
-   * warning. Returns what takes the listener away.
+   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. One whose process stands still on this
+   * machine has not ended: see `onWorkerStalled`. Without a listener that is a warning. Returns what takes the listener away.
    */
   onStoreLost(listener: (error: PostgradError) => void): () => void {
     this.lostListeners.add(listener)
