@@ -82,6 +82,14 @@ describe('INI-4 who cannot meet', () => {
     expect(ends.map(read).map(({ lines }) => (lines[0]!.failed as { code: string }).code)).toContain('RENDEZVOUS_CONFLICT')
   })
 
+  test.each<unknown>([null, 0, 'false'])('with %p as remoteStacks is told so, for that is neither yes nor no', async (remoteStacks) => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    await expect(init({ initMethod, rank: 0, worldSize: 2, timeoutMs: 300, remoteStacks: remoteStacks as boolean })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('true or false as remoteStacks'),
+    })
+  })
+
   test('in a group of no fixed size: whoever has the name of another is told so and leaves, and the other goes on', async () => {
     const initMethod = `tcp://127.0.0.1:${await freePort()}`
     const first = await init({ initMethod, rank: 0, name: 'one' })

@@ -100,6 +100,20 @@ describe('a group of processes', () => {
     expect(orphan).toMatchObject({ code: 0, err: '', lines: [{ code: 'STORE_LOST', values: { store: method.slice('tcp://'.length) } }] })
   })
 
+  test.each(['tcp', 'file'])(
+    'INI-16 INI-17 rank 0 computes for longer than its store is looked for: no store is lost, and nobody dies, meeting by %s',
+    async (kind) => {
+      const method = kind === 'tcp' ? `tcp://127.0.0.1:${await freePort()}` : pathToFileURL(join(folder, 'busy-store')).href
+      const connection = { heartbeatMs: 50, suspectMs: 300, deadMs: 500, graceMs: 800 }
+      const ends = await group('busy store', method, 3, { connection })
+      expect(ends.map(({ code, err, lines }) => [code, err, lines])).toEqual([
+        [0, '', [{ rank: 0, workers: 3, told: [] }]],
+        [0, '', [{ rank: 1, workers: 3, told: [['worker0', 'WORKER_STALLED'], 'computed'] }]],
+        [0, '', [{ rank: 2, workers: 3, told: [] }]],
+      ])
+    },
+  )
+
   test('INI-6 a process takes the rank of one that died, under a fresh id', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`
     const first = script(MEMBER, 'succession', method, '0', '2', JSON.stringify(QUICK))

@@ -14,7 +14,7 @@ import { PrefixStore } from '@postgrad/transport'
 import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, SOCKET_LIMITS, StayAwake } from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
-import { checkNames, type OptionNames } from '../options/check-options.js'
+import { checkBoolean, checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
 import { makeSocketFolder } from '../processes/socket-folder.js'
@@ -109,6 +109,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   if (options.device !== undefined) await device(options.device).ready()
   const access = options.rights === undefined ? null : checkAccess('rights', { roles: {}, rights: options.rights })
   const limits = limitsOf(options.connection)
+  const { remoteStacks = true } = options
+  checkBoolean('init', 'remoteStacks', remoteStacks)
   const clock = new RealClock()
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
@@ -185,7 +187,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     const boot = {
       seed: options.seed ?? 0,
       device: options.device ?? null,
-      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, remoteStacks: options.remoteStacks },
+      options: { rpcTimeoutMs: options.rpcTimeoutMs, mailbox: options.mailbox, remoteStacks },
       access,
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
@@ -208,7 +210,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       for (const { name, visitor, role } of living) if (visitor !== stranger) meeting.expect({ name, id: visitor, role })
     })
     const { suspectMs = SOCKET_LIMITS.suspectMs } = limits
-    return new Member({ runtime: made, rank, group, exchange, suspectMs, store: meeting.store, isServing: meeting.isServed, end })
+    return new Member({ runtime: made, rank, group, exchange, clock, suspectMs, store: meeting.store, isServing: meeting.isServed, end })
   } catch (error) {
     // Others may have read that it has come.
     if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})

@@ -2,8 +2,8 @@
 import type { PostgradError } from '@postgrad/base'
 import type { ShutdownOptions, Worker, WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
-import type { Store } from '@postgrad/transport'
-import type { Exchange, PeerHealth } from '@postgrad/transport/internal'
+import type { Clock, Store } from '@postgrad/transport'
+import { callListener, type Exchange, type PeerHealth } from '@postgrad/transport/internal'
 import { stalled } from '../main/cluster-errors.js'
 import type { RecoveryListener, StallListener } from '../main/cluster-events.js'
 import type { Group } from './group.js'
@@ -16,6 +16,7 @@ export interface MemberParts {
   readonly isServing: boolean
   readonly group: Group
   readonly exchange: Exchange
+  readonly clock: Clock
   /** How long a worker has been quiet that is suspected. */
   readonly suspectMs: number
   /** Ends the reading of the group's log, connections and the store. */
@@ -63,8 +64,8 @@ export class Member {
   }
 
   /**
-   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. Without a listener that is a
-   * warning. Returns what takes the listener away.
+   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. One whose process stands still on this
+   * machine has not ended: see `onWorkerStalled`. Without a listener that is a warning. Returns what takes the listener away.
    */
   onStoreLost(listener: (error: PostgradError) => void): () => void {
     this.lostListeners.add(listener)
@@ -118,9 +119,9 @@ export class Member {
     if (health === 'standing-still') {
       this.stalled.add(id)
       const error = stalled(worker, this.parts.suspectMs, 'init')
-      for (const listener of [...this.stallListeners]) listener(worker, error)
+      this.tell(this.stallListeners, worker, error)
     } else if (health === 'well' && this.stalled.delete(id)) {
-      for (const listener of [...this.recoveryListeners]) listener(worker)
+      this.tell(this.recoveryListeners, worker)
     }
   }
 
@@ -128,7 +129,11 @@ export class Member {
     // Others may have ended before it.
     if (this.ending !== null) return
     if (this.lostListeners.size === 0) process.emitWarning(error)
-    for (const listener of [...this.lostListeners]) listener(error)
+    this.tell(this.lostListeners, error)
+  }
+
+  private tell<Args extends readonly unknown[]>(listeners: ReadonlySet<(...args: Args) => void>, ...args: Args): void {
+    for (const listener of [...listeners]) callListener(this.parts.clock, () => listener(...args))
   }
 
   private endWith(how: () => Promise<void>): Promise<void> {

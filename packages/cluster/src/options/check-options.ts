@@ -1,5 +1,5 @@
 /** Checks of what the functions of a cluster are given besides names and programs: an option passed over in silence would start another cluster than was asked for. */
-import { checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
 /** The names of all options of a type: one that is missing does not compile. */
 export type OptionNames<O> = { readonly [name in keyof Required<O>]: true }
@@ -13,6 +13,12 @@ export function checkNames<O extends object>(op: string, options: O, known: Opti
 /** @throws INVALID_ARGUMENT unless each that is given is a function */
 export function checkFunctions(op: string, functions: Readonly<Record<string, unknown>>): void {
   for (const [name, fn] of Object.entries(functions)) if (fn !== undefined) checkFunction(op, name, fn)
+}
+
+/** @throws INVALID_ARGUMENT unless it is true or false: what is neither would be taken for one of them */
+export function checkBoolean(op: string, name: string, value: unknown): void {
+  if (typeof value !== 'boolean')
+    throw invalidArgument(op, `true or false as ${name}`, argumentText(value), 'Leave it out for the default.')
 }
 
 /** @throws INVALID_ARGUMENT */

@@ -89,6 +89,11 @@ class FaultyWay {
     for (const pair of this.pairs) for (const socket of pair) socket.pause()
   }
 
+  /** What was stalled passes again. */
+  pass(): void {
+    for (const pair of this.pairs) for (const socket of pair) socket.resume()
+  }
+
   close(): void {
     this.isOpen = false
     this.server.close()
@@ -359,6 +364,75 @@ describe('a link of an exchange', () => {
       expect.stringContaining('nobody listens there'),
     ])
     expect(told).toEqual([['suspected', 'standing-still'], ['suspected']])
+  })
+
+  test('EXC-6 a new connection is one to a peer that is well, whatever was said of the former, or is found out about it later', async () => {
+    for (const isFoundLater of [false, true]) {
+      const [a, b] = [exchange(1, { limits: { heartbeatMs: 20, suspectMs: 60, deadMs: 60_000 } }), exchange(2)]
+      const [at] = await b.listen([TCP])
+      const { proxy, address } = await FaultyWay.to(at!)
+      const way = await FaultyWay.to(at!)
+      let found = (): void => {}
+      let lookedUp = 0
+      // First when it is dialled, then when it is suspected, then when it is dialled again.
+      const addresses = (): readonly Address[] | Promise<readonly Address[]> => {
+        if (++lookedUp !== 2) return [address]
+        if (!isFoundLater) return [way.address]
+        return new Promise((resolve) => {
+          found = () => resolve([way.address])
+        })
+      }
+      const health: string[] = []
+      a.onPeerHealth((_, state) => health.push(state))
+      const link = a.link(peer(2), addresses)
+      link.open(new Recorder())
+      const got = new Recorder()
+      const back = b.link(peer(1), () => [])
+      back.open(got)
+      link.send(frame('x'))
+      await until(() => got.frames.length === 1)
+      proxy.stall()
+      const before = isFoundLater ? ['suspected'] : ['suspected', 'standing-still']
+      await until(() => health.length === before.length)
+      proxy.cut()
+      link.send(frame('y'))
+      await until(() => got.frames.length === 2)
+      found()
+      await until(() => way.proxy.connections === 1)
+      await sleep(100)
+      expect(health).toEqual([...before, 'well'])
+    }
+  })
+
+  test('EXC-6 a way that is whole again is no peer that stands still, though the probe is answered before the next tick', async () => {
+    const [a, b] = [
+      exchange(1, { limits: { heartbeatMs: 300, suspectMs: 600, deadMs: 60_000 } }),
+      exchange(2, { limits: { heartbeatMs: 20 } }),
+    ]
+    const [at] = await b.listen([TCP])
+    const { proxy, address } = await FaultyWay.to(at!)
+    let found = (): void => {}
+    let lookedUp = 0
+    const addresses = (): readonly Address[] | Promise<readonly Address[]> => {
+      if (++lookedUp !== 2) return [address]
+      return new Promise((resolve) => {
+        found = () => resolve(at === undefined ? [] : [at])
+      })
+    }
+    const health: string[] = []
+    a.onPeerHealth((_, state) => health.push(state))
+    const link = a.link(peer(2), addresses)
+    link.open(new Recorder())
+    b.link(peer(1), () => []).open(new Recorder())
+    link.send(frame('x'))
+    await until(() => a.counts.attached === 1)
+    proxy.stall()
+    await until(() => health.length === 1)
+    proxy.pass()
+    await sleep(50)
+    found()
+    await until(() => health.length === 2)
+    expect(health).toEqual(['suspected', 'well'])
   })
 
   test('EXC-4 bits that turn on the way: the connection ends, another brings the rest, and nothing damaged is delivered', async () => {

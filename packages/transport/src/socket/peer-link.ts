@@ -93,6 +93,8 @@ export class PeerLink {
   private lost = ''
   private probed = ''
   private suspicions = 0
+  private health: PeerHealth = 'well'
+  private stillTimer: Timer | null = null
   private unreadable = 0
   private deliveredBefore = -1
   private endedDetail: string | null = null
@@ -152,7 +154,7 @@ export class PeerLink {
     link.hook({
       onControl: (type, body) => this.onControl(candidate, type, body),
       onEnd: (end) => this.onEnd(candidate, end),
-      onSuspected: (isSuspected) => this.onSuspected(isSuspected, link.isOfMachine),
+      onSuspected: (isSuspected) => this.onSuspected(link, isSuspected),
     })
     const body = Buffer.alloc(RESUME_BYTES)
     body.writeUInt32LE(this.life, 0)
@@ -237,6 +239,9 @@ export class PeerLink {
     this.graceTimer = null
     this.peerLife = candidate.peerLife
     this.identity = peer
+    // What was said of the former connection holds no more, and this one tells of itself.
+    this.newSuspicion()
+    this.tellHealth('well')
     before?.abort(Bye.REPLACED)
     for (const other of [...this.candidates]) other.established.link.abort(Bye.REPLACED)
     this.session.reconnect(link, this.peerLife)
@@ -262,6 +267,7 @@ export class PeerLink {
     }
     // Nobody has said anything yet, and nobody waits for anything.
     if (this.attached === 0 && this.session.unacknowledged === 0) return
+    this.newSuspicion()
     this.lost = detail
     if (this.endedDetail !== null) {
       this.session.abandon(this.endedDetail)
@@ -284,12 +290,13 @@ export class PeerLink {
   }
 
   /** A process that stands still leaves its kernel to take connections; one that has ended does not. */
-  private onSuspected(isSuspected: boolean, isOfMachine: boolean): void {
-    const { end, addresses, onHealth } = this.options
-    const suspicion = ++this.suspicions
-    this.probed = ''
-    onHealth(isSuspected ? (isOfMachine ? 'standing-still' : 'suspected') : 'well')
-    if (!isSuspected || isOfMachine) return
+  private onSuspected(link: SocketLink, isSuspected: boolean): void {
+    // One that was replaced, or was never taken, says nothing of the peer while another is there.
+    if (this.isOver || (this.carrier !== null && link !== this.carrier)) return
+    const { end, addresses } = this.options
+    const suspicion = this.newSuspicion()
+    this.tellHealth(isSuspected ? (link.isOfMachine ? 'standing-still' : 'suspected') : 'well')
+    if (!isSuspected || link.isOfMachine) return
     Promise.resolve()
       .then(addresses)
       .then(
@@ -298,11 +305,27 @@ export class PeerLink {
             // It may have been heard of meanwhile.
             if (suspicion !== this.suspicions || this.isOver) return
             this.probed = said
-            if (isThere) onHealth('standing-still')
+            if (!isThere) return
+            // Where the way was cut and is whole again, what waited on it comes with the probe's answer, and the connection's next tick says so.
+            this.stillTimer = end.clock.setTimer(end.limits.heartbeatMs, () => this.tellHealth('standing-still'))
           }),
         // No address, no word about it.
         () => {},
       )
+  }
+
+  /** What a probe for the one before finds is of no interest any more. */
+  private newSuspicion(): number {
+    this.probed = ''
+    this.stillTimer?.cancel()
+    this.stillTimer = null
+    return ++this.suspicions
+  }
+
+  private tellHealth(health: PeerHealth): void {
+    if (health === this.health) return
+    this.health = health
+    this.options.onHealth(health)
   }
 
   // --- dialling
@@ -389,6 +412,7 @@ export class PeerLink {
     this.stopDialling()
     this.graceTimer?.cancel()
     this.endTimer?.cancel()
+    this.stillTimer?.cancel()
     for (const { established } of [...this.candidates]) established.link.abort(Bye.CLOSED, 'the session has ended')
     this.candidates.clear()
     this.options.onOver()
