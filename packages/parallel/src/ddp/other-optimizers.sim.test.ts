@@ -82,10 +82,10 @@ const zerosLike = (value: unknown): unknown => (Array.isArray(value) ? value.map
 function watchBytes({ runtime: { messages } }: ProcessGroup): () => number {
   let bytes = 0
   const post = messages.postIfReachable.bind(messages)
-  messages.postIfReachable = (to, type, body) => {
+  messages.postIfReachable = (to, type, body, ...rest) => {
     for (const each of (body as readonly unknown[])[5] as readonly unknown[])
       if (isTensor(each)) bytes += each.numel * each.storage.array.BYTES_PER_ELEMENT
-    post(to, type, body)
+    post(to, type, body, ...rest)
   }
   return () => {
     const counted = bytes
