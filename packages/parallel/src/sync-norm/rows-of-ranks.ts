@@ -76,7 +76,11 @@ export async function rowsOfRanks(group: ProcessGroup, row: Float64Array, key: R
   return rows
 }
 
-const TIMEOUT_REMEDY = 'All ranks of the group call it, in training mode, and run its backward pass; look at what keeps that rank.'
+const REMEDIES: Readonly<Record<string, string>> = {
+  COLLECTIVE_TIMEOUT: 'All ranks of the group call it, in training mode, and run its backward pass; look at what keeps that rank.',
+  COLLECTIVE_MISMATCH:
+    'Give the layer as many channels on all ranks, and call its forwards in the same order on all; the group is broken, so make it again.',
+}
 
 /** What failed was a send or a recv that no program has written. */
 function withLayer(error: unknown, { layer, call, direction, channels }: RowKey): unknown {
@@ -86,7 +90,7 @@ function withLayer(error: unknown, { layer, call, direction, channels }: RowKey)
   const what = message.endsWith(remedy) ? message.slice(0, message.length - remedy.length).trimEnd() : message
   return new PostgradError(code, {
     op: 'SyncBatchNorm',
-    remedy: code === 'COLLECTIVE_TIMEOUT' ? TIMEOUT_REMEDY : remedy,
+    remedy: REMEDIES[code] ?? remedy,
     message: `${direction} of layer ${layer} of its group (C = ${channels}), forward number ${call} of it, counted from 0: ${what}`,
     cause: error,
     values: { ...error.values, layer, call, direction, channels },
