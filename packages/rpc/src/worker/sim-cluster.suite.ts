@@ -39,7 +39,7 @@ export class Gate implements Link {
     for (const sent of held) this.link.send(...sent)
   }
 
-  send(frame: Frame, ...how: Parameters<Link['send']> extends [unknown, ...infer Rest] ? Rest : never): void {
+  send(...[frame, ...how]: Parameters<Link['send']>): void {
     const head = requestHead(frame)
     this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
     const passed = this.tamper === null ? frame : this.tamper(frame)
