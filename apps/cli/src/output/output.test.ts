@@ -80,6 +80,16 @@ describe('Screen', () => {
     expect(around.err()).toBe('[b] bad\n')
   })
 
+  test('CLI-20 one of several processes draws nothing again on a terminal that the others write to', () => {
+    const around = surroundings({ terminal: 'stdout', env: { TERM: 'xterm' } })
+    const screen = new Screen({}, ['a'], true, around, true)
+    screen.display.state('a', 'running')
+    screen.sinks!.stdout('one\n', 'a')
+    screen.display.state('a', 'done')
+    screen.end()
+    expect([around.out(), around.err()]).toEqual(['\x1b[36m[a]\x1b[0m one\n', '[a] running\n[a] done\n'])
+  })
+
   test('CLI-21 lines of JSON: output with its stream, states, progress, the end', () => {
     const around = surroundings()
     const screen = new Screen({ output: 'json' }, ['a', 'b'], true, around)

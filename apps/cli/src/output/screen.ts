@@ -27,8 +27,11 @@ export class Screen {
   private readonly stopWarnings: () => void
   private isEnded = false
 
-  /** @param hasPrefix where no flag says it */
-  constructor(options: OutputOptions, workers: readonly string[], hasPrefix: boolean, around: Surroundings) {
+  /**
+   * @param hasPrefix where no flag says it
+   * @param isShared other processes of the run write to the same terminal: no line is drawn again
+   */
+  constructor(options: OutputOptions, workers: readonly string[], hasPrefix: boolean, around: Surroundings, isShared = false) {
     const { stdout, stderr } = around
     const isPrefixed = options.prefix ?? hasPrefix
     const prefixes = {
@@ -41,7 +44,7 @@ export class Screen {
     let display: Display
     this.stopWarnings = () => {}
     if (options.output === 'json') display = new JsonDisplay(out, around.wallMs)
-    else if (stdout.isTTY) {
+    else if (stdout.isTTY && !isShared) {
       const live = new LiveDisplay(stdout, workers, stderr.isTTY ? null : stderr, prefix)
       display = live
       // Node writes them past the streams: between the bars of a terminal.

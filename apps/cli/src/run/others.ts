@@ -58,9 +58,9 @@ export class Others {
     for (const { id } of worker.workers().filter((one) => one.id !== worker.info.id)) {
       const watching = monitor(id)
       this.waiting.signal.addEventListener('abort', () => watching.dispose(), { once: true })
-      // At its own end this worker hears RPC_SHUT_DOWN of all others.
+      // At its own end this worker hears RPC_SHUT_DOWN of all others. One that ends in order says LEAVE: all have ended together, or it has told why before.
       void watching.down.then(({ reason }) => {
-        if (isPostgradError(reason, 'WORKER_DIED') && !this.waiting.signal.aborted) resolve(reason)
+        if (isPostgradError(reason, 'WORKER_DIED') && reason.values.cause !== 'left' && !this.waiting.signal.aborted) resolve(reason)
       })
     }
   }

@@ -65,14 +65,15 @@ describe('--rank', () => {
     }
   })
 
-  test('CLI-2 by the variables of torchrun', async () => {
+  test('CLI-2 CLI-40 by the variables of torchrun; three end together', async () => {
     const port = String(await freePort())
     const one = (rank: string): Promise<Ended> =>
-      postgradWith({ RANK: rank, WORLD_SIZE: '2', LOCAL_RANK: rank, MASTER_ADDR: '127.0.0.1', MASTER_PORT: port }, 'run', PROGRAM)
-    const [first, second] = await Promise.all([one('0'), one('1')])
-    expect([first.code, second.code]).toEqual([0, 0])
-    expect(first.err).toContain('rank 0 of 2 by torchrun')
-    expect(second.out).toBe('[worker1] worker1 1/2 worker1 2 2 none\n')
+      postgradWith({ RANK: rank, WORLD_SIZE: '3', LOCAL_RANK: rank, MASTER_ADDR: '127.0.0.1', MASTER_PORT: port }, 'run', PROGRAM)
+    const ended = await Promise.all([one('0'), one('1'), one('2')])
+    expect(ended.map(({ code, err }) => ({ code, err }))).toEqual(
+      [0, 1, 2].map((rank) => ({ code: 0, err: expect.stringContaining(`rank ${rank} of 3 by torchrun`) })),
+    )
+    expect(ended[1]!.out).toBe('[worker1] worker1 1/3 worker1 2 2 none\n')
   })
 
   test('CLI-44 CLI-45 one fails: 1; the other, which waits for nobody and has something open, ends with it: 4', async () => {
