@@ -7,6 +7,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --signal=TERM@60
 #SBATCH --requeue
+#SBATCH --open-mode=append
 
 set -euo pipefail
 
@@ -17,4 +18,9 @@ KEY="$PWD/postgrad.key"
 # Each task is one worker. Rank, world size and master come from Slurm's variables.
 # --kill-on-bad-exit: when one fails, Slurm ends the others, which would wait for it.
 srun --kill-on-bad-exit=1 \
-  npx postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@"
+  npx postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@" && exit
+
+# Slurm itself starts a job again when a node fails. This does so when the run fails, or its time ends (--signal), three times at most.
+code=$?
+[ "${SLURM_RESTART_COUNT:-0}" -ge 3 ] || scontrol requeue "$SLURM_JOB_ID"
+exit "$code"
