@@ -1,8 +1,8 @@
 /** An error as a person wants to read it on the command line: what failed and where, its code, the remedy, the causes, the stack. */
 import { isPostgradError } from 'postgrad'
 
-/** How the program was called says nothing about it. */
-const HOUSE = /\/(worker-entry|node-endpoint|comlink)\.js|\/base\/dist\/scope\.js|WorkerRuntime\.run |mainOf /
+/** A frame of postgrad or of this command, installed or in the repository. */
+const HOUSE = /\/node_modules\/(postgrad|@postgrad|commander|comlink)\/|\/(packages|apps)\/[a-z-]+\/dist\/(?!.*(\/fixtures\/|\.(test|suite|fixture)\.))/
 /** Lines of a stack that are worth showing: the program's own are on top. */
 const STACK_LINES_MAX = 8
 const CAUSES_MAX = 8
@@ -62,9 +62,11 @@ function stackOf(error: unknown): string[] {
   const isTold = isPostgradError(at) || (isPostgradError(error) && syscall !== undefined)
   const stack = typeof remoteStack === 'string' ? remoteStack : isTold ? undefined : here
   if (typeof stack !== 'string') return []
-  return stack
+  const frames = stack
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line.startsWith('at ') && !line.includes('(node:') && !HOUSE.test(line))
-    .slice(0, STACK_LINES_MAX)
+    .filter((line) => line.startsWith('at ') && !line.includes('node:'))
+  // Who has called the program says nothing about it. A typed error that arose where no program is has said all; any other is a fault of ours.
+  const programs = frames.findLastIndex((frame) => !HOUSE.test(frame)) + 1
+  return frames.slice(0, programs > 0 || isPostgradError(at) ? programs : frames.length).slice(0, STACK_LINES_MAX)
 }

@@ -150,6 +150,24 @@ describe('errorText', () => {
     expect(errorText(missing, "worker 'a'")).toContain('stack')
   })
 
+  test('a stack ends with the program: who has called it says nothing', () => {
+    const library = 'at async Member.run (/app/node_modules/postgrad/dist/library.cjs:7286:32)'
+    const thrower = 'at pack (/app/node_modules/postgrad/dist/library.cjs:12:3)'
+    const main = 'at async main (file:///app/program.ts:20:62)'
+    const callers = [library, 'at async ofMain (file:///app/node_modules/postgrad/dist/cli/run/run-member.js:1:2)', 'at node:events:1:2']
+    const framesOf = (error: Error, stack: readonly string[]): string[] => {
+      error.stack = `${error.name}: x\n    ${stack.join('\n    ')}`
+      return errorText(error, 'main')
+        .split('\n')
+        .filter((line) => line.startsWith('    '))
+        .map((line) => line.trim())
+    }
+    expect(framesOf(new RangeError('x'), [thrower, main, ...callers])).toEqual([thrower, main])
+    expect(framesOf(new RangeError('x'), [thrower, library])).toEqual([thrower, library])
+    const remote = Object.assign(new PostgradError('SOME_CODE', { op: 'call', message: 'x' }), { remoteStack: `Error: x\n${thrower}\n${library}` })
+    expect(framesOf(remote, [])).toEqual([])
+  })
+
   test('takes anything that can be thrown', () => {
     for (const thrown of ['text', 7, null, undefined, {}]) expect(errorText(thrown, null)).toMatch(/^postgrad: /)
   })
