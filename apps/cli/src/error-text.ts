@@ -2,7 +2,8 @@
 import { isPostgradError } from 'postgrad'
 
 /** A frame of postgrad or of this command, installed or in the repository. */
-const HOUSE = /\/node_modules\/(postgrad|@postgrad|commander|comlink)\/|\/(packages|apps)\/[a-z-]+\/dist\/(?!.*(\/fixtures\/|\.(test|suite|fixture)\.))/
+const HOUSE =
+  /\/node_modules\/(postgrad|@postgrad|commander|comlink)\/|\/(packages|apps)\/[a-z-]+\/dist\/(?!.*(\/fixtures\/|\.(test|suite|fixture)\.))/
 /** Lines of a stack that are worth showing: the program's own are on top. */
 const STACK_LINES_MAX = 8
 const CAUSES_MAX = 8

@@ -164,7 +164,9 @@ describe('errorText', () => {
     }
     expect(framesOf(new RangeError('x'), [thrower, main, ...callers])).toEqual([thrower, main])
     expect(framesOf(new RangeError('x'), [thrower, library])).toEqual([thrower, library])
-    const remote = Object.assign(new PostgradError('SOME_CODE', { op: 'call', message: 'x' }), { remoteStack: `Error: x\n${thrower}\n${library}` })
+    const remote = Object.assign(new PostgradError('SOME_CODE', { op: 'call', message: 'x' }), {
+      remoteStack: `Error: x\n${thrower}\n${library}`,
+    })
     expect(framesOf(remote, [])).toEqual([])
   })
 
