@@ -16,9 +16,9 @@ KEY="$PWD/postgrad.key"
 [ -f "$KEY" ] || npx postgrad keygen --out "$KEY"
 
 # Each task is one worker. Rank, world size and master come from Slurm's variables.
-# --kill-on-bad-exit: when one fails, Slurm ends the others, which would wait for it.
+# --kill-on-bad-exit: when one fails, Slurm ends the others, which would wait for it. Not by npx: it passes no signal on.
 srun --kill-on-bad-exit=1 \
-  npx postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@" && exit
+  node_modules/.bin/postgrad run program.ts --key "$KEY" --join-timeout 120000 -- "$@" && exit
 
 # Slurm itself starts a job again when a node fails. This does so when the run fails, or its time ends (--signal), three times at most.
 code=$?
