@@ -1,7 +1,8 @@
 /** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-17; who is refused: `init-refused.real.test.ts`. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as later } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { script } from '../script.fixture.js'
@@ -113,6 +114,17 @@ describe('a group of processes', () => {
       ])
     },
   )
+
+  test('INI-17 who keeps watch where all meet by a file computes before the other is connected with it: nobody dies', async () => {
+    const path = join(folder, 'busy-keeper')
+    const one = async (rank: number) =>
+      read(await script(MEMBER, 'busy keeper', pathToFileURL(path).href, `${rank}`, '2', '{"connection":{"graceMs":800}}'))
+    const keeper = one(0)
+    // It has come first then: another process takes longer to start.
+    while (!existsSync(path)) await later(5)
+    const other = one(1)
+    expect([await keeper, await other]).toEqual([0, 1].map((rank) => ({ code: 0, err: '', lines: [{ rank, workers: 2 }] })))
+  })
 
   test('INI-6 a process takes the rank of one that died, under a fresh id', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`

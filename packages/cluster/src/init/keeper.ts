@@ -3,6 +3,7 @@
  * keeper: all others keep a connection to it, and it says who has let that go (`presence.ts`). They say so of the keeper, and then the next one is it.
  * `init.ts` above has one in each such process.
  */
+import { isPostgradError } from '@postgrad/base'
 import type { Clock, Link } from '@postgrad/transport'
 import { type Exchange, parseAddress } from '@postgrad/transport/internal'
 import type { Arrival } from './group-log.js'
@@ -20,6 +21,8 @@ export interface KeeperOptions {
 }
 
 const PURPOSE = 'keeper'
+/** It is not gone before it was dialled so often: a time in which this thread stood still is one of them. */
+const DIALS = 4
 /** Between two connections, or refusals. */
 const REST_MS = 100
 
@@ -65,14 +68,15 @@ export class Keeper {
     const { exchange, clock, graceMs, onGone } = this.options
     const places = addresses.map(parseAddress)
     let untilMs = clock.now() + graceMs
+    let dials = 0
     while (!signal.aborted) {
-      const leftMs = untilMs - clock.now()
-      if (leftMs <= 0) {
+      if (dials >= DIALS && clock.now() >= untilMs) {
         onGone({ name, id: visitor, role })
         return
       }
+      dials++
       try {
-        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: leftMs, signal, retry: true })
+        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: graceMs / DIALS, signal, retry: true })
         const end = untilEnd(link)
         const close = (): void => link.close()
         signal.addEventListener('abort', close)
@@ -81,13 +85,20 @@ export class Keeper {
         if (signal.aborted || !isIt) close()
         await end
         signal.removeEventListener('abort', close)
-        if (isIt) untilMs = clock.now() + graceMs
-      } catch {
+        if (isIt) dials = 0
+      } catch (error) {
         // What was damaged on the way may look like a refusal: it is tried for all that time.
+        if (standsStill(error)) dials = 0
       }
+      if (dials === 0) untilMs = clock.now() + graceMs
       await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
     }
   }
+}
+
+/** Whoever stands still on this machine has not gone: its kernel takes the connection, and nobody answers. */
+function standsStill(error: unknown): boolean {
+  return isPostgradError(error, 'CONNECT_FAILED') && error.values.isThere === true
 }
 
 /** Nothing is said over such a connection. */

@@ -52,6 +52,17 @@ describe('INI-5 who serves the store', () => {
     expect([former.ends, gone]).toEqual([['self'], []])
   })
 
+  test('INI-17 reads what came while it stood still before it takes anybody for gone', async () => {
+    const { presence, gone, connect } = setUp()
+    presence.expect(ONE)
+    // As bytes that wait at a socket: timers that are due go first.
+    setImmediate(() => connect(ONE))
+    const endMs = clock.now() + 3 * GRACE_MS
+    while (clock.now() < endMs);
+    await wait(3 * GRACE_MS)
+    expect(gone).toEqual([])
+  })
+
   test.each([{ name: 'two' }, { role: 'observer' }])('tells two processes of one id apart by their names and roles: %j', async (more) => {
     const { gone, connect } = setUp()
     const other = { ...ONE, ...more }

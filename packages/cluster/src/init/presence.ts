@@ -11,6 +11,9 @@ export interface Visitor {
   readonly role: string
 }
 
+/** Parts of the grace. A time in which this thread stood still counts as one of them, and behind it what came meanwhile is read. */
+const PARTS = 4
+
 export class Presence {
   private readonly clock: Clock
   private readonly graceMs: number
@@ -39,19 +42,25 @@ export class Presence {
   expect(visitor: Visitor): void {
     const key = keyOf(visitor)
     if (this.isClosed || this.connections.has(key) || this.missing.has(key)) return
-    this.missing.set(
-      key,
-      this.clock.setTimer(this.graceMs, () => {
-        this.missing.delete(key)
-        this.onGone(visitor)
-      }),
-    )
+    this.await(visitor, key, PARTS)
   }
 
   close(): void {
     this.isClosed = true
     for (const timer of this.missing.values()) timer.cancel()
     this.missing.clear()
+  }
+
+  private await(visitor: Visitor, key: string, parts: number): void {
+    const timer = this.clock.setTimer(this.graceMs / PARTS, () => {
+      if (parts > 1) {
+        this.await(visitor, key, parts - 1)
+        return
+      }
+      this.missing.delete(key)
+      this.onGone(visitor)
+    })
+    this.missing.set(key, timer)
   }
 
   private lost(visitor: Visitor): void {

@@ -44,7 +44,11 @@ export const attemptsText = (attempts: readonly Attempt[]): string =>
     ? 'no address is known'
     : attempts.map(({ address, error }) => `${formatAddress(address)}: ${sentenceOf(error)}`).join('; ')
 
-/** The error of a dial that reached nobody; if somebody was there and refused, that one's own. */
+/** A process of this machine has the address and says nothing: the kernel takes connections to a Unix socket as long as the one who listens lives, until too many wait. */
+const isThere = ({ address, error }: Attempt): boolean =>
+  address.kind === 'unix' && (isPostgradError(error, 'CONNECT_TIMEOUT') || (error as NodeJS.ErrnoException).code === 'EAGAIN')
+
+/** The error of a dial that reached nobody; if somebody was there and refused, that one's own. Values: whom, attempts, isThere (true: it stands still, on this machine). */
 export function connectFailed(whom: string, attempts: readonly Attempt[]): PostgradError {
   const final = attempts.find(isFinal) ?? attempts.find(({ error }) => isPostgradError(error, 'WRONG_PEER'))
   const cause = final?.error as PostgradError | undefined
@@ -58,6 +62,7 @@ export function connectFailed(whom: string, attempts: readonly Attempt[]): Postg
     cause: cause ?? attempts.at(-1)?.error,
     values: {
       ...cause?.values,
+      ...(attempts.some(isThere) ? { isThere: true } : {}),
       whom,
       attempts: attempts.map(({ address, error }) => ({ address: formatAddress(address), said: sentenceOf(error) })),
     },
