@@ -151,7 +151,7 @@ describe('a worker that stands still', () => {
 
   test('CLU-20 one in long kernels is not stalled', async () => {
     const { cluster, heard } = await watched({ stallMs: 1000 })
-    expect(await cluster.on('a').run(ends.multiply, 2200)).toBeGreaterThan(1)
+    expect(await cluster.on('a').run(ends.multiply, 2200)).toBeGreaterThan(0)
     expect(heard).toEqual([])
   })
 
