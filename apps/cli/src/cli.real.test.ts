@@ -1,5 +1,5 @@
 /** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -115,6 +115,22 @@ test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s 
   const { code, out } = await here(command, '--help')
   expect(code).toBe(0)
   expect(out).toMatch(new RegExp(`Examples?:\n  \\$ .*postgrad ${command}`))
+})
+
+test.each<[NodeJS.Signals, number]>([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])('CLI-71 %s ends doctor with %i, and leaves nothing behind', async (signal, exitCode) => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+  try {
+    const env = { TMPDIR: folder, XDG_RUNTIME_DIR: folder }
+    const { code, out } = await run(process.execPath, [MAIN, 'doctor'], (_, kill) => kill(signal), env)
+    expect(code).toBe(exitCode)
+    expect(out).not.toContain('launcher')
+    expect(readdirSync(folder).filter((name) => name.startsWith('postgrad-doctor'))).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 describe('run, without a terminal', () => {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { bridge } from './bridge.js'
 import { main } from './commands/cli.js'
-import { EXIT } from './exit-codes.js'
+import { EXIT, EXIT_BY_SIGNAL } from './exit-codes.js'
 import type { Surroundings } from './surroundings.js'
 
 // The library's own, found by its name: where this file lies differs between the repository and the package that users install.
@@ -39,6 +39,13 @@ const around: Surroundings = {
     return () => process.off('exit', fn)
   },
   exit: (code) => process.exit(code),
+}
+
+// So that what `onExit` was given runs: Node ends without a word at a signal that nobody listens to.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (process.listenerCount(signal) === 1) process.exit(EXIT_BY_SIGNAL[signal])
+  })
 }
 
 // Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides.
