@@ -17,7 +17,10 @@ export interface JoinOptions extends Omit<InitOptions, 'credentials'> {
 }
 
 /** The part of a member that is used here. */
-export type JoinedMember = Pick<Member, 'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed'>
+export type JoinedMember = Pick<
+  Member,
+  'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed' | 'onWorkerStalled' | 'onWorkerRecovered'
+>
 
 export interface Bridge {
   launch(program: string, options: LaunchOptions): Promise<Cluster>

@@ -13,6 +13,7 @@ import type { StopSignal, Surroundings } from '../surroundings.js'
 import { type Failure, runEverywhere } from './everywhere.js'
 import { codeOfRun, codeOfStart } from './exit-code.js'
 import { MAX_RESTARTS, namesOf, type RunOptions } from './run-options.js'
+import { showStalls } from './stalls.js'
 
 /** The variable in which a program finds how often it, or one of its workers, was started again. */
 export const RESTART_COUNT = 'POSTGRAD_RESTART_COUNT'
@@ -84,6 +85,7 @@ class ClusterRun {
     }
     const { cluster, options, screen, around } = this
     this.status?.show(clusterSource(cluster, screen.display, this.restarts))
+    showStalls(cluster, screen.display)
     try {
       const failure = await runEverywhere(cluster, {
         args: this.args,

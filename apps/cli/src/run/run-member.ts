@@ -16,6 +16,7 @@ import { Others } from './others.js'
 import { OwnOutput } from './own-output.js'
 import { RESTART_COUNT } from './run-cluster.js'
 import { namesOf, networkOf, type RunOptions } from './run-options.js'
+import { showStalls } from './stalls.js'
 
 /** As `cluster.close` has it. */
 const GRACE_MS = 500
@@ -77,6 +78,7 @@ export async function runMember(
         ...(options.joinTimeout === undefined ? {} : { timeoutMs: options.joinTimeout }),
       })
       status?.show(memberSource(member, display, restarts))
+      showStalls(member, display)
       others = new Others(member)
       display.state(name, 'running')
       const error = await ofMain(member, others, () => main({ name, rank, worldSize, args } satisfies MainContext), options)
