@@ -64,6 +64,8 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     .addOption(new Option('--tls-cert <file>', 'mutual TLS: the certificate of this process'))
     .addOption(new Option('--tls-key <file>', 'its private key'))
     .addOption(new Option('--tls-ca <file>', 'who signs the certificates of this cluster'))
+    .addOption(new Option('--remote-stacks', 'errors tell the others where in this process they arose (default)'))
+    .addOption(new Option('--no-remote-stacks', 'they do not: stacks name files'))
     .optionsGroup('Output:')
     .addOption(
       new Option('-o, --output <form>', 'lines for people, or lines of JSON on stdout').choices(['plain', 'json']).default('plain'),
