@@ -203,6 +203,18 @@ describe('one worker of several processes', () => {
     expect(waiting.asked).toContain('close')
   })
 
+  test('CLI-44 why another one has ended is what it has said, also where its death is heard of first', async () => {
+    const dying = play({
+      main: () => {
+        setTimeout(() => dying.store.set('postgrad run/failed', JSON.stringify({ worker: 'worker0', reason: 'stopped by SIGINT' })), 20)
+        throw gone()
+      },
+    })
+    expect(await dying.code).toBe(4)
+    expect(dying.around.err()).toContain("worker 'worker0' has failed, and the others end with it: stopped by SIGINT")
+    expect(dying.around.err()).not.toContain('WORKER_DIED')
+  })
+
   test('CLI-41 --timeout', async () => {
     const { around, code } = play({ main: () => new Promise(() => {}) }, { ...FLAGS, timeout: 5 })
     expect(await code).toBe(1)

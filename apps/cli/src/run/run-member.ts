@@ -134,7 +134,8 @@ async function ofMain(
       await member.shutdown()
       return null
     } catch (thrown) {
-      return { thrown, isLost: isMainDone || isPostgradError(thrown, 'WORKER_DIED') }
+      const isLost = isMainDone || isPostgradError(thrown, 'WORKER_DIED')
+      return { thrown: isLost ? await others.why(thrown) : thrown, isLost }
     }
   })()
   const late = new Promise<{ thrown: unknown; isLost: boolean }>((resolve) => {
