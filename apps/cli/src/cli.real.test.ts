@@ -82,6 +82,7 @@ describe('help and mistakes', () => {
   })
 
   test.each<[readonly string[], RegExp]>([
+    [['help', 'rnu'], /^error: unknown command 'rnu'\n.Did you mean run/],
     [['run', PROGRAM, '--worker', '2'], /unknown option '--worker'[\s\S]*Did you mean --workers/],
     [['run'], /missing required argument 'program'/],
     [['run', PROGRAM, '--device', 'abacus'], /'abacus' is invalid[\s\S]*Allowed choices are wasm/],
@@ -176,6 +177,14 @@ describe('run, without a terminal', () => {
     ])
     expect([code, out]).toEqual([141, 'line 0\n'])
     expect(err).not.toContain('EPIPE')
+  })
+
+  const full = existsSync('/dev/full') ? test : test.skip
+  full.each([['--help'], ['doctor'], ['run', PROGRAM]])('output that cannot be written: %s says so, without a stack', async (...args) => {
+    const { code, err } = await run('bash', ['-c', `${process.execPath} ${MAIN} ${args.join(' ')} > /dev/full`])
+    expect(code).toBe(1)
+    expect(err).toMatch(/^postgrad: the output cannot be written: ENOSPC.*\n$/m)
+    expect(err).not.toContain('    at ')
   })
 
   test('--timeout 0 is no limit', async () => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The executable `postgrad`: hands the process's arguments, streams, clocks and signals to `commands/cli.ts`, and ends with its exit code. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { bridge } from './bridge.js'
 import { main } from './commands/cli.js'
@@ -48,11 +48,14 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-// Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides.
+// Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides. So would a disk that is full, or a terminal that has gone.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.byPipe)
-    throw error
+    try {
+      writeSync(process.stderr.fd, `postgrad: the output cannot be written: ${error.message}\n`)
+    } catch {} // nor can that
+    process.exit(EXIT.failed)
   })
 }
 

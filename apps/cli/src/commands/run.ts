@@ -71,7 +71,7 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
       new Option('-o, --output <form>', 'lines for people, or lines of JSON on stdout').choices(['plain', 'json']).default('plain'),
     )
     .addOption(new Option('--prefix', "'[worker0] ' before what workers print (default with several processes)"))
-    .addOption(new Option('--no-prefix', 'none'))
+    .addOption(new Option('--no-prefix', 'nothing before it'))
     .addOption(new Option('--color', 'colours also where stdout is no terminal'))
     .addOption(new Option('--no-color', 'no colours (as NO_COLOR)'))
     .addOption(new Option('--no-status', "hide this run from 'postgrad ps' and 'postgrad top'"))

@@ -144,6 +144,7 @@ describe('the network', () => {
     expect(await judgePorts([5, 7], taken(6))).toMatchObject({ verdict: 'warn', found: '2 of 3 are free; not 6 (in use)' })
     expect((await judgePorts([1, 9], taken(1, 2, 3, 4, 5))).found).toContain('3 (in use) and 2 more')
     expect(verdict(await judgePorts([5, 5], taken(5)))).toBe('fail')
+    expect(await judgePorts([5, 5], taken())).toMatchObject({ name: 'ports 5-5', verdict: 'ok', found: 'it is free' })
   })
 
   test('CLI-70 the own name', () => {

@@ -64,7 +64,8 @@ export async function judgePorts([from, to]: readonly [number, number], port: (p
     if (why !== null) taken.push(`${one} (${why})`)
   }
   const count = to - from + 1
-  if (taken.length === 0) return ok(name, `all ${count} are free`, 'Whether a firewall lets others in cannot be seen from here.')
+  const free = count === 1 ? 'it is free' : `all ${count} are free`
+  if (taken.length === 0) return ok(name, free, 'Whether a firewall lets others in cannot be seen from here.')
   const shown = taken.length > 3 ? `${taken.slice(0, 3).join(', ')} and ${taken.length - 3} more` : taken.join(', ')
   const judge = taken.length === count ? fail : warn
   return judge(

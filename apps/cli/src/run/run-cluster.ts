@@ -141,6 +141,7 @@ class ClusterRun {
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has interrupted twice.
     if (this.cluster === null || this.signalled !== null) {
       this.screen.end()
+      this.around.stderr.write(`postgrad: stopped by ${signal}\n`)
       this.around.exit(EXIT_BY_SIGNAL[signal])
     }
     this.signalled = signal

@@ -247,6 +247,7 @@ describe('one worker of several processes', () => {
     const starting = play({ main: () => {} }, FLAGS, early)
     early.signal('SIGINT')
     expect(early.exited).toEqual([130])
+    expect(early.err()).toContain('postgrad: stopped by SIGINT\n')
     await starting.code
   })
 

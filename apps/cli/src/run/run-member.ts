@@ -55,6 +55,7 @@ export async function runMember(
     // Nobody to leave, or the user has interrupted twice.
     if (member === null || signalled !== null) {
       end()
+      around.stderr.write(`postgrad: stopped by ${signal}\n`)
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal
