@@ -277,7 +277,7 @@ describe('run, without a terminal', () => {
   test('--timeout ends a run that takes too long', async () => {
     const { code, err } = await postgrad('run', PROGRAM, '--timeout', '200', '--', 'forever')
     expect(code).toBe(1)
-    expect(err).toContain('code: RUN_TIMEOUT\n')
+    expect(err).toMatch(/worker 'worker0' failed: run: main took longer than --timeout 200 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
   })
 
   test.each<[NodeJS.Signals, number]>([

@@ -12,7 +12,7 @@ import { openStatus, type RunStatus } from '../status/run-status.js'
 import type { StopSignal, Surroundings } from '../surroundings.js'
 import { type Failure, runEverywhere } from './everywhere.js'
 import { codeOfRun, codeOfStart } from './exit-code.js'
-import { MAX_RESTARTS, namesOf, type RunOptions } from './run-options.js'
+import { MAX_RESTARTS, namesOf, type RunOptions, timedOut } from './run-options.js'
 import { showStalls } from './stalls.js'
 
 /** The variable in which a program finds how often it, or one of its workers, was started again. */
@@ -113,11 +113,12 @@ class ClusterRun {
   }
 
   private fail(worker: string | null, error: unknown, code: number): number {
-    const { screen } = this
+    const { screen, options } = this
     screen.end()
+    const isLate = isPostgradError(error, 'RUN_TIMEOUT') && (options.timeout ?? 0) > 0
     // Of a main that threw, its stack says more.
     const isCrash = worker !== null && isPostgradError(error, 'WORKER_DIED')
-    screen.display.failure(worker, error, isCrash ? screen.lastLines.of(worker) : [])
+    screen.display.failure(worker, isLate ? timedOut(options.timeout!) : error, isCrash ? screen.lastLines.of(worker) : [])
     return code
   }
 

@@ -218,7 +218,7 @@ describe('one worker of several processes', () => {
   test('CLI-41 --timeout', async () => {
     const { around, code } = play({ main: () => new Promise(() => {}) }, { ...FLAGS, timeout: 5 })
     expect(await code).toBe(1)
-    expect(around.err()).toContain('longer than --timeout 5 ms')
+    expect(around.err()).toMatch(/worker 'worker1' failed: run: main took longer than --timeout 5 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
   })
 
   test('CLI-42 a signal makes it leave; a second one ends the process, and so does one before it has joined', async () => {

@@ -15,7 +15,7 @@ import { codeOfRun, codeOfStart } from './exit-code.js'
 import { Others } from './others.js'
 import { OwnOutput } from './own-output.js'
 import { RESTART_COUNT } from './run-cluster.js'
-import { namesOf, networkOf, type RunOptions } from './run-options.js'
+import { namesOf, networkOf, type RunOptions, timedOut } from './run-options.js'
 import { showStalls } from './stalls.js'
 
 /** As `cluster.close` has it. */
@@ -140,8 +140,7 @@ async function ofMain(
     }
   })()
   const late = new Promise<{ thrown: unknown; isLost: boolean }>((resolve) => {
-    const thrown = new Error(`main took longer than --timeout ${timeout} ms`)
-    if (timeout > 0) timer = setTimeout(() => resolve({ thrown, isLost: false }), timeout)
+    if (timeout > 0) timer = setTimeout(() => resolve({ thrown: timedOut(timeout), isLost: false }), timeout)
   })
   /** By then main has heard of it by what it waits for, and has cleaned up. */
   const graceOver = async (): Promise<null> => {

@@ -110,6 +110,15 @@ const NETWORK_FLAGS = [
 
 const tlsFlags = ({ tlsCert, tlsKey, tlsCa }: RunOptions): readonly (string | undefined)[] => [tlsCert, tlsKey, tlsCa]
 
+export function timedOut(timeoutMs: number): PostgradError {
+  return new PostgradError('RUN_TIMEOUT', {
+    op: 'run',
+    message: `main took longer than --timeout ${timeoutMs} ms`,
+    remedy: 'Pass a larger one, or 0 for no limit.',
+    values: { timeoutMs },
+  })
+}
+
 function conflict(message: string): PostgradError {
   return new PostgradError('OPTIONS_CONFLICT', { op: 'run', message, remedy: "See 'postgrad run --help'." })
 }
