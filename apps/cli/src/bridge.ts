@@ -2,8 +2,8 @@
  * What the command line needs of the runtime below, in one place: a cluster, a process that joins others, a program. Every command gets it passed in, so that a
  * test puts its own in this place.
  */
-import { readFileSync } from 'node:fs'
-import { type Cluster, init, type LaunchOptions, launch, type Member, PostgradError, readKeyFile } from 'postgrad'
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { type Cluster, init, isPostgradError, type LaunchOptions, launch, type Member, PostgradError, readKeyFile } from 'postgrad'
 import { importMain } from 'postgrad/plugin'
 import type { InitOptions, Main } from 'postgrad/types'
 
@@ -17,11 +17,14 @@ export interface JoinOptions extends Omit<InitOptions, 'credentials'> {
 }
 
 /** The part of a member that is used here. */
-export type JoinedMember = Pick<Member, 'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed'>
+export type JoinedMember = Pick<
+  Member,
+  'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed' | 'onWorkerStalled' | 'onWorkerRecovered'
+>
 
 export interface Bridge {
   launch(program: string, options: LaunchOptions): Promise<Cluster>
-  /** Rejects as `init` does, and with KEY_FILE_UNREADABLE, TLS_FILE_UNREADABLE and the like. */
+  /** Rejects as `init` does, and with KEY_FILE_OPEN, KEY_FILE_UNREADABLE, TLS_FILE_UNREADABLE and the like. */
   join(options: JoinOptions): Promise<JoinedMember>
   /** Imports a program in this process, as a worker's thread does, and gives its default export. Rejects with MAIN_MISSING, PROGRAM_NOT_FOUND. */
   importMain(program: string): Promise<Main>
@@ -40,9 +43,14 @@ function read(files: CredentialsFiles): NonNullable<InitOptions['credentials']> 
 }
 
 function readTls(part: 'ca' | 'cert' | 'key', path: string): Buffer {
+  let file: number | null = null
   try {
-    return readFileSync(path)
+    file = openSync(path, 'r')
+    // Of the opened file, as `readKeyFile` has it: so it cannot be another one by then.
+    if (part === 'key') refuseOpen(path, fstatSync(file).mode & 0o777)
+    return readFileSync(file)
   } catch (cause) {
+    if (isPostgradError(cause)) throw cause
     throw new PostgradError('TLS_FILE_UNREADABLE', {
       op: `--tls-${part}`,
       message: `'${path}' cannot be read: ${(cause as Error).message}`,
@@ -50,5 +58,19 @@ function readTls(part: 'ca' | 'cert' | 'key', path: string): Buffer {
       values: { path },
       cause,
     })
+  } finally {
+    if (file !== null) closeSync(file)
   }
+}
+
+/** Windows has no such bits. @throws KEY_FILE_OPEN */
+function refuseOpen(path: string, mode: number): void {
+  if (process.platform === 'win32' || (mode & 0o077) === 0) return
+  throw new PostgradError('KEY_FILE_OPEN', {
+    op: '--tls-key',
+    expected: 'a file that only its owner may read',
+    got: `'${path}' with mode ${mode.toString(8)}`,
+    remedy: `Run: chmod 600 '${path}'. If others have read it, make a new key and certificate.`,
+    values: { path, mode },
+  })
 }

@@ -1,5 +1,5 @@
 /** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -82,6 +82,7 @@ describe('help and mistakes', () => {
   })
 
   test.each<[readonly string[], RegExp]>([
+    [['help', 'rnu'], /^error: unknown command 'rnu'\n.Did you mean run/],
     [['run', PROGRAM, '--worker', '2'], /unknown option '--worker'[\s\S]*Did you mean --workers/],
     [['run'], /missing required argument 'program'/],
     [['run', PROGRAM, '--device', 'abacus'], /'abacus' is invalid[\s\S]*Allowed choices are wasm/],
@@ -115,6 +116,22 @@ test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s 
   const { code, out } = await here(command, '--help')
   expect(code).toBe(0)
   expect(out).toMatch(new RegExp(`Examples?:\n  \\$ .*postgrad ${command}`))
+})
+
+test.each<[NodeJS.Signals, number]>([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])('CLI-71 %s ends doctor with %i, and leaves nothing behind', async (signal, exitCode) => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+  try {
+    const env = { TMPDIR: folder, XDG_RUNTIME_DIR: folder }
+    const { code, out } = await run(process.execPath, [MAIN, 'doctor'], (_, kill) => kill(signal), env)
+    expect(code).toBe(exitCode)
+    expect(out).not.toContain('launcher')
+    expect(readdirSync(folder).filter((name) => name.startsWith('postgrad-doctor'))).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })
 
 describe('run, without a terminal', () => {
@@ -160,6 +177,14 @@ describe('run, without a terminal', () => {
     ])
     expect([code, out]).toEqual([141, 'line 0\n'])
     expect(err).not.toContain('EPIPE')
+  })
+
+  const full = existsSync('/dev/full') ? test : test.skip
+  full.each([['--help'], ['doctor'], ['run', PROGRAM]])('output that cannot be written: %s says so, without a stack', async (...args) => {
+    const { code, err } = await run('bash', ['-c', `${process.execPath} ${MAIN} ${args.join(' ')} > /dev/full`])
+    expect(code).toBe(1)
+    expect(err).toMatch(/^postgrad: the output cannot be written: ENOSPC.*\n$/m)
+    expect(err).not.toContain('    at ')
   })
 
   test('--timeout 0 is no limit', async () => {
@@ -252,7 +277,7 @@ describe('run, without a terminal', () => {
   test('--timeout ends a run that takes too long', async () => {
     const { code, err } = await postgrad('run', PROGRAM, '--timeout', '200', '--', 'forever')
     expect(code).toBe(1)
-    expect(err).toContain('code: RUN_TIMEOUT\n')
+    expect(err).toMatch(/worker 'worker0' failed: run: main took longer than --timeout 200 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
   })
 
   test.each<[NodeJS.Signals, number]>([

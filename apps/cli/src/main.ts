@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** The executable `postgrad`: hands the process's arguments, streams, clocks and signals to `commands/cli.ts`, and ends with its exit code. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { bridge } from './bridge.js'
 import { main } from './commands/cli.js'
-import { EXIT } from './exit-codes.js'
+import { EXIT, EXIT_BY_SIGNAL } from './exit-codes.js'
 import type { Surroundings } from './surroundings.js'
 
 // The library's own, found by its name: where this file lies differs between the repository and the package that users install.
@@ -41,11 +41,21 @@ const around: Surroundings = {
   exit: (code) => process.exit(code),
 }
 
-// Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides.
+// So that what `onExit` was given runs: Node ends without a word at a signal that nobody listens to.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(signal, () => {
+    if (process.listenerCount(signal) === 1) process.exit(EXIT_BY_SIGNAL[signal])
+  })
+}
+
+// Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides. So would a disk that is full, or a terminal that has gone.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.byPipe)
-    throw error
+    try {
+      writeSync(process.stderr.fd, `postgrad: the output cannot be written: ${error.message}\n`)
+    } catch {} // nor can that
+    process.exit(EXIT.failed)
   })
 }
 

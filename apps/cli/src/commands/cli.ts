@@ -23,7 +23,10 @@ export async function main(argv: readonly string[], version: string, around: Sur
     },
   })
   try {
-    await cli.parseAsync(argv, { from: 'user' })
+    // Commander's `help` shows the whole help for a command that is none, and does not say so.
+    const [first, second] = argv
+    const isUnknown = first === 'help' && second !== undefined && !cli.commands.some((one) => one.name() === second)
+    await cli.parseAsync(isUnknown ? [second] : argv, { from: 'user' })
     return exitCode
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
@@ -40,6 +43,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     .description('Distributed autograd on worker threads and processes, from the command line.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
     .showHelpAfterError("(try 'postgrad --help')")
     .addHelpText('after', '\nExample:\n  $ postgrad run program.ts --workers 4')
     .exitOverride()

@@ -64,12 +64,14 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     .addOption(new Option('--tls-cert <file>', 'mutual TLS: the certificate of this process'))
     .addOption(new Option('--tls-key <file>', 'its private key'))
     .addOption(new Option('--tls-ca <file>', 'who signs the certificates of this cluster'))
+    .addOption(new Option('--remote-stacks', 'errors tell the others where in this process they arose (default)'))
+    .addOption(new Option('--no-remote-stacks', 'they do not: stacks name files'))
     .optionsGroup('Output:')
     .addOption(
       new Option('-o, --output <form>', 'lines for people, or lines of JSON on stdout').choices(['plain', 'json']).default('plain'),
     )
     .addOption(new Option('--prefix', "'[worker0] ' before what workers print (default with several processes)"))
-    .addOption(new Option('--no-prefix', 'none'))
+    .addOption(new Option('--no-prefix', 'nothing before it'))
     .addOption(new Option('--color', 'colours also where stdout is no terminal'))
     .addOption(new Option('--no-color', 'no colours (as NO_COLOR)'))
     .addOption(new Option('--no-status', "hide this run from 'postgrad ps' and 'postgrad top'"))

@@ -1,11 +1,13 @@
 /** What the checks of doctor make of machines other than this one. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { judgeClock } from './clock.js'
 import { type Finding, findingText } from './finding.js'
 import { computeOn, judgeDevice } from './kernels.js'
 import { judgeLauncher } from './launcher.js'
 import { judgeCores, judgeHeap, judgeMemory, judgeNode, judgeOpenFiles, type MachineFacts, readMachine } from './machine.js'
-import { judgeHostname, judgePorts } from './network.js'
+import { judgeHostname, judgePorts, judgeUnixSockets } from './network.js'
 import { judgeTypescript } from './typescript.js'
 
 const GIB = 1024 ** 3
@@ -29,6 +31,27 @@ function verdict(finding: Finding): string {
   }
   return finding.verdict
 }
+
+test('CLI-71 the folder for a socket is gone however the process ends', async () => {
+  const folders: string[] = []
+  const ends: (() => void)[] = []
+  const judged = judgeUnixSockets(
+    (end) => {
+      ends.push(end)
+      return () => void ends.splice(ends.indexOf(end), 1)
+    },
+    async ({ path }) => {
+      folders.push(dirname(path))
+      expect(existsSync(dirname(path))).toBe(true)
+      // Nobody reads the output any more: this never goes on.
+      for (const end of ends) end()
+      expect(existsSync(dirname(path))).toBe(false)
+      return null
+    },
+  )
+  expect(verdict(await judged)).toBe('ok')
+  expect([folders.length, ends]).toEqual([1, []])
+})
 
 describe('the machine', () => {
   test.each([
@@ -121,6 +144,7 @@ describe('the network', () => {
     expect(await judgePorts([5, 7], taken(6))).toMatchObject({ verdict: 'warn', found: '2 of 3 are free; not 6 (in use)' })
     expect((await judgePorts([1, 9], taken(1, 2, 3, 4, 5))).found).toContain('3 (in use) and 2 more')
     expect(verdict(await judgePorts([5, 5], taken(5)))).toBe('fail')
+    expect(await judgePorts([5, 5], taken())).toMatchObject({ name: 'ports 5-5', verdict: 'ok', found: 'it is free' })
   })
 
   test('CLI-70 the own name', () => {

@@ -30,7 +30,7 @@ export async function* findings({ ports, bind = '127.0.0.1' }: DoctorOptions, ar
   for (const device of DEVICES) yield await judgeDevice(device, computeOn)
   yield await judgeClock({ ...around, sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)) })
   yield await judgeLoopback()
-  yield await judgeUnixSockets()
+  yield await judgeUnixSockets(around.onExit)
   if (ports !== undefined) yield await judgePorts(ports, (port) => whyNoListen({ host: bind, port }))
   yield await judgeOwnHostname()
   yield judgeRuntimeDir(runtimeDir(around.env))

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { prepareDir } from '../status/runtime-dir.js'
+import type { Surroundings } from '../surroundings.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 /** Null: it can be listened on there. */
@@ -23,16 +24,23 @@ export async function judgeLoopback(): Promise<Finding> {
   return fail('loopback TCP', why, 'Several processes cannot meet by TCP.', 'Allow sockets in the sandbox or container.')
 }
 
-export async function judgeUnixSockets(): Promise<Finding> {
+/** @param onExit of `Surroundings` */
+export async function judgeUnixSockets(
+  onExit: Surroundings['onExit'],
+  socket: (at: { readonly path: string }) => Promise<string | null> = whyNoListen,
+): Promise<Finding> {
   const name = 'Unix sockets'
   if (process.platform === 'win32') return ok(name, 'none on Windows', 'Processes of one machine talk over loopback.')
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-doctor-'))
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  const stop = onExit(remove)
   try {
-    const why = await whyNoListen({ path: join(folder, 's.sock') })
+    const why = await socket({ path: join(folder, 's.sock') })
     if (why === null) return ok(name, 'can be listened on')
     return warn(name, why, 'Processes of one machine talk over loopback, which is slower.', 'Let TMPDIR name a folder on a local disk.')
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    stop()
+    remove()
   }
 }
 
@@ -56,7 +64,8 @@ export async function judgePorts([from, to]: readonly [number, number], port: (p
     if (why !== null) taken.push(`${one} (${why})`)
   }
   const count = to - from + 1
-  if (taken.length === 0) return ok(name, `all ${count} are free`, 'Whether a firewall lets others in cannot be seen from here.')
+  const free = count === 1 ? 'it is free' : `all ${count} are free`
+  if (taken.length === 0) return ok(name, free, 'Whether a firewall lets others in cannot be seen from here.')
   const shown = taken.length > 3 ? `${taken.slice(0, 3).join(', ')} and ${taken.length - 3} more` : taken.join(', ')
   const judge = taken.length === count ? fail : warn
   return judge(

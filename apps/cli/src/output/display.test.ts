@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from 'postgrad'
 import { errorText } from '../error-text.js'
-import { progressText } from './display.js'
+import { progressText, type WorkerState } from './display.js'
+import { JsonDisplay } from './json-display.js'
 import { footLines, LiveDisplay, lineText } from './live-display.js'
 import { PlainDisplay } from './plain-display.js'
 import { WholeLines } from './whole-lines.js'
@@ -116,6 +117,56 @@ describe('PlainDisplay', () => {
     display.state('a', 'done')
     display.close()
     expect(lines).toEqual(['[a] running\n', '[a] 1\n', '[a] 4\n', '[a] 5\n', '[a] done\n'])
+  })
+})
+
+describe('CLI-23 a worker that stands still, and goes on', () => {
+  test('plain: a line each', () => {
+    const lines: string[] = []
+    const display = new PlainDisplay(
+      (text) => lines.push(text),
+      () => {},
+      () => 0,
+    )
+    display.progress('a', { done: 1 })
+    display.progress('a', { done: 2 })
+    display.stall('a', 10_004)
+    display.stall('a', null)
+    expect(lines).toEqual(['[a] 1\n', '[a] 2\n', '[a] stalled: no turn for 10 s\n', '[a] recovered\n'])
+  })
+
+  test('JSON: an event each', () => {
+    const lines: string[] = []
+    const display = new JsonDisplay(
+      (text) => lines.push(text),
+      () => 0,
+    )
+    display.stall('a', 10_004)
+    display.stall('a', null)
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { time: '1970-01-01T00:00:00.000Z', worker: 'a', event: 'stalled', silentMs: 10_004 },
+      { time: '1970-01-01T00:00:00.000Z', worker: 'a', event: 'recovered' },
+    ])
+  })
+
+  test('on a terminal: in its line, until it goes on or ends; of a worker without a line, above', () => {
+    const shown = (...change: ((display: LiveDisplay) => void)[]): readonly string[] => {
+      const screen = new Screen()
+      const display = new LiveDisplay(screen, ['a'])
+      for (const one of change) one(display)
+      display.close()
+      return screen.lines
+    }
+    const stall = (name: string) => (display: LiveDisplay) => display.stall(name, 2000)
+    const state = (to: WorkerState) => (display: LiveDisplay) => display.state('a', to)
+    expect(shown(state('running'), stall('a'))).toEqual(['a  stalled'])
+    expect(shown(state('done'), stall('a'), (display) => display.stall('a', null))).toEqual(['a  done'])
+    expect(shown(stall('a'), state('died'))).toEqual(['a  died'])
+    expect(shown(stall('b'), (display) => display.stall('b', null))).toEqual([
+      '[b] stalled: no turn for 2 s',
+      '[b] recovered',
+      'a  starting',
+    ])
   })
 })
 

@@ -10,6 +10,8 @@ export type StreamName = 'stdout' | 'stderr'
 export interface Display {
   state(worker: string, state: WorkerState): void
   progress(worker: string, progress: Progress): void
+  /** A worker stands still, since `silentMs` ms; null: it goes on, in the state that it has. */
+  stall(worker: string, silentMs: number | null): void
   /** A whole line that a worker has printed. */
   print(worker: string, stream: StreamName, line: string): void
   /** A line of postgrad itself, in the middle of a run. */
@@ -24,6 +26,11 @@ export interface Display {
 export function progressText({ done, total, text }: Progress): string {
   const counts = total === undefined ? `${done}` : `${done}/${total}${total > 0 ? ` (${Math.floor((100 * done) / total)}%)` : ''}`
   return text === undefined ? counts : `${counts} ${oneLine(text)}`
+}
+
+/** "[worker1] stalled: no turn for 10 s" */
+export function stallText(worker: string, silentMs: number | null): string {
+  return `[${worker}] ${silentMs === null ? 'recovered' : `stalled: no turn for ${Math.round(silentMs / 1000)} s`}`
 }
 
 export function oneLine(text: string): string {

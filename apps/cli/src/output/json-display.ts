@@ -35,6 +35,10 @@ export class JsonDisplay implements Display {
     this.line(worker, { event: 'progress', done, ...(total === undefined ? {} : { total }), ...(text === undefined ? {} : { text }) })
   }
 
+  stall(worker: string, silentMs: number | null): void {
+    this.line(worker, silentMs === null ? { event: 'recovered' } : { event: 'stalled', silentMs })
+  }
+
   print(worker: string, stream: StreamName, text: string): void {
     this.line(worker, { stream, text })
   }

@@ -4,7 +4,7 @@
  */
 import type { Progress } from 'postgrad/jobs'
 import { errorText } from '../error-text.js'
-import { type Display, oneLine, type StreamName, type WorkerState } from './display.js'
+import { type Display, oneLine, type StreamName, stallText, type WorkerState } from './display.js'
 
 const BAR_WIDTH = 24
 const FRAME_MS = 50
@@ -19,6 +19,7 @@ const up = (rows: number): string => (rows === 0 ? '' : `\x1b[${rows}A`)
 interface Line {
   readonly name: string
   state: WorkerState
+  isStalled?: boolean
   progress: Progress | null
 }
 
@@ -89,12 +90,21 @@ export class LiveDisplay implements Display {
   state(worker: string, state: WorkerState): void {
     this.change(worker, (line) => {
       line.state = state
+      line.isStalled = false
     })
   }
 
   progress(worker: string, progress: Progress): void {
     this.change(worker, (line) => {
       line.progress = progress
+    })
+  }
+
+  stall(worker: string, silentMs: number | null): void {
+    // Where each process is one worker, others have no line here.
+    if (!this.lines.has(worker)) this.aboveLines(stallText(worker, silentMs))
+    this.change(worker, (line) => {
+      line.isStalled = silentMs !== null
     })
   }
 
@@ -137,8 +147,8 @@ export function footLines(lines: readonly Line[], nameWidth: number, columns: nu
 }
 
 /** "worker0  running  ████░░░░ 3/10 loss 2.1", cut to the terminal's width (a line that wraps could not be redrawn). */
-export function lineText({ name, state, progress }: Line, nameWidth: number, maxWidth: number): string {
-  const parts = [name.padEnd(nameWidth), state.padEnd('starting'.length)]
+export function lineText({ name, state, isStalled = false, progress }: Line, nameWidth: number, maxWidth: number): string {
+  const parts = [name.padEnd(nameWidth), (isStalled ? 'stalled' : state).padEnd('starting'.length)]
   if (progress !== null) {
     const { done, total, text } = progress
     if (total !== undefined && total > 0) parts.push(`${bar(done / total)} ${done}/${total}`)

@@ -4,7 +4,7 @@
  */
 import type { Progress } from 'postgrad/jobs'
 import { errorText } from '../error-text.js'
-import { type Display, progressText, type StreamName, type WorkerState } from './display.js'
+import { type Display, progressText, type StreamName, stallText, type WorkerState } from './display.js'
 
 /** A log gains nothing from more lines, in ms. The last report is printed when the worker's state changes. */
 const LINE_INTERVAL_MS = 1000
@@ -49,9 +49,11 @@ export class PlainDisplay implements Display {
   }
 
   state(worker: string, state: WorkerState): void {
-    const last = this.unprinted.get(worker)
-    if (last !== undefined) this.report(worker, last)
-    this.err(`[${worker}] ${state}\n`)
+    this.change(worker, `[${worker}] ${state}`)
+  }
+
+  stall(worker: string, silentMs: number | null): void {
+    this.change(worker, stallText(worker, silentMs))
   }
 
   progress(worker: string, progress: Progress): void {
@@ -61,6 +63,12 @@ export class PlainDisplay implements Display {
 
   close(): void {
     for (const [worker, progress] of [...this.unprinted]) this.report(worker, progress)
+  }
+
+  private change(worker: string, text: string): void {
+    const last = this.unprinted.get(worker)
+    if (last !== undefined) this.report(worker, last)
+    this.err(`${text}\n`)
   }
 
   private report(worker: string, progress: Progress): void {

@@ -30,6 +30,10 @@ export class TrackedDisplay implements Display {
     this.display.progress(worker, progress)
   }
 
+  stall(worker: string, silentMs: number | null): void {
+    this.display.stall(worker, silentMs)
+  }
+
   print(worker: string, stream: StreamName, line: string): void {
     this.display.print(worker, stream, line)
   }

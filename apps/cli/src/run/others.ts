@@ -4,51 +4,63 @@
  */
 import { isPostgradError, monitor, PostgradError } from 'postgrad'
 import type { JoinedMember } from '../bridge.js'
+import { within } from '../within.js'
 
 /** In the store of the group: the first failure, as JSON. */
 const FAILED_KEY = 'postgrad run/failed'
 /** Who fails is not held up by a store that is gone. */
 const TELL_MS = 1000
+/** What a worker says before it ends, and its death, come by two connections: so long the first may come after the second. */
+const WORD_MS = 300
 
 export class Others {
   /** Resolves with what has ended another one, PEER_FAILED or WORKER_DIED. It may never. */
   readonly trouble: Promise<unknown>
+  /** PEER_FAILED; null: nobody will say so any more. */
+  private readonly told: Promise<PostgradError | null>
   private readonly member: JoinedMember
   private readonly waiting = new AbortController()
 
   constructor(member: JoinedMember) {
     this.member = member
+    this.told = this.untilTold()
     this.trouble = new Promise((resolve) => {
-      void this.untilTold(resolve)
+      void this.told.then((error) => {
+        if (error !== null) resolve(error)
+      })
       void member.run(() => this.watch(resolve))
     })
+  }
+
+  /** Of a death, what has been said about it; else the death itself. */
+  async why(death: unknown): Promise<unknown> {
+    return (await within(this.told, WORD_MS)) ?? death
   }
 
   /** To the others, before this one leaves. */
   async tell(reason: string): Promise<void> {
     const { store, worker } = this.member
     const text = JSON.stringify({ worker: worker.info.name, reason })
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, TELL_MS)
-    })
     // A store that is gone tells the others by itself.
-    await Promise.race([late, store.compareSet(FAILED_KEY, '', text).catch(() => {})])
-    clearTimeout(timer)
+    await within(
+      store.compareSet(FAILED_KEY, '', text).catch(() => null),
+      TELL_MS,
+    )
   }
 
   stop(): void {
     this.waiting.abort()
   }
 
-  private async untilTold(resolve: (error: unknown) => void): Promise<void> {
+  private async untilTold(): Promise<PostgradError | null> {
     const { store, worker } = this.member
     try {
       const text = await store.getText(FAILED_KEY, { timeoutMs: 0, signal: this.waiting.signal })
       const failed = JSON.parse(text) as { worker: string; reason: string }
-      if (failed.worker !== worker.info.name) resolve(peerFailed(failed.worker, failed.reason))
+      return failed.worker === worker.info.name ? null : peerFailed(failed.worker, failed.reason)
     } catch {
       // The store is closed, or nobody waits any more; a death is noticed in the other way.
+      return null
     }
   }
 
@@ -60,7 +72,8 @@ export class Others {
       this.waiting.signal.addEventListener('abort', () => watching.dispose(), { once: true })
       // At its own end this worker hears RPC_SHUT_DOWN of all others. One that ends in order says LEAVE: all have ended together, or it has told why before.
       void watching.down.then(({ reason }) => {
-        if (isPostgradError(reason, 'WORKER_DIED') && reason.values.cause !== 'left' && !this.waiting.signal.aborted) resolve(reason)
+        if (isPostgradError(reason, 'WORKER_DIED') && reason.values.cause !== 'left' && !this.waiting.signal.aborted)
+          resolve(this.why(reason))
       })
     }
   }

@@ -12,7 +12,8 @@ import { openStatus, type RunStatus } from '../status/run-status.js'
 import type { StopSignal, Surroundings } from '../surroundings.js'
 import { type Failure, runEverywhere } from './everywhere.js'
 import { codeOfRun, codeOfStart } from './exit-code.js'
-import { MAX_RESTARTS, namesOf, type RunOptions } from './run-options.js'
+import { MAX_RESTARTS, namesOf, type RunOptions, timedOut } from './run-options.js'
+import { showStalls } from './stalls.js'
 
 /** The variable in which a program finds how often it, or one of its workers, was started again. */
 export const RESTART_COUNT = 'POSTGRAD_RESTART_COUNT'
@@ -84,6 +85,7 @@ class ClusterRun {
     }
     const { cluster, options, screen, around } = this
     this.status?.show(clusterSource(cluster, screen.display, this.restarts))
+    showStalls(cluster, screen.display)
     try {
       const failure = await runEverywhere(cluster, {
         args: this.args,
@@ -111,11 +113,12 @@ class ClusterRun {
   }
 
   private fail(worker: string | null, error: unknown, code: number): number {
-    const { screen } = this
+    const { screen, options } = this
     screen.end()
+    const isLate = isPostgradError(error, 'RUN_TIMEOUT') && (options.timeout ?? 0) > 0
     // Of a main that threw, its stack says more.
     const isCrash = worker !== null && isPostgradError(error, 'WORKER_DIED')
-    screen.display.failure(worker, error, isCrash ? screen.lastLines.of(worker) : [])
+    screen.display.failure(worker, isLate ? timedOut(options.timeout!) : error, isCrash ? screen.lastLines.of(worker) : [])
     return code
   }
 
@@ -139,6 +142,7 @@ class ClusterRun {
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has interrupted twice.
     if (this.cluster === null || this.signalled !== null) {
       this.screen.end()
+      this.around.stderr.write(`postgrad: stopped by ${signal}\n`)
       this.around.exit(EXIT_BY_SIGNAL[signal])
     }
     this.signalled = signal

@@ -1,6 +1,6 @@
 /** A process that joins others, with a runtime of the test's in place of the bridge: what it asks of it, and its exit codes. */
 import { describe, expect, test } from '@jest/globals'
-import { HashStore, type MainContext, PostgradError } from 'postgrad'
+import { HashStore, type MainContext, PostgradError, type WorkerInfo } from 'postgrad'
 import type { Bridge, JoinedMember, JoinOptions } from '../bridge.js'
 import { surroundings, type TestSurroundings } from '../surroundings.fixture.js'
 import { run } from './run-command.js'
@@ -19,6 +19,8 @@ interface Play {
 function bridgeOf({ main, init, load, shutdown }: Play) {
   const asked: string[] = []
   let options: JoinOptions | null = null
+  let stalls: Parameters<JoinedMember['onWorkerStalled']>[0] | null = null
+  let recoveries: Parameters<JoinedMember['onWorkerRecovered']>[0] | null = null
   // Nothing of it waits for a time.
   const store = new HashStore({ now: () => 0, setTimer: () => ({ cancel: () => {} }) } as never)
   let close: () => void = () => {}
@@ -53,10 +55,23 @@ function bridgeOf({ main, init, load, shutdown }: Play) {
           close()
         },
         closed,
+        onWorkerStalled: (fn) => {
+          stalls = fn
+          return () => {}
+        },
+        onWorkerRecovered: (fn) => {
+          recoveries = fn
+          return () => {}
+        },
       }
     },
   }
-  return { bridge, asked, store, options: () => options }
+  const stall = (name: string): void => {
+    const worker = { name } as WorkerInfo
+    stalls?.(worker, new PostgradError('WORKER_STALLED', { op: 'init', message: 'it stands still', values: { silentMs: 3000 } }))
+    recoveries?.(worker)
+  }
+  return { bridge, asked, store, options: () => options, stall }
 }
 
 const play = (play: Play, options: RunOptions = FLAGS, around: TestSurroundings = surroundings()) => {
@@ -79,6 +94,7 @@ describe('one worker of several processes', () => {
         bind: '0.0.0.0',
         advertise: 'me',
         ports: [5, 6],
+        remoteStacks: false,
         joinTimeout: 7,
         seed: 3,
         device: 'wasm',
@@ -96,6 +112,7 @@ describe('one worker of several processes', () => {
       bind: '0.0.0.0',
       advertise: 'me',
       ports: [5, 6],
+      remoteStacks: false,
       timeoutMs: 7,
       seed: 3,
       device: 'wasm',
@@ -103,6 +120,15 @@ describe('one worker of several processes', () => {
     })
     expect(contexts).toEqual([{ name: 'worker1', rank: 1, worldSize: 2, args: ['x'] }])
     expect(around.err()).toContain('postgrad: rank 1 of 2 by flags; meets the others at node1:29500\n')
+  })
+
+  test.each<[NonNullable<RunOptions['output']>, RegExp]>([
+    ['plain', /\[worker0\] stalled: no turn for 3 s\n\[worker0\] recovered\n/],
+    ['json', /"worker":"worker0","event":"stalled","silentMs":3000}\n.*"worker":"worker0","event":"recovered"}\n/],
+  ])('CLI-23 another worker that stands still, and goes on, is told of: %s', async (output, expected) => {
+    const { around, stall, code } = play({ main: () => stall('worker0') }, { ...FLAGS, output })
+    expect(await code).toBe(0)
+    expect(output === 'json' ? around.out() : around.err()).toMatch(expected)
   })
 
   test('CLI-1 by variables, with names of its own, and the launcher’s count of restarts', async () => {
@@ -177,10 +203,22 @@ describe('one worker of several processes', () => {
     expect(waiting.asked).toContain('close')
   })
 
+  test('CLI-44 why another one has ended is what it has said, also where its death is heard of first', async () => {
+    const dying = play({
+      main: () => {
+        setTimeout(() => dying.store.set('postgrad run/failed', JSON.stringify({ worker: 'worker0', reason: 'stopped by SIGINT' })), 20)
+        throw gone()
+      },
+    })
+    expect(await dying.code).toBe(4)
+    expect(dying.around.err()).toContain("worker 'worker0' has failed, and the others end with it: stopped by SIGINT")
+    expect(dying.around.err()).not.toContain('WORKER_DIED')
+  })
+
   test('CLI-41 --timeout', async () => {
     const { around, code } = play({ main: () => new Promise(() => {}) }, { ...FLAGS, timeout: 5 })
     expect(await code).toBe(1)
-    expect(around.err()).toContain('longer than --timeout 5 ms')
+    expect(around.err()).toMatch(/worker 'worker1' failed: run: main took longer than --timeout 5 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
   })
 
   test('CLI-42 a signal makes it leave; a second one ends the process, and so does one before it has joined', async () => {
@@ -209,6 +247,7 @@ describe('one worker of several processes', () => {
     const starting = play({ main: () => {} }, FLAGS, early)
     early.signal('SIGINT')
     expect(early.exited).toEqual([130])
+    expect(early.err()).toContain('postgrad: stopped by SIGINT\n')
     await starting.code
   })
 

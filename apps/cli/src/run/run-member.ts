@@ -15,7 +15,8 @@ import { codeOfRun, codeOfStart } from './exit-code.js'
 import { Others } from './others.js'
 import { OwnOutput } from './own-output.js'
 import { RESTART_COUNT } from './run-cluster.js'
-import { namesOf, networkOf, type RunOptions } from './run-options.js'
+import { namesOf, networkOf, type RunOptions, timedOut } from './run-options.js'
+import { showStalls } from './stalls.js'
 
 /** As `cluster.close` has it. */
 const GRACE_MS = 500
@@ -54,6 +55,7 @@ export async function runMember(
     // Nobody to leave, or the user has interrupted twice.
     if (member === null || signalled !== null) {
       end()
+      around.stderr.write(`postgrad: stopped by ${signal}\n`)
       around.exit(EXIT_BY_SIGNAL[signal])
     }
     signalled = signal
@@ -77,6 +79,7 @@ export async function runMember(
         ...(options.joinTimeout === undefined ? {} : { timeoutMs: options.joinTimeout }),
       })
       status?.show(memberSource(member, display, restarts))
+      showStalls(member, display)
       others = new Others(member)
       display.state(name, 'running')
       const error = await ofMain(member, others, () => main({ name, rank, worldSize, args } satisfies MainContext), options)
@@ -132,12 +135,12 @@ async function ofMain(
       await member.shutdown()
       return null
     } catch (thrown) {
-      return { thrown, isLost: isMainDone || isPostgradError(thrown, 'WORKER_DIED') }
+      const isLost = isMainDone || isPostgradError(thrown, 'WORKER_DIED')
+      return { thrown: isLost ? await others.why(thrown) : thrown, isLost }
     }
   })()
   const late = new Promise<{ thrown: unknown; isLost: boolean }>((resolve) => {
-    const thrown = new Error(`main took longer than --timeout ${timeout} ms`)
-    if (timeout > 0) timer = setTimeout(() => resolve({ thrown, isLost: false }), timeout)
+    if (timeout > 0) timer = setTimeout(() => resolve({ thrown: timedOut(timeout), isLost: false }), timeout)
   })
   /** By then main has heard of it by what it waits for, and has cleaned up. */
   const graceOver = async (): Promise<null> => {

@@ -30,6 +30,8 @@ describe('options together', () => {
     [{ workers: 2, processes: 3 }, null, /--processes 3 is more than there are workers: 2/],
     [{ processes: 2 }, null, /more than there are workers: 1/],
     [{ key: 'k' }, null, /--key is for processes that meet others/],
+    [{ remoteStacks: false }, null, /--no-remote-stacks is for processes that meet others/],
+    [{ remoteStacks: true }, null, /--remote-stacks is for processes that meet others/],
     [{ bind: '0.0.0.0' }, null, /--bind is for processes that meet others/],
     [{ processes: 2 }, PLACE, /--processes starts processes, and --rank say/],
     [{ restart: 'all' }, { ...PLACE, source: 'slurm' }, /the variables of slurm say.*--launcher none/],

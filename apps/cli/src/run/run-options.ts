@@ -30,6 +30,8 @@ export interface RunOptions extends OutputOptions, PlaceFlags {
   readonly bind?: string
   readonly advertise?: string
   readonly ports?: readonly [number, number]
+  /** Whether errors that leave this process say where they arose; undefined: as `init` has it. */
+  readonly remoteStacks?: boolean
   readonly restart?: RestartPolicy
   readonly maxRestarts?: number
   /** False: `ps` and `top` do not see this run. */
@@ -54,7 +56,11 @@ export function checkTogether(options: RunOptions, place: Place | null): void {
   if (place === null) {
     const count = namesOf(workers, null).length
     if (processes !== undefined && processes > count) throw conflict(`--processes ${processes} is more than there are workers: ${count}`)
-    if (network !== undefined) throw conflict(`${network[1]} is for processes that meet others: pass --rank, --world-size and --master`)
+    if (network !== undefined) {
+      const [name, flag] = network
+      const given = options[name] === false ? `--no${flag.slice(1)}` : flag
+      throw conflict(`${given} is for processes that meet others: pass --rank, --world-size and --master`)
+    }
     return
   }
   const others = place.source === 'flags' ? '--rank says' : `the variables of ${place.source} say`
@@ -73,14 +79,15 @@ export function namesOf(workers: RunOptions['workers'], place: Place | null): re
   return Array.from({ length: workers ?? place?.worldSize ?? 1 }, (_, i) => `worker${i}`)
 }
 
-export function networkOf(options: RunOptions): Pick<JoinOptions, 'credentials' | 'bind' | 'advertise' | 'ports'> {
-  const { bind, advertise, ports } = options
+export function networkOf(options: RunOptions): Pick<JoinOptions, 'credentials' | 'bind' | 'advertise' | 'ports' | 'remoteStacks'> {
+  const { bind, advertise, ports, remoteStacks } = options
   const credentials = credentialsOf(options)
   return {
     ...(credentials === null ? {} : { credentials }),
     ...(bind === undefined ? {} : { bind }),
     ...(advertise === undefined ? {} : { advertise }),
     ...(ports === undefined ? {} : { ports }),
+    ...(remoteStacks === undefined ? {} : { remoteStacks }),
   }
 }
 
@@ -98,9 +105,19 @@ const NETWORK_FLAGS = [
   ['bind', '--bind'],
   ['advertise', '--advertise'],
   ['ports', '--ports'],
+  ['remoteStacks', '--remote-stacks'],
 ] as const satisfies readonly (readonly [keyof RunOptions, string])[]
 
 const tlsFlags = ({ tlsCert, tlsKey, tlsCa }: RunOptions): readonly (string | undefined)[] => [tlsCert, tlsKey, tlsCa]
+
+export function timedOut(timeoutMs: number): PostgradError {
+  return new PostgradError('RUN_TIMEOUT', {
+    op: 'run',
+    message: `main took longer than --timeout ${timeoutMs} ms`,
+    remedy: 'Pass a larger one, or 0 for no limit.',
+    values: { timeoutMs },
+  })
+}
 
 function conflict(message: string): PostgradError {
   return new PostgradError('OPTIONS_CONFLICT', { op: 'run', message, remedy: "See 'postgrad run --help'." })

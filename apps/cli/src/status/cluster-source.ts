@@ -1,5 +1,6 @@
 /** What a cluster's workers hold and do, for `ps` and `top`: from `debugInfo`, `metrics` and the inspection stream. */
 import type { Cluster } from 'postgrad'
+import { within } from '../within.js'
 import { type Board, countsOf, type StatusSource, type WorkerCounts, type WorkerRow } from './snapshot.js'
 import { TrafficCounts } from './traffic.js'
 
@@ -59,18 +60,5 @@ class ClusterSource implements StatusSource {
     } catch {
       return null
     }
-  }
-}
-
-/** Null when it takes longer. */
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<null>((resolve) => {
-    timer = setTimeout(() => resolve(null), ms)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -41,7 +41,7 @@ export async function importMain(program: URL | string): Promise<Main> {
   if (isThere) return mainOf(await importModule(url, null), url)
   throw new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
-    expected: 'a file: URL or a path that exists',
+    expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
     remedy: `Check the path, which counts from ${process.cwd()}.`,
     values: { program: url },

@@ -260,7 +260,7 @@ function programUrl(program: URL | string): string {
   if (isThere) return url
   throw new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
-    expected: 'a file: URL or a path that exists',
+    expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
     remedy:
       typeof program === 'string' && !program.startsWith('file:')

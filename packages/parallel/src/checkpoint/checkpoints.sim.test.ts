@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { PostgradError } from '@postgrad/base'
+import { Future, type PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { loadSafetensors, Module, openSafetensors, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, remote, rref } from '@postgrad/rpc'
@@ -524,6 +524,36 @@ describe('several workers save', () => {
         expect(mine.here.values()).toEqual([2, 2])
       },
       { size: 4, disk },
+    )
+  })
+
+  test('CP-8 a save at its end removes nothing of one that has begun meanwhile', async () => {
+    const gates = { manifest: new Future<void>(), file: new Future<void>() }
+    let isSecond = false
+    const create: CheckpointDisk['create'] = async (path) => {
+      if (path.includes(MANIFEST) && !isSecond) await gates.manifest
+      if (path.includes('worker3') && isSecond) await gates.file
+      return await syncDisk.create(path)
+    }
+    await cluster(
+      async (_model, _checkpoints, workers) => {
+        const [holder, saver, , other] = workers as [WorkerRuntime, WorkerRuntime, WorkerRuntime, WorkerRuntime]
+        const pause = () => other.run(() => sleep(50))
+        const theirs = saver.run(() => new Checkpoints(directory, { workers: ['worker1', 'worker2'] }).save(0, part(1)))
+        await pause()
+        isSecond = true
+        await holder.close()
+        await pause()
+        const mine = part(2)
+        const saving = other.run(() => new Checkpoints(directory).save(0, mine))
+        await pause()
+        gates.manifest.setResult()
+        expect((await theirs).workers).toEqual(['worker1', 'worker2'])
+        gates.file.setResult()
+        await saving
+        await other.run(() => new Checkpoints(directory).load(mine))
+      },
+      { size: 4, disk: { ...syncDisk, create } },
     )
   })
 

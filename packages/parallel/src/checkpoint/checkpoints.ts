@@ -105,9 +105,10 @@ export class Checkpoints {
       const plan = await this.plan(parts)
       const disk = checkpointDiskOf(currentRuntime())
       const directory = stepDirectory(this.directory, step)
+      const before = { steps: await disk.list(this.directory), files: await disk.list(directory) }
       await disk.makeDirectory(directory)
       // A writer of a saver that has died may still be at work: no other attempt has its names.
-      const attempt = `${attemptsIn(await disk.list(directory)) + 1}-${currentRuntime().ids.take().toString(36)}`
+      const attempt = `${attemptsIn(before.files) + 1}-${currentRuntime().ids.take().toString(36)}`
       let manifest: Manifest
       try {
         const files = await this.writeAll(plan, step, directory, attempt, options)
@@ -120,7 +121,7 @@ export class Checkpoints {
       } finally {
         for (const ref of plan.made) ref.dispose()
       }
-      await this.clean(disk, step, manifest).catch((error: unknown) => {
+      await this.clean(disk, step, manifest, before).catch((error: unknown) => {
         throw failed('clean', [currentRuntime().info.name], error)
       })
       return infoOf(directory, manifest)
@@ -230,17 +231,25 @@ export class Checkpoints {
     }
   }
 
-  /** What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. */
-  private async clean(disk: CheckpointDisk, step: number, manifest: Manifest): Promise<void> {
+  /**
+   * What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. Only of what was there before this save: as soon as its
+   * manifest is written another save may begin, where the worker that keeps others from saving ends.
+   */
+  private async clean(
+    disk: CheckpointDisk,
+    step: number,
+    manifest: Manifest,
+    before: { readonly steps: readonly string[]; readonly files: readonly string[] },
+  ): Promise<void> {
     const directory = stepDirectory(this.directory, step)
     const needed = new Set([MANIFEST, ...Object.values(manifest.workers).map(({ file }) => file)])
-    for (const name of await disk.list(directory)) if (!needed.has(name)) await disk.remove(join(directory, name))
+    for (const name of before.files) if (!needed.has(name)) await disk.remove(join(directory, name))
     const complete = new Set(await this.stepsOf(disk))
     const { keep = Number.POSITIVE_INFINITY } = this.options
     // The one that has just been saved is kept, also where it goes on from an old step with newer ones still there.
     const old = [...complete].filter((each) => each !== step).slice(0, Math.max(0, complete.size - keep))
     for (const each of old) await disk.remove(join(stepDirectory(this.directory, each), MANIFEST))
-    for (const name of await disk.list(this.directory)) {
+    for (const name of before.steps) {
       const other = stepOf(name)
       if (other !== null && other < step && (old.includes(other) || !complete.has(other))) await disk.remove(join(this.directory, name))
     }

@@ -334,13 +334,58 @@ describe('mistakes in a step: all workers hear of it, and from whom', () => {
     )
   })
 
+  const gpipe = pipelineSchedule('GPipe', { ranks: 2, microbatches: 2 })
+  const swapped = { ...gpipe, ranks: gpipe.ranks.map((list, rank) => (rank === 1 ? [0, 2, 1, 3].map((i) => list[i]!) : list)) }
   test.each([
-    ['another number of micro-batches', (rank: number) => ({ microbatches: 2 + rank }), () => 'step' as const],
-    ['another schedule', (rank: number) => ({ schedule: (['GPipe', '1F1B'] as const)[rank]! }), () => 'step' as const],
-    ['a loss on one alone', (rank: number) => (rank === 0 ? { loss: undefined } : {}), () => 'step' as const],
-    ['gradients divided on one alone', (rank: number) => ({ scaleGrads: rank === 0 }), () => 'step' as const],
-    ['a step here, an evaluation there', () => ({}), (rank: number) => (['step', 'eval'] as const)[rank]!],
-  ])('PIP-13 %s: refused at once, with both', async (_, optionsOf, how) => {
+    [
+      'another number of micro-batches',
+      (rank: number) => ({ microbatches: 2 + rank }),
+      () => 'step' as const,
+      ['2 micro-batches', '3 micro-batches'],
+    ],
+    [
+      'another schedule',
+      (rank: number) => ({ schedule: (['GPipe', '1F1B'] as const)[rank]! }),
+      () => 'step' as const,
+      ['the schedule GPipe', 'the schedule 1F1B'],
+    ],
+    [
+      'a loss on one alone',
+      (rank: number) => (rank === 0 ? { loss: undefined } : {}),
+      () => 'step' as const,
+      ['forward only', 'forward and backward'],
+    ],
+    [
+      'gradients divided on one alone',
+      (rank: number) => ({ scaleGrads: rank === 0 }),
+      () => 'step' as const,
+      ['scaleGrads true', 'scaleGrads false'],
+    ],
+    [
+      'a step here, an evaluation there',
+      () => ({}),
+      (rank: number) => (['step', 'eval'] as const)[rank]!,
+      ['forward and backward', 'forward only'],
+    ],
+    [
+      'lists of their own, of which one has two actions in another order',
+      (rank: number) => ({ schedule: [gpipe, swapped][rank]! }),
+      () => 'step' as const,
+      ['1F1 as action 2 of rank 1', '1B0 as action 2 of rank 1'],
+    ],
+    [
+      'a list more, for nobody',
+      (rank: number) => ({ schedule: [gpipe, { ...gpipe, ranks: [...gpipe.ranks, []] }][rank]! }),
+      () => 'step' as const,
+      ['2 ranks', '3 ranks'],
+    ],
+    [
+      'two things',
+      (rank: number) => ({ microbatches: 2 + rank, scaleGrads: rank === 0 }),
+      () => 'step' as const,
+      ['2 micro-batches, scaleGrads true', '3 micro-batches, scaleGrads false'],
+    ],
+  ])('PIP-13 %s: refused at once, with what differs', async (_, optionsOf, how, [first, second]) => {
     await overSeeds(
       2,
       async (workers) => {
@@ -349,7 +394,9 @@ describe('mistakes in a step: all workers hear of it, and from whom', () => {
         const before = clock.now()
         for (const error of await failures(stepAll(workers, pipelines, [batch()], { target: batch() }, how))) {
           expect([error.code, error.cause.code]).toEqual(['PIPELINE_FAILED', 'PIPELINE_MISMATCH'])
-          expect(error.message).toMatch(/2 stages, \d micro-batches, (training|forward only)/)
+          expect([`'worker0' has ${first}, 'worker1' has ${second}`, `'worker1' has ${second}, 'worker0' has ${first}`]).toContain(
+            /different plans: (.*?)\./.exec(error.cause.message)?.[1],
+          )
         }
         // Not by a deadline.
         expect(clock.now() - before).toBeLessThan(5000)

@@ -3,7 +3,7 @@
  * first stage's gives inputs, the last one's targets. Below: `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { builtin, withScope } from '@postgrad/base/internal'
+import { withScope } from '@postgrad/base/internal'
 import type { CallOptions, Target, WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -11,6 +11,7 @@ import { argumentText, checkFunction, checkOptions, invalidArgument } from '@pos
 import { actionText } from './action.js'
 import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import type { ChunkSpec } from './microbatches.js'
+import { type Plan, planOf } from './plan.js'
 import { hasBackward, type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
 import { simulateSchedule } from './simulation.js'
 import { busy, PipelineStage } from './stage.js'
@@ -76,8 +77,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   private readonly workers: readonly WorkerInfo[]
   private readonly options: PipelineOptions<Output, Target_>
   private readonly name: string
-  /** Equal where schedules, ranks and `scaleGrads` are. */
-  private readonly plan: string
+  private readonly plans: { readonly training: Plan; readonly evaluation: Plan }
   private step_ = 0
   private state: 'ready' | 'stepping' = 'ready'
 
@@ -107,13 +107,24 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     this.checkStages(list)
     checkReplicas(list)
     claimName(this.name)
-    const lists = this.schedule.ranks.map((actions) => actions.map(actionText).join(' '))
-    const { scaleGrads = true } = options
-    const { createHash } = builtin<typeof import('node:crypto')>('node:crypto')
-    this.plan = createHash('sha256')
-      .update(JSON.stringify([lists, scaleGrads, names]))
-      .digest('hex')
-      .slice(0, 8)
+    this.plans = { training: this.plan(true), evaluation: this.plan(false) }
+  }
+
+  private plan(training: boolean): Plan {
+    const { schedule, workers } = this
+    const { scaleGrads = true, schedule: given } = this.options
+    return planOf({
+      parts: [
+        `the workers ${workers.map(({ name }) => name).join(' ')}`,
+        `${schedule.ranks.length} ranks`,
+        `${schedule.stages} stages`,
+        `${schedule.microbatches} micro-batches`,
+        `scaleGrads ${scaleGrads}`,
+        training ? 'forward and backward' : 'forward only',
+      ],
+      schedule: typeof given === 'string' ? `the schedule ${given}` : 'a schedule of its own',
+      ranks: schedule.ranks.map((actions) => actions.map(actionText).join(' ')),
+    })
   }
 
   /**
@@ -140,13 +151,12 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     for (const stage of stages.values()) stage.begin()
     this.state = 'stepping'
     const step = this.step_++
-    const plan = `${schedule.stages} stages, ${schedule.microbatches} micro-batches, ${training ? 'training' : 'forward only'}, schedule ${this.plan}`
     const { target, kwargs, returnOutputs = true, ...limits } = options ?? {}
     const { clock } = currentRuntime()
     const workerOf = (stage: number): WorkerInfo => workers[schedule.rankOf[stage]!]!
     // Tensors that go from worker to worker belong to no distributed context.
     return withScope({ context: null }, async () => {
-      const link = openStageLink(this.name, step, plan, limits)
+      const link = openStageLink(this.name, step, training ? this.plans.training : this.plans.evaluation, limits)
       const run = new StepRun({
         schedule,
         rank,

@@ -12,16 +12,17 @@ import { onAbort } from '@postgrad/base/internal'
 import { type CallOptions, call, currentSignal, expose, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime, WorkerSlot } from '@postgrad/rpc/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
+import { mismatch, type Plan } from './plan.js'
 
 /** One step, as one worker sees it. Another way to carry values (a process group's send and receive) would be another of these. */
 export interface StageLink {
   /** Makes a value ready for the one worker that asks for it. Waits for nothing. */
   send(key: string, value: unknown): void
-  /** What a worker sends under that key. Rejects with what ended its step, its death, the step's deadline or signal, and where its plan is another. */
+  /** What a worker sends under that key. Rejects with what ended its step, its death, the step's deadline or signal. */
   receive(from: WorkerInfo, key: string): PromiseLike<unknown>
   /** This worker has done its part. */
   done(): void
-  /** Resolves when that worker has done its part, and thus taken all that it needs; rejects as `receive`. Asked of all when a step begins: so each hears of any failure at once. */
+  /** Resolves when that worker has done its part, and thus taken all that it needs; rejects as `receive`, and with PIPELINE_MISMATCH where its plan is another. Asked of all when a step begins: so each hears of any failure at once. */
   doneAt(worker: WorkerInfo): PromiseLike<void>
   /** The step has ended here; with an error, everybody who still asks gets that. */
   end(error: PostgradError | null): void
@@ -29,7 +30,7 @@ export interface StageLink {
 
 interface Box {
   /** With the plan of this worker's own step, when it begins. */
-  readonly begun: Future<string>
+  readonly begun: Future<Plan>
   readonly values: Map<string, Future<unknown>>
   readonly done: Future<void>
 }
@@ -57,7 +58,7 @@ class Outbox {
     this.isTaken = true
   }
 
-  begin(step: number, plan: string): void {
+  begin(step: number, plan: Plan): void {
     this.box(step).begun.setResult(plan)
   }
 
@@ -74,12 +75,13 @@ class Outbox {
     for (const each of [box.done, ...box.values.values()]) if (!each.done) each.setException(error)
   }
 
-  /** @throws (rejects) what ended the step, PIPELINE_MISMATCH, PIPELINE_STEP_OVER */
-  async take(step: number, plan: string, key: string): Promise<unknown> {
+  /** @throws (rejects) what ended the step, PIPELINE_STEP_OVER */
+  async take(step: number, hash: string, key: string): Promise<unknown> {
     const value = this.value(step, key)
     const stop = onAbort(currentSignal(), () => this.drop(step, key))
     try {
-      await this.agree(step, plan)
+      // By what `doneAt` says of it the step ends.
+      if ((await this.otherPlan(step, hash)) !== null) await this.boxes.get(step)?.done
       return await value
     } finally {
       stop()
@@ -87,23 +89,22 @@ class Outbox {
     }
   }
 
-  /** @throws (rejects) what ended the step, PIPELINE_MISMATCH */
-  async doneAt(step: number, plan: string): Promise<void> {
+  /** Null when it is done, else this worker's plan, which is another. @throws (rejects) what ended the step */
+  async doneAt(step: number, hash: string): Promise<Plan | null> {
     if (step < this.next) {
       if (this.failure?.step === step) throw this.failure.error
-      return
+      return null
     }
     const { done } = this.box(step)
-    await this.agree(step, plan)
-    await done
+    const other = await this.otherPlan(step, hash)
+    if (other === null) await done
+    return other
   }
 
-  /** Of workers with different plans one would wait for what another never makes. */
-  private async agree(step: number, plan: string): Promise<void> {
-    const box = this.boxes.get(step)
-    if (box === undefined) return
-    const own = await box.begun
-    if (own !== plan) throw mismatch(own, plan)
+  /** Null where it is the one that was hashed. */
+  private async otherPlan(step: number, hash: string): Promise<Plan | null> {
+    const own = await this.boxes.get(step)?.begun
+    return own === undefined || own.hash === hash ? null : own
   }
 
   value(step: number, key: string): Future<unknown> {
@@ -147,9 +148,9 @@ function outboxHere(pipeline: string): Outbox {
   return outbox
 }
 
-const takeThere = (pipeline: string, step: number, plan: string, key: string): Promise<unknown> =>
-  outboxHere(pipeline).take(step, plan, key)
-const doneThere = (pipeline: string, step: number, plan: string): Promise<void> => outboxHere(pipeline).doneAt(step, plan)
+const takeThere = (pipeline: string, step: number, hash: string, key: string): Promise<unknown> =>
+  outboxHere(pipeline).take(step, hash, key)
+const doneThere = (pipeline: string, step: number, hash: string): Promise<Plan | null> => outboxHere(pipeline).doneAt(step, hash)
 
 expose({ 'postgrad.pipeline.take': takeThere, 'postgrad.pipeline.done': doneThere })
 
@@ -158,29 +159,20 @@ export function claimName(pipeline: string): void {
   outboxHere(pipeline).claim(pipeline)
 }
 
-/** A link by calls. Of a name the steps are counted by the pipeline: all of its workers must count alike, and have the same plan: what they will do, as a text. */
-export function openStageLink(pipeline: string, step: number, plan: string, options: CallOptions): StageLink {
+/** A link by calls. Of a name the steps are counted by the pipeline: all of its workers must count alike, and have the same plan. */
+export function openStageLink(pipeline: string, step: number, plan: Plan, options: CallOptions): StageLink {
   const outbox = outboxHere(pipeline)
   outbox.begin(step, plan)
   return {
     send: (key, value) => outbox.value(step, key).setResult(value),
-    receive: (from, key) => call(from, takeThere, [pipeline, step, plan, key], options),
+    receive: (from, key) => call(from, takeThere, [pipeline, step, plan.hash, key], options),
     done: () => outbox.done(step),
-    doneAt: (worker) => call(worker, doneThere, [pipeline, step, plan], options),
+    doneAt: async (worker) => {
+      const other = await call(worker, doneThere, [pipeline, step, plan.hash], options)
+      if (other !== null) throw mismatch(currentRuntime().info.name, plan, worker.name, other)
+    },
     end: (error) => outbox.end(step, error),
   }
-}
-
-function mismatch(own: string, other: string): PostgradError {
-  const { name } = currentRuntime().info
-  return new PostgradError('PIPELINE_MISMATCH', {
-    op: 'Pipeline.step',
-    expected: `what '${name}' is about to do: ${own}`,
-    got: other,
-    remedy:
-      'Give all workers of a pipeline the same workers in the same order, schedule, scaleGrads and loss, and let all call step, or all eval.',
-    values: { worker: name, own, other },
-  })
 }
 
 function stepOver(step: number, key: string): PostgradError {

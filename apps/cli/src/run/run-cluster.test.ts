@@ -1,0 +1,43 @@
+/** A run that starts all workers, with a cluster of the test's in place of the bridge's. */
+import { expect, test } from '@jest/globals'
+import { type Cluster, PostgradError, type WorkerInfo } from 'postgrad'
+import type { Bridge } from '../bridge.js'
+import { surroundings } from '../surroundings.fixture.js'
+import { run } from './run-command.js'
+
+test.each([
+  ['plain', /\[worker1\] stalled: no turn for 10 s\n\[worker1\] recovered\n/],
+  ['json', /"worker":"worker1","event":"stalled","silentMs":10000}\n.*"worker":"worker1","event":"recovered"}\n/],
+] as const)('CLI-23 a worker that stands still, and goes on, is told of: %s', async (output, expected) => {
+  const workers = ['worker0', 'worker1'].map((name, id) => ({ name, id }) as WorkerInfo)
+  let stalls: Parameters<Cluster['onWorkerStalled']>[0] | null = null
+  let recoveries: Parameters<Cluster['onWorkerRecovered']>[0] | null = null
+  const cluster = {
+    workers,
+    on: () => ({
+      runMain: async () => {
+        if (stalls === null) return
+        stalls(
+          workers[1]!,
+          new PostgradError('WORKER_STALLED', { op: 'cluster', message: 'it stands still', values: { silentMs: 10_000 } }),
+        )
+        stalls = null
+        recoveries?.(workers[1]!)
+      },
+    }),
+    onWorkerDeath: () => () => {},
+    onWorkerStalled: (fn: typeof stalls) => {
+      stalls = fn
+      return () => {}
+    },
+    onWorkerRecovered: (fn: typeof recoveries) => {
+      recoveries = fn
+      return () => {}
+    },
+    close: async () => {},
+  }
+  const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
+  const around = surroundings()
+  expect(await run('p.js', [], { workers: 2, status: false, output }, around, bridge)).toBe(0)
+  expect(output === 'json' ? around.out() : around.err()).toMatch(expected)
+})
