@@ -2,16 +2,12 @@
 import { expect, test } from '@jest/globals'
 import { currentWorker, HashStore } from 'postgrad'
 import { simulate } from 'postgrad/testing'
-import type { JoinedMember } from '../bridge.js'
-import { Others } from './others.js'
+import { type MemberOfRun, Others } from './others.js'
 
 const workers = ['worker0', 'worker1', 'worker2']
 
 /** A member of a group that lives in the simulation. */
-function memberIn(store: HashStore): JoinedMember {
-  const nothing = async (): Promise<void> => {}
-  return { worker: currentWorker(), store, run: async (fn) => (await fn()) as never, shutdown: nothing, close: nothing, closed: nothing() }
-}
+const memberIn = (store: HashStore): MemberOfRun => ({ worker: currentWorker(), store, run: async (fn) => (await fn()) as never })
 
 test('CLI-44 three that end together are no trouble for each other; one that dies is', async () => {
   for (let seed = 1; seed <= 20; seed++) {

@@ -13,15 +13,18 @@ const TELL_MS = 1000
 /** What a worker says before it ends, and its death, come by two connections: so long the first may come after the second. */
 const WORD_MS = 300
 
+/** The part of a member that is used here. */
+export type MemberOfRun = Pick<JoinedMember, 'worker' | 'store' | 'run'>
+
 export class Others {
   /** Resolves with what has ended another one, PEER_FAILED or WORKER_DIED. It may never. */
   readonly trouble: Promise<unknown>
   /** PEER_FAILED; null: nobody will say so any more. */
   private readonly told: Promise<PostgradError | null>
-  private readonly member: JoinedMember
+  private readonly member: MemberOfRun
   private readonly waiting = new AbortController()
 
-  constructor(member: JoinedMember) {
+  constructor(member: MemberOfRun) {
     this.member = member
     this.told = this.untilTold()
     this.trouble = new Promise((resolve) => {
