@@ -5,6 +5,7 @@
 import { type Cluster, isPostgradError, type PostgradError } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
 import type { Display, WorkerState } from '../output/display.js'
+import { deathIn } from './exit-code.js'
 
 export interface Failure {
   readonly worker: string
@@ -136,7 +137,8 @@ function hasExitedWell(error: unknown, worker: string): boolean {
 
 /** When a main fails because another worker died, that worker is at fault, and why it died is what helps. */
 function namedCulprit(error: unknown, reporter: string): Failure | null {
-  const dead = isPostgradError(error, 'WORKER_DIED') ? error.values.worker : undefined
-  if (typeof dead !== 'string' || dead === reporter || !isPostgradError((error as Error).cause)) return null
-  return { worker: dead, error: (error as Error).cause }
+  const death = deathIn(error)
+  const dead = death?.values.worker
+  if (typeof dead !== 'string' || dead === reporter || !isPostgradError(death?.cause)) return null
+  return { worker: dead, error: death.cause }
 }

@@ -1,5 +1,5 @@
 /** Which exit code an error stands for (`exit-codes.ts` lists them). */
-import { isPostgradError } from 'postgrad'
+import { isPostgradError, type PostgradError } from 'postgrad'
 import { EXIT } from '../exit-codes.js'
 
 /** Of errors that say that the command line, or the environment that stands for it, is wrong. */
@@ -24,7 +24,19 @@ export function codeOfStart(error: unknown): number {
 /** Of a main, or of what kept the others together. */
 export function codeOfRun(error: unknown): number {
   if (isPostgradError(error, 'MAIN_MISSING')) return EXIT.notStarted
-  return isPostgradError(error) && LOST.has(error.code) ? EXIT.lost : EXIT.failed
+  return typedCauses(error).some(({ code }) => LOST.has(code)) ? EXIT.lost : EXIT.failed
+}
+
+/** The death that a main has failed by: WORKER_DIED itself, or that of a broken group, a pipeline's step, a pass. Null: it has failed by itself. */
+export function deathIn(error: unknown): PostgradError | null {
+  return typedCauses(error).find(({ code }) => code === 'WORKER_DIED') ?? null
+}
+
+/** Of a typed error: itself and its typed causes. What a program has made of them is its own. */
+function typedCauses(error: unknown): readonly PostgradError[] {
+  const found: PostgradError[] = []
+  for (let at = error; isPostgradError(at) && found.length < CAUSES_MAX; at = at.cause) found.push(at)
+  return found
 }
 
 function codesOf(error: unknown): readonly string[] {

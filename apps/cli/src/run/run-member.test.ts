@@ -187,6 +187,9 @@ describe('one worker of several processes', () => {
       },
     })
     expect(await heard.code).toBe(4)
+    const broken = play({ main: () => Promise.reject(new PostgradError('GROUP_BROKEN', { op: 'allReduce', message: 'x', cause: gone() })) })
+    expect([await broken.code, await broken.store.check(['postgrad run/failed'])]).toEqual([4, false])
+    expect(broken.around.err()).toContain('[worker1] stopped\n')
     const waiting = play({ main: () => {}, shutdown: () => Promise.reject(gone()) })
     expect(await waiting.code).toBe(4)
   })

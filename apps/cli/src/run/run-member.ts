@@ -2,7 +2,7 @@
  * A run of which this process is one worker: others start the processes (torchrun, Slurm, Kubernetes, a person with --rank). It loads the program, meets the
  * others at the master's address, runs main, and waits until all of them are done. To start again is the business of whoever started it.
  */
-import { isPostgradError, type MainContext } from 'postgrad'
+import type { MainContext } from 'postgrad'
 import type { Bridge, JoinedMember } from '../bridge.js'
 import { EXIT, EXIT_BY_SIGNAL } from '../exit-codes.js'
 import { Screen } from '../output/screen.js'
@@ -11,7 +11,7 @@ import type { Place } from '../rendezvous/launcher-env.js'
 import { memberSource } from '../status/member-source.js'
 import { openStatus, type RunStatus } from '../status/run-status.js'
 import type { StopSignal, Surroundings } from '../surroundings.js'
-import { codeOfRun, codeOfStart } from './exit-code.js'
+import { codeOfRun, codeOfStart, deathIn } from './exit-code.js'
 import { Others } from './others.js'
 import { OwnOutput } from './own-output.js'
 import { RESTART_COUNT } from './run-cluster.js'
@@ -135,7 +135,7 @@ async function ofMain(
       await member.shutdown()
       return null
     } catch (thrown) {
-      const isLost = isMainDone || isPostgradError(thrown, 'WORKER_DIED')
+      const isLost = isMainDone || deathIn(thrown) !== null
       return { thrown: isLost ? await others.why(thrown) : thrown, isLost }
     }
   })()

@@ -72,10 +72,11 @@ describe('exit codes', () => {
     expect(codeOfStart(null)).toBe(3)
   })
 
-  test('CLI-10 of a main: a death is not a throw, also where the throw has a death as its cause', () => {
+  test('CLI-10 of a main: a death is not a throw, also as the cause of a typed error; what the program makes of it is', () => {
     expect(codeOfRun(error('WORKER_DIED'))).toBe(4)
     expect(codeOfRun(error('RUN_TIMEOUT'))).toBe(1)
     expect(codeOfRun(new Error('x', { cause: error('WORKER_DIED') }))).toBe(1)
+    expect(codeOfRun(error('GROUP_BROKEN', error('WORKER_DIED')))).toBe(4)
     expect(codeOfRun('text')).toBe(1)
     expect(codeOfRun(error('MAIN_MISSING'))).toBe(3)
   })
