@@ -18,11 +18,8 @@ beforeAll(async () => {
   simulated = (await simulate({ workers, seed: 1 }, (sim) => sim.on('agent').run(wholeRun, team, EPISODES))).result
 })
 
-test.each([
-  ['threads', {}],
-  ['processes', { processes: 2 }],
-])('on %s, the episodes and weights of the simulation', async (_place, spread) => {
-  await using cluster = await launch(new URL('./fixtures/whole-run.js', import.meta.url), { workers, ...spread })
+test('on threads, the episodes and weights of the simulation', async () => {
+  await using cluster = await launch(new URL('./fixtures/whole-run.js', import.meta.url), { workers })
   expect(await cluster.on('agent').run(wholeRun, team, EPISODES)).toEqual(simulated)
 })
 

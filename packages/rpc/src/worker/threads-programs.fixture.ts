@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Future } from '@postgrad/base'
-import { type Tensor, zeros } from '@postgrad/tensor'
+import { type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { Actor } from '../api/actor.js'
 import { call, currentRuntime, currentSignal, remote } from '../api/api.js'
@@ -66,6 +66,22 @@ export const scale = (t: Tensor, by: number): Tensor => {
   const { array } = t.storage
   for (let i = 0; i < array.length; i++) array[i]! *= by
   return t
+}
+
+/** Calls, nested calls, and values of all kinds. */
+export async function manyCalls(): Promise<Readonly<Record<string, unknown>>> {
+  const value = { list: [1, -0, 5n, undefined, new Date(5), new Map([[1, new Set(['x'])]]), /x/g], bytes: new Uint8Array([1, 2]) }
+  const t = tensor([
+    [1, 2],
+    [3, 4],
+  ])
+  return {
+    sum: await call('worker1', add, [1, 2]),
+    bounced: await call('worker1', bounce, [200, [2, 0, 1]]),
+    value: await call('worker1', echo, [value]),
+    scaled: (await call('worker1', scale, [t, 2])).toArray(),
+    t: t.toArray(),
+  }
 }
 
 export class Counter {
@@ -183,6 +199,18 @@ export class Agent extends Actor {
   }
 }
 
+/** Episodes that are called all at once, and what the agent has counted of them in the end. */
+export async function manyEpisodes(count: number): Promise<{ readonly sums: readonly (readonly number[])[]; readonly counted: number }> {
+  using agent = remote('worker1', Agent, [])
+  const observers = ['worker0', 'worker1', 'worker2'].map((name) => remote(name, Observer, []))
+  const sums = await Promise.all(Array.from({ length: count }, () => agent.call('runEpisode', [observers, 10])))
+  for (const observer of observers) observer.dispose()
+  let counted = 0
+  // By a timer of the agent.
+  while (counted < count) counted = await agent.call('counted', [])
+  return { sums, counted }
+}
+
 export class Part extends Actor {
   private readonly name: string
   constructor(name: string) {
@@ -216,21 +244,19 @@ export const visit = (): number => ++visits().n
 
 expose({
   Part,
-  Agent,
-  Observer,
+  manyCalls,
+  manyEpisodes,
   visit,
   untilGivenUp,
   callUntilGivenUp,
   echo,
   add,
-  never,
   callNever,
   fails,
   exits,
   info,
   note,
   notes,
-  bounce,
   spin,
   product,
   scale,
@@ -240,3 +266,5 @@ expose({
   collect,
 })
 expose({ Meeting, bringOften, howMany, numbers })
+// So that a program may have these beside others that expose an agent of their own (`places.real.test.ts`).
+expose({ serialAgent: Agent, askingObserver: Observer, neverEnds: never, bounceAround: bounce })

@@ -107,4 +107,4 @@ export async function train({ directory, from, to, saveAt = [] }: TrainingPlan):
   }
 }
 
-expose({ TrainedLeaf, TrainedMiddle, Journal, train })
+expose({ TrainedLeaf, TrainedMiddle, Journal, trainWithCheckpoints: train })
