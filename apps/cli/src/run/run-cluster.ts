@@ -162,15 +162,11 @@ class ClusterRun {
       ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),
       ...(options.joinTimeout === undefined ? {} : { launchTimeoutMs: options.joinTimeout }),
       // Read for each worker that starts, hence also by one that starts again.
-      ...((options.restart ?? 'none') === 'none'
-        ? {}
-        : {
-            workerOptions: {
-              get env() {
-                return count()
-              },
-            },
-          }),
+      workerOptions: {
+        get env() {
+          return count()
+        },
+      },
     }
   }
 }
