@@ -95,7 +95,7 @@ export async function runMember(
         return EXIT.done
       }
       display.state(name, error.isLost ? 'stopped' : 'failed')
-      if (!error.isLost) await others.tell(error.thrown instanceof Error ? error.thrown.message : String(error.thrown))
+      await others.tellOf(error.thrown)
       return fail(error.thrown, error.isLost ? EXIT.lost : codeOfRun(error.thrown))
     } catch (error) {
       return fail(error, member === null ? codeOfStart(error) : codeOfRun(error))
