@@ -174,6 +174,27 @@ test('DDP-52 local SGD averages in its period, and in a subgroup reduces all the
   )
 })
 
+test('DDP-52 averaging that is not awaited is whole, and what would go on beside it is an error', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await DistributedDataParallel.create(net())
+    const averager = new PeriodicModelAverager({ period: 1 })
+    const optimizer = new PostLocalSGDOptimizer(new SGD(model.parameters(), { lr: 0.1 }), averager)
+    await model.noSync(async () => model.backward(lossOf(await model.forward(batchOf(rank, 0)))))
+    const alone = net()
+    alone.loadStateDict(model.module.stateDict())
+    for (const [i, p] of alone.parameters().entries()) p.grad = raw.clone(model.parameters()[i]!.grad!)
+    new SGD(alone.parameters(), { lr: 0.1 }).step()
+    const all = await allGatherObject(alone.parameters().map((p) => raw.clone(p)))
+    const ended = optimizer.step()
+    const refused = [optimizer.step(), averager.averageParameters(model.parameters()), model.forward(batchOf(rank, 1))].map(failure)
+    await ended
+    for (const error of refused) expect(await error).toMatchObject({ code: 'OPTIMIZER_STEP_UNFINISHED' })
+    expect(averager.step).toBe(1)
+    const mean = alone.parameters().map((_, i) => raw.add(raw.mul(all[0]![i]!, 0.5), raw.mul(all[1]![i]!, 0.5)))
+    expect(values(model.parameters())).toEqual(values(mean))
+  })
+})
+
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 test('DDP-53 an optimizer cut over the ranks steps to the bits of the whole, and its state is one', async () => {

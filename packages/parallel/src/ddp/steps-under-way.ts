@@ -1,5 +1,5 @@
 /**
- * Steps of this worker in which parameters come from other ranks, and that have not ended. Until then whoever computed with those parameters would take some values of before and some of
+ * Steps, and averaging, of this worker in which parameters come from other ranks, and that have not ended. Until then whoever computed with those parameters would take some values of before and some of
  * behind the step, each rank others. PyTorch needs no such thing: there the call of a step waits.
  */
 import { PostgradError } from '@postgrad/base'
@@ -31,6 +31,6 @@ function stepUnfinished(op: string): PostgradError {
   return new PostgradError('OPTIMIZER_STEP_UNFINISHED', {
     op,
     message: 'Expected the last step to have finished. It is still under way: parameters come from other ranks',
-    remedy: 'Await `optimizer.step()` before zeroGrad, the next forward pass and the next step.',
+    remedy: 'Await `optimizer.step()`, or `averager.averageParameters(…)`, before zeroGrad, the next forward pass and the next step.',
   })
 }
