@@ -78,6 +78,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
     super()
+    // For programs whose types nobody has checked.
+    if (!(reducer instanceof Reducer)) throw constructorCalled()
     this.module = module
     this.processGroup = processGroup
     this.reducer = () => reducer
@@ -347,6 +349,11 @@ function sparseWeights(module: Module): Set<Tensor> {
   for (const each of module.modules())
     if ((each instanceof Embedding || each instanceof EmbeddingBag) && each.sparse) weights.add(each.weight)
   return weights
+}
+
+function constructorCalled(): PostgradError {
+  const remedy = 'Write `await DistributedDataParallel.create(model)`, with options behind the model: ranks compare their models in it.'
+  return invalidArgument('DistributedDataParallel', 'to be made by create', 'new DistributedDataParallel', remedy)
 }
 
 function nothingToTrain(): PostgradError {

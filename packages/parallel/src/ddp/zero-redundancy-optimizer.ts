@@ -81,6 +81,14 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     settings: O,
     options: ZeroRedundancyOptions = {},
   ) {
+    if (!(optimizerClass?.prototype instanceof OptimizerBase)) {
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer',
+        'a class that extends OptimizerBase, as those of postgrad/optim',
+        argumentText(optimizerClass),
+        'Write new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 0.01 }).',
+      )
+    }
     checkOptions('ZeroRedundancyOptimizer', options, ['processGroup', 'overlapWithDdp'])
     const { overlapWithDdp = false } = options
     if (typeof overlapWithDdp !== 'boolean')
@@ -88,13 +96,6 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     this.overlaps = overlapWithDdp
     this.group = groupOf('ZeroRedundancyOptimizer', options.processGroup)
     this.local = new optimizerClass(params, settings)
-    if (!(this.local instanceof OptimizerBase)) {
-      throw invalidArgument(
-        'ZeroRedundancyOptimizer',
-        'a class that extends OptimizerBase, as those of postgrad/optim',
-        argumentText(optimizerClass),
-      )
-    }
     this.sizes = new Array<number>(this.group.size).fill(0)
     for (const { params: each } of this.paramGroups) this.assign(each)
   }
