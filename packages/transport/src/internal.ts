@@ -8,8 +8,9 @@ export { type MemoryLinkOptions, memoryLinkPair } from './memory-link.js'
 export { type MessagePortLinkOptions, messagePortLink } from './message-port-link.js'
 export { align8, isLargeSegment, isMovable, SEGMENT_MOVED_BYTES_MIN } from './post.js'
 export { RELEASE } from './release.js'
-export { Session, type SessionOptions } from './session.js'
-export { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session-frame.js'
+export { Session } from './session/session.js'
+export { type SessionHead, SessionKind, sessionFrame, sessionHead, sessionPayload } from './session/session-frame.js'
+export type { SessionOptions } from './session/session-options.js'
 export {
   type Address,
   checkAddress,

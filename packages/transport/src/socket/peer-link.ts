@@ -13,7 +13,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '../clock.js'
-import { Session } from '../session.js'
+import { Session } from '../session/session.js'
 import type { Address } from './address.js'
 import { Bye, ChunkType, chunkInvalid, frameTooLarge } from './chunk.js'
 import type { Established } from './connection.js'

@@ -6,7 +6,7 @@
  *
  * Little-endian. The header behind it starts at a multiple of 8, so what the sender aligned inside it stays aligned.
  */
-import type { Frame } from './link.js'
+import type { Frame } from '../link.js'
 
 export const SessionKind = {
   /** Carries one frame of the link. */
@@ -35,18 +35,12 @@ export interface SessionHead {
 /** The bytes are fresh, as whoever is given them owns them. */
 export function sessionFrame({ kind, from, to, seq, ack }: SessionHead, frame: Frame | null): Frame {
   const header = new Uint8Array(SESSION_BYTES + (frame?.header.length ?? 0))
-  const view = new DataView(header.buffer)
-  view.setUint8(0, kind)
-  view.setUint8(1, VERSION)
-  view.setUint32(4, from, true)
-  view.setUint32(8, to, true)
-  view.setFloat64(16, seq, true)
-  view.setFloat64(24, ack, true)
+  writeSessionHead(Buffer.from(header.buffer), kind, from, to, seq, ack)
   if (frame !== null) header.set(frame.header, SESSION_BYTES)
   return { header, segments: frame?.segments ?? NO_SEGMENTS }
 }
 
-/** The same in front of a header that has room for it. */
+/** In front of a header that has room for it. */
 export function writeSessionHead(header: Buffer, kind: SessionKind, from: number, to: number, seq: number, ack: number): void {
   header.writeUInt32LE(kind | (VERSION << 8), 0)
   header.writeUInt32LE(from, 4)

@@ -1,22 +1,33 @@
 /**
  * The frames that a session has sent or will send and that are not acknowledged: `session.ts` says which and when, this file in what form.
  *
- * A carrier that takes buffers away gets each frame as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
- * bytes themselves: large segments where they were, small ones and the header in an arena, with room for the session's head in front.
+ * For a carrier that takes buffers away each frame is kept as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
+ * bytes themselves: large segments where they were, small ones and the header in an arena.
  */
-import type { Frame, FrameOrder, OnFlushed } from './link.js'
-import { align8, isMovable } from './post.js'
+import type { Frame, FrameOrder, OnFlushed } from '../link.js'
+import { align8, isMovable } from '../post.js'
+import { takeSegments } from '../take-segments.js'
 import { SESSION_BYTES, type SessionKind } from './session-frame.js'
-import { takeSegments } from './take-segments.js'
 
 /** A frame that may have to be sent again. */
-export interface Kept extends Frame {
+export class Kept implements Frame {
   readonly kind: SessionKind
   readonly order: FrameOrder
+  /** Begins with `SESSION_BYTES` that the session writes before each sending. */
+  readonly header: Buffer
+  readonly segments: readonly Uint8Array[]
   /** What it counts for in the session's limit. */
   readonly bytes: number
   /** Null: nobody waits, or it was told. */
-  onFlushed: OnFlushed | null
+  onFlushed: OnFlushed | null = null
+
+  constructor(kind: SessionKind, order: FrameOrder, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
+    this.kind = kind
+    this.order = order
+    this.header = header
+    this.segments = segments
+    this.bytes = bytes
+  }
 }
 
 /** How many bytes a frame counts for, whichever way it is kept. The 8 more keep a lone segment from filling the buffer of a copy. */
@@ -26,30 +37,21 @@ export function keptBytesOf({ header, segments }: Frame): number {
   return bytes
 }
 
-export class KeptCopy implements Kept {
-  readonly kind: SessionKind
-  readonly order: FrameOrder
-  readonly header: Uint8Array
-  readonly segments: readonly Uint8Array[]
-  readonly bytes: number
-  onFlushed: OnFlushed | null = null
-
-  constructor(kind: SessionKind, frame: Frame, order: FrameOrder) {
-    this.kind = kind
-    this.order = order
-    this.bytes = keptBytesOf(frame)
-    const buffer = new Uint8Array(this.bytes)
-    let at = 0
-    const copied = (part: Uint8Array): Uint8Array => {
-      const copy = buffer.subarray(at, at + part.length)
-      copy.set(part)
-      at += align8(part.length)
-      return copy
-    }
-    this.header = copied(frame.header)
-    this.segments = frame.segments.map(copied)
-    empty(frame.segments)
+export function keptCopy(kind: SessionKind, frame: Frame, order: FrameOrder): Kept {
+  const bytes = keptBytesOf(frame)
+  const buffer = new Uint8Array(SESSION_BYTES + bytes)
+  let at = SESSION_BYTES
+  const copied = (part: Uint8Array): Uint8Array => {
+    const copy = buffer.subarray(at, at + part.length)
+    copy.set(part)
+    at += align8(part.length)
+    return copy
   }
+  copied(frame.header)
+  const header = Buffer.from(buffer.buffer, 0, SESSION_BYTES + frame.header.length)
+  const kept = new Kept(kind, order, header, frame.segments.map(copied), bytes)
+  empty(frame.segments)
+  return kept
 }
 
 /** As on any link: what could be moved is empty at its sender. */
@@ -64,38 +66,20 @@ function empty(segments: readonly Uint8Array[]): void {
   }
 }
 
-/** Its header begins with `SESSION_BYTES` that the session writes before each sending. */
-export class KeptWhole implements Kept {
-  readonly kind: SessionKind
-  readonly order: FrameOrder
-  readonly header: Buffer
-  readonly segments: readonly Uint8Array[]
-  readonly bytes: number
-  onFlushed: OnFlushed | null = null
-
-  constructor(kind: SessionKind, order: FrameOrder, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
-    this.kind = kind
-    this.order = order
-    this.header = header
-    this.segments = segments
-    this.bytes = bytes
-  }
-}
-
 const ARENA_BYTES = 64 * 1024
 /** A longer part has a buffer of its own. */
 const ARENA_PART_BYTES_MAX = 8 * 1024
 
-/** Makes `KeptWhole`s. Small parts of many frames share memory, which is free when the last of them is acknowledged. */
+/** Keeps frames without a copy of what is large. Small parts of many frames share memory, which is free when the last of them is acknowledged. */
 export class KeptArena {
   private arena: Buffer = Buffer.alloc(0)
   private used = 0
 
-  keep(kind: SessionKind, frame: Frame, order: FrameOrder): KeptWhole {
+  keep(kind: SessionKind, frame: Frame, order: FrameOrder): Kept {
     const bytes = keptBytesOf(frame)
     const header = this.room(SESSION_BYTES + frame.header.length)
     header.set(frame.header, SESSION_BYTES)
-    return new KeptWhole(kind, order, header, takeSegments(frame.segments, this.copy), bytes)
+    return new Kept(kind, order, header, takeSegments(frame.segments, this.copy), bytes)
   }
 
   private readonly copy = (part: Uint8Array): Uint8Array => {

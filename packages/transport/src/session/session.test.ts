@@ -2,7 +2,7 @@
 import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
-import { type Clock, RealClock, type Timer } from './clock.js'
+import { type Clock, RealClock, type Timer } from '../clock.js'
 import {
   EVERY_ORDER,
   type Frame,
@@ -12,12 +12,13 @@ import {
   type LinkReceiver,
   NO_ORDER,
   type OnFlushed,
-} from './link.js'
-import { describeLink, frame, Recorder, text } from './link.suite.js'
-import { memoryLinkPair } from './memory-link.js'
-import { messagePortLink } from './message-port-link.js'
-import { Session, type SessionOptions } from './session.js'
+} from '../link.js'
+import { describeLink, frame, Recorder, text } from '../link.suite.js'
+import { memoryLinkPair } from '../memory-link.js'
+import { messagePortLink } from '../message-port-link.js'
+import { Session } from './session.js'
 import { SessionKind, sessionFrame, sessionHead } from './session-frame.js'
+import type { SessionOptions } from './session-options.js'
 
 const realClock = new RealClock()
 const turn = () => new Promise<void>((resolve) => realClock.defer(resolve))
@@ -601,6 +602,14 @@ describe('session', () => {
     expect(posts.map((post) => (post as string).length)).toEqual([24])
     link.close()
     port2.close()
+  })
+
+  test('SES-19 a carrier that takes gets other bytes each time, and may write to them', () => {
+    const { clock, a, ofA, atB } = pair((_, nth) => (nth === 1 ? [] : [0]), fine)
+    a.send(frame('x'))
+    ofA.sent[0]?.header.fill(0)
+    clock.run()
+    expect([atB.texts, a.counts.resent]).toEqual([['x'], 1])
   })
 
   describe('over a carrier that does not lose', () => {
