@@ -19,7 +19,8 @@ export interface ContextOptions {
 
 /**
  * Makes a distributed context, runs `fn` with it as the current one, and releases it on all workers when `fn` has settled. Calls made inside are
- * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
+ * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. If a pass that `fn` has begun is still under way then,
+ * since nobody has awaited it, this rejects as the pass does, with CONTEXT_RELEASED. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
@@ -29,7 +30,13 @@ export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T
   const { container } = currentDistAutograd()
   const ctx = container.newContext(mode)
   try {
-    return await withContext(ctx, () => fn(ctx))
+    const result = await withContext(ctx, () => fn(ctx))
+    const left = ctx.passes.ownUnderWay()
+    if (left !== null) {
+      ctx.release()
+      await left.ended
+    }
+    return result
   } finally {
     ctx.release()
   }
@@ -44,7 +51,7 @@ export async function backward(contextId: bigint, roots: readonly Tensor[], opti
 }
 
 /**
- * The gradients that this worker's leaves have in a context. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+ * The gradients that this worker's leaves have in a context. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, as `ctx.gradients`
  * PyTorch: `torch.distributed.autograd.get_gradients`.
  */
 export function getGradients(contextId: bigint): Map<Tensor, Tensor> {

@@ -34,10 +34,10 @@ export interface ClipPart {
 /**
  * Scales the gradients that `params` have in a context, in place on their owners, by min(1, maxNorm / norm), where norm is the p-norm of all of them as one
  * vector. The shares are summed in the order of `params`, wherever they live, so the bits are those of `clipGradNorm_` over the same parameters in one
- * place. Do it between backward and step, with no pass of the context under way.
+ * place. Do it between backward and step, with no pass of the context under way anywhere.
  * PyTorch: `torch.nn.utils.clip_grad_norm_`, for one process.
  * @returns the norm before, a tensor []
- * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED (values: owners that failed, scaled:
+ * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED (values: owners that failed, scaled:
  * those that have scaled; cause: the first owner's error).
  */
 export async function clipGradNorm(
@@ -51,7 +51,7 @@ export async function clipGradNorm(
 
 /**
  * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners; NaN stays.
- * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED.
+ * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED.
  * PyTorch: `torch.nn.utils.clip_grad_value_`, for one process.
  */
 export async function clipGradValue(
@@ -90,10 +90,10 @@ export async function clipValueOver(parts: readonly ClipPart[], contextId: bigin
   await onAll('clipGradValue', parts, (part) => part.clamp(contextId, clipValue))
 }
 
-/** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED */
+/** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED; PASS_UNDER_WAY, since what is done with its gradients needs all of them */
 export function contextIdOf(context: DistAutogradContext | bigint, op: string): bigint {
   const contextId = typeof context === 'object' && context !== null ? context.id : context
-  currentDistAutograd().container.retrieve(contextId, op)
+  currentDistAutograd().container.retrieve(contextId, op).checkAwaited(op)
   return contextId
 }
 

@@ -120,7 +120,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
    * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in no particular order over owners. There is no
    * `zeroGrad`, since gradients belong to the context and end with it: take a context per batch.
-   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
+   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program has begun here in the
+   * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
    * has stepped then), or OPTIMIZER_STEP_FAILED (values: owners, those that failed, and stepped, those that have stepped and are not taken back; cause:
    * the first owner's error). An owner that died or did not answer in time may have stepped or not.
    * @param context a context, or its id

@@ -54,6 +54,8 @@ export interface PassOptimizer {
 export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
   release(context: DistAutogradContext): void
+  /** Whether this runs in a node of a pass, or in a hook of it. */
+  readonly isInNode: boolean
 }
 
 /**
@@ -127,12 +129,24 @@ export class DistAutogradContext {
   /**
    * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
    * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
-   * @throws CONTEXT_RELEASED
+   * In a hook they are those so far.
+   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while a pass that the same program has begun here has not ended
    * PyTorch: `torch.distributed.autograd.get_gradients`.
    */
   gradients(): Map<Tensor, Tensor> {
+    if (!this.runner.isInNode) this.checkAwaited('gradients')
+    return this.gradientsSoFar()
+  }
+
+  /** The same under a pass, too. @throws CONTEXT_RELEASED @internal */
+  gradientsSoFar(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
     return this.passes.gradients()
+  }
+
+  /** What needs all gradients needs the end of each pass that the running program has begun here. @throws PASS_UNDER_WAY @internal */
+  checkAwaited(op: string): void {
+    if (this.passes.ownUnderWay() !== null) throw passUnderWay(this.contextId, op)
   }
 
   /**
@@ -157,6 +171,15 @@ export class DistAutogradContext {
     this.lineage.clear()
     this.passes.clear()
   }
+}
+
+function passUnderWay(contextId: bigint, op: string): PostgradError {
+  return new PostgradError('PASS_UNDER_WAY', {
+    op,
+    message: `a backward pass of autograd context ${contextId} that was begun here is under way, so its gradients are not complete`,
+    remedy: 'Write `await ctx.backward(…)` first; of passes that run at once await all.',
+    values: { contextId: String(contextId) },
+  })
 }
 
 /** What a pass gets that was not awaited, or that `release` was called under. */

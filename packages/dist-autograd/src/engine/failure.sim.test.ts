@@ -107,10 +107,11 @@ describe('DA-14 what cannot be a root', () => {
 test('DA-11 a pass that was not awaited is told so', () =>
   overSeeds(SEEDS, 2, async () => {
     let pass: Promise<unknown> = Promise.resolve()
-    await distAutograd.context(async (ctx) => {
+    const context = distAutograd.context(async (ctx) => {
       const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
       pass = ctx.backward([loss]).catch((e: unknown) => e)
     })
+    expect(await codeOf(context)).toBe('CONTEXT_RELEASED')
     expect(await pass).toMatchObject({
       code: 'CONTEXT_RELEASED',
       message: expect.stringMatching(/^backward: autograd context \d+ was released while this backward pass was under way\./),
@@ -368,6 +369,7 @@ describe('other ends of a pass', () => {
         const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
         pass = ctx.backward([loss])
         pass.catch(() => {})
+        ctx.release()
       })
       expect(await codeOf(pass!)).toBe('CONTEXT_RELEASED')
     }))

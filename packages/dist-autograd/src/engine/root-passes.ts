@@ -49,6 +49,10 @@ export class RootPasses implements BackwardRunner {
     }
   }
 
+  get isInNode(): boolean {
+    return this.driver.ready.isRunning
+  }
+
   release({ contextId }: DistAutogradContext): void {
     this.container.release(contextId)
   }
