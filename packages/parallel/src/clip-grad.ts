@@ -5,11 +5,11 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
-import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
+import { currentDistAutograd, idOf } from '@postgrad/dist-autograd/internal'
 import { checkFinite, clipFactor, normOfShares } from '@postgrad/nn/internal'
 import { type CallOptions, call, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
 import { type Tensor, zeros } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { gradientsIn } from './local-optimizer.js'
 
@@ -46,7 +46,12 @@ export async function clipGradNorm(
   maxNorm: number,
   options: ClipNormOptions = {},
 ): Promise<Tensor> {
-  return await clipNormOver(partsOf(params, options), contextIdOf(context, 'clipGradNorm'), maxNorm, options)
+  return await clipNormOver(
+    partsOf(params, limitsOf('clipGradNorm', options, NORM_OPTIONS)),
+    contextIdOf(context, 'clipGradNorm'),
+    maxNorm,
+    options,
+  )
 }
 
 /**
@@ -60,7 +65,7 @@ export async function clipGradValue(
   clipValue: number,
   options: CallOptions = {},
 ): Promise<void> {
-  await clipValueOver(partsOf(params, options), contextIdOf(context, 'clipGradValue'), clipValue)
+  await clipValueOver(partsOf(params, limitsOf('clipGradValue', options)), contextIdOf(context, 'clipGradValue'), clipValue)
 }
 
 export async function clipNormOver(
@@ -92,7 +97,7 @@ export async function clipValueOver(parts: readonly ClipPart[], contextId: bigin
 
 /** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED; PASS_UNDER_WAY, since what is done with its gradients needs all of them */
 export function contextIdOf(context: DistAutogradContext | bigint, op: string): bigint {
-  const contextId = typeof context === 'object' && context !== null ? context.id : context
+  const contextId = idOf(context)
   currentDistAutograd().container.retrieve(contextId, op).checkAwaited(op)
   return contextId
 }
@@ -116,7 +121,17 @@ async function onAll<T>(op: string, parts: readonly ClipPart[], fn: (part: ClipP
   return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
 }
 
-function partsOf(params: Iterable<RRef<Tensor>>, options: CallOptions): ClipPart[] {
+const LIMITS = ['timeoutMs', 'signal', 'ordered'] as const
+export const NORM_OPTIONS = ['normType', 'errorIfNonfinite', ...LIMITS] as const
+
+/** What the calls of a round get of the options. @throws INVALID_ARGUMENT for names that are not known */
+export function limitsOf(op: string, options: ClipNormOptions, known: readonly (keyof ClipNormOptions)[] = LIMITS): CallOptions {
+  checkOptions(op, options, known)
+  const { normType: _, errorIfNonfinite: __, ...limits } = options
+  return limits
+}
+
+function partsOf(params: Iterable<RRef<Tensor>>, limits: CallOptions): ClipPart[] {
   const parts = new Map<number, { readonly owner: WorkerInfo; readonly places: number[]; readonly params: RRef<Tensor>[] }>()
   let place = 0
   for (const param of params) {
@@ -129,8 +144,6 @@ function partsOf(params: Iterable<RRef<Tensor>>, options: CallOptions): ClipPart
     part.places.push(place++)
     part.params.push(param)
   }
-  const { timeoutMs, signal } = options
-  const limits = { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(signal === undefined ? {} : { signal }) }
   return [...parts.values()].map(({ owner, places, params: own }) => ({
     owner,
     places,

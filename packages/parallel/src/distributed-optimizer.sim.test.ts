@@ -6,7 +6,7 @@ import { distAutograd } from '@postgrad/dist-autograd'
 import { Adadelta, Adagrad, Adam, Adamax, AdamW, ExponentialLR, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
-import { clipGradValue } from './clip-grad.js'
+import { clipGradNorm, clipGradValue } from './clip-grad.js'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import type { OptimizerClass } from './local-optimizer.js'
 import { MyModule } from './my-module.suite.js'
@@ -82,6 +82,26 @@ describe('DistributedOptimizer', () => {
         await optimizer.step(ctx)
         const after = await values()
         for (const i of [0, 1]) expect(after[i]).not.toEqual(before[i])
+      })
+      optimizer.dispose()
+    }))
+
+  test('OPT-16 options of another name are refused here, of a step and of clipping', () =>
+    overSeeds(2, async () => {
+      const module = remote(1, MyModule, [])
+      const params = [await module.call('parameter', [])]
+      const optimizer = new DistributedOptimizer(SGD, params, { lr: 1 })
+      await optimizer.ready()
+      await distAutograd.context(async (ctx) => {
+        const wrong = { timeout: 1 } as never
+        const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('got timeout') }
+        expect(await failure(optimizer.step(ctx, wrong))).toMatchObject(refused)
+        expect(await failure(optimizer.clipGradNorm(ctx, 1, wrong))).toMatchObject(refused)
+        expect(await failure(optimizer.clipGradValue(ctx, 1, wrong))).toMatchObject(refused)
+        expect(await failure(clipGradNorm(ctx, params, 1, wrong))).toMatchObject(refused)
+        expect(await failure(clipGradValue(ctx, params, 1, wrong))).toMatchObject(refused)
+        await optimizer.clipGradNorm(ctx, 1, { normType: 1, errorIfNonfinite: true, timeoutMs: 1000, ordered: true })
+        await optimizer.step(ctx, { settings: { lr: 2 }, timeoutMs: 1000 })
       })
       optimizer.dispose()
     }))

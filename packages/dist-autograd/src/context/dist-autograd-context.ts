@@ -50,6 +50,14 @@ export interface PassOptimizer {
   step(context: DistAutogradContext): Promise<void>
 }
 
+/** A context, or its id. */
+export type ContextOrId = { readonly id: bigint } | bigint
+
+/** The id; whatever else is given comes back as it is, for `DistAutogradContainer.retrieve` to refuse. */
+export function idOf(context: ContextOrId): bigint {
+  return typeof context === 'object' && context !== null ? context.id : context
+}
+
 /** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
 export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
