@@ -106,6 +106,26 @@ describe('DistributedOptimizer', () => {
       optimizer.dispose()
     }))
 
+  test('OPT-7 a pass that another trainer’s step overtakes says so', () =>
+    overSeeds(3, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1 })
+      const lossOf = async () => (await module.call('forward', [rand([3, 3], { requiresGrad: true })])).sum()
+      await distAutograd.context(async (slow) => {
+        const loss = await lossOf()
+        await distAutograd.context(async (fast) => {
+          await fast.backward([await lossOf()])
+          await optimizer.step(fast)
+        })
+        expect(await failure(slow.backward([loss]))).toMatchObject({
+          code: 'SAVED_VARIABLE_MODIFIED',
+          message: expect.stringContaining('a step of an optimizer has written to it'),
+          remedy: expect.stringContaining('one step at a time'),
+        })
+      })
+      optimizer.dispose()
+    }))
+
   test('OPT-15 the owners of a trainer that steps may have passes of their own in its context', () =>
     overSeeds(3, async () => {
       const [local, module] = [new MyModule(), remote(1, MyModule, [])]
