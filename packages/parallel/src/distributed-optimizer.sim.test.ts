@@ -126,6 +126,24 @@ describe('DistributedOptimizer', () => {
       optimizer.dispose()
     }))
 
+  test('OPT-15 passes at once, each with an optimizer of its own, step as each has ended', () =>
+    overSeeds(3, async () => {
+      const near = remote(1, MyModule, [])
+      const far = [remote(1, MyModule, []), remote(2, MyModule, []), remote(1, MyModule, [])]
+      const nearOptimizer = new DistributedOptimizer(SGD, [await near.call('parameter', [])], { lr: 1 })
+      const farOptimizer = new DistributedOptimizer(SGD, await Promise.all(far.map((each) => each.call('parameter', []))), { lr: 1 })
+      await Promise.all([nearOptimizer.ready(), farOptimizer.ready()])
+      await distAutograd.context(async (ctx) => {
+        const one = (await near.call('forward', [rand([3, 3])])).sum()
+        let x = rand([3, 3])
+        for (const module of far) x = await module.call('forward', [x])
+        await Promise.all([ctx.backward([one], { optimizer: nearOptimizer }), ctx.backward([x.sum()], { optimizer: farOptimizer })])
+      })
+      expect([nearOptimizer.stepCount, farOptimizer.stepCount]).toEqual([1, 1])
+      nearOptimizer.dispose()
+      farOptimizer.dispose()
+    }))
+
   test('OPT-15 the owners of a trainer that steps may have passes of their own in its context', () =>
     overSeeds(3, async () => {
       const [local, module] = [new MyModule(), remote(1, MyModule, [])]
