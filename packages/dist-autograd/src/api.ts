@@ -45,6 +45,10 @@ export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T
       await left.ended
     }
     return result
+  } catch (error) {
+    // Its program is told this error, and awaits that pass no more.
+    ctx.passes.ownUnderWay()?.ended.catch(() => {})
+    throw error
   } finally {
     ctx.release()
   }

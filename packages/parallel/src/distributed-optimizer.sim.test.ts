@@ -126,6 +126,22 @@ describe('DistributedOptimizer', () => {
       optimizer.dispose()
     }))
 
+  test('OPT-15 the whole program with a forgotten await: one error, that of the step, and no unhandled rejection', () =>
+    overSeeds(3, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1 })
+      await optimizer.ready()
+      const error = await failure(
+        distAutograd.context(async (ctx) => {
+          const loss = (await module.call('forward', [rand([3, 3])])).sum()
+          void ctx.backward([loss])
+          await optimizer.step(ctx)
+        }),
+      )
+      expect(error.code).toBe('PASS_UNDER_WAY')
+      optimizer.dispose()
+    }))
+
   test('OPT-15 passes at once, each with an optimizer of its own, step as each has ended', () =>
     overSeeds(3, async () => {
       const near = remote(1, MyModule, [])
