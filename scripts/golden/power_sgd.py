@@ -75,10 +75,9 @@ def train(rank, size, matrix_rank):
     return {"iteration": BEFORE, "start": weights, "errors": errors, "qs": qs, "losses": losses, "state": {k: plain(v) for k, v in module.state_dict().items()}}
 
 
-def main(rank, size, rendezvous, answers):
+def main(rank, size, matrix_rank, rendezvous, answers):
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
     torch.set_num_threads(1)
-    matrix_rank = size - 1
     ranks = [None] * size
     dist.all_gather_object(ranks, train(rank, size, matrix_rank))
     if rank == 0:
@@ -88,10 +87,11 @@ def main(rank, size, rendezvous, answers):
 
 if __name__ == "__main__":
     cases = []
-    for size in (2, 3):
+    # With more than two columns PyTorch makes them orthonormal by linalg.qr.
+    for size, matrix_rank in ((2, 1), (3, 2), (2, 4)):
         with tempfile.TemporaryDirectory() as meeting, mp.Manager() as manager:
             answers = manager.list()
-            mp.spawn(main, (size, os.path.join(meeting, "meet"), answers), nprocs=size)
+            mp.spawn(main, (size, matrix_rank, os.path.join(meeting, "meet"), answers), nprocs=size)
             cases += list(answers)
     head = {"by": "scripts/golden/power_sgd.py", "torch": torch.__version__}
     with open(os.path.join(os.path.dirname(__file__), "..", "..", "packages", "parallel", "golden", "power-sgd.json"), "w") as file:

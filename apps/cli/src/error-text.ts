@@ -4,8 +4,10 @@ import { isPostgradError } from 'postgrad'
 /** A frame of postgrad or of this command, installed or in the repository. */
 const HOUSE =
   /\/node_modules\/(postgrad|@postgrad|commander|comlink)\/|\/(packages|apps)\/[a-z-]+\/dist\/(?!.*(\/fixtures\/|\.(test|suite|fixture)\.))/
+/** Behind the frames of a worker that an error has passed. */
+const MARKER = /^--- above: on worker .* ---$/
 /** Lines of a stack that are worth showing: the program's own are on top. */
-const STACK_LINES_MAX = 8
+const STACK_LINES_MAX = 12
 const CAUSES_MAX = 8
 
 /**
@@ -48,7 +50,7 @@ function withoutOp(error: unknown): string {
 }
 
 function causeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null ? (error as { cause?: unknown }).cause : undefined
+  return (Object(error) as { cause?: unknown }).cause ?? undefined
 }
 
 /**
@@ -63,11 +65,25 @@ function stackOf(error: unknown): string[] {
   const isTold = isPostgradError(at) || (isPostgradError(error) && syscall !== undefined)
   const stack = typeof remoteStack === 'string' ? remoteStack : isTold ? undefined : here
   if (typeof stack !== 'string') return []
-  const frames = stack
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line.startsWith('at ') && !line.includes('node:'))
-  // Who has called the program says nothing about it. A typed error that arose where no program is has said all; any other is a fault of ours.
+  const isTyped = isPostgradError(at)
+  const lines: string[] = []
+  let frames: string[] = []
+  for (const line of [...stack.split('\n').map((text) => text.trim()), '']) {
+    if (line.startsWith('at ') && !line.includes('node:')) frames.push(line)
+    const isMarker = MARKER.test(line)
+    if (!isMarker && line !== '') continue
+    lines.push(...ofProgram(frames, isTyped || lines.length > 0))
+    if (isMarker) lines.push(line)
+    frames = []
+  }
+  return lines.slice(0, STACK_LINES_MAX)
+}
+
+/**
+ * Who has called the program on a worker says nothing about it. Frames without a program are shown where an error of no type arose, for that is a fault of ours, and not where it
+ * has said all (`isSaid`).
+ */
+function ofProgram(frames: readonly string[], isSaid: boolean): readonly string[] {
   const programs = frames.findLastIndex((frame) => !HOUSE.test(frame)) + 1
-  return frames.slice(0, programs > 0 || isPostgradError(at) ? programs : frames.length).slice(0, STACK_LINES_MAX)
+  return frames.slice(0, programs > 0 || isSaid ? programs : frames.length)
 }

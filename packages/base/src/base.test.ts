@@ -7,6 +7,11 @@ import { globalId, IdCounter, LOCAL_ID_MAX, localOf, workerOf } from './global-i
 import { currentScope, withScope } from './scope.js'
 
 describe('PostgradError', () => {
+  test('without a cause, or with null, has none', () => {
+    for (const cause of [undefined, null]) expect(new PostgradError('X', { op: 'x', message: 'x', cause })).not.toHaveProperty('cause')
+    expect(new PostgradError('X', { op: 'x', message: 'x', cause: 0 })).toHaveProperty('cause', 0)
+  })
+
   test('reads op, expected, got, remedy', () => {
     const error = new PostgradError('SHAPE_MISMATCH', { op: 'add', expected: '[3, 3]', got: '[2]', remedy: 'Reshape the second argument.' })
     expect(error.message).toBe('add: expected [3, 3], got [2]. Reshape the second argument.')

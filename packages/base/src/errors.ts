@@ -15,7 +15,7 @@ export interface ErrorParts {
   readonly remedy?: string
   /** Takes the place of "expected …, got …" where that form does not fit. */
   readonly message?: string
-  /** The error behind this one. */
+  /** The error behind this one; null: none. */
   readonly cause?: unknown
   /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
   readonly values?: Readonly<Record<string, unknown>>
@@ -55,7 +55,7 @@ export class PostgradError extends Error {
   #workers: readonly WorkerHop[] = []
 
   constructor(code: string, parts: ErrorParts) {
-    super(describe(parts), parts.cause === undefined ? undefined : { cause: parts.cause })
+    super(describe(parts), parts.cause === undefined || parts.cause === null ? undefined : { cause: parts.cause })
     this.name = 'PostgradError'
     this.code = code
     this.op = parts.op

@@ -1,3 +1,4 @@
+import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import { RealClock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
@@ -23,6 +24,30 @@ describe('RealClock', () => {
     expect(fired).toBe(false)
     expect(() => clock.setTimer(Number.POSITIVE_INFINITY, () => {})).toThrow('a timer of Infinity ms')
     expect(() => clock.setTimer(Number.NaN, () => {})).toThrow('a timer of NaN ms')
+  })
+
+  test('CLK-1 a thread that stood still reads what came meanwhile, and does what that asks of it, before a timer that fell due', async () => {
+    const clock = new RealClock()
+    const seen: string[] = []
+    const { port1, port2 } = new MessageChannel()
+    port2.on('message', () => clock.defer(() => seen.push('message')))
+    const stoodStill = (): Promise<void> =>
+      new Promise((resolve) => {
+        port1.postMessage('')
+        clock.setTimer(5, () => {
+          seen.push('timer')
+          resolve()
+        })
+        const cancelled = clock.setTimer(5, () => seen.push('cancelled'))
+        // It is due by then, and waits.
+        setImmediate(() => cancelled.cancel())
+        const endMs = clock.now() + 50
+        while (clock.now() < endMs);
+      })
+    // Timers are what Node comes to next.
+    await new Promise<void>((resolve) => setImmediate(() => resolve(stoodStill())))
+    port1.close()
+    expect(seen).toEqual(['message', 'timer'])
   })
 
   test('now never goes back and a cancelled timer does not fire', async () => {

@@ -27,23 +27,46 @@ export interface Clock {
 /** 24.8 days: Node fires a timer of a longer delay after 1 ms, so a longer one is waited for in parts. */
 const NODE_DELAY_MS_MAX = 2 ** 31 - 1
 
+/** A timer that fires so late has waited for a thread that stood still, in ms. */
+const LATE_MS = 10
+
+/**
+ * Note [A thread that stood still]. Node calls timers that are due before it reads what has come. To a thread that computed for a while, or was stopped, all that was sent
+ * to it in time would seem late: replies, signs of life, connections. So a timer that fires late waits for two turns: in the first all is read that is there, and before the
+ * second ends what was read has had its turn.
+ */
 class RealTimer implements Timer {
+  private readonly fn: () => void
+  private readonly dueMs: number
   private handle: NodeJS.Timeout
+  private late: NodeJS.Immediate | null = null
 
   constructor(delayMs: number, fn: () => void) {
     assert(Number.isFinite(delayMs), `a timer of ${delayMs} ms`)
-    this.handle = this.set(delayMs, fn)
+    this.fn = fn
+    this.dueMs = performance.now() + delayMs
+    this.handle = this.set(delayMs)
   }
 
   cancel(): void {
     clearTimeout(this.handle)
+    if (this.late !== null) clearImmediate(this.late)
   }
 
-  private set(delayMs: number, fn: () => void): NodeJS.Timeout {
-    if (delayMs <= NODE_DELAY_MS_MAX) return setTimeout(fn, delayMs)
+  private set(delayMs: number): NodeJS.Timeout {
+    if (delayMs <= NODE_DELAY_MS_MAX) return setTimeout(this.fire, delayMs)
     return setTimeout(() => {
-      this.handle = this.set(delayMs - NODE_DELAY_MS_MAX, fn)
+      this.handle = this.set(delayMs - NODE_DELAY_MS_MAX)
     }, NODE_DELAY_MS_MAX)
+  }
+
+  private readonly fire = (): void => {
+    if (performance.now() - this.dueMs <= LATE_MS) this.fn()
+    else {
+      this.late = setImmediate(() => {
+        this.late = setImmediate(this.fn)
+      })
+    }
   }
 }
 

@@ -54,6 +54,24 @@ describe('errors across the wire', () => {
     expect(back.stack).toContain('QuotaError')
   })
 
+  test('a class that has given itself no name has its own all the same, in the stack too, as Node prints it', () => {
+    class LimitError extends RangeError {}
+    class ManyErrors extends AggregateError {}
+    for (const error of [new (class NoMoney extends Error {})('x'), new LimitError('x'), new ManyErrors([new LimitError('y')], 'x')]) {
+      const { name } = error.constructor
+      const back = across(error)
+      expect(isPostgradError(back, 'REMOTE_EXCEPTION')).toBe(true)
+      expect([back.message, back.values]).toEqual([`${name}: x`, expect.objectContaining({ name, message: 'x' })])
+      expect(back.stack).toMatch(new RegExp(`^PostgradError: ${name}: x\n +at `))
+      expect(back.remoteStack).toMatch(new RegExp(`^${name}: x\n +at `))
+    }
+    expect(across(new (class extends Error {})('x'))).toMatchObject({ name: 'Error', message: 'x' })
+    // Who names one after a class that is built in means that.
+    expect(across(Object.assign(new Error('x'), { name: 'RangeError' }))).toBeInstanceOf(RangeError)
+    expect(across(Object.assign(new LimitError('x'), { name: 'Error' }))).toMatchObject({ name: 'Error', message: 'x' })
+    expect(across(Object.assign(new LimitError('x'), { constructor: null }))).toBeInstanceOf(RangeError)
+  })
+
   test('no name from the wire is looked up anywhere', () => {
     for (const name of ['constructor', 'toString', '__proto__', 'Function', 'Object']) {
       const error = new Error('x')

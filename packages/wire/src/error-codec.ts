@@ -104,13 +104,13 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
   const isOurs = attempt(() => isPostgradError(error)) === true
   // What programs decide by comes first: nothing that follows can cut it.
-  const name = text(() => error.name, 'Error', MESSAGE_LENGTH_MAX)
+  const name = text(() => nameOf(error), 'Error', MESSAGE_LENGTH_MAX)
   const codeValue = attempt(() => error.code)
   const code = typeof codeValue === 'string' || typeof codeValue === 'number' ? plain(tame(codeValue, 0, budget)) : null
   const op = isOurs ? text(() => error.op, '', MESSAGE_LENGTH_MAX) : null
   const remedy = isOurs ? text(() => error.remedy, null, MESSAGE_LENGTH_MAX) : null
   const message = text(() => error.message, '', MESSAGE_LENGTH_MAX)
-  const stack = sink.takesStacks ? text(() => error.stack ?? error.remoteStack, null, STACK_LENGTH_MAX) : null
+  const stack = sink.takesStacks ? text(() => stackOf(error), null, STACK_LENGTH_MAX) : null
   const nested = (value: unknown): unknown =>
     isError(value) ? encode(value, null, sink, depth + 1, budget) : plain(tame(value, 0, budget))
   const mayNest = depth < CAUSE_DEPTH_MAX && budget.errors > 0
@@ -213,6 +213,19 @@ function postgradError(
   // As the other worker worded it; the constructor would put the operation in front once more.
   error.message = message
   return error
+}
+
+/** As Node prints it: the class's, where that has only inherited the name of a built-in one. */
+function nameOf(error: Error): unknown {
+  const { name } = error
+  const isInherited = (Object.hasOwn(BUILT_IN, name) || name === 'AggregateError') && !Object.hasOwn(error, 'name')
+  return isInherited ? error.constructor?.name || name : name
+}
+
+/** V8 writes `error.name` in front of it, whatever `nameOf` says. */
+function stackOf(error: Error & { remoteStack?: string }): unknown {
+  const { name, stack = error.remoteStack } = error
+  return stack?.startsWith(name) ? `${nameOf(error)}${stack.slice(name.length)}` : stack
 }
 
 /** Plain own properties of a built-in error (Node's code, errno, syscall, …). */

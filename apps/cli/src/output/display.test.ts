@@ -219,9 +219,13 @@ describe('errorText', () => {
       remoteStack: `Error: x\n${thrower}\n${library}`,
     })
     expect(framesOf(remote, [])).toEqual([])
+    const [second, first] = ["--- above: on worker 'worker2' ---", "--- above: on worker 'worker1' ---"]
+    const passed = [thrower, main, library, second, library, first, main, ...callers]
+    expect(framesOf(new RangeError('x'), passed)).toEqual([thrower, main, second, first, main])
   })
 
   test('takes anything that can be thrown', () => {
-    for (const thrown of ['text', 7, null, undefined, {}]) expect(errorText(thrown, null)).toMatch(/^postgrad: /)
+    for (const thrown of ['text', 7, null, undefined, {}, new Error('x', { cause: null })])
+      expect(errorText(thrown, null)).toMatch(/^postgrad: /)
   })
 })

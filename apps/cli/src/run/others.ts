@@ -5,6 +5,7 @@
 import { isPostgradError, monitor, PostgradError } from 'postgrad'
 import type { JoinedMember } from '../bridge.js'
 import { within } from '../within.js'
+import { deathIn } from './exit-code.js'
 
 /** In the store of the group: the first failure, as JSON. */
 const FAILED_KEY = 'postgrad run/failed'
@@ -40,10 +41,17 @@ export class Others {
     return (await within(this.told, WORD_MS)) ?? death
   }
 
-  /** To the others, before this one leaves. */
-  async tell(reason: string): Promise<void> {
-    const { store, worker } = this.member
-    const text = JSON.stringify({ worker: worker.info.name, reason })
+  /** Why this one ends: by itself, or since another one has died, of which some may not hear in another way. */
+  async tellOf(error: unknown): Promise<void> {
+    const { worker, cause, detail = '' } = deathIn(error)?.values ?? {}
+    if (typeof worker === 'string') await this.tell(`it has died (${cause}${detail === '' ? '' : `: ${detail}`})`, worker)
+    else await this.tell(error instanceof Error ? error.message : String(error))
+  }
+
+  /** To the others, before this one leaves: who has failed, and why. The first word counts. */
+  async tell(reason: string, name = this.member.worker.info.name): Promise<void> {
+    const { store } = this.member
+    const text = JSON.stringify({ worker: name, reason })
     // A store that is gone tells the others by itself.
     await within(
       store.compareSet(FAILED_KEY, '', text).catch(() => null),

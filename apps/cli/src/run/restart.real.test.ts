@@ -45,6 +45,7 @@ describe('restarts', () => {
     expect(supervised.out.match(/worker1 .*/g)).toEqual(['worker1 serves 0', 'worker1 serves 1'])
     expect(supervised.out).toContain('worker0 was answered by 1\n')
     expect(plain.code).toBe(1)
+    expect(plain.out).toContain('worker1 serves 0\n')
   })
 
   test('CLI-30 Ctrl-C while some are done and wait for the others', async () => {

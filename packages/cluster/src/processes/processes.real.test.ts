@@ -56,6 +56,11 @@ describe('a cluster of several processes', () => {
     await cluster.close()
   })
 
+  test.each([1, 2])('RPC-25 a reply that came while its caller computed is no timeout, workers in %i processes', async (processes) => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], ...(processes > 1 ? { processes } : {}) })
+    expect(await cluster.on('a').run(program.computeBeforeReply, 'b', 2000)).toBe(3)
+  })
+
   test('CLU-91 the main thread calls workers of every process, and they call it', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
     expect(await cluster.call('a', program.names)).toEqual(['a', 'b'])

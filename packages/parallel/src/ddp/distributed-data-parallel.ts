@@ -20,6 +20,7 @@ import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type U
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
+import { checkStepped } from './steps-under-way.js'
 import { checkHooked } from './zero-redundancy-optimizer.js'
 
 /** Of `DistributedDataParallel.create`. */
@@ -77,6 +78,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
     super()
+    // For programs whose types nobody has checked.
+    if (!(reducer instanceof Reducer)) throw constructorCalled()
     this.module = module
     this.processGroup = processGroup
     this.reducer = () => reducer
@@ -130,10 +133,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
 
   /**
    * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
-   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
+   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     const reducer = this.reducer('forward')
+    checkStepped('forward', () => this.module.parameters())
     const isRecorded = isGradEnabled()
     const isSynced = isRecorded && !reducer.isQuiet
     if (isSynced) this.ensureReady(reducer)
@@ -207,6 +211,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (this.joinContext !== null)
       throw invalidArgument('Pipeline.step', 'a stage outside of join', 'one inside', 'Give all pipelines as many batches.')
     const reducer = this.reducer('Pipeline.step')
+    checkStepped('Pipeline.step', () => this.module.parameters())
     reducer.forgetForwards()
     if (reducer.isQuiet) return false
     this.ensureReady(reducer)
@@ -344,6 +349,11 @@ function sparseWeights(module: Module): Set<Tensor> {
   for (const each of module.modules())
     if ((each instanceof Embedding || each instanceof EmbeddingBag) && each.sparse) weights.add(each.weight)
   return weights
+}
+
+function constructorCalled(): PostgradError {
+  const remedy = 'Write `await DistributedDataParallel.create(model)`, with options behind the model: ranks compare their models in it.'
+  return invalidArgument('DistributedDataParallel', 'to be made by create', 'new DistributedDataParallel', remedy)
 }
 
 function nothingToTrain(): PostgradError {

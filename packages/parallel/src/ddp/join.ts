@@ -10,7 +10,7 @@
 import { PostgradError } from '@postgrad/base'
 import { allReduce, type ProcessGroup } from '@postgrad/process-group'
 import { tensor } from '@postgrad/tensor'
-import { checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
 /** Of `join`. */
 export interface UnevenInputsOptions {
@@ -88,6 +88,12 @@ export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<num
  * @throws INVALID_ARGUMENT, JOIN_TERMINATED, and as all collectives
  */
 export async function join<T>(joinables: readonly Joinable[], fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
+  if (!Array.isArray(joinables)) throw invalidArgument('join', 'an array of Joinables', argumentText(joinables), 'Write join([model], fn).')
+  const others = joinables.filter((joinable) => typeof joinable?.joinHook !== 'function')
+  if (others.length > 0) {
+    const remedy = 'Pass objects as of DistributedDataParallel or ZeroRedundancyOptimizer. What takes no part in collectives need not join.'
+    throw invalidArgument('join', 'Joinables', argumentText(others[0]), remedy)
+  }
   checkFunction('join', 'the loop over the inputs', fn)
   checkOptions('join', options, ['enable', 'throwOnEarlyTermination', 'divideByInitialWorldSize'])
   const [first] = joinables

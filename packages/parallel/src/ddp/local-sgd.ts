@@ -7,6 +7,7 @@ import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
 import { groupOf } from './replica.js'
+import { checkStepped, whileStepping } from './steps-under-way.js'
 
 /** Of `PeriodicModelAverager`. */
 export interface PeriodicModelAveragerOptions {
@@ -39,14 +40,21 @@ export class PeriodicModelAverager {
     this.group = groupOf('PeriodicModelAverager', processGroup)
   }
 
-  /** All ranks call it after each step, with their parameters. Rejects as all collectives. PyTorch: `average_parameters`. */
+  /**
+   * All ranks call it after each step, with their parameters, and await it: until it has ended a forward of a DistributedDataParallel with these is OPTIMIZER_STEP_UNFINISHED. Rejects with that, and as
+   * all collectives. PyTorch: `average_parameters`.
+   */
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
+    const all = [...parameters]
+    checkStepped('averageParameters', () => all)
     const step = this.step++
     if (step < this.warmupSteps || (step - this.warmupSteps) % this.period !== 0) return
-    for (const tensors of byDtype(parameters).values()) {
-      for (const each of tensors) raw.mul_(each, 1 / this.group.size)
-      await allReduceCoalesced(tensors, { group: this.group })
-    }
+    await whileStepping(all, async () => {
+      for (const tensors of byDtype(all).values()) {
+        for (const each of tensors) raw.mul_(each, 1 / this.group.size)
+        await allReduceCoalesced(tensors, { group: this.group })
+      }
+    })
   }
 }
 
@@ -71,10 +79,12 @@ export class PostLocalSGDOptimizer<Settings = object> {
     return this.optimizer.paramGroups
   }
 
-  /** The optimizer's step, by `grads` or `.grad`; then the averager's. Rejects as all collectives. */
+  /** The optimizer's step, by `grads` or `.grad`; then the averager's. Await it. Rejects with OPTIMIZER_STEP_UNFINISHED, and as all collectives. */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
+    const parameters = this.paramGroups.flatMap(({ params }) => params)
+    checkStepped('PostLocalSGDOptimizer.step', () => parameters)
     this.optimizer.step(grads)
-    await this.averager.averageParameters(this.paramGroups.flatMap(({ params }) => params))
+    await this.averager.averageParameters(parameters)
   }
 
   /** The optimizer's. */

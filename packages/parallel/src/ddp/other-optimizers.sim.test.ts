@@ -1,12 +1,14 @@
 import { expect, test } from '@jest/globals'
+import { noGrad } from '@postgrad/autograd'
 import { Adam, Linear, Sequential, SGD, StepLR, Tanh } from '@postgrad/nn'
 import { allGatherObject, newGroup, type ProcessGroup } from '@postgrad/process-group'
-import { full, type Tensor } from '@postgrad/tensor'
+import { full, ones, type Tensor } from '@postgrad/tensor'
 import { isTensor, raw } from '@postgrad/tensor/internal'
 import { allReduceHook, noopHook, PostLocalSGDState, postLocalSGDHook } from './comm-hooks.js'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
 import type { CommHook } from './grad-bucket.js'
 import { bf16CompressHook, fp16CompressHook } from './half-hooks.js'
+import { join } from './join.js'
 import { PeriodicModelAverager, PostLocalSGDOptimizer } from './local-sgd.js'
 import { batchOf, grads, lossOf, seeded, values } from './models.suite.js'
 import { PowerSGDState, powerSGDHook } from './power-sgd.js'
@@ -172,6 +174,27 @@ test('DDP-52 local SGD averages in its period, and in a subgroup reduces all the
   )
 })
 
+test('DDP-52 averaging that is not awaited is whole, and what would go on beside it is an error', async () => {
+  await overSeeds(2, async (rank) => {
+    const model = await DistributedDataParallel.create(net())
+    const averager = new PeriodicModelAverager({ period: 1 })
+    const optimizer = new PostLocalSGDOptimizer(new SGD(model.parameters(), { lr: 0.1 }), averager)
+    await model.noSync(async () => model.backward(lossOf(await model.forward(batchOf(rank, 0)))))
+    const alone = net()
+    alone.loadStateDict(model.module.stateDict())
+    for (const [i, p] of alone.parameters().entries()) p.grad = raw.clone(model.parameters()[i]!.grad!)
+    new SGD(alone.parameters(), { lr: 0.1 }).step()
+    const all = await allGatherObject(alone.parameters().map((p) => raw.clone(p)))
+    const ended = optimizer.step()
+    const refused = [optimizer.step(), averager.averageParameters(model.parameters()), model.forward(batchOf(rank, 1))].map(failure)
+    await ended
+    for (const error of refused) expect(await error).toMatchObject({ code: 'OPTIMIZER_STEP_UNFINISHED' })
+    expect(averager.step).toBe(1)
+    const mean = alone.parameters().map((_, i) => raw.add(raw.mul(all[0]![i]!, 0.5), raw.mul(all[1]![i]!, 0.5)))
+    expect(values(model.parameters())).toEqual(values(mean))
+  })
+})
+
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
 
 test('DDP-53 an optimizer cut over the ranks steps to the bits of the whole, and its state is one', async () => {
@@ -208,6 +231,46 @@ test('DDP-53 an optimizer cut over the ranks steps to the bits of the whole, and
       zero.loadStateDict(optimizer.stateDict() as never)
       expect(group.error).toBeNull()
     })
+  }
+})
+
+test('DDP-53 a step that is not awaited has the gradients of its call, and what would go on beside it is an error', async () => {
+  for (const mode of ['alone', 'join']) {
+    await overSeeds(
+      3,
+      async (rank) => {
+        const [cut, whole] = [await DistributedDataParallel.create(net()), await DistributedDataParallel.create(net())]
+        const zero = new ZeroRedundancyOptimizer(cut.parameters(), Adam, { lr: 0.01 })
+        const optimizer = new Adam(whole.parameters(), { lr: 0.01 })
+        const loop = async () => {
+          for (let step = 0; step < 3; step++) {
+            zero.zeroGrad()
+            optimizer.zeroGrad()
+            const x = batchOf(rank, step)
+            for (const model of [cut, whole]) await model.backward(lossOf(await model.forward(x)))
+            const ended = zero.step()
+            expect(() => zero.zeroGrad()).toThrow(expect.objectContaining({ code: 'OPTIMIZER_STEP_UNFINISHED' }))
+            const refused = [zero.step(), cut.forward(x), noGrad(() => cut.forward(x)), cut.noSync(() => cut.forward(x))].map(failure)
+            cut.zeroGrad()
+            await ended
+            for (const error of refused) {
+              const told = { code: 'OPTIMIZER_STEP_UNFINISHED', message: expect.stringContaining('Await `optimizer.step()`') }
+              expect(await error).toMatchObject(told)
+            }
+            optimizer.step()
+          }
+        }
+        // With the optimizer first in a join its step begins with a collective.
+        await (mode === 'alone' ? loop() : join([zero, cut], loop))
+        expect(values(cut.parameters())).toEqual(values(whole.parameters()))
+        // Of a step that has failed nothing is under way.
+        const unfit = new Map(zero.parametersOf(rank).map((p) => [p, ones([9])]))
+        for (let i = 0; i < 2; i++) expect(await failure(zero.step(unfit))).toMatchObject({ code: 'GRAD_MISMATCH' })
+        zero.zeroGrad()
+        return values(cut.parameters())
+      },
+      2,
+    )
   }
 })
 

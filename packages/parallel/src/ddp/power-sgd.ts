@@ -2,7 +2,7 @@
  * PowerSGD: instead of a gradient two thin matrices are reduced whose product comes near to it, and what is lost is added to the next gradient. For models whose
  * gradients are large beside the links between ranks. PyTorch: `powerSGD_hook`.
  *
- *     M [n, m]  ≈  P [n, r] · Qᵀ [r, m]      P = mean(M Q), made orthogonal; Q = mean(Mᵀ P)
+ *     M [n, m]  ≈  P [n, r] · Qᵀ [r, m]      P = mean(M Q), made orthonormal; Q = mean(Mᵀ P)
  *
  * Vogels, Karimireddy and Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization", 2019.
  */
@@ -223,22 +223,39 @@ function firstQ(shape: readonly number[], { dtype }: Tensor, randomSeed: number,
   return randn(shape, { dtype: dtype as 'float32', generator: new Generator(randomSeed ^ seed) })
 }
 
-/** Gram and Schmidt, column by column, in place. */
+/**
+ * Makes the columns [n, r ≤ n] orthonormal, in place, by Householder's reflections I − 2 v vᵀ / |v|². They span what the columns spanned. For one that depends on those before it, which
+ * leaves nothing or roundings, another direction stands there: P Pᵀ stays a projection, and with warm start the column finds what later gradients have more. PyTorch: `torch.linalg.qr`.
+ */
 function orthogonalize(x: Tensor): void {
   const [n, r] = x.shape as readonly [number, number]
   x.storage.prepareWrite()
   const a = x.storage.array
   const at = (row: number, column: number): number => x.offset + row * r + column
-  for (let c = 0; c < r; c++) {
-    for (let before = 0; before < c; before++) {
+  /** 2 / |v|² of each reflection; its v is column c from row c on. */
+  const scales = new Float64Array(r)
+  const reflect = (c: number): void => {
+    for (let other = c + 1; other < r; other++) {
       let dot = 0
-      for (let row = 0; row < n; row++) dot += a[at(row, c)]! * a[at(row, before)]!
-      for (let row = 0; row < n; row++) a[at(row, c)]! -= dot * a[at(row, before)]!
+      for (let row = c; row < n; row++) dot += a[at(row, c)]! * a[at(row, other)]!
+      dot *= scales[c]!
+      for (let row = c; row < n; row++) a[at(row, other)]! -= dot * a[at(row, c)]!
     }
+  }
+  for (let c = 0; c < r; c++) {
     let square = 0
-    for (let row = 0; row < n; row++) square += a[at(row, c)]! ** 2
-    const norm = Math.sqrt(square)
-    // A column that depends on those before it.
-    if (norm > 0) for (let row = 0; row < n; row++) a[at(row, c)]! /= norm
+    for (let row = c; row < n; row++) square += a[at(row, c)]! ** 2
+    const head = a[at(c, c)]!
+    a[at(c, c)] = head + (head < 0 ? -1 : 1) * Math.sqrt(square)
+    // Of what was stored, which may be rounded. A column of 0, or as good as 0, is not reflected: its direction is that of a unit vector.
+    scales[c] = square < 1e-300 ? 0 : 2 / (square - head ** 2 + a[at(c, c)]! ** 2)
+    reflect(c)
+  }
+  // The reflections of the first r unit vectors, the last first.
+  for (let c = r - 1; c >= 0; c--) {
+    for (let other = c + 1; other < r; other++) a[at(c, other)] = 0
+    reflect(c)
+    const factor = scales[c]! * a[at(c, c)]!
+    for (let row = 0; row < n; row++) a[at(row, c)] = (row === c ? 1 : 0) - (row < c ? 0 : factor * a[at(row, c)]!)
   }
 }

@@ -1,7 +1,7 @@
 /** What programs do seldom, or wrong: nothing of it may let replicas go apart in silence, and nobody waits in vain. */
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { Embedding, Linear, Module, parameter } from '@postgrad/nn'
+import { Embedding, Linear, Module, parameter, SGD } from '@postgrad/nn'
 import { allReduce } from '@postgrad/process-group'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
@@ -11,6 +11,7 @@ import { DistributedDataParallel } from './distributed-data-parallel.js'
 import { join } from './join.js'
 import { batchOf, grads, lossOf, seeded, values } from './models.suite.js'
 import { failure, overSeeds } from './sim-ranks.suite.js'
+import { ZeroRedundancyOptimizer } from './zero-redundancy-optimizer.js'
 
 /** On another worker. */
 function doubled(x: Tensor): Tensor {
@@ -236,6 +237,26 @@ test('DDP-2 options that differ from rank to rank are named on all ranks', async
     expect(caps).toMatchObject({ values: { rank: 1, option: 'bucketCapMb', expected: 1, got: 2 } })
     const text = await failure(DistributedDataParallel.create(new Two(), { staticGraph: 'yes' as never }))
     expect(text).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('staticGraph') })
+  })
+})
+
+test('DDP-2, DDP-23, DDP-53 calls as in PyTorch are refused with the call that is meant here', async () => {
+  await overSeeds(1, async () => {
+    const told = (remedy: string) => expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(remedy) })
+    const Wrapped = DistributedDataParallel as unknown as new (module: Module) => Module
+    expect(() => new Wrapped(new Two())).toThrow(told('`await DistributedDataParallel.create(model)`'))
+
+    const Zero = ZeroRedundancyOptimizer as unknown as new (...args: unknown[]) => unknown
+    const params = new Two().parameters()
+    for (const given of [{ optimizerClass: SGD, lr: 0.1 }, undefined, () => new SGD(params, { lr: 0.1 })])
+      expect(() => new Zero(params, given, { lr: 0.1 })).toThrow(
+        told('new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 0.01 })'),
+      )
+
+    const model = await DistributedDataParallel.create(new Two())
+    for (const given of [model, undefined]) expect(await failure(join(given as never, () => {}))).toEqual(told('join([model], fn)'))
+    for (const given of [new SGD(params, { lr: 0.1 }), null])
+      expect(await failure(join([model, given as never], () => {}))).toEqual(told('DistributedDataParallel or ZeroRedundancyOptimizer'))
   })
 })
 

@@ -17,6 +17,7 @@ import { argumentText, checkFunction, checkOptions, invalidArgument, raw } from 
 import { type CommHook, checkedReduction, type GradBucket, viewsOf } from './grad-bucket.js'
 import type { Joinable, JoinContext, JoinHook, UnevenInputsOptions } from './join.js'
 import { groupOf } from './replica.js'
+import { checkStepped, whileStepping } from './steps-under-way.js'
 
 /** Of `ZeroRedundancyOptimizer`. */
 export interface ZeroRedundancyOptions {
@@ -80,6 +81,14 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     settings: O,
     options: ZeroRedundancyOptions = {},
   ) {
+    if (!(optimizerClass?.prototype instanceof OptimizerBase)) {
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer',
+        'a class that extends OptimizerBase, as those of postgrad/optim',
+        argumentText(optimizerClass),
+        'Write new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 0.01 }).',
+      )
+    }
     checkOptions('ZeroRedundancyOptimizer', options, ['processGroup', 'overlapWithDdp'])
     const { overlapWithDdp = false } = options
     if (typeof overlapWithDdp !== 'boolean')
@@ -87,13 +96,6 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     this.overlaps = overlapWithDdp
     this.group = groupOf('ZeroRedundancyOptimizer', options.processGroup)
     this.local = new optimizerClass(params, settings)
-    if (!(this.local instanceof OptimizerBase)) {
-      throw invalidArgument(
-        'ZeroRedundancyOptimizer',
-        'a class that extends OptimizerBase, as those of postgrad/optim',
-        argumentText(optimizerClass),
-      )
-    }
     this.sizes = new Array<number>(this.group.size).fill(0)
     for (const { params: each } of this.paramGroups) this.assign(each)
   }
@@ -141,7 +143,8 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 
   /**
    * Steps this rank's parameters by `grads`, if it is given, else `.grad`, and takes the others' from their ranks. Gradients must be the same on all ranks, as those that
-   * DistributedDataParallel has reduced are. Rejects with INVALID_ARGUMENT with overlapWithDdp, GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
+   * DistributedDataParallel has reduced are, and are read before the call returns. Await it: until it has ended `zeroGrad`, `step`, and a forward of a DistributedDataParallel with its parameters are
+   * OPTIMIZER_STEP_UNFINISHED. Rejects with that, INVALID_ARGUMENT with overlapWithDdp, GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
    */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
     if (this.overlaps) {
@@ -153,14 +156,23 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
         remedy,
       )
     }
-    await this.joinContext?.notify(this)
+    this.ensureStepped('step')
+    // Before anything is awaited: behind the call `.grad` is the caller's again.
     const own = new Map<Tensor, Tensor>()
     for (const p of this.parametersOf(this.group.rank)) {
       const grad = grads === undefined ? p.grad : grads.get(p)
       if (grad) own.set(p, grad)
     }
-    this.local.step(own)
-    await this.share([...this.ownerOf.keys()])
+    await whileStepping(this.ownerOf.keys(), async () => {
+      if (this.joinContext !== null) await this.joinContext.notify(this)
+      this.local.step(own)
+      await this.share([...this.ownerOf.keys()])
+    })
+  }
+
+  /** @throws OPTIMIZER_STEP_UNFINISHED */
+  private ensureStepped(op: string): void {
+    checkStepped(`ZeroRedundancyOptimizer.${op}`, () => this.ownerOf.keys())
   }
 
   /** Gives all ranks the values of these parameters that their owners have. */
@@ -212,8 +224,9 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     return { mainHook: () => (this.overlaps ? undefined : this.step()), postHook: () => {} }
   }
 
-  /** As an optimizer's. @throws INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
+  /** As an optimizer's. @throws OPTIMIZER_STEP_UNFINISHED, and INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
   zeroGrad(): void {
+    this.ensureStepped('zeroGrad')
     if (this.overlaps && !this.hook.isHooked) throw hookMissing('ZeroRedundancyOptimizer.zeroGrad')
     this.local.zeroGrad()
   }

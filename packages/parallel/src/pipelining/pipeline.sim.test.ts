@@ -502,6 +502,10 @@ describe('what is refused', () => {
           'INVALID_ARGUMENT',
         )
         const pipeline = worker0!.run(() => new Pipeline(stage, all))
+        expect(thrown(() => worker0!.run(() => new Pipeline(stage, all)))).toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          message: expect.stringContaining("Pass { name: 'second' }"),
+        })
         const { x, skip } = batchOf(1)
         const small = await failure(worker0!.run(() => pipeline.step([x, skip])))
         expect([small.code, (small.cause as { code?: string }).code]).toEqual(['PIPELINE_FAILED', 'MICROBATCH_EMPTY'])

@@ -38,7 +38,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly targetSpec?: ChunkSpec
   /** How outputs are put together. PyTorch: `output_merge_spec`. */
   readonly outputSpec?: ChunkSpec
-  /** The same on all workers, on each of which it is the name of no other pipeline; default 'pipeline'. After a death make one of another name. */
+  /** The same on all workers, on each of which no other pipeline has, or had, it; default 'pipeline'. So a second pipeline needs one, and so does the next after a death. */
   readonly name?: string
 }
 

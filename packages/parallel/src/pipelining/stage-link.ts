@@ -53,7 +53,7 @@ class Outbox {
         'Pipeline',
         'a name that no other pipeline of this worker has had',
         `'${pipeline}'`,
-        'Pass another name, on all workers.',
+        "Pass { name: 'second' } or another name, the same on all workers; without one it is 'pipeline'.",
       )
     this.isTaken = true
   }

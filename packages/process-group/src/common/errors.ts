@@ -110,14 +110,17 @@ export function barrierFailed(group: GroupName, missing: readonly number[], time
 }
 
 /** COLLECTIVE_MISMATCH; values: group, sequence, calls: by rank. */
-export function mismatch(group: GroupName, sequence: number, calls: readonly (readonly [rank: number, call: string])[]): PostgradError {
+export function mismatch(
+  group: GroupName & { readonly debug: string },
+  sequence: number,
+  calls: readonly (readonly [rank: number, call: string])[],
+): PostgradError {
   const sides = calls.map(([rank, call]) => `${rankText(group, rank)} calls ${call}`).join(', ')
   const [[, first]] = calls as readonly [readonly [number, string]]
   return new PostgradError('COLLECTIVE_MISMATCH', {
     op: /^\w+/.exec(first)?.[0] ?? 'collective',
     message: `number ${sequence} of group '${group.name}' is not the same on all ranks: ${sides}`,
-    remedy:
-      "All ranks call the same collectives in the same order, with the same shapes and dtypes. initProcessGroup({ debug: 'detail' }) looks before anything begins.",
+    remedy: `All ranks call the same collectives in the same order, with the same shapes and dtypes.${group.debug === 'detail' ? '' : " initProcessGroup({ debug: 'detail' }) looks before anything begins."}`,
     values: { group: group.name, sequence, calls: calls.map(([rank, call]) => ({ rank, call })) },
   })
 }

@@ -43,7 +43,7 @@ export class Actors {
     return this.bound.size
   }
 
-  /** Makes what `remote` of a class leaves here. */
+  /** Makes what `remote` of a class keeps here. */
   construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched = false): object {
     const before = this.making
     this.making = { target, owner }

@@ -95,7 +95,7 @@ export const rpcSync = call
 export const rpcAsync = call
 
 /**
- * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there; the reference comes back at once.
+ * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there; the reference comes back at once.
  * An error of the function is thrown by `toHere` and `localValue`. `timeoutMs` is the time in which the owner must know of the reference
  * (RREF_CREATION_TIMEOUT), not that of the function; `signal` cancels the function. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
  * PyTorch: `rpc.remote`.

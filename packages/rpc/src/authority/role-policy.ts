@@ -10,7 +10,7 @@ import { STORE_CALL } from '../groups/store-host.js'
 export interface RoleRights {
   /** Exposed functions that it may call and stream, and methods as `Class.method`, by the name under which the class is exposed. Default none. */
   readonly call?: readonly string[]
-  /** Exposed functions, classes and methods whose values it may leave here by `remote`. Default none. */
+  /** Exposed functions, classes and methods whose values it may keep here by `remote`. Default none. */
   readonly remote?: readonly string[]
   /** Whether it may fetch the values that it has references to. Default false. */
   readonly fetch?: boolean

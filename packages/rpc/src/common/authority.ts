@@ -54,7 +54,7 @@ export function notPermitted({ info, role }: RequestingPeer, { kind, name }: Pic
 const WORDS: { readonly [K in Want['kind']]: (name: string) => string } = {
   call: (name) => `call '${name}'`,
   stream: (name) => `call '${name}'`,
-  remote: (name) => `leave what '${name}' gives`,
+  remote: (name) => `keep what '${name}' gives`,
   method: (name) => `call '${name}'`,
   fetch: () => 'fetch this value',
   'built-in': (name) => `use '${name}'`,

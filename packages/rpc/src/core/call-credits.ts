@@ -1,5 +1,5 @@
 /**
- * How many calls one worker may have waiting at another, as both ends of the pair count them: what has left and, as far as the receiver has said, not
+ * How many calls one worker may have waiting at another, as both ends of the pair count them: what was sent and, as far as the receiver has said, not
  * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
  * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-13 in SPEC.md;
  * `peer-ledger.ts` above has those of one peer.
@@ -14,14 +14,14 @@ import type { WorkerInfo } from '../common/worker-info.js'
 
 /** Calls of one worker that may wait at another. */
 export const CALLS_WAITING_MAX = 16_384
-/** Their bytes; the call that reaches this is the last that leaves. */
+/** Their bytes; the call that reaches this is the last that is sent. */
 export const CALL_BYTES_WAITING_MAX = 64 * 2 ** 20
 
 /** How much of one worker's calls may wait at another; a call that finds no room is MAILBOX_FULL. */
 export interface MailboxOptions {
   /** How many calls of one worker may wait at another, received and not begun. Default 16,384. */
   readonly callsMax?: number
-  /** How many bytes of them: their frames, and blocks of the shared heap that they name. The call that reaches it is the last that leaves. Default 64 MiB. */
+  /** How many bytes of them: their frames, and blocks of the shared heap that they name. The call that reaches it is the last that is sent. Default 64 MiB. */
   readonly bytesMax?: number
 }
 
@@ -87,7 +87,7 @@ export class OutgoingCalls {
     if (this.reserved > 0) this.reserved--
   }
 
-  /** Whether so many have left at all. */
+  /** Whether so many were sent at all. */
   hasSent(calls: number, bytes: number): boolean {
     return calls <= this.sent && bytes <= this.sentBytes
   }
@@ -180,7 +180,7 @@ export class IncomingCalls {
   }
 }
 
-/** Why a call did not leave, or was not run; `toHere` is the name of a fetch. */
+/** Why a call was not sent, or was not run; `toHere` is the name of a fetch. */
 export function mailboxFull(op: string, worker: WorkerInfo, { calls, bytes }: { calls: number; bytes: number }): PostgradError {
   const isFetch = op === 'toHere'
   const first = isFetch ? 'Have fewer fetches under way' : `Await ready('${worker.name}') before each call, or have fewer calls under way`

@@ -16,7 +16,7 @@ import type { ServedCall } from './served-call.js'
 export interface Interceptor {
   /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
   outgoing?(message: OutgoingMessage, to: WorkerInfo): void
-  /** The message of an earlier `outgoing` has not left: its bytes could not be made. What was noted of it is void. */
+  /** The message of an earlier `outgoing` was not sent: its bytes could not be made. What was noted of it is void. */
   unsent?(message: OutgoingMessage): void
   /**
    * At the receiver, as soon as a message is read that has something in its lineage field, whatever becomes of it: it may be refused, or find nobody who
@@ -33,7 +33,7 @@ export interface Interceptor {
 export interface ReferenceHooks {
   /** The id of the value whose method a call is for, if the message names it by its id; that is replaced by the value's reference. */
   subjectOf(message: Message): bigint | null
-  /** A message with these references is leaving, the one of this number to `to`. */
+  /** A message with these references is sent, the one of this number to `to`. */
   sent(notes: readonly unknown[], to: WorkerInfo, message: number): void
   /** The message with these references has its turn. Gives what must be confirmed before they are used: promises of null, or of what went wrong. */
   accept(notes: readonly unknown[], from: WorkerInfo): readonly Promise<unknown>[] | null
@@ -91,8 +91,8 @@ export type Outcome = 'value' | 'error' | 'given-up'
 
 /** What users have put around calls. */
 export interface CallHooks {
-  /** A request is about to leave: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
-  leave(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall
+  /** A request is about to be sent: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  outgoing(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall
   /** Runs a request's function. */
   serve(message: Message, from: WorkerInfo, run: () => unknown): unknown
 }

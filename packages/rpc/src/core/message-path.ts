@@ -4,7 +4,7 @@
  *
  *   prepare → intercept → send ─ link ─→ receive → mailbox → deliver → handler
  *
- * Note [What counts when]. Nothing is noted of a message before it can leave: a refusal in `prepare` or `send` leaves nothing behind. At the receiver it
+ * Note [What counts when]. Nothing is noted of a message before it can be sent: a refusal in `prepare` or `send` leaves nothing behind. At the receiver it
  * counts in the order in which it came (credits, blocks, lineage, the table of calls), whatever becomes of it; its references count when it has its turn.
  */
 
@@ -104,7 +104,7 @@ export class MessagePath implements Taker {
   // --- sending: prepare, intercept, send, without a turn in between
 
   /**
-   * Looks for what can never leave before anything is noted of the message.
+   * Looks for what can never be sent before anything is noted of the message.
    * @throws RPC_SHUT_DOWN, WORKER_DIED, MAILBOX_FULL, and what `Codec.prepare` throws
    */
   prepare(peer: Peer, type: MessageType, body: readonly unknown[], op: string): OutgoingMessage {
@@ -118,7 +118,7 @@ export class MessagePath implements Taker {
     const { env } = peer
     env.sending = null
     const out = this.codec.prepare(type, body, env)
-    // Noted with the message itself: an interceptor may send others to this peer before it leaves.
+    // Noted with the message itself: an interceptor may send others to this peer before that.
     if (env.sending !== null) out.note = env.sending
     return out
   }
@@ -130,12 +130,12 @@ export class MessagePath implements Taker {
     if (peer.link?.closed) throw peers.diedError(peer, op)
   }
 
-  /** Runs the interceptors over a message that is about to leave. */
+  /** Runs the interceptors over a message that is about to be sent. */
   intercept(out: OutgoingMessage, peer: Peer): void {
     for (const interceptor of this.interceptors) interceptor.outgoing?.(out, peer.info)
   }
 
-  /** It does not leave after all. */
+  /** It is not sent after all. */
   unsent(out: OutgoingMessage): void {
     for (const interceptor of this.interceptors) interceptor.unsent?.(out)
   }

@@ -34,7 +34,7 @@ export class PeerLedger {
   readonly incomingFetches: IncomingCalls
   /** Null: no heap is shared with the peer, and tensors travel with their bytes. */
   readonly transport: HeapTransport | null
-  /** Set while word to the peer is bound to leave by itself. */
+  /** Set while word to the peer is bound to be sent by itself. */
   telling: Timer | null = null
   /** The peer waits for word. */
   isDue = false
@@ -83,7 +83,7 @@ export class PeerLedger {
     if (this.transport !== null) this.givenBytes = this.transport.givenBytes
   }
 
-  /** The message has left, in a frame of so many bytes. Returns its number. */
+  /** The message was sent, in a frame of so many bytes. Returns its number. */
   onSent(type: MessageType, bytes: number): number {
     this.isWriting = false
     this.sent++
@@ -95,7 +95,7 @@ export class PeerLedger {
     return this.sent
   }
 
-  /** The message that was being written will not leave. */
+  /** The message that was being written will not be sent. */
   onUnsent(): void {
     this.isWriting = false
     this.transport?.unsent()
@@ -163,7 +163,7 @@ export class PeerLedger {
     return [received, incoming.begun, incoming.begunBytes, incomingFetches.begun, incomingFetches.begunBytes, streams]
   }
 
-  /** What the peer has come to, but for streams. False, and without effect, if not so much has left. */
+  /** What the peer has come to, but for streams. False, and without effect, if not so much was sent. */
   onProgress([read, begun, bytes, fetchesBegun, fetchBytes]: ProgressBody): boolean {
     const { outgoing, outgoingFetches } = this
     if (read > this.sent || !outgoing.hasSent(begun, bytes) || !outgoingFetches.hasSent(fetchesBegun, fetchBytes)) return false

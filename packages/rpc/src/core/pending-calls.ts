@@ -50,7 +50,7 @@ export interface PendingCall {
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   onError(error: unknown): void
-  /** It has not left after all: who made it is told by an exception. */
+  /** It was not sent after all: who made it is told by an exception. */
   unsent?(error: unknown): void
   /** Takes the error of a cancellation, if that is another matter than any error. */
   onCancelled?(error: unknown): void

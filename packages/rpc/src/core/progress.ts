@@ -1,6 +1,6 @@
 /**
  * Says and hears, for one worker, how far each end of a pair has come (`peer-ledger.ts`), so that peers may send more and let go of what they hold. One
- * message says all of it. Half a window of calls or of a stream's items is told at once; that blocks were read rides with what leaves next, or leaves soon.
+ * message says all of it. Half a window of calls or of a stream's items is told at once; that blocks were read rides with what is sent next, or is sent soon.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
@@ -50,7 +50,7 @@ export class Progress {
 
   /**
    * The word that blocks are read rides with the next message to the peer, which mostly is the reply: a post of its own would wake the peer once more. If
-   * there is none, it leaves by itself.
+   * there is none, it is sent by itself.
    */
   tellSoon(peer: Peer): void {
     const { ledger } = peer
@@ -69,7 +69,7 @@ export class Progress {
   }
 }
 
-/** Streams that have ended meanwhile have no outlet. False: more items were taken than have left. */
+/** Streams that have ended meanwhile have no outlet. False: more items were taken than were sent. */
 function toStreams({ served }: Peer, [, , , , , streams]: ProgressBody): boolean {
   let areKnown = true
   for (const [requestId, items] of streams) {

@@ -149,7 +149,7 @@ export class Requests {
     }
   }
 
-  /** The same with a future, which has the error as well if the request does not leave. `read` takes the answer out of the reply. */
+  /** The same with a future, which has the error as well if the request is not sent. `read` takes the answer out of the reply. */
   ask<T>(
     peer: Peer,
     type: MessageType,
@@ -172,7 +172,7 @@ export class Requests {
 
   private observed(around: CallHooks, request: OutgoingRequest, out: OutgoingMessage): PendingCall {
     try {
-      return around.leave(out, request.peer.info, request)
+      return around.outgoing(out, request.peer.info, request)
     } catch (error) {
       this.messages.unsent(out)
       throw error

@@ -9,7 +9,7 @@ import type { WorkerInfo } from '../common/worker-info.js'
 
 /** Of a call that is a stream: how its callee goes on, or ends. */
 export interface Outlet {
-  /** The caller has taken so many items in all. False, and without effect, if not so many have left. */
+  /** The caller has taken so many items in all. False, and without effect, if not so many were sent. */
   onTaken(items: number): boolean
   stop(): void
   /** Its actor ends: the caller is told at once, behind the items that it was sent; the generator is ended. */

@@ -55,7 +55,7 @@ export interface CoreOptions {
   readonly finalizers?: 'release' | 'report'
   /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
   readonly referenceStacks?: boolean
-  /** Whether errors that leave this worker say where they arose. Default true. */
+  /** Whether errors that this worker sends say where they arose. Default true. */
   readonly remoteStacks?: boolean | undefined
   /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
@@ -175,7 +175,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.peers.admit(info)
     const peer = this.addPeer(info, link, transport, isGuest, role)
     const { pump, messages } = this
-    // During a long stretch of node tasks what this worker has sent leaves as well.
+    // During a long stretch of node tasks what this worker has sent is flushed as well.
     const removePoll = pump.addPoll(() => {
       link.flush()
       const frames = link.poll()
@@ -313,7 +313,7 @@ export abstract class WorkerCore implements RequestsHost {
 
   /**
    * Looks at the links in the middle of long work of this thread (a pause of a kernel): what has arrived is read into the mailbox, what was sent
-   * leaves, and no user code runs. Returns how much waits.
+   * is flushed, and no user code runs. Returns how much waits.
    */
   lookAround(): number {
     return inScope(this.scope, () => this.pump.look())

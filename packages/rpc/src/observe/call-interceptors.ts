@@ -41,7 +41,7 @@ export interface CallInfo {
   readonly headers: CallHeaders
 }
 
-/** A call before it leaves: what `outgoing` of an interceptor gets. */
+/** A call before it is sent: what `outgoing` of an interceptor gets. */
 export interface OutgoingCall extends CallInfo {
   /** Travels with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
   setHeader(name: string, value: HeaderValue): void
@@ -58,7 +58,7 @@ export interface CallOutcome {
 /** Functions around the calls of a worker, to trace, time or refuse them; `intercept` puts it in place. */
 export interface CallInterceptor {
   /**
-   * At the caller, in its scope, before the call leaves. What it throws is the call's error, and nothing is sent. The function that it may
+   * At the caller, in its scope, before the call is sent. What it throws is the call's error, and nothing is sent. The function that it may
    * return hears how the call ended.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant to fit
@@ -99,8 +99,8 @@ export class CallInterceptors implements CallHooks {
     if (at >= 0) this.list = this.list.filter((_, i) => i !== at)
   }
 
-  /** A request is about to leave: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
-  leave(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall {
+  /** A request is about to be sent: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  outgoing(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall {
     const { host, list } = this
     const call = seen(out, host.info, to)
     if (call === null) return waiting
@@ -188,7 +188,7 @@ class ObservedCall implements PendingCall {
     this.inner.onError(error)
   }
 
-  /** It has not left: who made it is told by an exception. */
+  /** It was not sent: who made it is told by an exception. */
   unsent(error: unknown): void {
     this.end(error)
   }
@@ -240,13 +240,13 @@ function checkHeader(name: string, value: HeaderValue): HeaderValue {
   })
 }
 
-/** A call leaves in the turn in which it is made, or calls would change places. */
+/** A call is sent in the turn in which it is made, or calls would change places. */
 function cannotWait(promise: PromiseLike<unknown>, op: string): PostgradError {
   promise.then(undefined, () => {})
   return new PostgradError('INVALID_ARGUMENT', {
     op,
     expected: 'an interceptor whose outgoing returns a function or nothing',
     got: 'a promise',
-    remedy: 'Make outgoing a function that is not async: a call leaves at once. incoming may wait.',
+    remedy: 'Make outgoing a function that is not async: a call is sent at once. incoming may wait.',
   })
 }

@@ -32,7 +32,7 @@ interface OfMessage extends Happening {
 
 /** What a worker did with a message, one kind a line. */
 export type InspectEvent =
-  /** A message left for a worker. */
+  /** A message was sent to a worker. */
   | (OfMessage & { readonly kind: 'sent'; readonly to: string })
   /** It came, and waits in the mailbox. */
   | (OfMessage & { readonly kind: 'received'; readonly from: string })
@@ -61,7 +61,7 @@ export type InspectEvent =
   /** Code of this worker waits for room there (`ready`). */
   | (Happening & { readonly kind: 'credit-stall'; readonly to: string; readonly calls: number; readonly bytes: number })
   /** This worker closes, and nobody has given this reference up. */
-  | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-left' })
+  | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-leaked' })
 
 /** Gets what a worker does with its messages. */
 export type InspectListener = (event: InspectEvent) => void
@@ -162,7 +162,7 @@ export class Inspection implements Observer {
   /** `tables` is asked for only if anybody listens. */
   closing(worker: string, tables: () => References): void {
     if (this.listeners.size === 0) return
-    for (const { madeAt: _, ...leak } of referenceLeaks({ [worker]: tables() })) this.tell({ kind: 'reference-left', ...leak })
+    for (const { madeAt: _, ...leak } of referenceLeaks({ [worker]: tables() })) this.tell({ kind: 'reference-leaked', ...leak })
   }
 
   noCredit(kind: 'mailbox-full' | 'credit-stall', to: string, what: string, { calls, bytes }: { calls: number; bytes: number }): void {

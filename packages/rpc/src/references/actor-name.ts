@@ -29,7 +29,7 @@ export function whatOf(called: Called): string {
   const { type, body } = called
   if (type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) return ''
   const args = body[1] as readonly unknown[]
-  // As it leaves a user.
+  // As a user sends it.
   if (body[0] === METHOD_CALL && typeof args[0] === 'bigint') return `${nameOfActor('', args[0])}.${String(args[1])}`
   const actor = actorOf(called)
   return actor === null ? String(body[0]) : `${actorName(actor)}.${String(args[1])}`

@@ -19,7 +19,7 @@ export interface Caller {
   call(to: Target, name: string, args: readonly unknown[], options?: CallOptions, op?: string): Future<unknown>
   /** Gives the items of what the function gives, one by one. @throws UNKNOWN_WORKER; all else is the stream's */
   stream(to: Target, name: string, args: readonly unknown[], options?: StreamOptions, op?: string): RemoteStream<unknown>
-  /** Leaves what the function or class gives there. @throws what keeps the request from leaving */
+  /** Keeps what the function or class gives there. @throws why the request was not sent */
   remote(to: Target, name: string, args: readonly unknown[], options?: RemoteOptions, op?: string): RRef
   /** Whom it can call: self included; the dead, those that are leaving, and guests excluded. */
   workers(): WorkerInfo[]

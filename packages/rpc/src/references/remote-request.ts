@@ -11,7 +11,7 @@ import type { RemoteOptions } from './caller.js'
 import type { OwnerRRef, RRef, UserRRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
 
-/** Leaves what the exposed `name` gives on another worker, or on this one. @throws what keeps the request from leaving */
+/** Keeps what the exposed `name` gives on another worker, or on this one. @throws why the request was not sent */
 export function startRemote(
   core: WorkerCore,
   rrefs: RRefContext,

@@ -4,14 +4,14 @@
  * Note [RRef Protocol]. PyTorch's, over links that keep order and do not lose (so no message is retried). The rules are in SPEC.md.
  * G1: the owner is told of the end of every user. G2: a reference outlives the references made from it until their receivers have accepted.
  *   user → owner, `remote`     REMOTE_CALL{rrefId, forkId} registers the fork before the function runs; REMOTE_RET confirms it.
- *   owner → user, in a message the fork is registered before the message leaves; the receiver is confirmed at once.
+ *   owner → user, in a message the fork is registered before the message is sent; the receiver is confirmed at once.
  *   user A → user C            A keeps its own (children + 1). C sends RREF_FORK_REQUEST to the owner, which answers RREF_ACK; then C sends
  *                              RREF_CHILD_ACCEPT to A. A function runs on C only when all of its references are confirmed.
  *   user → owner, in a message A keeps its own until the owner answers RREF_CHILD_ACCEPT; the owner uses its OwnerRRef.
  *   end of a user              RREF_USER_DELETE, once it is confirmed and has no unaccepted children.
  * When a worker dies, its forks end on every owner, and what it owned fails with WORKER_DIED on every user.
  *
- * Note [When a fork counts]. At the sender when its message has left, so that a message which is refused (a value that cannot be sent, a dead
+ * Note [When a fork counts]. At the sender when its message was sent, so that a message which is refused (a value that cannot be sent, a dead
  * worker) leaves nothing behind. At the receiver when the message has its turn in the mailbox, in the worker's own scope and behind
  * what the sender said before; what is not delivered to anybody then (a late reply) is disposed at once. What never has its turn
  * because the receiver shuts down ends with the receiver, whose death its peers see.
@@ -64,7 +64,7 @@ export class RRefContext implements ReferenceHooks {
   private readonly finalizer: FinalizationRegistry<TrackedUser>
   /** References that ended without `dispose`. */
   finalized = 0
-  /** Makes an instance of a class that `remote` leaves here; the actors of the worker say how. */
+  /** Makes an instance of a class that `remote` keeps here; the actors of the worker say how. */
   construct: (target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched: boolean) => unknown = (target, args) =>
     new target(...args)
   /** Told when nobody elsewhere refers to a value any more. */
@@ -115,7 +115,7 @@ export class RRefContext implements ReferenceHooks {
     return this.noteStack(new UserRRef<T>(this.core.ids.take(), this.core.ids.take(), owner, this.operations, false))
   }
 
-  /** The REMOTE_CALL of this reference has left. */
+  /** The REMOTE_CALL of this reference was sent. */
   created(user: UserRRef): void {
     this.pendingUsers.set(user.forkId, user)
     this.track(user)
@@ -314,7 +314,7 @@ export class RRefContext implements ReferenceHooks {
     return [rref.owner().id, rref.rrefId, forkId, this.self.id]
   }
 
-  /** A message with these references has left, the one of this number to `to`. */
+  /** A message with these references was sent, the one of this number to `to`. */
   sent(forks: readonly SentFork[], to: WorkerInfo, message: number): void {
     for (const { rref, forkId } of forks) {
       if (rref instanceof OwnerRRef) {

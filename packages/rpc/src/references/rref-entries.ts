@@ -4,7 +4,7 @@ import type { WorkerCore } from '../core/worker-core.js'
 import type { OwnerRRef, RRef, UserRRef } from './rref.js'
 import { type HeldReference, type OwnedReference, type References, typeName } from './rref-table.js'
 
-/** A reference in a message that leaves. */
+/** A reference in a message that is sent. */
 export interface SentFork {
   readonly rref: RRef
   readonly forkId: bigint

@@ -138,7 +138,7 @@ describe('leaks', () => {
       await thing.created()
       for (const worker of cluster.workers) {
         worker.inspect((event) => {
-          if (event.kind === 'reference-left')
+          if (event.kind === 'reference-leaked')
             told.push({ at: worker.info.name, owner: event.owner, holder: event.holder, type: event.type })
         })
       }

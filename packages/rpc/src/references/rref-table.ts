@@ -1,6 +1,6 @@
 /**
  * Who holds what, and since when: the protocol's tables in a form that can be read, printed and sent. `rref-context.ts` fills them; whoever ends a
- * cluster looks here for what was left.
+ * cluster looks here for what nobody has given up.
  */
 import type { WorkerInfo } from '../common/worker-info.js'
 
@@ -46,7 +46,7 @@ export interface References {
   readonly held: readonly HeldReference[]
 }
 
-/** One reference that was left when a cluster ended, as far as its owner and its holder know of it. */
+/** One reference that nobody had given up when a cluster ended, as far as its owner and its holder know of it. */
 export interface ReferenceLeak {
   /** The value's id. */
   readonly rrefId: bigint

@@ -161,7 +161,7 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * `rref.remote().method(…)` runs the method on the value's owner and leaves the result there; the reference to it comes back at once. An error of the
+   * `rref.remote().method(…)` runs the method on the value's owner and keeps the result there; the reference to it comes back at once. An error of the
    * method, and METHOD_NOT_FOUND, is thrown by its uses (PyTorch's throws for a name that the value's type lacks, since it asks for the type first).
    * The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
    */

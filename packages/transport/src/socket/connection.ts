@@ -104,7 +104,11 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
       const { isDirect } = handshake
-      link.admit(purpose === SESSION_PURPOSE, checksums === 'always' || (checksums === 'network' && !isDirect), isUnix || isDirect)
+      link.admit({
+        isLent: purpose === SESSION_PURPOSE,
+        checksBytes: checksums === 'always' || (checksums === 'network' && !isDirect),
+        isOfMachine: isUnix || isDirect,
+      })
       options.onDone({ link, peer, purpose })
     } catch (error) {
       if (isOver) throw error

@@ -267,7 +267,7 @@ describe('the socket link', () => {
     const events: unknown[] = []
     const link = new SocketLink(a, { clock, limits, isAdmitted: false })
     link.hook({ onSuspected: (is) => events.push(is), onEnd: ({ isDead }) => events.push({ isDead }) })
-    link.admit(false, true, true)
+    link.admit({ isOfMachine: true })
     b.resume()
     link.open(new Recorder())
     await sleep(400)

@@ -36,22 +36,28 @@ const LOOKED_MS = 1
 const EARLY_BYTES = 4096
 const EARLY_LOOKED_MS = 5
 
-export interface SocketLinkOptions {
-  readonly clock: Clock
-  readonly limits?: SocketLimits
-  /** Appears in errors: who is at the other end. */
-  readonly name?: string
+/** What a link does once its other end is known. */
+export interface Admission {
   /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until it is closed. So `close` drops what has not left. */
   readonly isLent?: boolean
   /** False: the bytes of large frames are sent without a checksum, for what is below guards them. Default true. */
   readonly checksBytes?: boolean
+  /** Nothing stands between the two ends but one kernel, which tells of the end of each: who is quiet stands still. */
+  readonly isOfMachine?: boolean
+}
+
+export interface SocketLinkOptions extends Admission {
+  readonly clock: Clock
+  readonly limits?: SocketLimits
+  /** Appears in errors: who is at the other end. */
+  readonly name?: string
   /** Where large segments are read to. Default: fresh memory. */
   readonly place?: Place | undefined
   /** What a plain socket reads into. Default: a buffer for each read. */
   readonly reads?: Pick<ReadBuffer, 'take'> | undefined
   /** This thread's, told of what leaves and arrives. Default: it sleeps in between. */
   readonly stayAwake?: StayAwake | undefined
-  /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`. Default true. */
+  /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`, which then has the `Admission`. Default true. */
   readonly isAdmitted?: boolean
   /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
   readonly onControl?: (type: ChunkType, body: Buffer) => void
@@ -85,7 +91,7 @@ export class SocketLink implements Link {
   private onSuspected: (isSuspected: boolean) => void
   private readonly stayAwake: StayAwake | null
   private isAdmitted: boolean
-  /** Nothing stands between the two ends but one kernel, which tells of the end of each: who is quiet stands still. */
+  /** See `Admission`. */
   isOfMachine = false
   /** A read of less has left nothing in the socket. */
   private readonly readBytes: number
@@ -142,7 +148,7 @@ export class SocketLink implements Link {
     socket.on('end', () => this.fail('the connection ended without a goodbye: its process has ended, or something on the way has cut it'))
     socket.on('error', (error: NodeJS.ErrnoException) => this.fail(`the connection broke (${error.code ?? error.message})`, { error }))
     socket.on('close', () => this.onSocketClose())
-    if (options.isAdmitted ?? true) this.admit(options.isLent, options.checksBytes)
+    if (options.isAdmitted ?? true) this.admit(options)
   }
 
   get closed(): boolean {
@@ -162,7 +168,7 @@ export class SocketLink implements Link {
   }
 
   /** The other end is known: frames are taken from now on, and heartbeats begin. */
-  admit(isLent = false, checksBytes = true, isOfMachine = false): void {
+  admit({ isLent = false, checksBytes = true, isOfMachine = false }: Admission): void {
     if (this.isAdmitted || this.reason !== null) return
     this.isAdmitted = true
     this.isOfMachine = isOfMachine
