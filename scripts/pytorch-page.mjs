@@ -18,6 +18,7 @@ const OTHER_NAMES = {
   binary_cross_entropy: 'bceLoss',
   binary_cross_entropy_with_logits: 'bceWithLogits',
   clip: 'clamp',
+  clip_grad_norm: 'clipGradNorm_',
   concat: 'cat',
   concatenate: 'cat',
   divide: 'div',
@@ -59,6 +60,7 @@ if (code !== 0) {
   process.exit(1)
 }
 const { version, ...kinds } = JSON.parse(output)
+const nn = await import(pathToFileURL(join(root, 'packages/postgrad/dist/nn.js')).href)
 const doors = ['index', 'nn', 'nn-functional', 'optim', 'data'].map(
   (door) => import(pathToFileURL(join(root, `packages/postgrad/dist/${door}.js`)).href),
 )
@@ -68,6 +70,7 @@ const both = { ...ours, ...distributed }
 const have = {
   'torch.nn': both,
   'torch.nn.init': ours.init,
+  'torch.nn.utils': nn,
   'torch.distributed': distributed,
   'torch.nn.parallel': both,
   'torch.distributed.optim': both,

@@ -4,8 +4,15 @@
 
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
+import { checkOptions } from '@postgrad/tensor/internal'
 import { currentContext, withContext } from './context/context-scope.js'
-import type { BackwardMode, DistAutogradContext, DistBackwardOptions } from './context/dist-autograd-context.js'
+import {
+  type BackwardMode,
+  type ContextOrId,
+  type DistAutogradContext,
+  type DistBackwardOptions,
+  idOf,
+} from './context/dist-autograd-context.js'
 import { currentDistAutograd } from './install.js'
 
 /** Of `distAutograd.context`. */
@@ -19,44 +26,56 @@ export interface ContextOptions {
 
 /**
  * Makes a distributed context, runs `fn` with it as the current one, and releases it on all workers when `fn` has settled. Calls made inside are
- * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
+ * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. If a pass that `fn` has begun is still under way then,
+ * since nobody has awaited it, this rejects as the pass does, with CONTEXT_RELEASED. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
+  checkOptions('distAutograd.context', options, ['mode'])
   const { mode } = options
   if (typeof fn !== 'function') throw noFunction(fn)
   if (mode !== undefined && mode !== 'fast' && mode !== 'smart') throw noMode(mode)
   const { container } = currentDistAutograd()
   const ctx = container.newContext(mode)
   try {
-    return await withContext(ctx, () => fn(ctx))
+    const result = await withContext(ctx, () => fn(ctx))
+    const left = ctx.passes.ownUnderWay()
+    if (left !== null) {
+      ctx.release()
+      await left.ended
+    }
+    return result
+  } catch (error) {
+    // Its program is told this error, and awaits that pass no more.
+    ctx.passes.ownUnderWay()?.ended.catch(() => {})
+    throw error
   } finally {
     ctx.release()
   }
 }
 
 /**
- * `ctx.backward(roots, options)` for a context that this worker knows by its id. Rejects as that does, and with CONTEXT_NOT_FOUND.
+ * `ctx.backward(roots, options)` for a context, or for its id, by which this worker knows it. Rejects as that does, and with CONTEXT_NOT_FOUND.
  * PyTorch: `torch.distributed.autograd.backward`.
  */
-export async function backward(contextId: bigint, roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
-  await currentDistAutograd().container.retrieve(contextId, 'backward').backward(roots, options)
+export async function backward(context: ContextOrId, roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
+  await currentDistAutograd().container.retrieve(idOf(context), 'backward').backward(roots, options)
 }
 
 /**
- * The gradients that this worker's leaves have in a context. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+ * The gradients that this worker's leaves have in a context. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, as `ctx.gradients`
  * PyTorch: `torch.distributed.autograd.get_gradients`.
  */
-export function getGradients(contextId: bigint): Map<Tensor, Tensor> {
-  return currentDistAutograd().container.retrieve(contextId, 'getGradients').gradients()
+export function getGradients(context: ContextOrId): Map<Tensor, Tensor> {
+  return currentDistAutograd().container.retrieve(idOf(context), 'getGradients').gradients()
 }
 
 /**
- * `ctx.release()` for a context that this worker knows by its id, whoever made it. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+ * `ctx.release()` for a context, or for its id, by which this worker knows it, whoever made it. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
  * PyTorch: `torch.distributed.autograd._release_context`.
  */
-export function releaseContext(contextId: bigint): void {
-  currentDistAutograd().container.release(contextId)
+export function releaseContext(context: ContextOrId): void {
+  currentDistAutograd().container.release(idOf(context))
 }
 
 function noFunction(got: unknown): PostgradError {
@@ -79,7 +98,7 @@ function noMode(mode: unknown): PostgradError {
 
 /**
  * Distributed autograd: `context` runs a function with a context of its own, in which calls are recorded; `backward`, `getGradients` and
- * `releaseContext` take its id. PyTorch: `torch.distributed.autograd`.
+ * `releaseContext` take it or its id. PyTorch: `torch.distributed.autograd`.
  * @example await distAutograd.context(async (ctx) => ctx.backward([await call('worker1', addOne, [x]).then((y) => y.sum())]))
  */
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

@@ -2,7 +2,7 @@
 export { backward, context, getGradients, releaseContext } from './api.js'
 export { currentContext, withContext } from './context/context-scope.js'
 export { DistAutogradContainer, TOMBSTONES_MIN } from './context/dist-autograd-container.js'
-export { DistAutogradContext } from './context/dist-autograd-context.js'
+export { type ContextOrId, DistAutogradContext, idOf } from './context/dist-autograd-context.js'
 export { AutogradInterceptor } from './engine/attach.js'
 export { DistEngine } from './engine/dist-engine.js'
 export { passOf } from './engine/ready-nodes.js'

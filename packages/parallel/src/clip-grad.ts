@@ -5,11 +5,11 @@
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
-import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
+import { currentDistAutograd, idOf } from '@postgrad/dist-autograd/internal'
 import { checkFinite, clipFactor, normOfShares } from '@postgrad/nn/internal'
 import { type CallOptions, call, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
 import { type Tensor, zeros } from '@postgrad/tensor'
-import { invalidArgument } from '@postgrad/tensor/internal'
+import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { gradientsIn } from './local-optimizer.js'
 
@@ -34,10 +34,10 @@ export interface ClipPart {
 /**
  * Scales the gradients that `params` have in a context, in place on their owners, by min(1, maxNorm / norm), where norm is the p-norm of all of them as one
  * vector. The shares are summed in the order of `params`, wherever they live, so the bits are those of `clipGradNorm_` over the same parameters in one
- * place. Do it between backward and step, with no pass of the context under way.
+ * place. Do it between backward and step, with no pass of the context under way anywhere.
  * PyTorch: `torch.nn.utils.clip_grad_norm_`, for one process.
  * @returns the norm before, a tensor []
- * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED (values: owners that failed, scaled:
+ * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED (values: owners that failed, scaled:
  * those that have scaled; cause: the first owner's error).
  */
 export async function clipGradNorm(
@@ -46,12 +46,17 @@ export async function clipGradNorm(
   maxNorm: number,
   options: ClipNormOptions = {},
 ): Promise<Tensor> {
-  return await clipNormOver(partsOf(params, options), contextIdOf(context, 'clipGradNorm'), maxNorm, options)
+  return await clipNormOver(
+    partsOf(params, limitsOf('clipGradNorm', options, NORM_OPTIONS)),
+    contextIdOf(context, 'clipGradNorm'),
+    maxNorm,
+    options,
+  )
 }
 
 /**
  * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners; NaN stays.
- * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, GRAD_CLIP_FAILED.
+ * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED.
  * PyTorch: `torch.nn.utils.clip_grad_value_`, for one process.
  */
 export async function clipGradValue(
@@ -60,7 +65,7 @@ export async function clipGradValue(
   clipValue: number,
   options: CallOptions = {},
 ): Promise<void> {
-  await clipValueOver(partsOf(params, options), contextIdOf(context, 'clipGradValue'), clipValue)
+  await clipValueOver(partsOf(params, limitsOf('clipGradValue', options)), contextIdOf(context, 'clipGradValue'), clipValue)
 }
 
 export async function clipNormOver(
@@ -90,10 +95,10 @@ export async function clipValueOver(parts: readonly ClipPart[], contextId: bigin
   await onAll('clipGradValue', parts, (part) => part.clamp(contextId, clipValue))
 }
 
-/** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED */
+/** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED; PASS_UNDER_WAY, since what is done with its gradients needs all of them */
 export function contextIdOf(context: DistAutogradContext | bigint, op: string): bigint {
-  const contextId = typeof context === 'object' && context !== null ? context.id : context
-  currentDistAutograd().container.retrieve(contextId, op)
+  const contextId = idOf(context)
+  currentDistAutograd().container.retrieve(contextId, op).checkAwaited(op)
   return contextId
 }
 
@@ -116,7 +121,17 @@ async function onAll<T>(op: string, parts: readonly ClipPart[], fn: (part: ClipP
   return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
 }
 
-function partsOf(params: Iterable<RRef<Tensor>>, options: CallOptions): ClipPart[] {
+const LIMITS = ['timeoutMs', 'signal', 'ordered'] as const
+export const NORM_OPTIONS = ['normType', 'errorIfNonfinite', ...LIMITS] as const
+
+/** What the calls of a round get of the options. @throws INVALID_ARGUMENT for names that are not known */
+export function limitsOf(op: string, options: ClipNormOptions, known: readonly (keyof ClipNormOptions)[] = LIMITS): CallOptions {
+  checkOptions(op, options, known)
+  const { normType: _, errorIfNonfinite: __, ...limits } = options
+  return limits
+}
+
+function partsOf(params: Iterable<RRef<Tensor>>, limits: CallOptions): ClipPart[] {
   const parts = new Map<number, { readonly owner: WorkerInfo; readonly places: number[]; readonly params: RRef<Tensor>[] }>()
   let place = 0
   for (const param of params) {
@@ -129,8 +144,6 @@ function partsOf(params: Iterable<RRef<Tensor>>, options: CallOptions): ClipPart
     part.places.push(place++)
     part.params.push(param)
   }
-  const { timeoutMs, signal } = options
-  const limits = { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(signal === undefined ? {} : { signal }) }
   return [...parts.values()].map(({ owner, places, params: own }) => ({
     owner,
     places,

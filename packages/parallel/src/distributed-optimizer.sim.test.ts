@@ -6,6 +6,7 @@ import { distAutograd } from '@postgrad/dist-autograd'
 import { Adadelta, Adagrad, Adam, Adamax, AdamW, ExponentialLR, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
+import { clipGradNorm, clipGradValue } from './clip-grad.js'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import type { OptimizerClass } from './local-optimizer.js'
 import { MyModule } from './my-module.suite.js'
@@ -33,7 +34,15 @@ class FailingToMake extends FailingOptimizer {
 
 class NeverExposed extends FailingOptimizer {}
 
-expose({ FailingOptimizer, FailingToMake })
+/** A worker's own passes in the context that it is called in. */
+async function passesOfItsOwn(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const weight = rand([3, 3], { requiresGrad: true })
+    await distAutograd.currentContext()!.backward([(await call(0, add, [weight, weight])).sum()])
+  }
+}
+
+expose({ FailingOptimizer, FailingToMake, passesOfItsOwn })
 
 const settings: [string, OptimizerClass, object][] = [
   ['SGD .05', SGD, { lr: 0.05 }],
@@ -51,6 +60,121 @@ const settings: [string, OptimizerClass, object][] = [
 ]
 
 describe('DistributedOptimizer', () => {
+  test('OPT-15 a step under a pass that nobody has awaited: PASS_UNDER_WAY, nobody has stepped; clipping likewise', () =>
+    overSeeds(3, async () => {
+      const [local, module] = [new MyModule(), remote(1, MyModule, [])]
+      const params = [rref(local.w), await module.call('parameter', [])]
+      const optimizer = new DistributedOptimizer(SGD, params, { lr: 1 })
+      await optimizer.ready()
+      const values = async () => [local.values(), await module.call('values', [])]
+      await distAutograd.context(async (ctx) => {
+        const loss = (await module.call('forward', [local.forward(rand([3, 3]))])).sum()
+        const before = await values()
+        const pass = ctx.backward([loss])
+        const underWay = { code: 'PASS_UNDER_WAY', remedy: expect.stringContaining('await ctx.backward') }
+        expect(await failure(optimizer.step(ctx))).toMatchObject(underWay)
+        expect(await failure(optimizer.step(ctx.id))).toMatchObject(underWay)
+        expect(await failure(optimizer.clipGradNorm(ctx, 1))).toMatchObject(underWay)
+        expect(await failure(clipGradValue(ctx, params, 1))).toMatchObject(underWay)
+        expect(await values()).toEqual(before)
+        expect(optimizer.stepCount).toBe(0)
+        await pass
+        await optimizer.step(ctx)
+        const after = await values()
+        for (const i of [0, 1]) expect(after[i]).not.toEqual(before[i])
+      })
+      optimizer.dispose()
+    }))
+
+  test('OPT-16 options of another name are refused here, of a step and of clipping', () =>
+    overSeeds(2, async () => {
+      const module = remote(1, MyModule, [])
+      const params = [await module.call('parameter', [])]
+      const optimizer = new DistributedOptimizer(SGD, params, { lr: 1 })
+      await optimizer.ready()
+      await distAutograd.context(async (ctx) => {
+        const wrong = { timeout: 1 } as never
+        const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('got timeout') }
+        expect(await failure(optimizer.step(ctx, wrong))).toMatchObject(refused)
+        expect(await failure(optimizer.clipGradNorm(ctx, 1, wrong))).toMatchObject(refused)
+        expect(await failure(optimizer.clipGradValue(ctx, 1, wrong))).toMatchObject(refused)
+        expect(await failure(clipGradNorm(ctx, params, 1, wrong))).toMatchObject(refused)
+        expect(await failure(clipGradValue(ctx, params, 1, wrong))).toMatchObject(refused)
+        await optimizer.clipGradNorm(ctx, 1, { normType: 1, errorIfNonfinite: true, timeoutMs: 1000, ordered: true })
+        await optimizer.step(ctx, { settings: { lr: 2 }, timeoutMs: 1000 })
+      })
+      optimizer.dispose()
+    }))
+
+  test('OPT-7 a pass that another trainer’s step overtakes says so', () =>
+    overSeeds(3, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1 })
+      const lossOf = async () => (await module.call('forward', [rand([3, 3], { requiresGrad: true })])).sum()
+      await distAutograd.context(async (slow) => {
+        const loss = await lossOf()
+        await distAutograd.context(async (fast) => {
+          await fast.backward([await lossOf()])
+          await optimizer.step(fast)
+        })
+        expect(await failure(slow.backward([loss]))).toMatchObject({
+          code: 'SAVED_VARIABLE_MODIFIED',
+          message: expect.stringContaining('a step of an optimizer has written to it'),
+          remedy: expect.stringContaining('one step at a time'),
+        })
+      })
+      optimizer.dispose()
+    }))
+
+  test('OPT-15 the whole program with a forgotten await: one error, that of the step, and no unhandled rejection', () =>
+    overSeeds(3, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(SGD, [await module.call('parameter', [])], { lr: 1 })
+      await optimizer.ready()
+      const error = await failure(
+        distAutograd.context(async (ctx) => {
+          const loss = (await module.call('forward', [rand([3, 3])])).sum()
+          void ctx.backward([loss])
+          await optimizer.step(ctx)
+        }),
+      )
+      expect(error.code).toBe('PASS_UNDER_WAY')
+      optimizer.dispose()
+    }))
+
+  test('OPT-15 passes at once, each with an optimizer of its own, step as each has ended', () =>
+    overSeeds(3, async () => {
+      const near = remote(1, MyModule, [])
+      const far = [remote(1, MyModule, []), remote(2, MyModule, []), remote(1, MyModule, [])]
+      const nearOptimizer = new DistributedOptimizer(SGD, [await near.call('parameter', [])], { lr: 1 })
+      const farOptimizer = new DistributedOptimizer(SGD, await Promise.all(far.map((each) => each.call('parameter', []))), { lr: 1 })
+      await Promise.all([nearOptimizer.ready(), farOptimizer.ready()])
+      await distAutograd.context(async (ctx) => {
+        const one = (await near.call('forward', [rand([3, 3])])).sum()
+        let x = rand([3, 3])
+        for (const module of far) x = await module.call('forward', [x])
+        await Promise.all([ctx.backward([one], { optimizer: nearOptimizer }), ctx.backward([x.sum()], { optimizer: farOptimizer })])
+      })
+      expect([nearOptimizer.stepCount, farOptimizer.stepCount]).toEqual([1, 1])
+      nearOptimizer.dispose()
+      farOptimizer.dispose()
+    }))
+
+  test('OPT-15 the owners of a trainer that steps may have passes of their own in its context', () =>
+    overSeeds(3, async () => {
+      const [local, module] = [new MyModule(), remote(1, MyModule, [])]
+      const optimizer = new DistributedOptimizer(SGD, [rref(local.w), await module.call('parameter', [])], { lr: 1 })
+      await optimizer.ready()
+      await distAutograd.context(async (ctx) => {
+        await ctx.backward([(await module.call('forward', [local.forward(rand([3, 3]))])).sum()])
+        const theirs = call(1, passesOfItsOwn, [5])
+        for (let n = 0; n < 3; n++) await optimizer.step(ctx)
+        await theirs
+      })
+      expect(optimizer.stepCount).toBe(3)
+      optimizer.dispose()
+    }))
+
   test.each(settings)('OPT-1 %s: remote weights move as local ones do', (_, Class, options) =>
     overSeeds(3, async () => {
       const [local1, local2] = [new MyModule(), new MyModule()]

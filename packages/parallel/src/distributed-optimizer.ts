@@ -23,7 +23,8 @@ import {
 import { type CallOptions, call, expose, type RRef, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { type ClipNormOptions, type ClipPart, clipNormOver, clipValueOver, contextIdOf } from './clip-grad.js'
+import { checkOptions } from '@postgrad/tensor/internal'
+import { type ClipNormOptions, type ClipPart, clipNormOver, clipValueOver, contextIdOf, limitsOf, NORM_OPTIONS } from './clip-grad.js'
 import { type GroupSettings, type LocalOptimizer, makeLocalOptimizer, type OptimizerClass } from './local-optimizer.js'
 import {
   assign,
@@ -46,6 +47,8 @@ export interface StepOptions<Settings = object> extends CallOptions {
   /** Set on every group before this step, and kept from then on. They travel with the step, so they cost no message. */
   readonly settings?: Partial<Settings>
 }
+
+const STEP_OPTIONS = ['settings', 'timeoutMs', 'signal', 'ordered'] as const
 
 /** Of `checkpointParts`. */
 export interface GroupsState {
@@ -120,12 +123,15 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
    * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in no particular order over owners. There is no
    * `zeroGrad`, since gradients belong to the context and end with it: take a context per batch.
-   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
+   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program has begun here in the
+   * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
    * has stepped then), or OPTIMIZER_STEP_FAILED (values: owners, those that failed, and stepped, those that have stepped and are not taken back; cause:
    * the first owner's error). An owner that died or did not answer in time may have stepped or not.
    * @param context a context, or its id
    */
-  async step(context: DistAutogradContext | bigint, { settings, ...options }: StepOptions<OptionsOf<C>> = {}): Promise<void> {
+  async step(context: DistAutogradContext | bigint, given: StepOptions<OptionsOf<C>> = {}): Promise<void> {
+    checkOptions('DistributedOptimizer.step', given, STEP_OPTIONS)
+    const { settings, ...options } = given
     const contextId = contextIdOf(context, 'DistributedOptimizer.step')
     if (this.disposed) throw disposedError()
     if (settings !== undefined) this.groups.set(settings as GroupSettings)
@@ -157,13 +163,13 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   /** As `clipGradNorm`, over all parameters of this optimizer, whose references need not travel then. */
   async clipGradNorm(context: DistAutogradContext | bigint, maxNorm: number, options: ClipNormOptions = {}): Promise<Tensor> {
     const contextId = contextIdOf(context, 'clipGradNorm')
-    return await clipNormOver(await this.clipParts(options), contextId, maxNorm, options)
+    return await clipNormOver(await this.clipParts(limitsOf('clipGradNorm', options, NORM_OPTIONS)), contextId, maxNorm, options)
   }
 
   /** As `clipGradValue`, over all parameters of this optimizer. */
   async clipGradValue(context: DistAutogradContext | bigint, clipValue: number, options: CallOptions = {}): Promise<void> {
     const contextId = contextIdOf(context, 'clipGradValue')
-    await clipValueOver(await this.clipParts(options), contextId, clipValue)
+    await clipValueOver(await this.clipParts(limitsOf('clipGradValue', options)), contextId, clipValue)
   }
 
   /**
@@ -321,10 +327,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     )
   }
 
-  private async clipParts(options: CallOptions): Promise<ClipPart[]> {
+  private async clipParts(limits: CallOptions): Promise<ClipPart[]> {
     if (this.disposed) throw disposedError()
-    const { timeoutMs, signal } = options
-    const limits = { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(signal === undefined ? {} : { signal }) }
     return (await this.optimizers()).map(({ owned, optimizer }) => ({
       owner: owned.owner,
       places: owned.places,

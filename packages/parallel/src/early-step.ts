@@ -55,7 +55,7 @@ export class EarlyStep {
   private prepare(): void {
     if (this.isOver || this.context.released) return
     try {
-      this.prepared = this.optimizer.prepare(this.context.gradients(), this.changes)
+      this.prepared = this.optimizer.prepare(this.context.gradientsSoFar(), this.changes)
     } catch {
       // The step will meet the same error, and has somebody to tell.
       this.prepared = null

@@ -5,7 +5,7 @@
  */
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { currentDistAutograd, getGradients } from '@postgrad/dist-autograd/internal'
+import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
 import { type Optimizer, OptimizerBase, type OptimizerState } from '@postgrad/nn'
 import { type AnyClass, expose, type RRef, rref } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
@@ -159,7 +159,7 @@ export async function makeLocalOptimizer(name: string, groups: readonly OwnedGro
 /** This worker's gradients in a context; null where the context has not been. */
 export function gradientsIn(contextId: bigint): Map<Tensor, Tensor> | null {
   try {
-    return getGradients(contextId)
+    return currentDistAutograd().container.retrieve(contextId, 'getGradients').gradientsSoFar()
   } catch (error) {
     if (isPostgradError(error, 'CONTEXT_NOT_FOUND')) return null
     throw error

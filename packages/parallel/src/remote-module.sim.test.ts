@@ -182,6 +182,19 @@ describe('gradients', () => {
 })
 
 describe('errors', () => {
+  test('RM-1 arguments of the constructor that are no list', async () => {
+    await overSeeds(2, async () => {
+      const Any = RemoteModule as unknown as new (...args: unknown[]) => unknown
+      for (const rest of [[2, 2], [{ inFeatures: 2 }], [null]]) {
+        const error = thrown(() => new Any('worker1', Linear, ...rest))
+        expect(error).toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          remedy: expect.stringContaining("new RemoteModule('worker1', Linear, [2, 4])"),
+        })
+      }
+    })
+  })
+
   test('RM-7 a class that is no module, a constructor that throws, a class that is not exposed (bad_module)', async () => {
     await overSeeds(2, async () => {
       const bad = new RemoteModule('worker1', BadModule as never)

@@ -8,6 +8,7 @@ import { Module, type WalkOptions } from '@postgrad/nn'
 import { type CallOptions, call, expose, type Future, OwnerRRef, RRef, remote, rref, type Sendable, type Target } from '@postgrad/rpc'
 import { currentRuntime, registerValueType, type travels } from '@postgrad/rpc/internal'
 import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
+import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 
 /** A class of modules with a forward. */
 // biome-ignore lint/suspicious/noExplicitAny: a module of any constructor and any forward; `unknown[]` would refuse every typed one
@@ -40,13 +41,14 @@ export class RemoteModule<
    * Makes a module on a worker. Returns at once; `ready()` and every use wait for it, and reject with the error of its constructor.
    * @param remoteDevice a worker, or 'worker1/wasm': a worker's name and the device on which the module is made and computes
    * @param moduleClass exposed on the owner, as what it is made of must be able to travel
-   * @throws REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_NOT_INITIALIZED
+   * @throws INVALID_ARGUMENT, REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_NOT_INITIALIZED
    */
   constructor(remoteDevice: Target, moduleClass: new (...args: A) => M, ...rest: Rest<A>)
   /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
   constructor(remoteDevice: Target, moduleRref: RRef<M>)
   constructor(remoteDevice: Target, source: ModuleClass<M> | RRef<M>, ...[args = []]: readonly [args?: readonly unknown[]]) {
     super()
+    if (!Array.isArray(args)) throw noList(args)
     const { worker, device } = parseRemoteDevice(remoteDevice)
     this.device = device
     if (source instanceof RRef) {
@@ -140,6 +142,11 @@ for (const method of UNSUPPORTED) {
       throw notSupported(method)
     },
   })
+}
+
+function noList(args: unknown): PostgradError {
+  const expected = 'what the constructor of the module takes in an array'
+  return invalidArgument('RemoteModule', expected, argumentText(args), "Write new RemoteModule('worker1', Linear, [2, 4]).")
 }
 
 // --- on the owner

@@ -14,6 +14,7 @@ const ours = { ...index, ...nn, ...functional, ...optim, ...data }
 const OWN: Readonly<Record<string, object>> = {
   'torch.nn': { ...ours, ...distributed },
   'torch.nn.init': ours.init,
+  'torch.nn.utils': nn,
   'torch.distributed': distributed,
   'torch.nn.parallel': { ...ours, ...distributed },
   'torch.distributed.optim': { ...ours, ...distributed },

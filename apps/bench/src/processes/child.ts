@@ -6,9 +6,8 @@ import { fileURLToPath } from 'node:url'
 export class Child {
   private readonly child: ChildProcess
 
-  /** @param env beside this process's */
-  constructor(entry: URL, env: NodeJS.ProcessEnv = {}) {
-    this.child = fork(fileURLToPath(entry), [], { env: { ...process.env, ...env }, serialization: 'advanced' })
+  constructor(entry: URL) {
+    this.child = fork(fileURLToPath(entry), [], { serialization: 'advanced' })
   }
 
   /** Rejects when the process ends instead. One question at a time. */

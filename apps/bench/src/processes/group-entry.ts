@@ -1,6 +1,4 @@
 /** One process of a group: a worker that joins by `init` and does what `process-group.ts` says. */
-import { rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { init } from 'postgrad'
 import { designNote, pipelined, roundTrip } from '../program.js'
 import type { GroupBoot, GroupCommand } from './process-group.js'
@@ -15,9 +13,7 @@ let member: Member | null = null
 async function hear(message: GroupBoot | GroupCommand): Promise<number> {
   if ('name' in message) return member!.run(() => WORKS[message.name]!(...message.args))
   const { credentials, ...options } = message
-  member = await init(credentials === null ? options : { ...options, credentials })
-  // What is in there is its Unix socket. Whoever looks for it now finds none, and takes the port.
-  rmSync(tmpdir(), { recursive: true })
+  member = await init({ ...options, transports: ['tcp'], ...(credentials === null ? {} : { credentials }) })
   return 0
 }
 

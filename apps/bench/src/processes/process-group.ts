@@ -3,10 +3,7 @@
  * they are first asked, and sleep while others are measured. `group-entry.ts` is what each of them runs.
  */
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import net from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Credentials } from '@postgrad/transport/internal'
 import type { Contestant } from '../row.js'
 import { Child } from './child.js'
@@ -30,15 +27,10 @@ export interface GroupCommand {
   readonly args: readonly number[]
 }
 
-interface Started {
-  readonly children: readonly Child[]
-  readonly folder: string
-}
-
 export class ProcessGroup {
   private readonly size: number
   private readonly proof: Proof
-  private started: Promise<Started> | null = null
+  private started: Promise<readonly Child[]> | null = null
 
   constructor(size = 2, proof: Proof = 'none') {
     this.size = size
@@ -49,8 +41,8 @@ export class ProcessGroup {
   runs(work: { readonly name: string }, ...args: readonly number[]): Contestant {
     return async (n) => {
       this.started ??= this.start()
-      const { children } = await this.started
-      return children[0]!.ask({ name: work.name, args: [n, ...args] } satisfies GroupCommand)
+      const [first] = await this.started
+      return first!.ask({ name: work.name, args: [n, ...args] } satisfies GroupCommand)
     }
   }
 
@@ -66,27 +58,21 @@ export class ProcessGroup {
     const started = await this.started
     this.started = null
     if (started === null) return
-    await Promise.all(started.children.map((child) => child.end()))
-    rmSync(started.folder, { recursive: true, force: true })
+    await Promise.all(started.map((child) => child.end()))
   }
 
-  private async start(): Promise<Started> {
-    const folder = mkdtempSync(join(tmpdir(), 'postgrad-'))
+  private async start(): Promise<readonly Child[]> {
     const names = Array.from({ length: this.size }, (_, rank) => `worker${rank}`)
     const credentials = await credentialsOf(this.proof, CLUSTER, names)
     const initMethod = `tcp://127.0.0.1:${await freePort()}`
-    const children = names.map((name) => {
-      mkdirSync(join(folder, name))
-      // Its Unix socket is there, and it takes that away.
-      return new Child(ENTRY, { TMPDIR: join(folder, name) })
-    })
+    const children = names.map(() => new Child(ENTRY))
     await Promise.all(
       children.map((child, rank) => {
         const boot: GroupBoot = { initMethod, rank, worldSize: this.size, cluster: CLUSTER, credentials: credentials[rank]! }
         return child.ask(boot)
       }),
     )
-    return { children, folder }
+    return children
   }
 }
 

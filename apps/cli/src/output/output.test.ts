@@ -45,7 +45,7 @@ test('CLI-22 the last twenty lines of each, long ones cut', () => {
 describe('Screen', () => {
   test('CLI-20 prefixes lines of both streams where several processes are, and what was begun', () => {
     const around = surroundings()
-    const screen = new Screen({}, ['a', 'b'], true, around)
+    const screen = new Screen({}, ['a', 'b'], around, { hasPrefix: true, isShared: false })
     screen.sinks!.stdout('one\ntw', 'a')
     screen.sinks!.stderr('bad\n', 'b')
     screen.sinks!.stdout('o', 'a')
@@ -60,19 +60,19 @@ describe('Screen', () => {
       [true, '[a] one\n'],
     ] as const) {
       const around = surroundings()
-      const screen = new Screen(prefix === undefined ? {} : { prefix }, ['a', 'b'], false, around)
+      const screen = new Screen(prefix === undefined ? {} : { prefix }, ['a', 'b'], around, { hasPrefix: false, isShared: false })
       screen.sinks!.stdout('one\n', 'a')
       screen.end()
       expect(around.out()).toBe(text)
     }
-    expect(new Screen({}, ['a'], false, surroundings()).sinks).toBeNull()
-    expect(new Screen({ prefix: true }, ['a'], false, surroundings()).sinks).not.toBeNull()
-    expect(new Screen({ output: 'json' }, ['a'], false, surroundings()).sinks).not.toBeNull()
+    expect(new Screen({}, ['a'], surroundings(), { hasPrefix: false, isShared: false }).sinks).toBeNull()
+    expect(new Screen({ prefix: true }, ['a'], surroundings(), { hasPrefix: false, isShared: false }).sinks).not.toBeNull()
+    expect(new Screen({ output: 'json' }, ['a'], surroundings(), { hasPrefix: false, isShared: false }).sinks).not.toBeNull()
   })
 
   test('CLI-20 on a terminal prefixes are coloured, and what is not in the terminal is not', () => {
     const around = surroundings({ terminal: 'stdout', env: { TERM: 'xterm' } })
-    const screen = new Screen({}, ['a', 'b'], true, around)
+    const screen = new Screen({}, ['a', 'b'], around, { hasPrefix: true, isShared: false })
     screen.sinks!.stdout('one\n', 'a')
     screen.sinks!.stderr('bad\n', 'b')
     screen.end()
@@ -82,7 +82,7 @@ describe('Screen', () => {
 
   test('CLI-20 one of several processes draws nothing again on a terminal that the others write to', () => {
     const around = surroundings({ terminal: 'stdout', env: { TERM: 'xterm' } })
-    const screen = new Screen({}, ['a'], true, around, true)
+    const screen = new Screen({}, ['a'], around, { hasPrefix: true, isShared: true })
     screen.display.state('a', 'running')
     screen.sinks!.stdout('one\n', 'a')
     screen.display.state('a', 'done')
@@ -92,7 +92,7 @@ describe('Screen', () => {
 
   test('CLI-21 lines of JSON: output with its stream, states, progress, the end', () => {
     const around = surroundings()
-    const screen = new Screen({ output: 'json' }, ['a', 'b'], true, around)
+    const screen = new Screen({ output: 'json' }, ['a', 'b'], around, { hasPrefix: true, isShared: false })
     const { display } = screen
     display.state('a', 'starting')
     display.state('a', 'running')
@@ -131,7 +131,7 @@ describe('Screen', () => {
 
   test('CLI-22 last lines stand in the report, after the stack', () => {
     const around = surroundings()
-    const screen = new Screen({}, ['a', 'b'], true, around)
+    const screen = new Screen({}, ['a', 'b'], around, { hasPrefix: true, isShared: false })
     screen.end()
     screen.display.failure('a', new PostgradError('WORKER_DIED', { op: 'run', message: 'it died' }), ['one', 'two'])
     expect(around.err()).toBe("postgrad: worker 'a' failed: run: it died.\n  code: WORKER_DIED\n  its last lines:\n    one\n    two\n")

@@ -18,6 +18,14 @@ export interface OutputOptions {
   readonly color?: boolean
 }
 
+/** Of a run. */
+export interface Processes {
+  /** Whether lines have prefixes where no flag says it. */
+  readonly hasPrefix: boolean
+  /** Others write to the same terminal: no line is drawn again. */
+  readonly isShared: boolean
+}
+
 export class Screen {
   readonly display: TrackedDisplay
   readonly lastLines = new LastLines()
@@ -27,11 +35,7 @@ export class Screen {
   private readonly stopWarnings: () => void
   private isEnded = false
 
-  /**
-   * @param hasPrefix where no flag says it
-   * @param isShared other processes of the run write to the same terminal: no line is drawn again
-   */
-  constructor(options: OutputOptions, workers: readonly string[], hasPrefix: boolean, around: Surroundings, isShared = false) {
+  constructor(options: OutputOptions, workers: readonly string[], around: Surroundings, { hasPrefix, isShared }: Processes) {
     const { stdout, stderr } = around
     const isPrefixed = options.prefix ?? hasPrefix
     const prefixes = {

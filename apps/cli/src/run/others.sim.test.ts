@@ -7,7 +7,11 @@ import { type MemberOfRun, Others } from './others.js'
 const workers = ['worker0', 'worker1', 'worker2']
 
 /** A member of a group that lives in the simulation. */
-const memberIn = (store: HashStore): MemberOfRun => ({ worker: currentWorker(), store, run: async (fn) => (await fn()) as never })
+const memberIn = (store: HashStore): MemberOfRun => ({
+  worker: currentWorker(),
+  store,
+  run: async (fn, ...args) => (await fn(...args)) as never,
+})
 
 test('CLI-44 three that end together are no trouble for each other; one that dies is', async () => {
   for (let seed = 1; seed <= 20; seed++) {

@@ -50,7 +50,7 @@ class ClusterRun {
     this.around = around
     this.bridge = bridge
     this.names = namesOf(options.workers, null)
-    this.screen = new Screen(options, this.names, options.processes !== undefined, around)
+    this.screen = new Screen(options, this.names, around, { hasPrefix: options.processes !== undefined, isShared: false })
     this.endMs = (options.timeout ?? 0) === 0 ? Number.POSITIVE_INFINITY : around.now() + options.timeout!
   }
 

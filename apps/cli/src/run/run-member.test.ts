@@ -45,10 +45,10 @@ function bridgeOf({ main, init, load, shutdown }: Play) {
           asked.push('shutdown')
           await shutdown?.()
         },
-        run: async (fn) => {
+        run: async (fn, ...args) => {
           // Not what watches the others.
           if (String(fn).includes('main')) asked.push('run')
-          return (await fn()) as never
+          return (await fn(...args)) as never
         },
         close: async () => {
           asked.push('close')

@@ -33,7 +33,7 @@ export async function runMember(
   const { rank, worldSize, master, restarts } = place
   const name = namesOf(options.workers, place)[rank]!
   const output = new OwnOutput(around)
-  const screen = new Screen(options, [name], true, output.around, true)
+  const screen = new Screen(options, [name], output.around, { hasPrefix: true, isShared: true })
   const { display } = screen
   // The program writes to this process's own streams.
   if (screen.sinks !== null) output.divert(name, screen.sinks)

@@ -123,6 +123,20 @@ test.each<[string, () => unknown]>([
   ['tensordot: expected a number of dimensions, or a list of them for each side', () => F.tensordot(x, x, [1, 2] as never)],
   ['backward: expected a tensor as root 0, got undefined', () => F.backward(undefined as never)],
   ['backward: expected a tensor as the gradient of root 0, got 1', () => F.backward(leaf().mul(2), 1 as never)],
+  [
+    'an object. Options come behind the gradient, as in loss.backward(null, { retainGraph: true })',
+    () =>
+      leaf()
+        .sum()
+        .backward({ retain_graph: true } as never),
+  ],
+  [
+    'backward: expected the options retainGraph, createGraph, inputs, got retain_graph',
+    () =>
+      leaf()
+        .sum()
+        .backward(null, { retain_graph: true } as never),
+  ],
   ['grad: expected an array of tensors as the inputs, got tensor [2] of float32', () => F.grad(leaf().sum(), leaf() as never)],
   ['noGrad: expected a function as the code that it is for, got tensor', () => F.noGrad(x as never)],
   ['withAnomalyDetection: expected a function', () => F.withAnomalyDetection(undefined as never)],

@@ -6,7 +6,7 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { withCallerInStack } from '@postgrad/base/internal'
 import type { BackwardOptions, BackwardPassOptions, Tensor } from '@postgrad/tensor'
-import { checkTensors } from '@postgrad/tensor/internal'
+import { checkOptions, checkTensors } from '@postgrad/tensor/internal'
 import type { GradSink } from '../graph/grad-sink.js'
 import { leadingTo } from '../graph/needed.js'
 import type { Node } from '../graph/node.js'
@@ -32,7 +32,7 @@ const engine = new Engine()
  * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from, or of `options.inputs` only.
  * PyTorch: `torch.autograd.backward`.
  * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
- * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
+ * @throws INVALID_ARGUMENT, NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
  * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
  * @example backward([x.square().sum()])
  */
@@ -41,6 +41,7 @@ export function backward(
   grads?: Tensor | readonly (Tensor | null)[] | null,
   options: BackwardPassOptions<Tensor> = {},
 ): void {
+  checkOptions('backward', options, ['retainGraph', 'createGraph', 'inputs'])
   const list = asList(roots)
   const gradList = grads === undefined || grads === null ? undefined : asList<Tensor | null>(grads)
   validateRoots(list, { op: 'backward', ...(gradList && { grads: gradList }) })

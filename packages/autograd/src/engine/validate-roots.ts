@@ -36,6 +36,10 @@ export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads
 
 function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {
   checkTensor(op, `root ${index}`, root)
+  if (grad !== null && Object.getPrototypeOf(grad) === Object.prototype) {
+    const remedy = 'Options come behind the gradient, as in loss.backward(null, { retainGraph: true }).'
+    throw invalidArgument(op, `a tensor as the gradient of root ${index}`, argumentText(grad), remedy)
+  }
   if (grad !== null) checkTensor(op, `the gradient of root ${index}`, grad)
   const { shape } = root
   if (!root.requiresGrad) {

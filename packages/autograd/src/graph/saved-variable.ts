@@ -4,6 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { Tensor } from '@postgrad/tensor'
+import { OPTIMIZER_STEP } from '@postgrad/tensor/internal'
 import { writtenAt } from './anomaly.js'
 
 /** Stands for a tensor that is not kept but can be had again. */
@@ -103,13 +104,19 @@ export function graphFreed(op: string): PostgradError {
   })
 }
 
+const AFTER_STEP =
+  'Step when no pass over the parameter is under way, here or of another trainer: let trainers take one step at a time, or sum their gradients and step once for all (asyncExecution, as the parameter-server example does).'
+
 function modified(op: string, tensor: Tensor, version: number): PostgradError {
   const { version: found, writer } = tensor.storage
   return new PostgradError('SAVED_VARIABLE_MODIFIED', {
     op,
     expected: `a tensor of shape [${tensor.shape.join(', ')}] that it needs for its gradient at version ${version}`,
     got: `version ${found}: ${writer ?? 'an in-place operation'} has written to it${writtenAt(tensor.storage)}`,
-    remedy: 'Write to a clone() of the tensor, use the operation that is not in place, or write after backward.',
+    remedy:
+      writer === OPTIMIZER_STEP
+        ? AFTER_STEP
+        : 'Write to a clone() of the tensor, use the operation that is not in place, or write after backward.',
     values: { shape: [...tensor.shape], expectedVersion: version, foundVersion: found, writer },
   })
 }

@@ -28,6 +28,13 @@ const failing = (): never => {
   throw new Error('a listener of the program')
 }
 
+test('INI-18 run hands its arguments on, as cluster.on(name).run does', async () => {
+  const runtime = { run: (fn: () => unknown) => fn() }
+  const member = new Member({ group: { whenStoreLost: () => {} }, exchange: { onPeerHealth: () => {} }, runtime } as unknown as MemberParts)
+  expect(await member.run((a: number, b: string) => `${a}${b}`, 1, 'x')).toBe('1x')
+  expect(await member.run(async () => 2)).toBe(2)
+})
+
 describe('a listener that throws', () => {
   test('INI-16 INI-17 keeps no other from being told, and what it throws is uncaught', () => {
     const { member, deferred, health, lost } = setUp()

@@ -87,9 +87,9 @@ export class Member {
     return () => this.recoveryListeners.delete(listener)
   }
 
-  /** Runs `fn` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
-  async run<T>(fn: () => T): Promise<Awaited<T>> {
-    return await this.parts.runtime.run(fn)
+  /** Runs `fn(...args)` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
+  async run<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
+    return await this.parts.runtime.run(() => fn(...args))
   }
 
   /**

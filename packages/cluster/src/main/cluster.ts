@@ -239,13 +239,13 @@ export class Cluster {
   }
 
   /**
-   * Runs `fn` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
+   * Runs `fn(...args)` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
    * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
-  async runHere<T>(fn: () => T): Promise<Awaited<T>> {
+  async runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
     checkFunction('cluster.runHere', 'what to run', fn)
-    return this.main.run('cluster.runHere', fn)
+    return this.main.run('cluster.runHere', () => fn(...args))
   }
 
   /**

@@ -61,10 +61,10 @@ describe('calls and references', () => {
   test('CLU-76: in runHere everything works as in a worker: streams, references of its own, random numbers from the seed', async () => {
     const numbers = async (seed: number) => {
       const cluster = await launch(url, { workers: 1, seed })
-      return cluster.runHere(async () => {
+      return cluster.runHere(async (count: number) => {
         const { rand } = await import('@postgrad/tensor')
-        return [...(rand([3]).dataSync() as Float32Array)]
-      })
+        return [...(rand([count]).dataSync() as Float32Array)]
+      }, 3)
     }
     const first = await numbers(7)
     expect(await numbers(7)).toEqual(first)

@@ -50,10 +50,20 @@ export interface PassOptimizer {
   step(context: DistAutogradContext): Promise<void>
 }
 
+/** A context, or its id. */
+export type ContextOrId = { readonly id: bigint } | bigint
+
+/** The id; whatever else is given comes back as it is, for `DistAutogradContainer.retrieve` to refuse. */
+export function idOf(context: ContextOrId): bigint {
+  return typeof context === 'object' && context !== null ? context.id : context
+}
+
 /** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
 export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
   release(context: DistAutogradContext): void
+  /** Whether this runs in a node of a pass, or in a hook of it. */
+  readonly isInNode: boolean
 }
 
 /**
@@ -78,6 +88,8 @@ export class DistAutogradContext {
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
+  /** While `backward` asks an optimizer to step: set for the length of that synchronous call. */
+  private mayOverlap = false
 
   constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
@@ -112,7 +124,17 @@ export class DistAutogradContext {
   ): Promise<void> {
     for (const optimizer of optimizers) optimizer.announce(this)
     await this.runner.backward(this, roots, options)
-    for (const optimizer of optimizers) await optimizer.step(this)
+    for (const optimizer of optimizers) await this.stepBy(optimizer)
+  }
+
+  /** Its own pass has ended; of others that run at once it is the caller who knows that they concern other parameters. */
+  private stepBy(optimizer: PassOptimizer): Promise<void> {
+    this.mayOverlap = true
+    try {
+      return optimizer.step(this)
+    } finally {
+      this.mayOverlap = false
+    }
   }
 
   /**
@@ -127,12 +149,24 @@ export class DistAutogradContext {
   /**
    * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
    * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
-   * @throws CONTEXT_RELEASED
+   * In a hook they are those so far.
+   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while a pass that the same program has begun here has not ended
    * PyTorch: `torch.distributed.autograd.get_gradients`.
    */
   gradients(): Map<Tensor, Tensor> {
+    if (!this.runner.isInNode) this.checkAwaited('gradients')
+    return this.gradientsSoFar()
+  }
+
+  /** The same under a pass, too. @throws CONTEXT_RELEASED @internal */
+  gradientsSoFar(): Map<Tensor, Tensor> {
     if (this.released) throw contextReleased(this.contextId, 'gradients')
     return this.passes.gradients()
+  }
+
+  /** What needs all gradients needs the end of each pass that the running program has begun here. @throws PASS_UNDER_WAY @internal */
+  checkAwaited(op: string): void {
+    if (!this.mayOverlap && this.passes.ownUnderWay() !== null) throw passUnderWay(this.contextId, op)
   }
 
   /**
@@ -157,6 +191,15 @@ export class DistAutogradContext {
     this.lineage.clear()
     this.passes.clear()
   }
+}
+
+function passUnderWay(contextId: bigint, op: string): PostgradError {
+  return new PostgradError('PASS_UNDER_WAY', {
+    op,
+    message: `a backward pass of autograd context ${contextId} that was begun here is under way, so its gradients are not complete`,
+    remedy: 'Write `await ctx.backward(…)` first; of passes that run at once await all.',
+    values: { contextId: String(contextId) },
+  })
 }
 
 /** What a pass gets that was not awaited, or that `release` was called under. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { add, defineFunction, enableGrad, mul } from '@postgrad/autograd'
 import type { Node } from '@postgrad/autograd/internal'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, type RRef, remote } from '@postgrad/rpc'
+import { call, currentWorker, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { distAutograd } from '../api.js'
 import { sleep } from './ends.suite.js'
@@ -20,6 +20,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 const firstOf = (a: Tensor, _text: string): Tensor => mul(a, 2)
+const sumOf = (t: Tensor): Tensor => t.sum()
 const lengthOf = (text: string): number => text.length
 class Twice {
   of(a: Tensor): Tensor {
@@ -29,7 +30,7 @@ class Twice {
     yield mul(a, 2)
   }
 }
-expose({ 'failure.Twice': Twice, 'failure.firstOf': firstOf, lengthOf })
+expose({ 'failure.Twice': Twice, 'failure.firstOf': firstOf, 'failure.sumOf': sumOf, lengthOf })
 
 test('DA-8 a call whose bytes could not be made leaves no send function behind, and the pass is right', () =>
   overSeeds(1, 2, async () => {
@@ -107,14 +108,49 @@ describe('DA-14 what cannot be a root', () => {
 test('DA-11 a pass that was not awaited is told so', () =>
   overSeeds(SEEDS, 2, async () => {
     let pass: Promise<unknown> = Promise.resolve()
-    await distAutograd.context(async (ctx) => {
+    const context = distAutograd.context(async (ctx) => {
       const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
       pass = ctx.backward([loss]).catch((e: unknown) => e)
     })
+    expect(await codeOf(context)).toBe('CONTEXT_RELEASED')
     expect(await pass).toMatchObject({
       code: 'CONTEXT_RELEASED',
       message: expect.stringMatching(/^backward: autograd context \d+ was released while this backward pass was under way\./),
       remedy: expect.stringContaining('Write `await ctx.backward(…)`, also before ctx.gradients()'),
+    })
+  }))
+
+test('DA-85 options of another name are refused: of a context, of a pass, of a reference’s pass', () =>
+  overSeeds(1, 2, async (cluster) => {
+    const wrongMode = distAutograd.context(() => {}, { Mode: 'fast' } as never)
+    await expect(wrongMode).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('got Mode') })
+    await distAutograd.context(async (ctx) => {
+      const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
+      const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('retainGraph') }
+      const before = cluster.messages
+      for (const options of [{ retain_graph: true }, { timeout: 1 }, true] as never[]) {
+        await expect(ctx.backward([loss], options)).rejects.toMatchObject(refused)
+        await expect(distAutograd.backward(ctx.id, [loss], options)).rejects.toMatchObject(refused)
+        await expect(rref(loss).backward(ctx.id, options)).rejects.toMatchObject(refused)
+      }
+      expect(cluster.messages).toBe(before)
+      await ctx.backward([loss])
+    })
+  }))
+
+test('DA-86 a context stands for its id, wherever one is asked for', () =>
+  overSeeds(1, 2, async () => {
+    const weight = wholeLeaf([[1, 2]])
+    await distAutograd.context(async (ctx) => {
+      const loss = (await call(1, pyAdd, [weight, weight])).sum()
+      await distAutograd.backward(ctx, [loss], { retainGraph: true })
+      await rref(loss).backward(ctx, { retainGraph: true })
+      const far = remote(1, sumOf, [weight])
+      await far.backward(ctx)
+      expect(distAutograd.getGradients(ctx).get(weight)!.toArray()).toEqual([[5, 5]])
+      distAutograd.releaseContext(ctx)
+      expect(ctx.released).toBe(true)
+      expect(await codeOf(distAutograd.backward({} as never, [loss]))).toBe('CONTEXT_NOT_FOUND')
     })
   }))
 
@@ -368,6 +404,7 @@ describe('other ends of a pass', () => {
         const loss = (await call(1, pyAdd, [wholeLeaf([[1]]), wholeLeaf([[2]])])).sum()
         pass = ctx.backward([loss])
         pass.catch(() => {})
+        ctx.release()
       })
       expect(await codeOf(pass!)).toBe('CONTEXT_RELEASED')
     }))

@@ -20,6 +20,8 @@ export class ReadyNodes implements ReadyQueue, Runnable {
   private readonly scope: Scope
   /** Whether the task is in the mailbox, or runs. */
   private isQueued = false
+  /** Whether a node runs, or a hook of it. */
+  isRunning = false
 
   /** @param onError of a node that threw `pass.task.error`, in the scope that it ran in */
   constructor(
@@ -47,6 +49,7 @@ export class ReadyNodes implements ReadyQueue, Runnable {
 
   /** The task in the mailbox: enters a scope only where the next node needs another one. */
   run(): void {
+    this.isRunning = true
     try {
       for (let next = this.queue.pop(); next !== undefined; ) {
         const first = next
@@ -54,6 +57,7 @@ export class ReadyNodes implements ReadyQueue, Runnable {
         next = inScope(scope, () => this.runWithin(scope, first))
       }
     } finally {
+      this.isRunning = false
       if (this.queue.size > 0) this.enqueue()
       else this.isQueued = false
     }

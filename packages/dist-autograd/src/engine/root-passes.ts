@@ -8,6 +8,7 @@ import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
 import { Future, type WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type PendingCall, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
+import { checkOptions } from '@postgrad/tensor/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
 import {
@@ -23,6 +24,8 @@ import { type PassDriver, RootPass } from '../pass/pass.js'
 import { createGraphNeedsSmart, passCancelled, passGivenUp, passTimedOut, unusedSend } from '../pass/pass-errors.js'
 import type { MissingSend, PassReport } from '../pass/pass-ledger.js'
 import { type PassPlan, planOf } from '../pass/pass-plan.js'
+
+const OPTIONS = ['retainGraph', 'createGraph', 'timeoutMs', 'gradTensors', 'signal', 'optimizer'] as const
 
 export class RootPasses implements BackwardRunner {
   private readonly runtime: WorkerRuntime
@@ -49,12 +52,17 @@ export class RootPasses implements BackwardRunner {
     }
   }
 
+  get isInNode(): boolean {
+    return this.driver.ready.isRunning
+  }
+
   release({ contextId }: DistAutogradContext): void {
     this.container.release(contextId)
   }
 
   private begin(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): RootPass {
     if (context.released) throw contextReleased(context.contextId, 'backward')
+    checkOptions('backward', options, OPTIONS)
     const { createGraph = false, retainGraph = createGraph, gradTensors, signal } = options
     if (createGraph && context.mode === 'fast') throw createGraphNeedsSmart()
     validateRoots(roots, { op: 'backward', needGradFn: true, ...(gradTensors && { grads: gradTensors }) })

@@ -15,13 +15,13 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
     if (rref.isOwner()) await backwardHere(container, rref, contextId, options)
     else if (contextId === null) throw contextRequired(rref)
     else {
-      const { createGraph = false, retainGraph = createGraph, gradient } = options
+      const { createGraph = false, retainGraph = createGraph, gradient, ...limits } = options
       // What the gradient was computed from has no part in the pass.
       await runtime.call(
         rref.owner(),
         backwardOnOwner,
         [rref, contextId, retainGraph, createGraph, isTensor(gradient) ? gradient.detach() : (gradient ?? null)],
-        options,
+        limits,
       )
     }
   }
@@ -44,12 +44,12 @@ async function backwardHere(
   contextId: bigint | null,
   options: RRefBackwardOptions,
 ): Promise<void> {
-  const value = await rref.toHere(options)
+  const { gradient = null, createGraph = false, retainGraph = createGraph, ordered: _, ...limits } = options
+  const value = await rref.toHere(limits)
   if (!isTensor(value)) throw notATensor(rref, value)
-  const { gradient = null, createGraph = false, retainGraph = createGraph, ...others } = options
   if (contextId === null) localBackward(value, gradient, { retainGraph, createGraph })
   else
-    await container.retrieve(contextId, 'rref.backward').backward([value], { ...others, retainGraph, createGraph, gradTensors: [gradient] })
+    await container.retrieve(contextId, 'rref.backward').backward([value], { ...limits, retainGraph, createGraph, gradTensors: [gradient] })
 }
 
 function notATensor(rref: RRef, value: unknown): PostgradError {
@@ -64,7 +64,7 @@ function contextRequired(rref: RRef): PostgradError {
   return new PostgradError('CONTEXT_REQUIRED', {
     op: 'rref.backward',
     message: `user RRefs require a context, and ${rref} is one, of a value on worker '${rref.ownerName()}'`,
-    remedy: 'Pass the id of the context that surrounds the forward pass: rref.backward(ctx.id).',
+    remedy: 'Pass the context that surrounds the forward pass: rref.backward(ctx).',
     values: { owner: rref.ownerName() },
   })
 }

@@ -297,6 +297,7 @@ describe('DA-43 passes', () => {
         const far = await call(1, along, [wholeLeaf([[1]]), [2, 1, 2]])
         promise = codeOf(ctx.backward([far.sum()]))
         await call(2, double, [ones([1])])
+        ctx.release()
       })
       expect(['CONTEXT_RELEASED', 'no error']).toContain(await promise)
     }))

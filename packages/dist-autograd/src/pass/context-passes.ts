@@ -6,9 +6,10 @@
  *                       └─ abort ──→ `aborted`; at its root `abortsUnderWay`, until the others have said that they know
  */
 import { localOf, type WorkerId, workerOf } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { GradientSums, type PassGradients } from './gradient-sums.js'
-import type { DistPass } from './pass.js'
+import { type DistPass, RootPass } from './pass.js'
 import type { PassLedger } from './pass-ledger.js'
 
 /** A pass that ended well at its root, which the others have not been told yet. */
@@ -32,6 +33,16 @@ export class ContextPasses extends Map<bigint, DistPass> {
   private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
   /** Of all passes so far. */
   private readonly sums = new GradientSums()
+
+  /** One that the running program (the served call, or what runs beside all calls) has begun here: as long as it is under way nobody has awaited it. */
+  ownUnderWay(): RootPass | null {
+    if (this.size === 0) return null
+    const { worker, serving } = currentScope()
+    for (const pass of this.values()) {
+      if (pass instanceof RootPass && !pass.failed && pass.begunIn.worker === worker && pass.begunIn.serving === serving) return pass
+    }
+    return null
+  }
 
   /** What ended and what may still be aborted, summed. */
   gradients(): Map<Tensor, Tensor> {

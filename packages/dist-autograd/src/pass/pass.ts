@@ -10,7 +10,7 @@
 import assert from 'node:assert'
 import { type GradSink, GraphTask, type HeldBack, keepable, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
+import { currentScope, isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-field.js'
@@ -23,8 +23,8 @@ const MISSING_SAMPLE = 8
 
 /** What a pass needs of its worker. */
 export interface PassDriver {
-  /** Where nodes go that are ready. */
-  readonly ready: ReadyQueue
+  /** Where nodes go that are ready, and whether one runs, or a hook of it. */
+  readonly ready: ReadyQueue & { readonly isRunning: boolean }
   /** Whether sums have their causal order; without it they go as gradients arrive. */
   readonly ordered: boolean
   /** Counts what waits for that order, over all passes of the worker. */
@@ -132,6 +132,8 @@ export class DistPass implements GradSink {
 export class RootPass extends DistPass {
   readonly ledger = new PassLedger()
   readonly ended: Promise<void>
+  /** What it was begun in: it tells programs of one worker apart. */
+  readonly begunIn: Scope = currentScope()
   /** Ends the wait for a deadline, a signal, a call that is cancelled. */
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }

@@ -120,7 +120,9 @@ export class EmbeddingBag extends Table {
    * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
    * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
    */
-  forward(indices: Tensor, { offsets = null, perSampleWeights = null }: EmbeddingBagCall = {}): Tensor {
+  forward(indices: Tensor, options: EmbeddingBagCall = {}): Tensor {
+    checkOptions('EmbeddingBag', options, ['offsets', 'perSampleWeights'], 'Write bag.forward(indices, { offsets }).')
+    const { offsets = null, perSampleWeights = null } = options
     const { weight, mode, paddingIdx, sparse, includeLastOffset } = this
     return embeddingBag(weight, indices, { mode, paddingIdx, sparse, includeLastOffset, offsets, perSampleWeights })
   }

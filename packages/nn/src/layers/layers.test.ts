@@ -58,6 +58,15 @@ describe('Embedding', () => {
     expect(() => Embedding.fromPretrained(table, { paddingIdx: 2 })).toThrow(code('INDEX_OUT_OF_RANGE'))
   })
 
+  test('a bag whose offsets are passed as PyTorch takes them, or under another name, says how they are passed', () => {
+    const bag = new EmbeddingBag(3, 2)
+    const [indices, offsets] = [tensor([0, 1, 2], { dtype: 'int32' }), tensor([0, 2], { dtype: 'int32' })]
+    expect(bag.forward(indices, { offsets }).shape).toEqual([2, 2])
+    for (const wrong of [offsets, { Offsets: offsets }, null] as never[]) {
+      expect(() => bag.forward(indices, wrong)).toThrow('Write bag.forward(indices, { offsets })')
+    }
+  })
+
   test('a sparse gradient has the rows that were used', () => {
     const module = new Embedding(5, 2, { sparse: true })
     const [gradient] = grad(module.forward(tensor([4, 1, 4], { dtype: 'int32' })).sum(), [module.weight])

@@ -70,6 +70,21 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
     return this.items[Symbol.iterator]()
   }
 
+  /** The keys, in the order in which they were set. */
+  keys(): IterableIterator<string> {
+    return this.items.keys()
+  }
+
+  /** The modules, in that order. */
+  values(): IterableIterator<M> {
+    return this.items.values()
+  }
+
+  /** Both, as the dictionary itself gives them. */
+  entries(): IterableIterator<[string, M]> {
+    return this.items.entries()
+  }
+
   /** Whether there is a module of that key. */
   has(key: string): boolean {
     return this.items.has(key)

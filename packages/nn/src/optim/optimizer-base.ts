@@ -6,7 +6,7 @@ import { enableGrad } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { invalidArgument, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
+import { invalidArgument, OPTIMIZER_STEP, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
 
 /** How the entries of a parameter's state are stored; a `?` marks what some settings do without. Tensors have the parameter's shape and dtype. */
@@ -110,6 +110,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
         const grad = grads === undefined ? p.grad : (grads.get(p) ?? null)
         if (grad === null) continue
         this.update(p, grad, group)
+        p.storage.writer = OPTIMIZER_STEP
         const state = this.states.get(p)
         // The state outlives a memoryScope around the step.
         if (state !== undefined) for (const name in state) if (isTensor(state[name])) state[name].storage.isKept = true
@@ -168,6 +169,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     if (at !== entries.length) return false
     for (const { p, next, state } of entries) {
       raw.copy_(p, next)
+      p.storage.writer = OPTIMIZER_STEP
       if (state === undefined) continue
       for (const value of Object.values(state)) if (isTensor(value)) value.storage.isKept = true
       this.states.set(p, state as State)

@@ -2,7 +2,7 @@
 import { describe, expect, jest, test } from '@jest/globals'
 import { isGradEnabled, noGrad } from '@postgrad/autograd'
 import { type DeviceSpec, isTensor, ones, Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'
-import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '../index.js'
+import { Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, type Optimizer, type OptimizerBase, RAdam, RMSprop, Rprop, SGD } from '../index.js'
 
 const p = (...v: number[]) => tensor(v, { requiresGrad: true })
 const values = (t: Tensor) => Array.from(t.dataSync())
@@ -32,6 +32,30 @@ const ALL: readonly (readonly [string, (params: Iterable<Tensor>) => Optimizer])
 ]
 
 describe.each(ALL)('%s', (_, make) => {
+  test('a pass that meets a parameter which a step has written to says that it was a step, and what to do', () => {
+    const a = p(1, -2)
+    const optimizer = make([a]) as OptimizerBase<object, never>
+    const steps = [
+      () => optimizer.step(new Map([[a, tensor([0.5, -0.25])]])),
+      () => expect(optimizer.take(optimizer.prepare(new Map([[a, grad]])), new Map([[a, grad]]))).toBe(true),
+    ]
+    const grad = tensor([0.5, -0.25])
+    for (const step of steps) {
+      const loss = a.mul(a).sum()
+      step()
+      const error = refusal(() => loss.backward())
+      expect(error).toMatchObject({
+        code: 'SAVED_VARIABLE_MODIFIED',
+        message: expect.stringContaining('a step of an optimizer has written to it'),
+        remedy: expect.stringContaining('asyncExecution'),
+      })
+      expect((error as { remedy: string }).remedy).not.toContain('clone()')
+    }
+    const loss = a.mul(a).sum()
+    noGrad(() => a.mul_(2))
+    expect(refusal(() => loss.backward())).toMatchObject({ values: { writer: 'mul_' }, remedy: expect.stringContaining('clone()') })
+  })
+
   test('writes to parameters in place, not to gradients, and keeps no gradient as its state', () => {
     const [a, scalar, none] = [p(1, -2), tensor(0.5, { requiresGrad: true }), zeros([0, 2], { requiresGrad: true })]
     const { storage } = a

@@ -383,6 +383,13 @@ describe('CP-6 what is saved', () => {
       expect((await failure(checkpoints.save(1, { bad: remote(1, Stateless, []) }))).code).toBe('CHECKPOINT_UNSUPPORTED')
       expect((await failure(checkpoints.save(1, { 'a.b': 1 }))).code).toBe('INVALID_ARGUMENT')
       for (const step of [-1, 1.5, Number.NaN]) expect((await failure(checkpoints.save(step, {}))).code).toBe('INVALID_ARGUMENT')
+      expect(() => new Checkpoints(directory, { keepLast: 2 } as never)).toThrow(
+        expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('got keepLast') }),
+      )
+      for (const wrong of [{ timeout: 1 }, 5] as never[]) {
+        expect((await failure(checkpoints.save(1, {}, wrong))).code).toBe('INVALID_ARGUMENT')
+        expect((await failure(checkpoints.load({}, wrong))).code).toBe('INVALID_ARGUMENT')
+      }
       expect(() => new Checkpoints(directory, { keep: 0 })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
       expect(await checkpoints.list()).toEqual([])
     }))

@@ -20,6 +20,7 @@ import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
+import { checkOptions } from '@postgrad/tensor/internal'
 import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
 import {
   attemptsIn,
@@ -87,6 +88,7 @@ export class Checkpoints {
 
   /** @param directory which all workers reach under this name. @throws INVALID_ARGUMENT */
   constructor(directory: string | URL, options: CheckpointsOptions = {}) {
+    checkOptions('Checkpoints', options, ['keep', 'workers', 'onProgress'])
     const { keep = Number.POSITIVE_INFINITY } = options
     if (!(keep >= 1)) throw refused('to keep at least 1', String(keep))
     this.directory = resolve(directory instanceof URL ? fileURLToPath(directory) : directory)
@@ -135,8 +137,10 @@ export class Checkpoints {
    * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
    * CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as STATE_DICT_MISMATCH).
    */
-  load(parts: CheckpointParts, { step, ...options }: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
+  load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
     return this.inTurn(async () => {
+      checkOptions('Checkpoints.load', given, ['step', 'timeoutMs', 'signal'])
+      const { step, ...options } = given
       const disk = checkpointDiskOf(currentRuntime())
       const chosen = step ?? (await this.stepsOf(disk)).at(-1)
       const directory = chosen === undefined ? this.directory : stepDirectory(this.directory, chosen)
@@ -261,6 +265,7 @@ export class Checkpoints {
    */
   private alone<T>(step: number, options: CheckpointCallOptions, fn: (stillAlone: () => Promise<void>) => Promise<T>): Promise<T> {
     return this.inTurn(async () => {
+      checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
       if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
       const { info: self, clock } = currentRuntime()
       const asked = (): WorkerInfo => getWorkerInfos().reduce((a, b) => (a.id < b.id ? a : b), self)

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
-import { call, currentWorker, remote, rpcAsync, rpcSync, rref, stream } from '../api/api.js'
+import { call, currentWorker, ready, remote, rpcAsync, rpcSync, rref, stream } from '../api/api.js'
 import { type AnyFunction, expose, FunctionRegistry } from '../common/function-registry.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 
@@ -25,6 +25,9 @@ class Counter {
   n: number
   constructor(n: number) {
     this.n = n
+  }
+  count(): number {
+    return this.n
   }
 }
 const log: string[] = []
@@ -398,6 +401,35 @@ describe('who may be called', () => {
       }
       expect(cluster.messages).toBe(0)
       expect(currentWorker().debugInfo()).toMatchObject({ userRRefs: 0, ownerRRefs: 0, pendingCalls: 0 })
+    })
+  })
+
+  test('RPC-13: options of another name, and what is no object, are refused on the caller, before anything is sent', async () => {
+    await overSeeds(1, 2, async (cluster) => {
+      const here = rref(new Counter(1))
+      for (const options of [{ timeout: 1 }, { timeoutMs: 1, Signal: null }, 5, null, AbortSignal.abort()] as never[]) {
+        const refused = { code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('{ timeoutMs: 1000 }') }
+        for (const to of ['worker0', 'worker1']) {
+          expect(await failure(call(to, nothing, [], options))).toMatchObject(refused)
+          expect(await failure(ready(to, options))).toMatchObject(refused)
+          expect(thrown(() => remote(to, nothing, [], options))).toMatchObject(refused)
+          expect(await failure(stream(to, nothing as never, [] as never, options).next())).toMatchObject(refused)
+        }
+        expect(await failure(here.toHere(options))).toMatchObject(refused)
+        expect(await failure(here.created(options))).toMatchObject(refused)
+        expect(await failure(here.call('count', [], options))).toMatchObject(refused)
+        expect(await failure(here.rpcAsync(options).count())).toMatchObject(refused)
+        expect(thrown(() => here.remote(options).count())).toMatchObject(refused)
+        expect(await failure(here.stream('count', [], options).next())).toMatchObject(refused)
+      }
+      expect(cluster.messages).toBe(0)
+      const far = remote('worker1', Counter, [1])
+      expect(await failure(far.toHere({ timeout: 1 } as never))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining('got timeout'),
+      })
+      expect(await call('worker1', add, [1, 2], { timeoutMs: 1000, signal: new AbortController().signal, ordered: false })).toBe(3)
+      far.dispose()
     })
   })
 

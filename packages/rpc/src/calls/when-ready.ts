@@ -1,7 +1,7 @@
 /** Waiting until a call to another worker would be sent: what is behind `ready`. Rules CRE-1 to CRE-12 in SPEC.md; `call-credits.ts` counts. */
 import { Future } from '@postgrad/base'
 import { callCancelled, checkSignal } from '@postgrad/base/internal'
-import type { CallOptions } from '../common/call-options.js'
+import { type CallOptions, checkCallOptions } from '../common/call-options.js'
 import { noCredit } from '../common/rpc-errors.js'
 import type { Target } from '../common/worker-info.js'
 import type { CreditWaiter } from '../core/call-credits.js'
@@ -20,6 +20,7 @@ export function whenReady(core: WorkerCore, to: Target, options: CallOptions): F
 }
 
 function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, options: CallOptions, future: Future<void>): void {
+  checkCallOptions('ready', options)
   const { signal } = options
   const peer = peers.resolve(to)
   const timeoutMs = requests.timeLeft(options.timeoutMs, 'ready', peer.info)

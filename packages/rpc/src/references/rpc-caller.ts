@@ -2,16 +2,20 @@
 import { Future } from '@postgrad/base'
 import { collect } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import type { RemoteStream, StreamOptions } from '../calls/stream.js'
+import { RemoteStream, type StreamOptions } from '../calls/stream.js'
 import { startStream } from '../calls/stream-request.js'
 import { whenReady } from '../calls/when-ready.js'
-import { type CallOptions, checkArgs } from '../common/call-options.js'
+import { type CallOptions, checkArgs, checkCallOptions } from '../common/call-options.js'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import type { Caller, RemoteOptions } from './caller.js'
 import { startRemote } from './remote-request.js'
 import type { RRef } from './rref.js'
 import type { RRefContext } from './rref-context.js'
+
+const STREAM_OPTIONS = ['timeoutMs', 'window', 'signal', 'ordered'] as const
+const REMOTE_OPTIONS = ['timeoutMs', 'signal', 'ordered', 'isWatched'] as const
+const NONE = Object.freeze({})
 
 const answerOf = ({ body }: Message): unknown => body[0]
 
@@ -24,12 +28,13 @@ export class RpcCaller implements Caller {
     this.rrefs = rrefs
   }
 
-  call(to: Target, name: string, args: readonly unknown[], options: CallOptions = {}, op: string = name): Future<unknown> {
+  call(to: Target, name: string, args: readonly unknown[], options?: CallOptions, op: string = name): Future<unknown> {
     const peer = this.core.peers.resolve(to)
     let future: Future<unknown>
     try {
       checkArgs(args, op)
-      future = this.core.requests.ask(peer, MessageType.CALL, [name, args], op, options, answerOf)
+      checkCallOptions(op, options)
+      future = this.core.requests.ask(peer, MessageType.CALL, [name, args], op, options ?? NONE, answerOf)
     } catch (error) {
       future = Future.rejected(error)
     }
@@ -37,12 +42,19 @@ export class RpcCaller implements Caller {
     return future
   }
 
-  stream(to: Target, name: string, args: readonly unknown[], options: StreamOptions = {}, op: string = name): RemoteStream<unknown> {
-    return startStream(this.core, this.core.peers.resolve(to), name, args, options, op)
+  stream(to: Target, name: string, args: readonly unknown[], options?: StreamOptions, op: string = name): RemoteStream<unknown> {
+    const peer = this.core.peers.resolve(to)
+    try {
+      checkCallOptions(op, options, STREAM_OPTIONS)
+    } catch (error) {
+      return RemoteStream.failed(error)
+    }
+    return startStream(this.core, peer, name, args, options ?? NONE, op)
   }
 
-  remote(to: Target, name: string, args: readonly unknown[], options: RemoteOptions = {}, op: string = name): RRef {
-    return startRemote(this.core, this.rrefs, this.core.peers.resolve(to), name, args, options, op)
+  remote(to: Target, name: string, args: readonly unknown[], options?: RemoteOptions, op: string = name): RRef {
+    checkCallOptions(op, options, REMOTE_OPTIONS)
+    return startRemote(this.core, this.rrefs, this.core.peers.resolve(to), name, args, options ?? NONE, op)
   }
 
   workers(): WorkerInfo[] {

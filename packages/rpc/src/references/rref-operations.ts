@@ -5,6 +5,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import { RemoteStream, type StreamOptions } from '../calls/stream.js'
 import { METHOD_CALL, VALUE_READY } from '../common/built-in-names.js'
+import { checkCallOptions } from '../common/call-options.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import type { Caller } from './caller.js'
@@ -17,6 +18,8 @@ import {
   UserRRef,
   type ValueWaiter,
 } from './rref.js'
+
+const BACKWARD_OPTIONS = ['retainGraph', 'createGraph', 'gradient', 'timeoutMs', 'signal', 'ordered'] as const
 
 /** See `RRefContext`. */
 interface Counting {
@@ -41,6 +44,11 @@ export class RRefOperations implements RRefProtocol {
   }
 
   fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T> {
+    try {
+      checkCallOptions('toHere', options)
+    } catch (error) {
+      return Future.rejected(error)
+    }
     const problem = this.rrefs.unusable(user, 'toHere')
     if (problem !== null) return Future.rejected(problem)
     const future = new Future<T>()
@@ -127,8 +135,9 @@ export class RRefOperations implements RRefProtocol {
     return this.rrefs.caller.stream(rref.owner(), METHOD_CALL, [rref, method, args], options, op)
   }
 
-  backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
-    return this.rrefs.runBackward(rref, contextId, options)
+  async backward(rref: RRef<Tensor>, contextId: bigint | null, options: RRefBackwardOptions): Promise<void> {
+    checkCallOptions('rref.backward', options, BACKWARD_OPTIONS)
+    await this.rrefs.runBackward(rref, contextId, options)
   }
 
   disposeUser(user: UserRRef): void {

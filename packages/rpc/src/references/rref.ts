@@ -7,7 +7,7 @@ import type { Tensor } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import type { ItemOf, RemoteStream, StreamOptions } from '../calls/stream.js'
-import type { CallOptions } from '../common/call-options.js'
+import { type CallOptions, checkCallOptions } from '../common/call-options.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { methodProxy } from './rref-proxy.js'
 
@@ -138,13 +138,13 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * Runs a backward pass from the tensor that this refers to, on its owner. With the id of a context: the distributed pass, whose gradients are the
+   * Runs a backward pass from the tensor that this refers to, on its owner. With a context, or its id: the distributed pass, whose gradients are the
    * context's on every worker. Without one, which is for the owner alone: the local one, into `.grad`.
    * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (on a user), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as `ctx.backward` does, and as
    * `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
    */
-  backward(this: RRef<Tensor>, contextId: bigint | null = null, options: RRefBackwardOptions = {}): Promise<void> {
-    return this.context.backward(this, contextId, options)
+  backward(this: RRef<Tensor>, context: bigint | { readonly id: bigint } | null = null, options: RRefBackwardOptions = {}): Promise<void> {
+    return this.context.backward(this, typeof context === 'object' && context !== null ? context.id : context, options)
   }
 
   /**
@@ -223,6 +223,11 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   }
 
   toHere(options: RRefOptions = {}): Future<T> {
+    try {
+      checkCallOptions('toHere', options)
+    } catch (error) {
+      return Future.rejected(error)
+    }
     if (this.state === 'pending') return this.context.awaitValue(this, options)
     if (this.state === 'error') return Future.rejected(this.error)
     const future = new Future<T>()

@@ -33,7 +33,7 @@ export class Storage {
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
-  /** The operation that wrote last, for the message when autograd finds another version than it saw; null before the first. */
+  /** The operation that wrote last, or `OPTIMIZER_STEP`, for the message when autograd finds another version than it saw; null before the first. */
   writer: string | null
   /** @internal The block, of heap storage that is open. */
   lease: HeapLease | null

@@ -32,6 +32,9 @@ function checkWritable(op: string, x: Tensor): void {
   }
 }
 
+/** The writer of a parameter's storage where an optimizer is: its user has called none of the operations that it is made of. */
+export const OPTIMIZER_STEP = 'a step of an optimizer'
+
 /** After a write: what was read from this storage before is no longer there. */
 export function wrote(op: string, x: Tensor): void {
   x.storage.version++

@@ -39,9 +39,9 @@ export function installInlinedBackward(workers: readonly WorkerRuntime[]): void 
   const newContext = container.newContext.bind(container)
   container.newContext = (mode) => {
     const context = newContext(mode)
-    const gradients = context.gradients.bind(context)
+    const gradients = context.gradientsSoFar.bind(context)
     // The context has the leaves of all workers, and shows each its own.
-    context.gradients = () => {
+    context.gradientsSoFar = () => {
       const worker = here(first)
       return new Map([...gradients()].filter(([leaf]) => sides.get(nodeOf(leaf)) === worker))
     }

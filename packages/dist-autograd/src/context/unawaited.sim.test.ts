@@ -1,0 +1,114 @@
+/** A forgotten `await` of a pass is told to its program, and passes that overlap on purpose are not taken for one. */
+import { describe, expect, test } from '@jest/globals'
+import { call, expose } from '@postgrad/rpc'
+import { failure } from '@postgrad/rpc/suite'
+import type { Tensor } from '@postgrad/tensor'
+import { distAutograd } from '../api.js'
+import { pyAdd, wholeLeaf } from '../engine/programs.suite.js'
+import { overSeeds } from '../engine/sim-cluster.suite.js'
+import type { DistAutogradContext } from './dist-autograd-context.js'
+
+const SEEDS = 10
+
+const lossOf = async (weight: Tensor): Promise<Tensor> => (await call(1, pyAdd, [weight, weight])).sum()
+
+/** Begins a pass of its own in the caller's context, which it does not await before its reply. */
+let left: Promise<void> | null = null
+async function beginsOnly(weight: Tensor): Promise<number> {
+  const ctx = distAutograd.currentContext()!
+  left = ctx.backward([(await call(0, pyAdd, [weight, weight])).sum()])
+  left.catch(() => {})
+  return ctx.passes.size
+}
+/** One that it awaits. */
+async function beginsAndAwaits(weight: Tensor): Promise<void> {
+  await distAutograd.currentContext()!.backward([(await call(0, pyAdd, [weight, weight])).sum()])
+}
+expose({ 'unawaited.beginsOnly': beginsOnly, 'unawaited.beginsAndAwaits': beginsAndAwaits })
+
+describe('DA-84 a pass that nobody has awaited', () => {
+  test('gradients() and getGradients() say so, and not once it has ended', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const pass = ctx.backward([await lossOf(weight)])
+        for (const read of [() => ctx.gradients(), () => distAutograd.getGradients(ctx.id)]) {
+          await expect(async () => read()).rejects.toMatchObject({
+            code: 'PASS_UNDER_WAY',
+            remedy: expect.stringContaining('await ctx.backward'),
+          })
+        }
+        await pass
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[2, 2]])
+      })
+    }))
+
+  test('the context whose function settles under it rejects as the pass does, and is released', () =>
+    overSeeds(SEEDS, 2, async () => {
+      let seen: DistAutogradContext | null = null
+      let pass: Promise<void> | null = null
+      const error = await failure(
+        distAutograd.context(async (ctx) => {
+          seen = ctx
+          pass = ctx.backward([await lossOf(wholeLeaf([[1, 2]]))])
+        }),
+      )
+      expect(error).toMatchObject({ code: 'CONTEXT_RELEASED', remedy: expect.stringContaining('await ctx.backward') })
+      expect(await failure(pass!)).toBe(error)
+      expect(seen!.released).toBe(true)
+    }))
+
+  test('what the function throws goes before it', () =>
+    overSeeds(SEEDS, 2, async () => {
+      const thrown = new RangeError('of the function')
+      const error = await failure(
+        distAutograd.context(async (ctx) => {
+          ctx.backward([await lossOf(wholeLeaf([[1, 2]]))]).catch(() => {})
+          throw thrown
+        }),
+      )
+      expect(error).toBe(thrown)
+    }))
+
+  test('a context that its function has released itself is no such thing', () =>
+    overSeeds(SEEDS, 2, async () => {
+      const value = await distAutograd.context(async (ctx) => {
+        ctx.backward([await lossOf(wholeLeaf([[1, 2]]))]).catch(() => {})
+        ctx.release()
+        return 7
+      })
+      expect(value).toBe(7)
+    }))
+
+  test('passes at once, each awaited, and one that failed, are none', () =>
+    overSeeds(SEEDS, 2, async () => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        const [a, b] = [await lossOf(weight), await lossOf(weight)]
+        const cancelled = ctx.backward([a], { retainGraph: true, signal: AbortSignal.abort() })
+        await expect(cancelled).rejects.toMatchObject({ code: 'DIST_BACKWARD_CANCELLED' })
+        expect(ctx.gradients().size).toBe(0)
+        await Promise.all([ctx.backward([a]), ctx.backward([b])])
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[4, 4]])
+      })
+    }))
+
+  test('one that another worker has begun, or another call here, does not count', () =>
+    overSeeds(SEEDS, 2, async (cluster) => {
+      await distAutograd.context(async (ctx) => {
+        const weight = wholeLeaf([[1, 2]])
+        // On another worker, and here: worker 1 calls back.
+        const others = [call(1, beginsAndAwaits, [weight]), call(0, beginsAndAwaits, [weight])]
+        for (let n = 0; n < 20; n++) {
+          await call(1, pyAdd, [weight.detach(), 1 as unknown as Tensor])
+          expect(ctx.gradients().get(weight)?.shape ?? [1, 2]).toEqual([1, 2])
+        }
+        await Promise.all(others)
+        expect(ctx.gradients().get(weight)!.toArray()).toEqual([[4, 4]])
+        // One that a call has left behind is the callee's mistake, and not that of this function.
+        expect(await call(0, beginsOnly, [weight])).toBeGreaterThan(0)
+      })
+      await left?.catch(() => {})
+      expect(cluster.parts(0).engine.currentBackwardPasses).toBe(0)
+    }))
+})
