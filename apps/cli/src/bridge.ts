@@ -19,7 +19,7 @@ export interface JoinOptions extends Omit<InitOptions, 'credentials'> {
 /** The part of a member that is used here. */
 export type JoinedMember = Pick<
   Member,
-  'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed' | 'onWorkerStalled' | 'onWorkerRecovered'
+  'worker' | 'store' | 'run' | 'shutdown' | 'close' | 'closed' | 'onStoreLost' | 'onWorkerStalled' | 'onWorkerRecovered'
 >
 
 export interface Bridge {

@@ -125,7 +125,8 @@ test.each<[NodeJS.Signals, number]>([
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
   try {
     const env = { TMPDIR: folder, XDG_RUNTIME_DIR: folder }
-    const { code, out } = await run(process.execPath, [MAIN, 'doctor'], (_, kill) => kill(signal), env)
+    // So many ports take far longer than the signal.
+    const { code, out } = await run(process.execPath, [MAIN, 'doctor', '--ports', '10000-60000'], (_, kill) => kill(signal), env)
     expect(code).toBe(exitCode)
     expect(out).not.toContain('launcher')
     expect(readdirSync(folder).filter((name) => name.startsWith('postgrad-doctor'))).toEqual([])

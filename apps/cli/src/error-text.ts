@@ -1,9 +1,8 @@
 /** An error as a person wants to read it on the command line: what failed and where, its code, the remedy, the causes, the stack. */
 import { isPostgradError } from 'postgrad'
 
-/** A frame of postgrad or of this command, installed or in the repository. */
-const HOUSE =
-  /\/node_modules\/(postgrad|@postgrad|commander|comlink)\/|\/(packages|apps)\/[a-z-]+\/dist\/(?!.*(\/fixtures\/|\.(test|suite|fixture)\.))/
+/** A frame of postgrad or of this command. */
+const HOUSE = /\/node_modules\/(postgrad|@postgrad|commander|comlink)\//
 /** Behind the frames of a worker that an error has passed. */
 const MARKER = /^--- above: on worker .* ---$/
 /** Lines of a stack that are worth showing: the program's own are on top. */
@@ -72,18 +71,15 @@ function stackOf(error: unknown): string[] {
     if (line.startsWith('at ') && !line.includes('node:')) frames.push(line)
     const isMarker = MARKER.test(line)
     if (!isMarker && line !== '') continue
-    lines.push(...ofProgram(frames, isTyped || lines.length > 0))
+    lines.push(...ofProgram(frames, !isTyped && lines.length === 0))
     if (isMarker) lines.push(line)
     frames = []
   }
   return lines.slice(0, STACK_LINES_MAX)
 }
 
-/**
- * Who has called the program on a worker says nothing about it. Frames without a program are shown where an error of no type arose, for that is a fault of ours, and not where it
- * has said all (`isSaid`).
- */
-function ofProgram(frames: readonly string[], isSaid: boolean): readonly string[] {
+/** Without our own frames that called the program. `isOurs`: where there is no program, our frames are what shows the fault. */
+function ofProgram(frames: readonly string[], isOurs: boolean): readonly string[] {
   const programs = frames.findLastIndex((frame) => !HOUSE.test(frame)) + 1
-  return frames.slice(0, programs > 0 || isSaid ? programs : frames.length)
+  return frames.slice(0, programs === 0 && isOurs ? frames.length : programs)
 }

@@ -33,7 +33,7 @@ const LATE_MS = 10
 /**
  * Note [A thread that stood still]. Node calls timers that are due before it reads what has come. To a thread that computed for a while, or was stopped, all that was sent
  * to it in time would seem late: replies, signs of life, connections. So a timer that fires late waits for two turns: in the first all is read that is there, and before the
- * second ends what was read has had its turn.
+ * second ends what was read has had its turn. So timers may change places that fell due while the thread stood still.
  */
 class RealTimer implements Timer {
   private readonly fn: () => void

@@ -13,7 +13,7 @@ const USAGE: ReadonlySet<string> = new Set([
   'CREDENTIALS_REQUIRED',
 ])
 /** Of errors that say that others are gone, and not that a program is wrong. */
-const LOST: ReadonlySet<string> = new Set(['WORKER_DIED', 'PEER_FAILED', 'SUPERVISOR_GAVE_UP', 'STORE_CLOSED'])
+const LOST: ReadonlySet<string> = new Set(['WORKER_DIED', 'PEER_FAILED', 'SUPERVISOR_GAVE_UP', 'STORE_CLOSED', 'STORE_LOST'])
 const CAUSES_MAX = 8
 
 /** Before any main has begun. */

@@ -11,6 +11,7 @@ const memberIn = (store: HashStore): MemberOfRun => ({
   worker: currentWorker(),
   store,
   run: async (fn, ...args) => (await fn(...args)) as never,
+  onStoreLost: () => () => {},
 })
 
 test('CLI-44 three that end together are no trouble for each other; one that dies is', async () => {

@@ -11,19 +11,21 @@ import { deathIn } from './exit-code.js'
 const FAILED_KEY = 'postgrad run/failed'
 /** Who fails is not held up by a store that is gone. */
 const TELL_MS = 1000
-/** What a worker says before it ends, and its death, come by two connections: so long the first may come after the second. */
+/** How long to wait for a worker's last word after its death was heard of, which came by another connection: behind an answer of the store, whose keeper may be busy. */
 const WORD_MS = 300
+const ANSWER_MS = 5000
 
 /** The part of a member that is used here. */
-export type MemberOfRun = Pick<JoinedMember, 'worker' | 'store' | 'run'>
+export type MemberOfRun = Pick<JoinedMember, 'worker' | 'store' | 'run' | 'onStoreLost'>
 
 export class Others {
-  /** Resolves with what has ended another one, PEER_FAILED or WORKER_DIED. It may never. */
+  /** Resolves with what has ended another one: PEER_FAILED, WORKER_DIED, or STORE_LOST of rank 0, whose death those without a connection to it learn by nothing else. It may never. */
   readonly trouble: Promise<unknown>
   /** PEER_FAILED; null: nobody will say so any more. */
   private readonly told: Promise<PostgradError | null>
   private readonly member: MemberOfRun
   private readonly waiting = new AbortController()
+  private hasTold = false
 
   constructor(member: MemberOfRun) {
     this.member = member
@@ -32,24 +34,30 @@ export class Others {
       void this.told.then((error) => {
         if (error !== null) resolve(error)
       })
+      member.onStoreLost(resolve)
       void member.run(() => this.watch(resolve))
     })
   }
 
   /** Of a death, what has been said about it; else the death itself. */
   async why(death: unknown): Promise<unknown> {
+    const answer = this.member.store.check([FAILED_KEY]).catch(() => null)
+    await within(Promise.race([this.told, answer]), ANSWER_MS)
     return (await within(this.told, WORD_MS)) ?? death
   }
 
   /** Why this one ends: by itself, or since another one has died, of which some may not hear in another way. */
   async tellOf(error: unknown): Promise<void> {
     const { worker, cause, detail = '' } = deathIn(error)?.values ?? {}
-    if (typeof worker === 'string') await this.tell(`it has died (${cause}${detail === '' ? '' : `: ${detail}`})`, worker)
+    if (typeof worker === 'string')
+      await this.tell(cause === 'left' ? 'it has left' : `it has died (${cause}${detail === '' ? '' : `: ${detail}`})`, worker)
     else await this.tell(error instanceof Error ? error.message : String(error))
   }
 
   /** To the others, before this one leaves: who has failed, and why. The first word counts. */
   async tell(reason: string, name = this.member.worker.info.name): Promise<void> {
+    if (this.hasTold) return
+    this.hasTold = true
     const { store } = this.member
     const text = JSON.stringify({ worker: name, reason })
     // A store that is gone tells the others by itself.
@@ -81,7 +89,7 @@ export class Others {
     for (const { id } of worker.workers().filter((one) => one.id !== worker.info.id)) {
       const watching = monitor(id)
       this.waiting.signal.addEventListener('abort', () => watching.dispose(), { once: true })
-      // At its own end this worker hears RPC_SHUT_DOWN of all others. One that ends in order says LEAVE: all have ended together, or it has told why before.
+      // At its own end this worker hears RPC_SHUT_DOWN of all others. LEAVE is no trouble: either all end together, or the reason is in the store.
       void watching.down.then(({ reason }) => {
         if (isPostgradError(reason, 'WORKER_DIED') && reason.values.cause !== 'left' && !this.waiting.signal.aborted)
           resolve(this.why(reason))

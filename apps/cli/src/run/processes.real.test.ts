@@ -17,13 +17,17 @@ function freePort(): Promise<number> {
   })
 }
 
-/** Both ranks of two, with the same options. */
-async function pair(options: readonly string[], ...words: readonly string[]): Promise<readonly [Ended, Ended]> {
+/** All ranks, with the same options. */
+async function ranks(worldSize: number, options: readonly string[], ...words: readonly string[]): Promise<readonly Ended[]> {
   const master = `127.0.0.1:${await freePort()}`
   const one = (rank: number): Promise<Ended> =>
-    postgrad('run', PROGRAM, '--rank', String(rank), '--world-size', '2', '--master', master, ...options, '--', ...words)
-  return Promise.all([one(0), one(1)])
+    postgrad('run', PROGRAM, '--rank', String(rank), '--world-size', String(worldSize), '--master', master, ...options, '--', ...words)
+  return Promise.all(Array.from({ length: worldSize }, (_, rank) => one(rank)))
 }
+
+/** Both ranks of two, with the same options. */
+const pair = (options: readonly string[], ...words: readonly string[]): Promise<readonly [Ended, Ended]> =>
+  ranks(2, options, ...words) as Promise<readonly Ended[]> as Promise<readonly [Ended, Ended]>
 
 const TLS_FILES = ['--tls-cert', MAIN, '--tls-key', MAIN, '--tls-ca', 'nowhere']
 
@@ -81,6 +85,19 @@ describe('--rank', () => {
     expect([first.code, second.code]).toEqual([4, 1])
     expect(first.err).toContain("worker 'worker1' has failed, and the others end with it: rank 1 is out of luck")
     expect(second.err).toContain('RangeError: rank 1 is out of luck')
+  })
+
+  test('CLI-44 rank 0 is killed: those that have no connection with it end as well, though main waits for nobody', async () => {
+    const [, ...others] = await ranks(3, [], 'alone', 'master-dies')
+    expect(others.map(({ code }) => code)).toEqual([4, 4])
+    for (const { err } of others) expect(err).toMatch(/code: (STORE_LOST|WORKER_DIED)/)
+    for (const { err } of others) expect(err).not.toContain('trace-warnings')
+  })
+
+  test('CLI-44 one fails while rank 0 computes: all hear why', async () => {
+    const [first, second, third] = await ranks(3, [], 'alone', 'master-computes')
+    expect([first!.code, second!.code, third!.code]).toEqual([4, 4, 1])
+    for (const { err } of [first!, second!]) expect(err).toContain("worker 'worker2' has failed, and the others end with it: bad batch")
   })
 
   test('CLI-44 one is killed, and the other notices', async () => {

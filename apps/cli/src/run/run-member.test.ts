@@ -55,6 +55,7 @@ function bridgeOf({ main, init, load, shutdown }: Play) {
           close()
         },
         closed,
+        onStoreLost: () => () => {},
         onWorkerStalled: (fn) => {
           stalls = fn
           return () => {}
@@ -191,7 +192,7 @@ describe('one worker of several processes', () => {
     expect(await broken.code).toBe(4)
     expect(broken.around.err()).toContain('[worker1] stopped\n')
     // Others may have no connection to the dead one, and it is not this one that has failed.
-    expect(JSON.parse(await broken.store.getText('postgrad run/failed'))).toEqual({ worker: 'worker0', reason: 'it has died (left)' })
+    expect(JSON.parse(await broken.store.getText('postgrad run/failed'))).toEqual({ worker: 'worker0', reason: 'it has left' })
     const waiting = play({ main: () => {}, shutdown: () => Promise.reject(gone()) })
     expect(await waiting.code).toBe(4)
   })

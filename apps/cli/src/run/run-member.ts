@@ -157,6 +157,8 @@ async function ofMain(
   let trouble: { readonly thrown: unknown } | null = null
   const lost = others.trouble.then(async (thrown) => {
     trouble = { thrown }
+    // While the store is there.
+    await others.tellOf(thrown)
     await close(member)
     return graceOver()
   })
