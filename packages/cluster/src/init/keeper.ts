@@ -21,8 +21,6 @@ export interface KeeperOptions {
 }
 
 const PURPOSE = 'keeper'
-/** It is not gone before it was dialled so often: a time in which this thread stood still is one of them. */
-const DIALS = 4
 /** Between two connections, or refusals. */
 const REST_MS = 100
 
@@ -68,29 +66,29 @@ export class Keeper {
     const { exchange, clock, graceMs, onGone } = this.options
     const places = addresses.map(parseAddress)
     let untilMs = clock.now() + graceMs
-    let dials = 0
     while (!signal.aborted) {
-      if (dials >= DIALS && clock.now() >= untilMs) {
+      const leftMs = untilMs - clock.now()
+      if (leftMs <= 0) {
         onGone({ name, id: visitor, role })
         return
       }
-      dials++
+      let isThere = false
       try {
-        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: graceMs / DIALS, signal, retry: true })
+        const { link, peer } = await exchange.dial(PURPOSE, places, { timeoutMs: leftMs, signal, retry: true })
         const end = untilEnd(link)
         const close = (): void => link.close()
         signal.addEventListener('abort', close)
         // Where the keeper has listened there may be another by now.
-        const isIt = peer.id === id && peer.role === role
-        if (signal.aborted || !isIt) close()
+        isThere = peer.id === id && peer.role === role
+        if (signal.aborted || !isThere) close()
         await end
         signal.removeEventListener('abort', close)
-        if (isIt) dials = 0
       } catch (error) {
         // What was damaged on the way may look like a refusal: it is tried for all that time.
-        if (standsStill(error)) dials = 0
+        isThere = standsStill(error)
       }
-      if (dials === 0) untilMs = clock.now() + graceMs
+      // Whoever notices so late that the time is over stood still, and has not read what came.
+      if (isThere || clock.now() - untilMs > graceMs / 4) untilMs = clock.now() + graceMs
       await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
     }
   }
