@@ -3,6 +3,7 @@
  */
 
 import { PostgradError } from '@postgrad/base'
+import { Future } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions } from '@postgrad/tensor/internal'
 import { currentContext, withContext } from './context/context-scope.js'
@@ -14,6 +15,7 @@ import {
   idOf,
 } from './context/dist-autograd-context.js'
 import { currentDistAutograd } from './install.js'
+import type { RootPass } from './pass/pass.js'
 
 /** Of `distAutograd.context`. */
 export interface ContextOptions {
@@ -26,8 +28,8 @@ export interface ContextOptions {
 
 /**
  * Makes a distributed context, runs `fn` with it as the current one, and releases it on all workers when `fn` has settled. Calls made inside are
- * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. If a pass that `fn` has begun is still under way then,
- * since nobody has awaited it, this rejects as the pass does, with CONTEXT_RELEASED. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
+ * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. If passes that `fn` has begun are still under way
+ * then, which it should have awaited, this rejects as the first of them does, with CONTEXT_RELEASED. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
@@ -39,27 +41,34 @@ export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T
   const ctx = container.newContext(mode)
   try {
     const result = await withContext(ctx, () => fn(ctx))
-    const left = ctx.passes.ownUnderWay()
-    if (left !== null) {
-      ctx.release()
-      await left.ended
-    }
+    const [left] = end(ctx)
+    if (left !== undefined) await left.ended
     return result
   } catch (error) {
-    // Its program is told this error, and awaits that pass no more.
-    ctx.passes.ownUnderWay()?.ended.catch(() => {})
+    end(ctx)
     throw error
-  } finally {
-    ctx.release()
   }
+}
+
+/** Releases it. @returns the passes of its program that were under way. `context` rejects because of them or of an error before, so none is an unhandled rejection. */
+function end(ctx: DistAutogradContext): RootPass[] {
+  const left = ctx.passes.ownUnderWay()
+  for (const { given } of left) given.catch(() => {})
+  ctx.release()
+  return left
 }
 
 /**
  * `ctx.backward(roots, options)` for a context, or for its id, by which this worker knows it. Rejects as that does, and with CONTEXT_NOT_FOUND.
  * PyTorch: `torch.distributed.autograd.backward`.
  */
-export async function backward(context: ContextOrId, roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
-  await currentDistAutograd().container.retrieve(idOf(context), 'backward').backward(roots, options)
+export function backward(context: ContextOrId, roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
+  try {
+    // Not by an async function: the context knows the promise that the program has.
+    return currentDistAutograd().container.retrieve(idOf(context), 'backward').backward(roots, options)
+  } catch (error) {
+    return Future.rejected(error)
+  }
 }
 
 /**

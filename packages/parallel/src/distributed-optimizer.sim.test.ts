@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { add, matmul, noGrad } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
-import { distAutograd } from '@postgrad/dist-autograd'
+import { distAutograd, type PassOptimizer } from '@postgrad/dist-autograd'
 import { Adadelta, Adagrad, Adam, Adamax, AdamW, ExponentialLR, NAdam, type Optimizer, RAdam, RMSprop, Rprop, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
@@ -41,6 +41,15 @@ async function passesOfItsOwn(count: number): Promise<void> {
     await distAutograd.currentContext()!.backward([(await call(0, add, [weight, weight])).sum()])
   }
 }
+
+/** The same with clipping before each step. */
+const clipsFirst = (optimizer: DistributedOptimizer): PassOptimizer => ({
+  announce: (ctx) => optimizer.announce(ctx),
+  step: async (ctx) => {
+    await optimizer.clipGradNorm(ctx, 1)
+    await optimizer.step(ctx)
+  },
+})
 
 expose({ FailingOptimizer, FailingToMake, passesOfItsOwn })
 
@@ -142,7 +151,10 @@ describe('DistributedOptimizer', () => {
       optimizer.dispose()
     }))
 
-  test('OPT-15 passes at once, each with an optimizer of its own, step as each has ended', () =>
+  test.each([
+    ['steps', (optimizer: DistributedOptimizer): PassOptimizer => optimizer],
+    ['clips and steps', clipsFirst],
+  ])('OPT-15 passes at once, each with an optimizer of its own that %s, when each has ended', (_, stepping) =>
     overSeeds(3, async () => {
       const near = remote(1, MyModule, [])
       const far = [remote(1, MyModule, []), remote(2, MyModule, []), remote(1, MyModule, [])]
@@ -153,12 +165,17 @@ describe('DistributedOptimizer', () => {
         const one = (await near.call('forward', [rand([3, 3])])).sum()
         let x = rand([3, 3])
         for (const module of far) x = await module.call('forward', [x])
-        await Promise.all([ctx.backward([one], { optimizer: nearOptimizer }), ctx.backward([x.sum()], { optimizer: farOptimizer })])
+        const passes = [
+          ctx.backward([one], { optimizer: stepping(nearOptimizer) }),
+          ctx.backward([x.sum()], { optimizer: stepping(farOptimizer) }),
+        ]
+        await Promise.all(passes)
       })
       expect([nearOptimizer.stepCount, farOptimizer.stepCount]).toEqual([1, 1])
       nearOptimizer.dispose()
       farOptimizer.dispose()
-    }))
+    }),
+  )
 
   test('OPT-15 the owners of a trainer that steps may have passes of their own in its context', () =>
     overSeeds(3, async () => {

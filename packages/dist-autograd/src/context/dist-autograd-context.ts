@@ -5,6 +5,7 @@
 
 import type { WorkerId } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
+import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { RecvRpcBackward } from '../functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
@@ -88,8 +89,6 @@ export class DistAutogradContext {
   /** @internal */
   released = false
   private readonly runner: BackwardRunner
-  /** While `backward` asks an optimizer to step: set for the length of that synchronous call. */
-  private mayOverlap = false
 
   constructor(contextId: bigint, mode: BackwardMode, self: WorkerId, runner: BackwardRunner) {
     this.contextId = contextId
@@ -113,28 +112,7 @@ export class DistAutogradContext {
    * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
    */
   backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
-    if (options.optimizer === undefined) return this.runner.backward(this, roots, options)
-    return this.backwardAndStep(roots, options, [options.optimizer].flat())
-  }
-
-  private async backwardAndStep(
-    roots: readonly Tensor[],
-    options: DistBackwardOptions,
-    optimizers: readonly PassOptimizer[],
-  ): Promise<void> {
-    for (const optimizer of optimizers) optimizer.announce(this)
-    await this.runner.backward(this, roots, options)
-    for (const optimizer of optimizers) await this.stepBy(optimizer)
-  }
-
-  /** Its own pass has ended; of others that run at once it is the caller who knows that they concern other parameters. */
-  private stepBy(optimizer: PassOptimizer): Promise<void> {
-    this.mayOverlap = true
-    try {
-      return optimizer.step(this)
-    } finally {
-      this.mayOverlap = false
-    }
+    return this.runner.backward(this, roots, options)
   }
 
   /**
@@ -150,7 +128,7 @@ export class DistAutogradContext {
    * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
    * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
    * In a hook they are those so far.
-   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while a pass that the same program has begun here has not ended
+   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while any pass that the same program has begun here has not ended: await all of them first, also those of a `Promise.all`
    * PyTorch: `torch.distributed.autograd.get_gradients`.
    */
   gradients(): Map<Tensor, Tensor> {
@@ -164,9 +142,12 @@ export class DistAutogradContext {
     return this.passes.gradients()
   }
 
-  /** What needs all gradients needs the end of each pass that the running program has begun here. @throws PASS_UNDER_WAY @internal */
+  /**
+   * What needs all gradients needs the end of each pass that the running program has begun here. Not so what an optimizer of `backward` does as it steps: its pass has
+   * ended, and of others that run at once the caller knows that they concern other parameters. @throws PASS_UNDER_WAY @internal
+   */
   checkAwaited(op: string): void {
-    if (!this.mayOverlap && this.passes.ownUnderWay() !== null) throw passUnderWay(this.contextId, op)
+    if (currentScope().stepping !== this && this.passes.ownUnderWay().length > 0) throw passUnderWay(this.contextId, op)
   }
 
   /**

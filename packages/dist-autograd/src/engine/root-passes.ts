@@ -4,7 +4,7 @@
  */
 import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
-import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
+import { currentScope, onAbort, timeLimit, withScope } from '@postgrad/base/internal'
 import { Future, type WorkerInfo } from '@postgrad/rpc'
 import { currentServing, type PendingCall, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -16,6 +16,7 @@ import {
   contextReleased,
   type DistAutogradContext,
   type DistBackwardOptions,
+  type PassOptimizer,
 } from '../context/dist-autograd-context.js'
 import { postIfAlive } from '../context/notices.js'
 import { CREATE_GRAPH, KEEP_GRAPH } from '../lineage/gradient-field.js'
@@ -45,7 +46,11 @@ export class RootPasses implements BackwardRunner {
   /** See `DistAutogradContext.backward`. What it throws at once, it rejects with. */
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
     try {
-      return this.begin(context, roots, options).ended
+      const optimizers = [options.optimizer ?? NONE].flat()
+      for (const optimizer of optimizers) optimizer.announce(context)
+      const pass = this.begin(context, roots, options)
+      if (optimizers.length > 0) pass.given = stepsAfter(pass, context, optimizers)
+      return pass.given
     } catch (error) {
       // As one that fails later is: with the line that awaits it.
       return Future.rejected(error)
@@ -219,6 +224,11 @@ export class RootPasses implements BackwardRunner {
 }
 
 const NONE: readonly never[] = Object.freeze([])
+
+async function stepsAfter(pass: RootPass, context: DistAutogradContext, optimizers: readonly PassOptimizer[]): Promise<void> {
+  await pass.ended
+  for (const optimizer of optimizers) await withScope({ stepping: context }, () => optimizer.step(context))
+}
 
 /** The wait for the end of a pass, among the calls of its worker: so it has their deadlines, and ends with the call that it is part of. */
 class PassWait implements PendingCall {

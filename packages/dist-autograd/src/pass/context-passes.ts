@@ -34,14 +34,11 @@ export class ContextPasses extends Map<bigint, DistPass> {
   /** Of all passes so far. */
   private readonly sums = new GradientSums()
 
-  /** One that the running program (the served call, or what runs beside all calls) has begun here: as long as it is under way nobody has awaited it. */
-  ownUnderWay(): RootPass | null {
-    if (this.size === 0) return null
+  /** Those that the running program (the served call, or what runs beside all calls) has begun here: it awaits them, as in a `Promise.all`, or has forgotten to. */
+  ownUnderWay(): RootPass[] {
     const { worker, serving } = currentScope()
-    for (const pass of this.values()) {
-      if (pass instanceof RootPass && !pass.failed && pass.begunIn.worker === worker && pass.begunIn.serving === serving) return pass
-    }
-    return null
+    const isOwn = ({ begunIn }: RootPass): boolean => begunIn.worker === worker && begunIn.serving === serving
+    return [...this.values()].filter((pass) => pass instanceof RootPass && !pass.failed && isOwn(pass)) as RootPass[]
   }
 
   /** What ended and what may still be aborted, summed. */

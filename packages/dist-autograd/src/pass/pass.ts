@@ -132,6 +132,8 @@ export class DistPass implements GradSink {
 export class RootPass extends DistPass {
   readonly ledger = new PassLedger()
   readonly ended: Promise<void>
+  /** What its program was given: `ended`, or that the optimizers have stepped, too. */
+  given: Promise<void>
   /** What it was begun in: it tells programs of one worker apart. */
   readonly begunIn: Scope = currentScope()
   /** Ends the wait for a deadline, a signal, a call that is cancelled. */
@@ -143,6 +145,7 @@ export class RootPass extends DistPass {
     this.ended = new Promise<void>((resolve, reject) => {
       this.settle = { resolve, reject }
     })
+    this.given = this.ended
   }
 
   succeed(): void {

@@ -534,7 +534,7 @@ describe('several workers save', () => {
     )
   })
 
-  test('CP-8 a save at its end removes nothing of one that has begun meanwhile', async () => {
+  test('CP-8 a save at its end removes nothing of one of the same step that has begun meanwhile', async () => {
     const gates = { manifest: new Future<void>(), file: new Future<void>() }
     let isSecond = false
     const create: CheckpointDisk['create'] = async (path) => {

@@ -236,8 +236,8 @@ export class Checkpoints {
   }
 
   /**
-   * What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. Only of what was there before this save: as soon as its
-   * manifest is written another save may begin, where the worker that keeps others from saving ends.
+   * What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. Of this step only files that were there before this
+   * save: as soon as its manifest is written another save may begin, if the worker that holds the save lock ends. Folders of earlier steps go whole.
    */
   private async clean(
     disk: CheckpointDisk,

@@ -95,6 +95,12 @@ test.each(SUITES)('CLU-91 INI-3 %s: over Unix sockets and over TCP the bits of t
   expect({ unix, tcp }).toEqual({ unix: threads, tcp: threads })
 })
 
-test('INI-9 they were linked by TCP', async () => {
-  expect(await clusters[2]!.on('worker0').run('tcpConnections')).toBeGreaterThanOrEqual(others.length)
+test('CLU-91 INI-9 one place is linked by Unix sockets and has no TCP, one by TCP', async () => {
+  const [, unix, tcp] = clusters as [Cluster, Cluster, ProgramGroup]
+  const connections = (place: Cluster | ProgramGroup, kind: string) => place.on('worker0').run('connections', kind)
+  // A Unix socket is opened with the first message.
+  await resultsOf([onAll('gatherNames')], unix)
+  expect(await connections(unix, 'PipeWrap')).toBeGreaterThanOrEqual(others.length)
+  expect(await connections(unix, 'TCPSocketWrap')).toBe(0)
+  expect(await connections(tcp, 'TCPSocketWrap')).toBeGreaterThanOrEqual(others.length)
 })

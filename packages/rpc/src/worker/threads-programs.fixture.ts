@@ -151,6 +151,10 @@ export async function* numbers(n: number): AsyncGenerator<number> {
   }
 }
 
+/** How many connections this thread has open. */
+export const connections = (kind: 'PipeWrap' | 'TCPSocketWrap'): number =>
+  process.getActiveResourcesInfo().filter((name) => name === kind).length
+
 /** Collects what is forgotten, and lets finalizers run. */
 export const collect = async (): Promise<number> => {
   setFlagsFromString('--expose-gc')
@@ -255,6 +259,7 @@ expose({
   fails,
   exits,
   info,
+  connections,
   note,
   notes,
   spin,
