@@ -8,6 +8,78 @@
  */
 export const MUTATIONS_BY_TEST = [
   // ---- files that others own, and folders that others may write
+  t(
+    'sweep-without-marker',
+    'packages/cluster/src/processes/socket-folder.real.test.ts',
+    'CLU-95 the folder',
+    'packages/cluster/src/processes/socket-folder.ts',
+    'if (!isLockLeft(join(folder, MARKER))) return false',
+    '',
+    'the sweep removes folders of the temporary folder by their names, whoever made them',
+  ),
+  t(
+    'sweep-takes-files',
+    'packages/cluster/src/processes/socket-folder.real.test.ts',
+    'CLU-95 the folder',
+    'packages/cluster/src/processes/socket-folder.ts',
+    'if (!others.every(({ path }) => isSocket(path))) return false',
+    '',
+    'the sweep takes a file for a socket on which nobody listens',
+  ),
+  t(
+    'socket-folder-with-all-in-it',
+    'packages/cluster/src/processes/socket-folder.real.test.ts',
+    'CLU-95 at its end',
+    'packages/cluster/src/processes/socket-folder.ts',
+    'if (name === MARKER || isSocket(path)) rmSync(path, { force: true })',
+    'rmSync(path, { recursive: true, force: true })',
+    'a process removes whatever lies in the folder of its sockets',
+  ),
+  t(
+    'listen-replaces-file',
+    'packages/transport/src/socket/exchange.real.test.ts',
+    'EXC-14 what is at the path',
+    'packages/transport/src/socket/listener.ts',
+    'there?.isSocket() === false',
+    'there === undefined',
+    'who listens on a path removes the file of a user that is there',
+  ),
+  t(
+    'store-replaces-new',
+    'packages/transport/src/store/tcp-store.test.ts',
+    'STO-19: a user’s file',
+    'packages/transport/src/store/store-file.ts',
+    "    left.read('serve', () => {})\n",
+    '',
+    'a server that writes its file anew removes a user’s file with the name of the new one',
+  ),
+  t(
+    'status-removes-by-name',
+    'apps/cli/src/status/status.real.test.ts',
+    'CLI-51 the socket of a run that lives',
+    'apps/cli/src/status/runtime-dir.ts',
+    '  if (isSocket(path)) rmSync',
+    '  rmSync',
+    'a run, or `ps`, removes a file that has the name of a status socket',
+  ),
+  t(
+    'status-takes-live-socket',
+    'apps/cli/src/status/status.real.test.ts',
+    'CLI-51 the socket of a run that lives',
+    'apps/cli/src/status/run-status.ts',
+    'await removeDeadSocket(this.path)',
+    'removeSocket(this.path)',
+    'a run takes the status socket of a living one with the same number, of another container',
+  ),
+  t(
+    'hangup-leaves-socket',
+    'apps/cli/src/cli.real.test.ts',
+    'CLI-51 SIGHUP closes',
+    'apps/cli/src/exit-codes.ts',
+    ', SIGHUP: 129',
+    '',
+    'a run whose terminal closes leaves its status socket',
+  ),
   // ---- the end of a worker, of a call, of a program
   // ---- pipelines and collectives
   // ---- replicas

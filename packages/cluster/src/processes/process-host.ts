@@ -4,7 +4,6 @@
  * says what a host is, `process-protocol.ts` has the conversation, `process-agent.ts` is the other end.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -17,7 +16,7 @@ import { flagsFor } from './node-flags.js'
 import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
-import { makeSocketFolder } from './socket-folder.js'
+import { makeSocketFolder, removeSocketFolder } from './socket-folder.js'
 
 export interface ProcessHostOptions {
   /** What a process loads first: it calls `runAgent`. */
@@ -48,7 +47,7 @@ export class ProcessHost implements WorkerHost {
     oneOfSeveral()
     const folder = makeSocketFolder()
     this.sockets = newSockets(folder)
-    this.removeFolder = () => rmSync(folder, { recursive: true, force: true })
+    this.removeFolder = () => removeSocketFolder(folder)
     process.once('exit', this.removeFolder)
   }
 

@@ -79,6 +79,17 @@ export function addressInUse(address: string, code: string): PostgradError {
   })
 }
 
+/** There is something at the path of a socket that must not be removed. */
+export function pathTaken(path: string, why: string): PostgradError {
+  return new PostgradError('ADDRESS_IN_USE', {
+    op: 'listen',
+    expected: 'a path at which there is nothing, or a socket of yours that a killed process has left',
+    got: `unix:${path}, which ${why}`,
+    remedy: 'Choose another path, or remove what is there.',
+    values: { address: `unix:${path}` },
+  })
+}
+
 export function cannotListen(address: string, error: NodeJS.ErrnoException): PostgradError {
   return new PostgradError('ADDRESS_INVALID', {
     op: 'listen',
