@@ -121,6 +121,7 @@ test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s 
 test.each<[NodeJS.Signals, number]>([
   ['SIGINT', 130],
   ['SIGTERM', 143],
+  ['SIGHUP', 129],
 ])('CLI-71 %s ends doctor with %i, and leaves nothing behind', async (signal, exitCode) => {
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
   try {
@@ -284,8 +285,10 @@ describe('run, without a terminal', () => {
   test.each<[NodeJS.Signals, number]>([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ])('%s closes the cluster and exits with %i', async (signal, exitCode) => {
+    ['SIGHUP', 129],
+  ])('CLI-51 %s closes the cluster, removes the socket of the run and exits with %i', async (signal, exitCode) => {
     let sent = false
+    const folder = mkdtempSync(join(tmpdir(), 'pg-'))
     const { code, err } = await run(
       process.execPath,
       [MAIN, 'run', signal === 'SIGINT' ? TYPESCRIPT : PROGRAM, '--workers', '2', '--', 'forever'],
@@ -294,7 +297,10 @@ describe('run, without a terminal', () => {
         sent = true
         kill(signal)
       },
+      { XDG_RUNTIME_DIR: folder },
     )
+    expect(readdirSync(join(folder, 'postgrad'))).toEqual([])
+    rmSync(folder, { recursive: true, force: true })
     expect(code).toBe(exitCode)
     expect(err).toContain(`postgrad: stopped by ${signal}\n`)
     expect(err).toContain('[worker0] stopped\n')

@@ -5,11 +5,13 @@ import { createRequire } from 'node:module'
 import { bridge } from './bridge.js'
 import { main } from './commands/cli.js'
 import { EXIT, EXIT_BY_SIGNAL } from './exit-codes.js'
-import type { Surroundings } from './surroundings.js'
+import type { StopSignal, Surroundings } from './surroundings.js'
 
 // The library's own, found by its name: where this file lies differs between the repository and the package that users install.
 const manifest = createRequire(import.meta.url).resolve('postgrad/package.json')
 const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
+
+const STOP_SIGNALS = Object.keys(EXIT_BY_SIGNAL) as readonly StopSignal[]
 
 const around: Surroundings = {
   stdin: process.stdin,
@@ -20,8 +22,10 @@ const around: Surroundings = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
   onSignal: (fn) => {
-    process.on('SIGINT', fn).on('SIGTERM', fn)
-    return () => process.off('SIGINT', fn).off('SIGTERM', fn)
+    for (const signal of STOP_SIGNALS) process.on(signal, fn)
+    return () => {
+      for (const signal of STOP_SIGNALS) process.off(signal, fn)
+    }
   },
   onWarning: (fn) => {
     // Node's own listener, which prints them; none with --no-warnings.
@@ -42,7 +46,7 @@ const around: Surroundings = {
 }
 
 // So that what `onExit` was given runs: Node ends without a word at a signal that nobody listens to.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of STOP_SIGNALS) {
   process.on(signal, () => {
     if (process.listenerCount(signal) === 1) process.exit(EXIT_BY_SIGNAL[signal])
   })
