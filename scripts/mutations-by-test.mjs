@@ -80,6 +80,24 @@ export const MUTATIONS_BY_TEST = [
     '',
     'a run whose terminal closes leaves its status socket',
   ),
+  t(
+    'threads-keep-code',
+    'packages/cluster/src/main/compiled.real.test.ts',
+    'SEC-14 no thread',
+    'packages/cluster/src/worker/worker-entry.ts',
+    "import { runWorker } from './worker.js'",
+    "import { runWorker } from './worker.js'\nimport nodeModule from 'node:module'\n;(nodeModule as any).enableCompileCache?.()",
+    'each thread has Node run compiled code from the temporary folder, unasked',
+  ),
+  t(
+    'kept-code-of-others',
+    'packages/base/src/load.real.test.ts',
+    'CLU-66 code is kept',
+    'packages/base/src/load.cts',
+    'uid !== process.geteuid() || ',
+    '',
+    'the library runs compiled code that another user has put into its cache',
+  ),
   // ---- the end of a worker, of a call, of a program
   // ---- pipelines and collectives
   // ---- replicas
