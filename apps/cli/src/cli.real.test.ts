@@ -136,6 +136,39 @@ test.each<[NodeJS.Signals, number]>([
   }
 })
 
+/** Leaves so many open files as FREE says. */
+const FILL = `
+const { closeSync, openSync } = require('node:fs')
+const held = []
+try { for (;;) held.push(openSync('/dev/null')) } catch {}
+for (const file of held.splice(-Number(process.env.FREE))) closeSync(file)
+`
+const testLimits = process.platform === 'win32' ? test.skip : test
+
+testLimits('CLU-67 where the system gives no files for the modules of the command it ends with 3, and says what to do', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+  try {
+    const fill = join(folder, 'fill.cjs')
+    writeFileSync(fill, FILL)
+    const { code, out, err } = await run(
+      'bash',
+      ['-c', `ulimit -n 200; exec ${process.execPath} --require ${fill} ${MAIN} --version`],
+      undefined,
+      {
+        FREE: '3',
+      },
+    )
+    // Newer versions of Node load one module after the other.
+    if (Number.parseInt(process.versions.node, 10) > 20 && code === 0) expect(out).toMatch(/^\d/)
+    else {
+      expect([code, out]).toEqual([3, ''])
+      expect(err).toMatch(/^postgrad: the command could not be loaded: EMFILE: .* \(ulimit -n 4096\)\.\n {2}code: TOO_MANY_OPEN_FILES\n$/)
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
 describe('run, without a terminal', () => {
   test('a TypeScript program runs on every worker; stdout has its output alone, stderr plain lines', async () => {
     const { code, out, err } = await postgrad('run', TYPESCRIPT, '--workers', 'a,b', '--seed', '3', '--', 'calls', '-x', 'y')

@@ -9,6 +9,7 @@ export { checkWorkerId, globalId, IdCounter, LOCAL_ID_MAX, WORKER_ID_MAX } from 
 export { LANE_COUNT, Lane, type MessageLane } from './lanes.js'
 export { importUrl, shareCode } from './library-file.js'
 export { refuseWhileLoading } from './loading.js'
+export { tooManyOpenFiles } from './open-files.js'
 export { houseOf, ownFile } from './own-file.js'
 export { PriorityQueue } from './priority-queue.js'
 export { framesOnStack, isOwnFrame, placeOfFrame } from './program-frames.js'

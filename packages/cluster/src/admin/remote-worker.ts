@@ -6,7 +6,7 @@
  * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
 import { type DeathCause, PostgradError } from '@postgrad/base'
-import { callCancelled, causeOfThrown, markHop, onAbort, traceAwait, workerDied } from '@postgrad/base/internal'
+import { callCancelled, causeOfThrown, markHop, onAbort, tooManyOpenFiles, traceAwait, workerDied } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -262,7 +262,9 @@ export class RemoteWorker {
       case 'out-of-memory':
         return 'it ran out of memory: its JavaScript heap reached the limit'
       case 'uncaught-exception':
-        return `its thread threw ${describe(thrown)}, and nobody caught it`
+        return tooManyOpenFiles('launch', thrown) === null
+          ? `its thread threw ${describe(thrown)}, and nobody caught it`
+          : `there were no open files left for it, ${describe(Object(thrown).cause ?? thrown)}`
       case 'unhandled-rejection':
         return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
       case 'killed':

@@ -1,4 +1,5 @@
 /** Launching a cluster and ending it: who is there, what fails and how, and that nothing is left open. */
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -216,3 +217,20 @@ describe('a process with a cluster ends by itself', () => {
     expect(err).toContain('the main thread fails')
   })
 })
+
+const testLimits = process.platform === 'win32' ? test.skip : test
+
+testLimits(
+  'CLU-67 a launch without open files for its threads, or for what they load, says what to do, and the next one finds all of them free',
+  () => {
+    const fixture = fileURLToPath(new URL('../fixtures/no-open-files.js', import.meta.url))
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const out = execFileSync('bash', ['-c', `ulimit -n 300; exec "${process.execPath}" "${fixture}"`], {
+      env,
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    const noFiles = 'LAUNCH_FAILED (WORKER_DIED )?TOO_MANY_OPEN_FILES \\w+ true'
+    expect(out).toMatch(new RegExp(`^0 ${noFiles}\n2 ${noFiles}\n5 ${noFiles}\n200 launched\n$`))
+  },
+)

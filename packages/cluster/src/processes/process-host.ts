@@ -6,6 +6,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Clock, Timer } from '@postgrad/transport'
 import { oneOfSeveral, StayAwake } from '@postgrad/transport/internal'
@@ -287,7 +288,8 @@ class WorkerProcess {
 
   private onFailed(error: Error): void {
     this.hasEnded = true
-    for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: 1, thrown: processFailed(error) })
+    for (const id of [...this.workers.keys()])
+      this.exited(id, { exitCode: 1, thrown: tooManyOpenFiles('launch', error) ?? processFailed(error) })
   }
 
   private onGone(pid: number, code: number | null, signal: NodeJS.Signals | null): void {
@@ -312,7 +314,7 @@ function processFailed(cause: Error): PostgradError {
   return new PostgradError('PROCESS_FAILED', {
     op: 'launch',
     message: `a process could not be started: ${cause.message}`,
-    remedy: 'The machine may allow no more processes or open files (ulimit -u, ulimit -n), or have no memory left.',
+    remedy: 'The machine may allow no more processes (ulimit -u), or have no memory left.',
     cause,
   })
 }

@@ -1,5 +1,6 @@
 /** Errors of stores, whatever carries them. */
 import { PostgradError } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 
 export function storeTimeout(op: string, missing: readonly string[], timeoutMs: number): PostgradError {
   return new PostgradError('STORE_TIMEOUT', {
@@ -62,7 +63,7 @@ export function storeFileFailed(op: string, path: string, cause: unknown): Postg
   return new PostgradError('STORE_FILE_FAILED', {
     op,
     message: `'${path}' cannot be used: ${(cause as { message?: unknown })?.message ?? cause}`,
-    remedy: 'Look at the folder, its permissions and the space on its disk.',
+    remedy: tooManyOpenFiles(op, cause)?.remedy ?? 'Look at the folder, its permissions and the space on its disk.',
     values: { path },
     cause,
   })
