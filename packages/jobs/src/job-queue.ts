@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { causeOfThrown, workerDied } from '@postgrad/base/internal'
+import { causeOfThrown, ownEnd, workerDied } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload } from '@postgrad/wire/internal'
 import type { JobHost, JobRequest, SubmittedJob } from './job-host.js'
@@ -160,12 +160,14 @@ export function cancelled(name: string, reason: unknown): PostgradError {
 }
 
 export function jobsClosed(name: string): PostgradError {
-  return new PostgradError('JOBS_CLOSED', {
-    op: `job '${name}'`,
-    message: 'the pool has been closed',
-    remedy: 'Await what runs before the pool is closed.',
-    values: { job: name },
-  })
+  return ownEnd(
+    new PostgradError('JOBS_CLOSED', {
+      op: `job '${name}'`,
+      message: 'the pool has been closed',
+      remedy: 'Await what runs before the pool is closed.',
+      values: { job: name },
+    }),
+  )
 }
 
 function queueFull(name: string, queueMax: number): PostgradError {

@@ -89,7 +89,10 @@ export class ClusterEvents {
   /** A death that nobody asked for and nobody has heard of must not pass in silence. */
   died({ info }: RemoteWorker, error: PostgradError, isHeard: boolean): void {
     this.tell(this.deaths, (listener) => listener(info, error))
-    if (!isHeard && this.deaths.size === 0) process.emitWarning(error.message, { type: error.code })
+    if (isHeard || this.deaths.size > 0) return
+    // The stack of what was thrown names the functions, and the workers that it has passed.
+    const stack = (error.cause as { stack?: unknown } | null | undefined)?.stack
+    process.emitWarning(error.message, { type: error.code, ...(typeof stack === 'string' ? { detail: stack } : {}) })
   }
 
   /** See `cluster.inspect`. @param running the workers at that moment */
