@@ -100,7 +100,7 @@ export class JobQueue implements JobHost {
       this.running.set(entry, place)
       place.reply.then(
         (reply) => this.ended(entry, () => entry.resolve(reply)),
-        (error) => this.ended(entry, () => entry.reject(died(entry.job.name, error))),
+        (error) => this.ended(entry, () => entry.reject(died(`job '${entry.job.name}'`, { job: entry.job.name }, error))),
       )
     }
   }
@@ -179,12 +179,13 @@ function queueFull(name: string, queueMax: number): PostgradError {
   })
 }
 
-function died(name: string, thrown: unknown): PostgradError {
-  if (isPostgradError(thrown)) return thrown
+/** @param about the job that it ran, if any */
+export function died(op: string, about: { readonly job?: string }, thrown: unknown): PostgradError {
+  if (isPostgradError(thrown) && about.job !== undefined) return thrown
   const detail = textOf(thrown)
   const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown)
   const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.'
-  return workerDied(`job '${name}'`, { worker: null, cause, detail, thrown }, { remedy, about: { job: name } })
+  return workerDied(op, { worker: null, cause, detail, thrown }, { remedy, about })
 }
 
 function textOf(error: unknown): string {
