@@ -84,3 +84,13 @@ export function causeOfThrown(thrown: unknown): 'out-of-memory' | 'uncaught-exce
   const { code } = (thrown ?? {}) as { code?: unknown }
   return code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'out-of-memory' : 'uncaught-exception'
 }
+
+/**
+ * For a death that nobody waits for or listens to: a warning of the process with the stack of what was thrown, which names the functions and the workers that it has passed,
+ * and an exit code other than 0, as Node ends a process for the error of a thread that nobody listens to. A thread that ended itself with exit code 0 is only warned of.
+ */
+export function warnOfDeath(error: PostgradError): void {
+  const stack = (error.cause as { stack?: unknown } | null | undefined)?.stack
+  process.emitWarning(error.message, { type: error.code, ...(typeof stack === 'string' ? { detail: stack } : {}) })
+  if (error.values.exitCode !== 0) process.exitCode ??= 1
+}

@@ -87,7 +87,7 @@ export interface CancelEvent {
 }
 
 /** Sent by the worker beside comlink's messages, hence in order with answers. Comlink ignores what has no `type`. */
-export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | InspectPost
+export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | ClosedEvent | InspectPost
 
 export interface ProgressEvent {
   readonly event: 'progress'
@@ -104,6 +104,11 @@ export interface FatalEvent {
 export interface QuietEvent {
   readonly event: 'quiet'
   readonly counts: Counts
+}
+
+/** The runtime is closed, whoever wanted that: the cluster, or the program by `shutdown`, `leave` or `drain`. */
+export interface ClosedEvent {
+  readonly event: 'closed'
 }
 
 /** What has happened at a worker since the last of these. */

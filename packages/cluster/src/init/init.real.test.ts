@@ -6,7 +6,7 @@ import { setTimeout as later } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { script } from '../script.fixture.js'
-import { freePort, group, MEMBER, read } from './init.fixture.js'
+import { type Ended, freePort, group, MEMBER, read } from './init.fixture.js'
 
 let folder: string
 beforeAll(() => {
@@ -93,6 +93,17 @@ describe('a group of processes', () => {
       ],
       ['', [{ rank: 2, gone: 0 }]],
     ])
+  })
+
+  test.each(['shutdown', 'leave', 'drain'])('INI-19 %s() within member.run ends the processes', async (way) => {
+    const ends = await group(`${way}Inside`, `tcp://127.0.0.1:${await freePort()}`, 2)
+    expect(ends).toEqual([0, 1].map((rank) => ({ code: 0, err: '', lines: [{ rank, closed: true }] })))
+  })
+
+  test('INI-19 outside of member.run they are RPC_NOT_INITIALIZED, which names the ways out', async () => {
+    const [{ lines }] = (await group('endsOutside', `tcp://127.0.0.1:${await freePort()}`, 1)) as [Ended]
+    const says = (text: string) => ({ code: 'RPC_NOT_INITIALIZED', message: expect.stringContaining(text) })
+    expect(lines).toMatchObject([says('member.run(fn)'), says('member.shutdown()'), says('cluster.close()')])
   })
 
   test('INI-16 a process that goes on without the store is told so', async () => {

@@ -52,7 +52,7 @@ export class Controller {
    */
   run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
-  async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
+  run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     return this.gate.through('run', () => {
       const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
       return this.worker.run('run', transfer(call, transferables(call)), this.limits)
@@ -63,13 +63,13 @@ export class Controller {
    * Runs the program's default export as `main({ name, rank, worldSize, args })`; its result stays on the worker.
    * Rejects as `run` does, and with MAIN_MISSING.
    */
-  async runMain(args: readonly string[] = []): Promise<void> {
-    this.gate.admit('runMain')
-    if (!Array.isArray(args)) throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
-    await this.gate.through('runMain', () => {
+  runMain(args: readonly string[] = []): Promise<void> {
+    return this.gate.through('runMain', async () => {
+      if (!Array.isArray(args))
+        throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
       const workers = this.workers()
       const rank = workers.findIndex(({ id }) => id === this.info.id)
-      return this.worker.run('runMain', { rank, worldSize: workers.length, args: [...args] }, this.limits)
+      await this.worker.run('runMain', { rank, worldSize: workers.length, args: [...args] }, this.limits)
     })
   }
 }

@@ -45,6 +45,7 @@ export function runWorker(side: WorkerSide): void {
     const event = message as CancelEvent | { readonly event?: undefined } | null
     if (event?.event === 'cancel') runs.get(event.run)?.(cancelledFromOutside())
   })
+  runtime.onClose(() => say({ event: 'closed' }))
   process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
   // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
   const links = new PeerLinks<WorkerPeer>(runtime, ({ end }) => side.open(end))

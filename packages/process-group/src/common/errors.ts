@@ -1,5 +1,6 @@
 /** The errors of process groups, worded once. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { ownEnd } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 
 /** A group as errors name it. */
@@ -196,12 +197,14 @@ export function notMember(op: string, group: GroupName, worker: string): Postgra
 }
 
 export function destroyed(op: string, group: GroupName): PostgradError {
-  return new PostgradError('PROCESS_GROUP_DESTROYED', {
-    op,
-    message: `process group '${group.name}' was destroyed on this worker`,
-    remedy: 'Make a new one: initProcessGroup() or newGroup().',
-    values: { group: group.name },
-  })
+  return ownEnd(
+    new PostgradError('PROCESS_GROUP_DESTROYED', {
+      op,
+      message: `process group '${group.name}' was destroyed on this worker`,
+      remedy: 'Make a new one: initProcessGroup() or newGroup().',
+      values: { group: group.name },
+    }),
+  )
 }
 
 /** What ends a group, and so many works of it of which perhaps nobody is awaited: none of them may end the process. */

@@ -132,9 +132,9 @@ export class PendingCalls {
     }
   }
 
-  /** Ends every call with an error of its own. */
-  failAll(makeError: () => unknown): void {
-    for (const [requestId] of this.waiting.entries()) this.take(requestId)?.onError(makeError())
+  /** Ends every call with an error of its own, which says what was called. */
+  failAll(makeError: (op: string) => unknown): void {
+    for (const [requestId, { op }] of this.waiting.entries()) this.take(requestId)?.onError(makeError(op))
   }
 
   /** Ends the calls whose deadline has passed; gives the earliest of the others. */
