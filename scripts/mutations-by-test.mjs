@@ -10,6 +10,51 @@ export const MUTATIONS_BY_TEST = [
   // ---- files that others own, and folders that others may write
   // ---- the end of a worker, of a call, of a program
   // ---- pipelines and collectives
+  t(
+    'pipeline-divides-all',
+    'packages/parallel/src/pipelining/pipeline.sim.test.ts',
+    'PIP-8',
+    'packages/parallel/src/pipelining/gradient-order.ts',
+    'accumulateInto(leaf, divided(grad!, this.options.divisor), true)',
+    'accumulateInto(leaf, grad!, false), (leaf.grad = divided(leaf.grad!, this.options.divisor))',
+    'a step divides what was in .grad before, too',
+  ),
+  t(
+    'pipeline-divides-after-the-mean',
+    'packages/parallel/src/pipelining/replicas.sim.test.ts',
+    'PIP-18',
+    'packages/parallel/src/pipelining/gradient-order.ts',
+    'accumulateInto(leaf, divided(grad!, this.options.divisor), true)',
+    'accumulateInto(leaf, grad!, false), (leaf.grad = divided(leaf.grad!, this.options.divisor))',
+    'what was added up under noSync is divided twice',
+  ),
+  t(
+    'pipeline-shared-weights-apart',
+    'packages/parallel/src/pipelining/pipeline.sim.test.ts',
+    'PIP-19',
+    'packages/parallel/src/pipelining/shared-weights.ts',
+    'weights.some((weight) => group.weights.has(weight))',
+    'false',
+    'each stage adds its part of the gradient of a shared weight by itself',
+  ),
+  t(
+    'pipeline-stale-gradient-is-used',
+    'packages/parallel/src/pipelining/replicas.sim.test.ts',
+    'PIP-18',
+    'packages/parallel/src/ddp/reducer.ts',
+    'this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null',
+    'this.parameters[i]!.value.grad !== null',
+    'a weight that no replica has used in this step is reduced again',
+  ),
+  t(
+    'pipeline-replica-shares-with-plain',
+    'packages/parallel/src/pipelining/replicas.sim.test.ts',
+    'PIP-18',
+    'packages/parallel/src/pipelining/shared-weights.ts',
+    'other.isReplica || stage.isReplica',
+    'other.isReplica && stage.isReplica',
+    'a stage without DistributedDataParallel adds to a weight after its mean was made',
+  ),
   // ---- replicas
   // ---- ranks that return
   // ---- what a peer may send

@@ -217,15 +217,16 @@ export class Reducer {
   }
 
   /**
-   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has no gradient is unused.
+   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has got none since the last reduction is unused.
    * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
     this.ensureFinished('backward')
-    const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
+    // What has a gradient of an earlier reduction alone is not used.
+    const isUsed = (i: number): boolean => this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null
+    const missing = new Set([...this.parameters.keys()].filter((i) => !isUsed(i)))
     this.beginReduction(missing, divisor, null)
     try {
-      if (!this.isUseKnown) for (const i of this.parameters.keys()) if (!missing.has(i)) this.usedMap!.storage.array[i] = 1
       await this.reduceFilled((bucket) => {
         for (const [k, { grad }] of bucket.values.entries()) bucket.fill(k, grad, this.factor, true)
       })
