@@ -110,11 +110,133 @@ export const MUTATIONS_BY_TEST = [
     'allGatherCoalesced writes one of its tensors over another that it has not read',
   ),
   // ---- replicas
+  t(
+    'ddp-no-sync-everywhere',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('no-sync.ts'),
+    `  while (each !== null && each.model !== model) each = each.outer`,
+    `  if (each !== null && each.model !== model) each = null`,
+    'noSync of another model inside hides the outer one',
+  ),
+  t(
+    'ddp-no-sync-of-all',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('no-sync.ts'),
+    `each.model !== model) each`,
+    `each.model === null) each`,
+    'noSync of one model quiets the others',
+  ),
+  t(
+    'ddp-pass-does-not-wait',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('distributed-data-parallel.ts'),
+    `    while (reducer.mustWait) await reducer.aloneEnded()\n`,
+    ``,
+    'a reduced pass begins while one of noSync adds to the gradients',
+  ),
+  t(
+    'ddp-passes-in-any-order',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('local-pass.ts'),
+    `HIGHEST_PRIORITY - ++begun`,
+    `HIGHEST_PRIORITY`,
+    'passes of noSync overtake each other when a message arrives',
+  ),
+  t(
+    'ddp-join-forwards-at-once',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('distributed-data-parallel.ts'),
+    `if (this.joinContext === null) return`,
+    `if (this.turn !== null) return`,
+    'forward passes of a join mix their collectives',
+  ),
+  t(
+    'ddp-quiet-context-reduced',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('reducer.ts'),
+    `this.quietContexts.has(task.sink.contextId)`,
+    `false`,
+    'a context of noSync takes the reduction of another forward',
+  ),
+  t(
+    'ddp-steps-alone',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-25',
+    DDP('reducer.ts'),
+    `if (grad !== null && this.options.group.size > 1) markAlone(grad)`,
+    ``,
+    'optimizers step by gradients that no pass has reduced',
+  ),
+  t(
+    'ddp-steps-alone-sgd',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-25 no optimizer',
+    'packages/nn/src/optim/optimizer-base.ts',
+    '    checkReduced(`${this.op}.step`, this.parameters(), grads)\n',
+    ``,
+    'a local optimizer steps by gradients that no pass has reduced',
+  ),
+  t(
+    'ddp-steps-alone-zero',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-25 no optimizer',
+    DDP('zero-redundancy-optimizer.ts'),
+    `    checkReduced('ZeroRedundancyOptimizer.step', this.ownerOf.keys(), grads)\n`,
+    ``,
+    'a ZeroRedundancyOptimizer notices unreduced gradients when others wait for it',
+  ),
+  t(
+    'ddp-own-sum-refused',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-25 no optimizer',
+    'packages/process-group/src/api/checks.ts',
+    `  for (const each of outputs) markShared(each)\n`,
+    ``,
+    'gradients that a program has summed up itself are refused',
+  ),
+  t(
+    'ddp-disposed-pass-resolves',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-12',
+    DDP('reducer.ts'),
+    `    throw modelDisposed('backward')\n`,
+    ``,
+    'the pass of a disposed model resolves',
+  ),
+  t(
+    'ddp-disposed-pass-breaks-off',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-12',
+    DDP('reducer.ts'),
+    `if (!this.isReducing) this.release()`,
+    `this.release()`,
+    'a disposed model leaves its reduction undone, and its pass has local gradients',
+  ),
+  t(
+    'ddp-disposed-forward',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-12',
+    DDP('distributed-data-parallel.ts'),
+    `this.reducer('forward').prepareForBackward(`,
+    `reducer.prepareForBackward(`,
+    'a forward under way outlives its model',
+  ),
   // ---- ranks that return
   // ---- what a peer may send
   // ---- budgets
   // ---- checkpoints
 ]
+
+/** A file of data-parallel training. */
+function DDP(file) {
+  return `packages/parallel/src/ddp/${file}`
+}
 
 function t(id, test, rule, file, find, replace, what) {
   return { id, test, rule, file, find, replace, what }

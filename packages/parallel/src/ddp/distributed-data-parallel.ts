@@ -18,6 +18,7 @@ import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
 import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
+import { quietly } from './no-sync.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
 import { checkStepped } from './steps-under-way.js'
@@ -75,6 +76,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private readonly broadcastBuffers: boolean
   private bufferHook: BufferHook | null = null
   private isDisposed = false
+  /** Of the last forward pass in `join`. */
+  private turn: Promise<unknown> = Promise.resolve()
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
     super()
@@ -136,6 +139,14 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
    * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
+    if (this.joinContext === null) return this.goForward(args)
+    // Ranks without inputs do what each forward pass needs, one pass after the other.
+    const turn = this.turn.then(() => this.goForward(args))
+    this.turn = turn.catch(() => {})
+    return turn
+  }
+
+  private async goForward(args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     const reducer = this.reducer('forward')
     checkStepped('forward', () => this.module.parameters())
     const isRecorded = isGradEnabled()
@@ -150,9 +161,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
       await this.syncBuffers('preForward')
     }
     const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
-    if (isSynced) await this.syncBuffers('postForward')
-    if (isSynced) reducer.prepareForBackward(this.divisor)
-    else if (isRecorded) reducer.expectPassAlone()
+    if (isSynced) {
+      await this.syncBuffers('postForward')
+      // It may have been disposed meanwhile.
+      this.reducer('forward').prepareForBackward(this.divisor)
+    }
+    if (isRecorded && !isSynced) reducer.expectPassAlone()
     return outputs
   }
 
@@ -199,7 +213,9 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private async run(roots: readonly Tensor[], options: LocalBackwardOptions): Promise<void> {
     checkOptions('backward', options, ['gradTensors', 'retainGraph', 'timeoutMs'])
     const reducer = this.reducer('backward')
-    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task) => reducer.onPass(task))
+    while (reducer.mustWait) await reducer.aloneEnded()
+    this.reducer('backward')
+    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task, end) => reducer.onPass(task, end))
     await ended
   }
 
@@ -232,17 +248,13 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
-  /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
+  /**
+   * Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. What runs at the same time and was not begun by `fn` is outside;
+   * several may run at once. Until a pass outside has reduced the gradients an optimizer that is to step by them throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
+   */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)
-    const reducer = this.reducer('noSync')
-    const before = reducer.isQuiet
-    reducer.isQuiet = true
-    try {
-      return await fn()
-    } finally {
-      reducer.isQuiet = before
-    }
+    return quietly(this.reducer('noSync'), fn)
   }
 
   /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */

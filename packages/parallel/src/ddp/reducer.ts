@@ -7,6 +7,9 @@
  *                                     ↑  └─ again: one more pass is awaited                              └─ or armed: passes are left
  *     (under noSync it stays as it is, and gradients stay this rank's; a pass that breaks off leaves it reducing, for good)
  *
+ * A pass is of noSync by its course: by the scope where it is begun here, by its context where that is a distributed one. A pass that is reduced begins when those that began before it here have
+ * ended, since its means would take the place of what they add; one that begins while another is reduced is an error.
+ *
  * Note [Buckets]
  *
  *     bucket 0   [ g9 | g8 | g7 ]   full: its all-reduce runs
@@ -28,10 +31,10 @@
  */
 import assert from 'node:assert'
 import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/autograd/internal'
-import { DistPass } from '@postgrad/dist-autograd/internal'
+import { currentContext, DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
-import { raw, Tensor } from '@postgrad/tensor/internal'
+import { markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
 import { Bucket, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
 import {
@@ -40,12 +43,14 @@ import {
   forwardMissing,
   graphChanged,
   markedReadyTwice,
+  modelDisposed,
   parametersMissing,
   reductionUnfinished,
 } from './ddp-errors.js'
 import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
 import { type CommHook, checkedReduction, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
+import { isQuiet } from './no-sync.js'
 import { gradOf, isInContext, writeMean, writeSparse } from './pass-gradients.js'
 import { ReducedGradients } from './reduced-gradients.js'
 
@@ -61,8 +66,6 @@ export interface ReducerOptions {
 }
 
 export class Reducer {
-  /** Under noSync. */
-  isQuiet = false
   readonly watch: Stopwatch
   private iterations = 0
   /** Of the last iteration, or of the first with staticGraph, on this rank. */
@@ -77,6 +80,8 @@ export class Reducer {
   /** Forward passes whose backward passes have not come: of those that are reduced, and of those of noSync. */
   private awaited = 0
   private awaitedQuietly = 0
+  /** Distributed contexts in which noSync has gone forward. */
+  private readonly quietContexts = new Set<bigint>()
   private buckets: Bucket[]
   /** Of each parameter: its bucket, and which one it is there. */
   private readonly places: { readonly bucket: Bucket; readonly k: number }[] = []
@@ -86,8 +91,10 @@ export class Reducer {
   private commHook: ((bucket: GradBucket) => Tensor | PromiseLike<Tensor>) | null = null
   /** Of the bucket before. */
   private lastHook: Promise<unknown> = Promise.resolve()
-  /** Passes whose gradients stay this rank's. */
+  /** Passes whose gradients stay this rank's; and those of them that are under way, and add to `.grad`. */
   private readonly alone = new WeakSet<object>()
+  private readonly aloneUnderWay = new Set<PromiseLike<void>>()
+  private isDisposed = false
 
   // Of the iteration that is under way.
   private task: GraphTask | null = null
@@ -133,10 +140,28 @@ export class Reducer {
     }
   }
 
+  /** A reduction that is under way comes to its end first, for the other ranks, and its pass rejects with DDP_DISPOSED. */
   dispose(): void {
+    this.isDisposed = true
+    if (!this.isReducing) this.release()
+  }
+
+  private release(): void {
     for (const hook of this.hooks) hook.remove()
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = []
+    // There are no others any more that a step could differ from.
+    for (const { value } of this.parameters) if (value.grad !== null) markShared(value.grad)
+  }
+
+  /** Whether the running code is inside of noSync. */
+  get isQuiet(): boolean {
+    return isQuiet(this)
+  }
+
+  /** Whether gradients are on their way, and may arrive. */
+  private get isReducing(): boolean {
+    return this.state === 'reducing' && this.failure === null && (this.task?.error ?? null) === null
   }
 
   /** Whether another hook is there already is for the caller to say. */
@@ -187,6 +212,8 @@ export class Reducer {
   /** A forward pass under noSync: the backward pass that follows is not reduced. */
   expectPassAlone(): void {
     this.awaitedQuietly++
+    const context = currentContext()
+    if (context !== null) this.quietContexts.add(context.id)
   }
 
   /** From here on one more backward pass is awaited whose gradients are reduced. `divisor`: what sums are divided by. @throws DDP_REDUCTION_UNFINISHED */
@@ -202,6 +229,7 @@ export class Reducer {
    * ranks go on.
    */
   async shadowBackward(divisor: number): Promise<void> {
+    await this.aloneEnded()
     this.begin()
     this.divisor = divisor
     if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
@@ -213,7 +241,12 @@ export class Reducer {
   forgetForwards(): void {
     if (this.state === 'armed') this.state = 'idle'
     this.awaited = 0
+    this.forgetQuiet()
+  }
+
+  private forgetQuiet(): void {
     this.awaitedQuietly = 0
+    this.quietContexts.clear()
   }
 
   /**
@@ -221,6 +254,7 @@ export class Reducer {
    * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
+    await this.aloneEnded()
     this.ensureFinished('backward')
     // What has a gradient of an earlier reduction alone is not used.
     const isUsed = (i: number): boolean => this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null
@@ -232,6 +266,7 @@ export class Reducer {
       })
       this.endReduction(null)
       this.state = 'idle'
+      this.ensureKept()
     } catch (error) {
       this.failure = error
       throw error
@@ -259,35 +294,54 @@ export class Reducer {
   // --- backward
 
   /**
-   * A pass that is this module's own begins, and none of its nodes has run. Refused, it has changed nothing.
+   * A pass that is this module's own begins, and none of its nodes has run; `ended` settles at its end. Refused, it has changed nothing.
    * @throws DDP_FORWARD_MISSING, and as `enter`
    */
-  onPass(task: GraphTask): void {
+  onPass(task: GraphTask, ended: PromiseLike<void>): void {
     if (this.state === 'idle' && !this.isQuiet && this.awaitedQuietly === 0) throw forwardMissing()
-    if (!this.isAlone()) this.enter(task)
-    else this.leaveAlone(task)
+    if (!this.isAlone(task)) {
+      this.enter(task)
+      return
+    }
+    this.leaveAlone(task)
+    const done = (): unknown => this.aloneUnderWay.delete(ended)
+    this.aloneUnderWay.add(ended)
+    ended.then(done, done)
   }
 
-  /** Whether gradients of a pass that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
-  private isAlone(): boolean {
-    return this.state === 'idle' || (this.state === 'armed' && this.isQuiet && this.awaitedQuietly > 0)
+  /** Whether a pass that is begun now would meet passes of this rank alone, which end by themselves. */
+  get mustWait(): boolean {
+    return this.aloneUnderWay.size > 0 && this.state === 'armed' && !this.isAlone(null)
+  }
+
+  /** When passes of this rank alone have ended that are under way. Never rejects. */
+  async aloneEnded(): Promise<void> {
+    while (this.aloneUnderWay.size > 0) await Promise.allSettled(this.aloneUnderWay)
+  }
+
+  /** Whether gradients of a pass (null: one that is begun here) that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
+  private isAlone(task: GraphTask | null): boolean {
+    if (this.state !== 'armed') return this.state === 'idle'
+    return this.awaitedQuietly > 0 && (task?.sink instanceof DistPass ? this.quietContexts.has(task.sink.contextId) : this.isQuiet)
   }
 
   private leaveAlone(task: GraphTask): void {
     this.alone.add(task)
     if (this.awaitedQuietly > 0) this.awaitedQuietly--
+    if (task.sink instanceof DistPass) this.quietContexts.delete(task.sink.contextId)
   }
 
   /** A pass has done with parameter i. */
   private onGradient(i: number, task: GraphTask, grad: Tensor | null): void {
     if (task !== this.task) {
+      // The module trains by itself again.
+      if (this.isDisposed && !this.isReducing) return
       if (!this.alone.has(task)) {
-        if (this.isAlone()) this.leaveAlone(task)
+        if (this.isAlone(task)) this.leaveAlone(task)
         else this.enterFrom(i, task)
       }
       if (task !== this.task) {
-        // In a context they stay in the context.
-        if (grad !== null && !isInContext(task)) this.usedAlone.add(i)
+        if (grad !== null) this.keepAlone(i, task)
         return
       }
     }
@@ -295,8 +349,16 @@ export class Reducer {
     this.markReady(i, task, grad !== null)
   }
 
+  /** A pass of this rank alone has given parameter i a gradient. */
+  private keepAlone(i: number, task: GraphTask): void {
+    const grad = gradOf(task, this.parameters[i]!.value)
+    if (grad !== null && this.options.group.size > 1) markAlone(grad)
+    // In a context it stays in the context.
+    if (!isInContext(task)) this.usedAlone.add(i)
+  }
+
   private enterFrom(i: number, task: GraphTask): void {
-    if (this.state === 'reducing' && this.failure === null && this.task?.error === null) throw markedReadyTwice(this.parameters[i]!.name, i)
+    if (this.isReducing) throw markedReadyTwice(this.parameters[i]!.name, i)
     this.enter(task)
   }
 
@@ -410,6 +472,7 @@ export class Reducer {
       (error) => {
         this.failure = error
         end.error = error
+        if (this.isDisposed) this.release()
         proceed()
       },
     )
@@ -433,7 +496,15 @@ export class Reducer {
     this.endReduction(task)
     this.awaited--
     this.state = this.awaited > 0 ? 'armed' : 'idle'
-    if (this.state === 'idle') this.awaitedQuietly = 0
+    if (this.state === 'idle') this.forgetQuiet()
+    this.ensureKept()
+  }
+
+  /** Behind a reduction. @throws DDP_DISPOSED */
+  private ensureKept(): void {
+    if (!this.isDisposed) return
+    this.release()
+    throw modelDisposed('backward')
   }
 
   private endReduction(task: GraphTask | null): void {
@@ -457,6 +528,8 @@ export class Reducer {
         const { tensor: mean, isView } = bucket.mean(k)
         if (bucket.isSparse) writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
         else writeMean(task, value, mean, isView, this.options.gradientAsBucketView)
+        markShared(gradOf(task, value)!)
+        if (!isInContext(task)) this.usedAlone.delete(i)
       }
       bucket.begin()
     }

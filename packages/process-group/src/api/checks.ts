@@ -1,7 +1,16 @@
 /** Checks of what users pass, before anything of a collective begins: which group, which rank, which tensors. The words are PyTorch's where it has some. */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, checkOptions, checkTensor, invalidArgument, isSparse, isTensor, shapeText } from '@postgrad/tensor/internal'
+import {
+  argumentText,
+  checkOptions,
+  checkTensor,
+  invalidArgument,
+  isSparse,
+  isTensor,
+  markShared,
+  shapeText,
+} from '@postgrad/tensor/internal'
 import { notInitialized } from '../common/errors.js'
 import { type CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import { currentProcessGroups } from '../group/process-groups.js'
@@ -69,7 +78,7 @@ export function checkDense(op: string, what: string, x: unknown): asserts x is T
   }
 }
 
-/** What is written to, each for itself. @throws INPLACE_OVERLAP when several elements are one memory cell */
+/** What is written to, each for itself: no gradient of this rank alone any more. @throws INPLACE_OVERLAP when several elements are one memory cell */
 export function checkOutputs(op: string, what: string, outputs: readonly Tensor[]): void {
   for (const { shape, strides } of outputs) {
     if (!shape.some((extent, d) => extent > 1 && strides[d] === 0)) continue
@@ -80,6 +89,7 @@ export function checkOutputs(op: string, what: string, outputs: readonly Tensor[
       remedy: 'It was expanded: clone() it first.',
     })
   }
+  for (const each of outputs) markShared(each)
 }
 
 /** The same of outputs that get different values: also no two of them may have an element in common. @throws INPLACE_OVERLAP */

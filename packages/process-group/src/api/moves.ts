@@ -1,6 +1,6 @@
 /** What users write to hand tensors from rank to rank. */
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { argumentText, invalidArgument, markShared, raw } from '@postgrad/tensor/internal'
 import * as algorithms from '../algorithms/moves.js'
 import type { Algorithm, Place } from '../common/step.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
@@ -55,6 +55,7 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
     checkDense('broadcast', 'the tensor', tensor)
     const root = rankIn('broadcast', 'src', group, src)
     if (group.rank !== root) checkOutputs('broadcast', 'the tensor', [tensor])
+    else markShared(tensor)
     return begin(group, 'broadcast', `broadcast(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
       algorithms.broadcast(place, 'broadcast', root, [tensor]),
     )
@@ -69,6 +70,7 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
     for (const tensor of tensors) checkDense('broadcastCoalesced', 'each of the tensors', tensor)
     const root = rankIn('broadcastCoalesced', 'src', group, src)
     if (group.rank !== root) checkOutputs('broadcastCoalesced', 'the tensors', tensors)
+    else for (const tensor of tensors) markShared(tensor)
     return begin(group, 'broadcastCoalesced', `broadcastCoalesced(src ${src}) ${listText(tensors)}`, tensors, options, (place) =>
       algorithms.broadcast(place, 'broadcastCoalesced', root, tensors),
     )
