@@ -56,6 +56,15 @@ export const MUTATIONS_BY_TEST = [
     'a stage without DistributedDataParallel adds to a weight after its mean was made',
   ),
   t(
+    'pipeline-alone-is-forgotten',
+    'packages/parallel/src/pipelining/replicas.sim.test.ts',
+    'PIP-18 an optimizer',
+    'packages/parallel/src/pipelining/stage.ts',
+    'if (!this.reduces && this.order!.isFinished) this.replica?.keepAlone()',
+    '',
+    'an optimizer steps by gradients of a pipeline that were gathered under noSync and never reduced',
+  ),
+  t(
     'reduce-same-tensor-twice',
     'packages/process-group/src/groups.sim.test.ts',
     'PG-20',

@@ -357,6 +357,15 @@ export class Reducer {
     if (!isInContext(task)) this.usedAlone.add(i)
   }
 
+  /** The same of a pipeline's step, which puts what its passes have given into `.grad` when the last of them has ended. */
+  keepAllAlone(): void {
+    if (this.options.group.size === 1) return
+    for (const i of this.usedAlone) {
+      const { grad } = this.parameters[i]!.value
+      if (grad !== null) markAlone(grad)
+    }
+  }
+
   private enterFrom(i: number, task: GraphTask): void {
     if (this.isReducing) throw markedReadyTwice(this.parameters[i]!.name, i)
     this.enter(task)

@@ -44,6 +44,11 @@ export class GradientOrder {
     this.isShared = stages > 1
   }
 
+  /** Whether all micro-batches have been added to `.grad`. */
+  get isFinished(): boolean {
+    return this.next === this.options.microbatches
+  }
+
   /** A stage has the rest of a micro-batch's pass to do (null: none). It runs when all stages that share weights have come. */
   rest(microbatch: number, parts: BackwardParts | null): void {
     const rests = [...(this.rests.get(microbatch) ?? []), parts]
@@ -92,7 +97,7 @@ export class GradientOrder {
       })
       this.next++
     }
-    if (this.next === this.options.microbatches) this.finish()
+    if (this.isFinished) this.finish()
   }
 
   private add(leaf: Tensor, grad: Tensor, exclusive: boolean): void {

@@ -45,6 +45,7 @@ async function madeOn(
   options: DistributedDataParallelOptions = {},
   makeStage: (stage: number) => Module & { forward(...args: never[]): unknown } = layersOf,
   scaleGrads = true,
+  round = '',
 ): Promise<Made> {
   const { pipeline: which, place, workers, group } = await gridOf(rank)
   const perRank = schedule === 'GPipe' || schedule === '1F1B' ? 1 : 2
@@ -53,7 +54,7 @@ async function madeOn(
   const replicas: DistributedDataParallel[] = []
   for (const stage of own) replicas.push(await DistributedDataParallel.create(makeStage(stage), { processGroup: group, ...options }))
   const stages = replicas.map((replica, i) => new PipelineStage(replica, own[i]!, count))
-  const name = `pipeline ${which}`
+  const name = `pipeline ${which}${round}`
   const pipeline = new Pipeline<Tensor, Tensor>(stages, { workers, schedule, microbatches: MICROBATCHES, loss, name, scaleGrads })
   return {
     pipeline,
@@ -264,6 +265,24 @@ test('PIP-18 a weight that no replica uses in a step keeps its gradient, or is r
         else
           expect((await failure(second)) as unknown).toMatchObject({ code: 'PIPELINE_FAILED', cause: { code: 'DDP_REDUCTION_UNFINISHED' } })
         expect(evenGrads()).toEqual(before)
+      }
+    },
+    1,
+  )
+})
+
+test('PIP-18 an optimizer does not step by what a step under noSync has left alone in .grad', async () => {
+  await overSeeds(
+    4,
+    async (rank) => {
+      for (const scaleGrads of [true, false]) {
+        const made = await madeOn(rank, '1F1B', {}, layersOf, scaleGrads, `${scaleGrads}`)
+        const [replica] = made.replicas
+        const optimizer = new SGD(replica!.parameters(), { lr: 0.1 })
+        await replica!.noSync(() => made.step(0))
+        expect(await failure((async () => optimizer.step())())).toMatchObject({ code: 'GRADIENTS_NOT_REDUCED' })
+        await made.step(1)
+        optimizer.step()
       }
     },
     1,

@@ -233,6 +233,7 @@ export class PipelineStage {
   private ended(microbatch: number): void {
     this.kept.delete(microbatch)
     this.backwards++
+    if (!this.reduces && this.order!.isFinished) this.replica?.keepAlone()
   }
 }
 
