@@ -42,6 +42,25 @@ describe('a group of processes', () => {
     expect(ends.map(({ lines }) => lines.at(-1))).toEqual([0, 1, 2].map((rank) => ({ rank, ended: true })))
   })
 
+  test('PG-40 PG-42 a rank that waits in shutdown() is no longer waited for in a collective; between two runs it is', async () => {
+    const [early, twice] = await Promise.all([
+      group('early', `tcp://127.0.0.1:${await freePort()}`, 3),
+      group('two runs', `tcp://127.0.0.1:${await freePort()}`, 2),
+    ])
+    for (const rank of [0, 2]) {
+      const { code, lines } = early[rank]!
+      expect({ code, lines }).toMatchObject({
+        code: 0,
+        lines: [{ code: 'GROUP_BROKEN', values: { because: 'PROGRAM_OVER', worker: 'worker1' } }],
+      })
+    }
+    expect(early[0]!.err).toMatch(
+      /^postgrad: rank 0 \(worker0\) has waited \d+ s for rank 1 \(worker1, whose program is over\) in barrier, number 0 of group 'default'\n$/,
+    )
+    expect([early[1]!.err, early[2]!.err]).toEqual(['', ''])
+    expect(twice.map(({ lines }) => lines)).toEqual([[{ rank: 0, sum: [2] }], [{ rank: 1, sum: [2] }]])
+  })
+
   test.each(['tcp', 'file', 'tcp alone'])(
     'INI-17 who computes in one go for longer than deadMs is told of as stalled, and is no death, meeting by %s',
     async (kind) => {
