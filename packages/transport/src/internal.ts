@@ -1,5 +1,6 @@
 export { Arrivals } from './arrivals.js'
 export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
+export { Budget, type Holder, NOBODY, type OverBudget, type Share } from './budget.js'
 export { callListener } from './call-listener.js'
 export { RealClock } from './clock.js'
 export { EVERY_ORDER, frameOrder, NO_ORDER, staysBehind } from './link.js'

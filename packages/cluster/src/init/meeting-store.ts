@@ -86,7 +86,7 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
   const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
   const guard = new MeetingGuard({ table: server.table, prefix: `${prefixOf(place)}/`, worldSize: place.worldSize, rights })
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer), guard.of(peer)))
+  exchange.serve(STORE, (link, peer, holder) => server.accept(presence.over(link, peer), guard.of(peer, holder), holder))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()

@@ -4,9 +4,11 @@
  */
 import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { Holder } from '../budget.js'
 import type { Clock } from '../clock.js'
 import type { StayAwake } from '../stay-awake.js'
-import { loopbackWay } from './address.js'
+import { loopbackWay, networkOf } from './address.js'
+import { type CertificateIdentity, subjectOf } from './certificate.js'
 import { ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
@@ -21,6 +23,8 @@ export interface Established {
   readonly link: SocketLink
   readonly peer: Identity
   readonly purpose: string
+  /** For whom budgets count it. */
+  readonly holder: Holder
 }
 
 /** What a connection's link carries frames of a session for, which only lends them. */
@@ -83,7 +87,9 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
   }
 
   let handshake: Handshake
-  const isUnix = socket.remoteAddress === undefined
+  // A socket that has closed since does not say it any more.
+  const { remoteAddress } = socket
+  const isUnix = remoteAddress === undefined
   try {
     handshake = new Handshake({ ...options.handshake, way: loopbackWay(options.handshake.side, socket) })
   } catch (error) {
@@ -109,7 +115,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
         checksBytes: checksums === 'always' || (checksums === 'network' && !isDirect),
         isOfMachine: isUnix || isDirect,
       })
-      options.onDone({ link, peer, purpose })
+      options.onDone({ link, peer, purpose, holder: holderOf(peer, options.handshake.tlsPeer ?? null, remoteAddress) })
     } catch (error) {
       if (isOver) throw error
       refuse(error)
@@ -120,6 +126,11 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
     fail(endedEarly(detail, null))
     link.fail(detail)
   }
+}
+
+/** A key proves a role, and names are claims (SECURITY.md): without a certificate the place is all that tells one from another. */
+function holderOf({ role }: Identity, certificate: CertificateIdentity | null, remoteAddress: string | undefined): Holder {
+  return { identity: certificate === null ? `${role} at ${networkOf(remoteAddress)}` : subjectOf(certificate), role }
 }
 
 function endedEarly(detail: string, error: unknown): PostgradError {
