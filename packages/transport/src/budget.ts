@@ -93,7 +93,8 @@ export class Share {
 /** However small a budget is, everybody may have one of it. */
 const partOf = (limit: number, parts: number): number => Math.max(1, Math.floor(limit / parts))
 
-function levelsOf({ identity, role }: Holder, isRestricted: boolean, process: number): readonly Level[] {
+/** What is to have room, and how much of the whole each has; the process is the last. */
+export function levelsOf({ identity, role }: Holder, isRestricted: boolean, process: number): readonly Level[] {
   const levels: Level[] = []
   const ofRole = partOf(process, isRestricted ? 4 : 2)
   if (identity !== null) {

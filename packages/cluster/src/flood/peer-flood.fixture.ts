@@ -96,7 +96,11 @@ interface Turn {
   steps: number
   /** Without the time in which a trainer has waited for a core. */
   fairMs: number
+  /** Of the member that is flooded. */
+  cpuMs: number
 }
+
+const noTurn = (): Turn => ({ steps: 0, fairMs: 0, cpuMs: 0 })
 
 /** @param only kinds whose names have this in them; all if it is empty */
 export async function floodPeers(ms: number, only: string, onKind: (line: string) => void): Promise<FloodResult> {
@@ -126,7 +130,7 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
     const kinds = [...names.entries()].filter(([, name]) => name.includes(only))
     const rounds = Math.max(1, Math.ceil(ms / (2 * TURN_MS_MAX * kinds.length)))
     const turnMs = Math.max(500, ms / (2 * rounds * kinds.length) - SETTLE_MS)
-    const turn = async (order: FloodOrder, into: Turn): Promise<readonly [Flooded, Look]> => {
+    const turn = async (order: Extract<FloodOrder, { ms: number }>, into: Turn): Promise<readonly [Flooded, Look]> => {
       const before = await looks()
       const flooded = await flooder.ask<Flooded>(order, order.ms + PATIENCE_MS)
       await later(SETTLE_MS)
@@ -135,16 +139,18 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
       const waitedMs = after.reduce((sum, look, i) => sum + look.waitedMs - before[i]!.waitedMs, 0)
       into.steps += after[0]!.steps - before[0]!.steps
       into.fairMs += Math.max(wallMs / 10, wallMs - waitedMs)
+      into.cpuMs += after[0]!.cpuMs - before[0]!.cpuMs
       return [flooded, after[0]!]
     }
     await later(1000)
     const [{ rssBytes: rssBytesBefore }] = (await looks()) as [Look, Look]
     const results: KindResult[] = []
-    const all = [0, 1].map((): Turn => ({ steps: 0, fairMs: 0 })) as [Turn, Turn]
+    const all = [noTurn(), noTurn()] as const
     for (const [kind, name] of kinds) {
-      const [loud, quiet] = [0, 1].map((): Turn => ({ steps: 0, fairMs: 0 })) as [Turn, Turn]
+      const [loud, quiet] = [noTurn(), noTurn()]
       const sum = { sent: 0, connections: 0, joins: 0, flooderCpuMs: 0, rssBytes: 0, heapBytes: 0, said: '' }
       for (let round = 0; round < rounds && victim.ended === null; round++) {
+        await flooder.ask({ prepare: kind })
         const [flooded, look] = await turn({ kind, ms: turnMs }, loud)
         await turn({ burnMs: flooded.cpuMs, ms: turnMs }, quiet)
         sum.sent += flooded.sent
@@ -160,6 +166,7 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
       for (const [i, one] of [loud, quiet].entries()) {
         all[i]!.steps += one.steps
         all[i]!.fairMs += one.fairMs
+        all[i]!.cpuMs += one.cpuMs
       }
       onKind(lineOf(results.at(-1)!, loud, quiet))
     }
@@ -181,9 +188,10 @@ function lineOf(
   quiet: Turn,
 ): string {
   const mib = (bytes: number): number => Math.round(bytes / 2 ** 20)
-  const rate = ({ steps, fairMs }: Turn): string => `${((1000 * steps) / fairMs).toFixed(0)}`
+  const rate = ({ steps, fairMs }: Turn): string => ((1000 * steps) / fairMs).toFixed(0)
+  const cpu = ({ steps, cpuMs }: Turn): string => (cpuMs / steps).toFixed(2)
   return (
-    `${ratio.toFixed(2)} of the steps (${rate(loud)} and ${rate(quiet)} a second): ${kind}: ${sent} sent over ${connections} connections of ${joins} visits in ${Math.round(flooderCpuMs)} ms of ` +
+    `${ratio.toFixed(2)} of the steps (${rate(loud)} and ${rate(quiet)} a second; of ${cpu(loud)} and ${cpu(quiet)} ms of CPU each): ${kind}: ${sent} sent over ${connections} connections of ${joins} visits in ${Math.round(flooderCpuMs)} ms of ` +
     `CPU; the member had ${mib(rssBytes)} MiB, of them heap ${mib(heapBytes)}${said === '' ? '' : `; ended: ${said}`}`
   )
 }

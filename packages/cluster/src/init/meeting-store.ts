@@ -68,7 +68,8 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
     const { graceMs = SOCKET_LIMITS.graceMs } = limits
     return { store, isServed: false, isWatched: false, graceMs, expect: () => {}, close: async () => store.close() }
   }
-  const exchange = new Exchange({ self, credentials, clock, limits })
+  const isRestricted = (role: string): boolean => Object.hasOwn(options.rights, role)
+  const exchange = new Exchange({ self, credentials, clock, limits, isRestricted })
   try {
     return await (rank === 0 ? serve(exchange, meeting, options) : dial(exchange, meeting, options))
   } catch (error) {

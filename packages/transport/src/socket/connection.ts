@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Holder } from '../budget.js'
 import type { Clock } from '../clock.js'
+import type { FrameRooms } from '../frame-room.js'
 import type { StayAwake } from '../stay-awake.js'
 import { loopbackWay, networkOf } from './address.js'
 import { type CertificateIdentity, subjectOf } from './certificate.js'
@@ -41,6 +42,8 @@ export interface EstablishOptions {
   readonly handshake: HandshakeOptions
   readonly checksums: Checksums
   readonly place: Place | undefined
+  /** For large frames that come. */
+  readonly rooms?: FrameRooms
   readonly reads?: ReadBuffer
   readonly stayAwake?: StayAwake | undefined
   /** Throws for a purpose that nobody here serves. */
@@ -109,13 +112,15 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
+      const holder = holderOf(peer, options.handshake.tlsPeer ?? null, remoteAddress)
       const { isDirect } = handshake
       link.admit({
         isLent: purpose === SESSION_PURPOSE,
         checksBytes: checksums === 'always' || (checksums === 'network' && !isDirect),
         isOfMachine: isUnix || isDirect,
+        room: options.rooms?.of(holder) ?? null,
       })
-      options.onDone({ link, peer, purpose, holder: holderOf(peer, options.handshake.tlsPeer ?? null, remoteAddress) })
+      options.onDone({ link, peer, purpose, holder })
     } catch (error) {
       if (isOver) throw error
       refuse(error)

@@ -14,6 +14,7 @@ import { builtin, onAbort } from '@postgrad/base/internal'
 import { Budget, type Holder, type Share } from '../budget.js'
 import { callListener } from '../call-listener.js'
 import type { Clock, Timer } from '../clock.js'
+import { FrameRooms } from '../frame-room.js'
 import type { Link } from '../link.js'
 import { RELEASE } from '../release.js'
 import type { StayAwake } from '../stay-awake.js'
@@ -38,6 +39,8 @@ export interface ExchangeOptions {
   readonly credentials: Credentials | null
   readonly clock: Clock
   readonly limits?: Partial<SocketLimits>
+  /** Whether a role is restricted: its large frames have a small room of their own (`frame-room.ts`). Default: none is. */
+  readonly isRestricted?: (role: string) => boolean
   /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
   /**
@@ -107,6 +110,7 @@ export class Exchange {
       release,
       checksums: options.checksums ?? 'always',
       place: options.place,
+      rooms: new FrameRooms(clock, options.isRestricted ?? (() => false)),
       reads: new ReadBuffer(),
       stayAwake: options.stayAwake,
       track: (socket) => this.track(socket),

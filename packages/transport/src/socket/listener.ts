@@ -188,6 +188,7 @@ export class Listener {
       timeoutMs,
       checksums: checksumsOf(end, socket.remoteAddress === undefined),
       place: end.place,
+      rooms: end.rooms,
       reads: end.reads,
       stayAwake: end.stayAwake,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },

@@ -11,6 +11,7 @@ import { checkTime } from '@postgrad/base/internal'
 import { Budget, type Holder, NOBODY, type OverBudget, type Share } from '../budget.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
+import { Rate } from '../rate.js'
 import { HashStore, tableOf } from './hash-store.js'
 import { type ChangeSource, ServerFile } from './server-file.js'
 import { storeLimit } from './store-errors.js'
@@ -99,6 +100,15 @@ const WAIT_KEY_BYTES = 256
 /** What an answer takes in addition to its bytes. */
 const ANSWER_BYTES = 512
 
+/**
+ * What is done for restricted clients: a request is 1, and more by its bytes, of which a header's have to be parsed, and its keys looked for. One identity has a quarter of it, some 30 ms of a
+ * core in a second.
+ */
+const RESTRICTED_PER_SECOND = 2000
+/** What joining needs, and a log of some hundred entries, is done at once. */
+const RESTRICTED_SECONDS = 2
+const costOf = ({ header, segments }: Frame): number => segments.reduce((sum, { length }) => sum + length / 8192, 1 + header.length / 128)
+
 /** So long a link may be open and say nothing. */
 const HELLO_MS = 5_000
 
@@ -135,6 +145,8 @@ export class StoreServer {
   private readonly file: ServerFile | null
   private readonly clients = new Map<string, Client>()
   private readonly connections = new Set<Connection>()
+  /** Of restricted clients. */
+  private readonly rate: Rate
   private readonly budgets: { readonly connections: Budget; readonly clients: Budget; readonly waits: Budget; readonly unread: Budget }
   private id: string
   private bytes = 0
@@ -148,6 +160,7 @@ export class StoreServer {
     this.clock = clock
     this.limits = { ...LIMITS, ...limits }
     const { clients, waitBytes, unreadBytes } = this.limits
+    this.rate = new Rate(clock, RESTRICTED_PER_SECOND, RESTRICTED_SECONDS)
     this.budgets = {
       connections: new Budget(clients),
       clients: new Budget(clients),
@@ -171,7 +184,8 @@ export class StoreServer {
     const { connections, waits, unread, clients } = this.budgets
     const place = shareOf(connections)
     const over = place.take(1)
-    const shares = { place, waits: shareOf(waits), unread: shareOf(unread), newClient: () => shareOf(clients) }
+    const spend = guard?.isRestricted === true ? (amount: number) => this.rate.spend(holder, amount) : () => 0
+    const shares = { place, waits: shareOf(waits), unread: shareOf(unread), newClient: () => shareOf(clients), spend }
     const connection = new Connection(this, link, guard, shares)
     this.connections.add(connection)
     if (this.isClosed) connection.refuse(storeEnded())
@@ -360,6 +374,8 @@ interface Shares {
   readonly waits: Share
   readonly unread: Share
   readonly newClient: () => Share
+  /** Of the rate. @returns for how long, in ms, nothing more is read */
+  readonly spend: (amount: number) => number
 }
 
 const NO_BYTES = new Uint8Array(0)
@@ -394,6 +410,8 @@ class Connection {
   /** Of all waits, each as often as it is named. */
   private waitKeys = 0
   private helloTimer: Timer | null
+  /** Nothing is read until then. */
+  private pauseTimer: Timer | null = null
   private isEnded = false
 
   constructor(server: StoreServer, link: Link, guard: StoreGuard | null, shares: Shares) {
@@ -435,6 +453,7 @@ class Connection {
     if (this.isEnded) return
     this.isEnded = true
     this.helloTimer?.cancel()
+    this.pauseTimer?.cancel()
     for (const wait of this.waits.values()) wait.abort()
     this.waits.clear()
     const { place, waits, unread } = this.shares
@@ -445,11 +464,22 @@ class Connection {
 
   private onFrame(frame: Frame): void {
     if (this.isEnded) return
+    this.pause(this.shares.spend(costOf(frame)))
     try {
       this.onRequest(decodeRequest(frame), frame.segments)
     } catch (error) {
       this.refuse(error)
     }
+  }
+
+  /** The rest stays with the client. */
+  private pause(ms: number): void {
+    if (ms === 0 || this.pauseTimer !== null) return
+    this.link.setPaused?.(true)
+    this.pauseTimer = this.server.clock.setTimer(ms, () => {
+      this.pauseTimer = null
+      this.link.setPaused?.(false)
+    })
   }
 
   /** What it throws ends the connection: only what cannot come from a client of ours. */
