@@ -106,6 +106,8 @@ export class SocketLink implements Link {
   private isCloseScheduled = false
   private isCloseDelivered = false
   private isDelivering = false
+  /** See `setPaused`. */
+  private isPaused = false
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
   /** A frame is to leave, whose answer may be near. */
@@ -138,7 +140,7 @@ export class SocketLink implements Link {
     socket.setNoDelay(true)
     const reads: Reads = {
       onBytes: (bytes) => this.onLent(bytes),
-      nextPlace: () => (this.isRestDue || this.held !== null ? null : this.reader.nextPlace()),
+      nextPlace: () => (this.isRestDue || this.held !== null || this.isPaused ? null : this.reader.nextPlace()),
       onPlaced: (bytes, isAll) => this.onPlaced(bytes, isAll),
     }
     const isLent = options.reads?.take(socket, reads) === true
@@ -214,6 +216,13 @@ export class SocketLink implements Link {
   poll(): number {
     if (this.receiver === null || this.isCloseDelivered || this.reason?.by === 'self') return 0
     return this.deliver()
+  }
+
+  setPaused(isPaused: boolean): void {
+    if (this.reason !== null || this.isPaused === isPaused) return
+    this.isPaused = isPaused
+    if (isPaused) this.socket.pause()
+    else this.clock.defer(() => this.deliverRest())
   }
 
   /** `bye` and `detail` are for the other end. */
@@ -360,7 +369,7 @@ export class SocketLink implements Link {
     let isThrown = true
     try {
       for (;;) {
-        const got = this.next()
+        const got = this.isPaused ? null : this.next()
         if (got === null) break
         if (this.receiver === null) {
           this.held = got
@@ -427,8 +436,8 @@ export class SocketLink implements Link {
     if (this.isCloseDelivered) return
     if (this.poll() > 0) this.receiver?.onTurnEnd()
     this.pump()
-    if (this.reason === null) this.socket.resume()
-    else this.scheduleClose()
+    if (this.reason !== null) this.scheduleClose()
+    else if (!this.isPaused) this.socket.resume()
   }
 
   // --- the other end's health
@@ -437,7 +446,8 @@ export class SocketLink implements Link {
     this.beat = null
     if (this.isSocketClosed) return
     const { heartbeatMs, suspectMs, deadMs } = this.limits
-    if (this.hasReceived || this.held !== null) {
+    // Where this end does not read, silence is no sign.
+    if (this.hasReceived || this.held !== null || this.isPaused) {
       this.quietTicks = 0
       if (this.isSuspected) this.onSuspected(false)
       this.isSuspected = false
@@ -467,6 +477,12 @@ export class SocketLink implements Link {
   private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
+    if (this.isPaused) {
+      // What was read comes before the end.
+      this.isPaused = false
+      this.isRestDue = reason.by === 'peer' && this.receiver !== null
+      if (this.isRestDue) this.clock.defer(() => this.deliverRest())
+    }
     this.scheduleClose()
     this.onEnd({ ...reason, bye, error, isDead, isUnreadable })
   }
