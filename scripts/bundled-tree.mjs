@@ -43,19 +43,35 @@ const isTestCode = (path) => path.split(sep).includes('fixtures') || /\.(test|su
 export async function bundledTree() {
   const scripts = ['library.mjs', 'bundled-tree.mjs', 'jest-globals.mjs'].map((name) => read(join(root, 'scripts', name)))
   const key = createHash('sha256').update([builtFrom(), ...scripts].join())
-  tree = join(trees, key.digest('hex').slice(0, 12))
-  const stamp = join(tree, 'stamp')
-  if (existsSync(stamp)) return tree
+  const at = join(trees, key.digest('hex').slice(0, 12))
+  const stamp = join(at, 'stamp')
+  if (existsSync(stamp)) return at
+  await makeTree(at, null)
+  removeOld()
+  writeFileSync(stamp, '')
+  return at
+}
+
+/**
+ * The tree with another text for one module: `npm run mutate` runs tests on it.
+ * @param at a folder for it, which the caller removes
+ * @param mutant the module's path in `dist`, and its text
+ */
+export async function mutantTree(at, mutant) {
+  await makeTree(at, mutant)
+  return at
+}
+
+async function makeTree(at, mutant) {
+  tree = at
   rmSync(tree, { recursive: true, force: true })
   mkdirSync(tree, { recursive: true })
   const folders = new Map(projects().map((folder) => [manifestOf(folder).name, folder]))
   placeJestGlobals()
   for (const folder of folders.values()) place(folder, folders)
   for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) link(join(root, name), join(tree, name))
-  await library([...folders.values()].filter(isLibrary))
-  removeOld()
-  writeFileSync(stamp, '')
-  return tree
+  await library([...folders.values()].filter(isLibrary), (text, path) => (path === mutant?.path ? mutant.code : text))
+  if (mutant !== null && !isInLibrary(mutant.path)) writeFileSync(inTree(mutant.path), mutant.code)
 }
 
 function removeOld() {
@@ -107,7 +123,11 @@ function place(folder, folders) {
   }
 }
 
-async function library(folders) {
+function isInLibrary(path) {
+  return isLibrary(join(root, ...relative(root, path).split(sep).slice(0, 2))) && isLibraryCode(path)
+}
+
+async function library(folders, edit) {
   const dist = join(tree, 'dist')
   const isByPlace = (at) => Object.entries(BY_PLACE).some(([name, paths]) => paths.some((path) => at === join(dist, name, path)))
   const modules = folders
@@ -118,5 +138,5 @@ async function library(folders) {
     })
   // Modules run in the order in which a program loads them that imports postgrad, and what is beside that behind it.
   const isDoor = ({ from }) => from.startsWith(join(root, 'packages/postgrad'))
-  await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist })
+  await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist, edit })
 }

@@ -36,10 +36,10 @@ const toPattern = (arg, tree) =>
  * Runs the tests of `lane` that match `args` (jest's own arguments, paths among them), for at most `limitMs`.
  * `tree` is where they are: the repository, or `bundledTree()`. `node` is the Node that runs them, this one by default. With `renews` processes are renewed before
  * their heaps are full (`HEAP_MAX`): they are killed for that, and their coverage is lost. A file that cannot be loaded, and a process that is left
- * hanging, each count as one failed test.
+ * hanging, each count as one failed test. Without `reports` jest prints nothing.
  * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
  */
-export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree, renews = false }) {
+export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree, renews = false, reports = true }) {
   const results = join(root, `.cache/jest-${lane}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(results, { force: true })
@@ -64,7 +64,7 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
       NODE_OPTIONS: nodeOptions(),
       ...(tree === root ? {} : { NODE_COMPILE_CACHE: join(tree, 'compiled') }),
     },
-    stdio: ['ignore', 'ignore', 'inherit'], // jest reports on stderr; on stdout it only says where the JSON is
+    stdio: ['ignore', 'ignore', reports ? 'inherit' : 'ignore'], // jest reports on stderr; on stdout it only says where the JSON is
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)
   const json = JSON.parse(read(results) ?? 'null')

@@ -6,8 +6,7 @@ import { writeSync } from 'node:fs'
 import { register } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { transform } from 'esbuild'
-import { MUTATIONS, mutated } from './mutations.mjs'
+import { compiled, MUTATIONS } from './mutations.mjs'
 import { root } from './setup.mjs'
 
 const [id, catcherName, seedsText] = process.argv.slice(2)
@@ -25,7 +24,9 @@ const caught = (error) => tell({ seeds: seed + 1, error: `${error?.code ?? error
 process.on('uncaughtException', caught)
 process.on('unhandledRejection', caught)
 
-register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data: { root, ...(await compiled()) } })
+const mutant = id === 'none' ? null : await compiled(MUTATIONS.find((one) => one.id === id))
+const data = { root, url: mutant === null ? null : pathToFileURL(mutant.path).href, source: mutant?.code ?? null }
+register(pathToFileURL(join(root, 'scripts/mutate-hook.mjs')), { data })
 const { CATCHERS } = await import(pathToFileURL(join(root, 'packages/testing/dist/suites/mutants.suite.js')).href)
 const catchers = { ...CATCHERS, 'call-programs': callPrograms, 'roster-programs': rosterPrograms, ...collectives() }
 if (catchers[catcherName] === undefined) throw new Error(`no catcher '${catcherName}': ${Object.keys(catchers).join(', ')}`)
@@ -47,15 +48,6 @@ async function rosterPrograms() {
     const [first] = runRosterProgram(number).problems
     if (first !== undefined) throw new Error(first)
   }
-}
-
-async function compiled() {
-  if (id === 'none') return { url: null, source: null }
-  const mutation = MUTATIONS.find((one) => one.id === id)
-  const tsconfigRaw = { compilerOptions: { target: 'ES2022', useDefineForClassFields: true, verbatimModuleSyntax: true } }
-  const { code } = await transform(mutated(mutation), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
-  const url = pathToFileURL(join(root, mutation.file.replace('/src/', '/dist/').replace(/\.ts$/, '.js'))).href
-  return { url, source: code }
 }
 
 function collectives() {

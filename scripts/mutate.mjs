@@ -1,13 +1,16 @@
 /**
  * `npm run mutate`: does the test kit find bugs? Each mutation of `mutations.mjs` is an exact change of a source file of the engine, the RRef protocol, calls or the
  * session layer; in a process of its own the changed file is compiled and takes the place of the right one, and the suite that is named there must fail within the
- * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are.
+ * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are. Those of `mutations-by-test.mjs` are caught by tests
+ * (`mutate-by-test.mjs`).
  * `npm test` asks whether each still applies.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
+import { checkByTest } from './mutate-by-test.mjs'
 import { MUTATIONS, mutated } from './mutations.mjs'
+import { MUTATIONS_BY_TEST } from './mutations-by-test.mjs'
 import { endTree, root, setupOrExit, spawnWithUs, timed } from './setup.mjs'
 
 /** Against a mutant that runs in circles, where no limit of the simulation sees it. */
@@ -27,7 +30,7 @@ npm run mutate -- --find …         asks every suite, and says how many seeds e
 npm run mutate -- --applies        only asks whether each still fits its file
 npm run mutate -- --write          puts the table into docs/mutations.md
 
-There are: ${MUTATIONS.map(({ id }) => id).join(', ')}`
+There are: ${all().join(', ')}`
 
 const args = process.argv.slice(2)
 const strange = args.filter((arg) => arg.startsWith('--') && !['--find', '--applies', '--write', '--help'].includes(arg))
@@ -40,10 +43,12 @@ if (args.includes('--help')) {
   process.exit(0)
 }
 const names = args.filter((arg) => !arg.startsWith('--'))
-const chosen = MUTATIONS.filter(({ id }) => names.length === 0 || names.includes(id))
-const unknown = names.filter((name) => !MUTATIONS.some(({ id }) => id === name))
+const among = (list) => list.filter(({ id }) => names.length === 0 || names.includes(id))
+const chosen = among(MUTATIONS)
+const chosenByTest = among(MUTATIONS_BY_TEST)
+const unknown = names.filter((name) => !all().includes(name))
 if (unknown.length > 0) {
-  console.error(`no mutation ${unknown.join(', ')}; there are: ${MUTATIONS.map(({ id }) => id).join(', ')}`)
+  console.error(`no mutation ${unknown.join(', ')}; there are: ${all().join(', ')}`)
   process.exit(2)
 }
 if (args.includes('--applies')) applies()
@@ -53,8 +58,17 @@ else {
   else await check()
 }
 
+function all() {
+  return [...MUTATIONS, ...MUTATIONS_BY_TEST].map(({ id }) => id)
+}
+
 function applies() {
-  for (const mutation of chosen) {
+  const twice = all().filter((id, at, list) => list.indexOf(id) !== at)
+  if (twice.length > 0) {
+    console.log(`two mutations have one name: ${twice.join(', ')}`)
+    process.exitCode = 1
+  }
+  for (const mutation of [...chosen, ...chosenByTest]) {
     try {
       mutated(mutation)
     } catch (error) {
@@ -74,16 +88,20 @@ async function check() {
     console.log(`mutate: ${mutation.id}: ${caught ? `caught by ${mutation.by} after ${seeds} of ${mutation.within} seeds` : 'NOT CAUGHT'}`)
     return { ...mutation, seeds: caught ? seeds : null, error }
   })
-  const table = tableOf(rows)
+  const byTest = await checkByTest(chosenByTest, console.log)
+  problems.push(...byTest.flatMap(({ problem }) => problem ?? []))
+  const table = `${tableOf(rows)}\n\n${tableByTest(byTest)}`
   console.log(`\n${table}\n`)
   if (args.includes('--write')) write(table)
   for (const problem of problems) console.log(`FAILED: ${problem}`)
-  console.log(`mutate: ${rows.filter(({ seeds }) => seeds !== null).length} of ${rows.length} mutations caught`)
+  const caught = rows.filter(({ seeds }) => seeds !== null).length + byTest.filter(({ problem }) => problem === null).length
+  console.log(`mutate: ${caught} of ${rows.length + byTest.length} mutations caught`)
   process.exitCode = problems.length === 0 ? 0 : 1
 }
 
 /** What the suites say of the sources as they are: nothing. */
 async function baseline() {
+  if (chosen.length === 0) return []
   const most = new Map()
   for (const { by, within } of chosen) most.set(by, Math.max(most.get(by) ?? 0, within))
   const done = timed(
@@ -157,10 +175,23 @@ function tableOf(rows) {
   return [
     ...head,
     ...rows.map(({ what, file, by, within, seeds, error }) => {
-      const where = file.replace(/^packages\//, '').replace('/src/', '/')
-      return `| ${what} | ${where} | ${by} | ${seeds ?? '–'} | ${within} | ${short(error ?? 'none').replaceAll('|', '\\|')} |`
+      return `| ${what} | ${whereOf(file)} | ${by} | ${seeds ?? '–'} | ${within} | ${short(error ?? 'none').replaceAll('|', '\\|')} |`
     }),
   ].join('\n')
+}
+
+function tableByTest(rows) {
+  const head = ['| mutation | where | caught by |', '|---|---|---|']
+  return [
+    ...head,
+    ...rows.map(({ what, file, test, rule, problem }) => {
+      return `| ${what} | ${whereOf(file)} | ${problem === null ? `${rule} in ${whereOf(test)}` : '–'} |`
+    }),
+  ].join('\n')
+}
+
+function whereOf(file) {
+  return file.replace(/^packages\//, '').replace('/src/', '/')
 }
 
 function short(error) {

@@ -1,9 +1,11 @@
 /**
  * The mutations of `npm run mutate`: bugs of which each is one exact change of a source file, with the suite that catches it (`mutants.suite.ts`)
  * and within how many seeds it must. `find` occurs once in the file.
+ * Those that a test catches stand in `mutations-by-test.mjs`.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { transform } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
 export const MUTATIONS = [
@@ -537,6 +539,13 @@ export const MUTATIONS = [
     'a rank that does not know a group says so only to who sends it a part',
   ),
 ]
+
+/** The compiled file of a mutation, and its text with the change made. @throws as `mutated` */
+export async function compiled(mutation) {
+  const tsconfigRaw = { compilerOptions: { target: 'ES2022', useDefineForClassFields: true, verbatimModuleSyntax: true } }
+  const { code } = await transform(mutated(mutation), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
+  return { path: join(root, mutation.file.replace('/src/', '/dist/').replace(/\.ts$/, '.js')), code }
+}
 
 /** The text of a mutation's file with the change made. @throws if the place is not there, or there more than once */
 export function mutated({ file, find, replace }) {
