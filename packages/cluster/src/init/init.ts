@@ -151,6 +151,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       credentials,
       clock,
       limits,
+      isRestricted: (role) => access !== null && Object.hasOwn(access.rights, role),
       checksums: 'network',
       stayAwake,
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),

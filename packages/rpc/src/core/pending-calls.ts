@@ -57,7 +57,7 @@ export interface PendingCall {
   /** Called when the deadline passes, to make the error. `isInherited`: that of the call which it is part of has passed. */
   timedOut(isInherited: boolean): PostgradError
   /** Of a stream: takes what comes before the reply. */
-  onItem?(item: { readonly value: unknown; readonly received: unknown }): void
+  onItem?(item: { readonly value: unknown; readonly received: unknown }): boolean
 }
 
 /** What is waited for that is no request. */

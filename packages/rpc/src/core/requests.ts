@@ -289,7 +289,10 @@ export class Requests {
   /** The caller's word that it waits no more; `isAwaited`: for the end of a stream, and not for its items. What has ended here meanwhile is not known any more. */
   private onCancel(peer: Peer, requestId: number, isAwaited: boolean): void {
     const served = peer.served.get(requestId)
-    if (served === undefined) return
+    if (served === undefined) {
+      this.host.idle(peer.info.id)
+      return
+    }
     if (isAwaited) served.stop(cancelledByCaller(peer.info))
     else this.giveUp([served], cancelledByCaller(peer.info))
   }

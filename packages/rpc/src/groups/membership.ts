@@ -85,6 +85,8 @@ export class Membership {
     const { peer } = item
     const [what, data, error] = body as [GroupWhat, unknown, PostgradError | null]
     const { id } = peer.info
+    // Each of these is said once.
+    if (what === GroupWhat.LEAVE || what === GroupWhat.SEEN) core.idle(id)
     if (what === GroupWhat.LEAVE) {
       this.leaving.onLeave(id)
       end.onLeaving(id)

@@ -1,11 +1,13 @@
 /**
  * Listens on Unix sockets and TCP ports, and lets nobody in who is too much: connections whose other end is not known are counted, in all and
- * by address, and so are all connections of an address. `exchange.ts` is told of those that have proven who they are.
+ * by address, and so are all connections of an address. Those that have proven who they are are counted by that, too, and `exchange.ts` gets them.
  */
 import type { Server, Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
-import { type Address, checkAddress } from './address.js'
+import { Budget } from '../budget.js'
+import { type Address, checkAddress, networkOf } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
+import { Bye } from './chunk.js'
 import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
 import { checksumsOf, type Endpoint } from './dialler.js'
@@ -38,11 +40,13 @@ export class Listener {
   private readonly servers: Server[] = []
   private readonly halfOpen = new Map<string, number>()
   private readonly open = new Map<string, number>()
+  private readonly known: Budget
   private halfOpenCount = 0
   private isClosed = false
 
   constructor(options: ListenerOptions) {
     this.options = options
+    this.known = new Budget(options.end.limits.connectionsMax)
   }
 
   /** @returns what others reach. @throws ADDRESS_IN_USE, ADDRESS_INVALID, CREDENTIALS_REQUIRED */
@@ -131,7 +135,7 @@ export class Listener {
   private onSocket(socket: Socket): void {
     const { end } = this.options
     const { limits, tls } = end
-    const from = socket.remoteAddress ?? 'unix'
+    const from = networkOf(socket.remoteAddress)
     const halfOpen = this.halfOpen.get(from) ?? 0
     const open = this.open.get(from) ?? 0
     if (
@@ -185,12 +189,22 @@ export class Listener {
       timeoutMs,
       checksums: checksumsOf(end, socket.remoteAddress === undefined),
       place: end.place,
+      rooms: end.rooms,
       reads: end.reads,
       stayAwake: end.stayAwake,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {
         known()
+        const { holder, link } = established
+        const share = this.known.share(holder)
+        const over = share.take(1)
+        if (over !== null) {
+          this.counts.refused++
+          link.abort(Bye.STRANGER, `there are ${over.limit} connections of this ${over.level} already`)
+          return
+        }
+        socket.once('close', () => share.end())
         this.counts.accepted++
         onConnection(established)
       },
