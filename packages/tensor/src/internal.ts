@@ -55,6 +55,7 @@ export { argumentText, checkFunction, checkIterable, checkOptions, checkTensor, 
 export { byteSize } from './tensor/create.js'
 export { currentKernels } from './tensor/device.js'
 export { giveBack, withTemporaries } from './tensor/give-back.js'
+export { isAlone, markAlone, markShared } from './tensor/rank-gradients.js'
 export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor/tensor.js'
 export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './values/dtype.js'
 export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './values/errors.js'

@@ -106,6 +106,14 @@ class WatchedLink implements Link {
     this.link.send(...sent)
   }
 
+  setPaused(isPaused: boolean): void {
+    this.link.setPaused?.(isPaused)
+  }
+
+  get unreadBytes(): number {
+    return this.link.unreadBytes ?? 0
+  }
+
   flush(): void {
     this.link.flush()
   }

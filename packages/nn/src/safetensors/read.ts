@@ -6,6 +6,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
@@ -208,7 +209,7 @@ export function ioFailure(what: 'read' | 'write', path: string, cause: unknown):
   return new PostgradError('SAFETENSORS_IO', {
     op: 'safetensors',
     message: `cannot ${what} '${path}': ${cause instanceof Error ? cause.message : String(cause)}`,
-    remedy: 'See the cause.',
+    remedy: tooManyOpenFiles('safetensors', cause)?.remedy ?? 'See the cause.',
     cause,
     values: { path },
   })

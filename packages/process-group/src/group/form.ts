@@ -26,6 +26,7 @@ export async function formDefault(
   workers: readonly WorkerInfo[],
   timeoutMs: number,
   debug: DebugLevel,
+  warnAfterMs: number,
 ): Promise<ProcessGroup> {
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
@@ -38,7 +39,7 @@ export async function formDefault(
     const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
     if (other !== undefined) throw disagreed(name, workers[0]!, first, other, of(other))
     const heaps = workers.map((worker) => of(worker).heap)
-    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, heaps })
+    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, warnAfterMs, heaps })
     groups.defaultGroup = group
     return group
   })
@@ -77,7 +78,8 @@ export function formSubgroups(
       const workers = ranks.map((rank) => parent.workers[rank]!)
       const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
       const heapOf = (rank: number): number => agreed.heaps[rank]![i]!
-      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug, heaps: ranks.map(heapOf) })
+      const { debug, warnAfterMs } = parent
+      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug, warnAfterMs, heaps: ranks.map(heapOf) })
     })
   })
 }

@@ -109,6 +109,8 @@ test('GRP-36: what a guest says of the end of all is a dead letter', async () =>
     [GroupWhat.RELEASE, [0, 1, 2], null],
     [GroupWhat.DONE, null, null],
     [GroupWhat.FAILED, null, new Error('by a guest')],
+    [GroupWhat.ASK, [1, []], null],
+    [GroupWhat.ANSWER, [1, null], null],
   ]
   await overClusters(async (cluster) => {
     const ended = on(cluster, [0, 1, 2], async () => {

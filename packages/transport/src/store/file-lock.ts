@@ -86,6 +86,12 @@ export class FileLock {
   }
 }
 
+/** Whether the lock at `path` names a process, or a thread, that has surely died. What is no lock is nobody's. */
+export function isLockLeft(path: string): boolean {
+  const holder = readLock(path)
+  return holder !== null && isDead(holder)
+}
+
 function makeLock(path: string, text: string, depth: number, silent: string | null = null): boolean {
   if (tryMake(path, text)) return true
   const holder = readLock(path)
