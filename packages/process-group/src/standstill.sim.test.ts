@@ -1,23 +1,12 @@
 /** Programs that return while others wait for them: who is refused, who is not, and what is printed. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, remote } from '@postgrad/rpc'
+import { call, currentWorker, expose, barrier as meet, remote } from '@postgrad/rpc'
 import { standstillOf } from '@postgrad/rpc/internal'
 import type { ClusterOptions } from '@postgrad/rpc/suite'
 import { ones, tensor, zeros } from '@postgrad/tensor'
 import { NEVER, PROGRAMS } from './deaths.suite.js'
-import {
-  allReduce,
-  barrier,
-  broadcast,
-  destroyProcessGroup,
-  initProcessGroup,
-  newGroup,
-  newSubgroups,
-  type ProcessGroup,
-  recv,
-  type Work,
-} from './index.js'
+import { allReduce, barrier, broadcast, destroyProcessGroup, initProcessGroup, newGroup, newSubgroups, recv, type Work } from './index.js'
 import { Draw } from './programs.suite.js'
 import { Ranks, withSeed } from './sim-ranks.suite.js'
 
@@ -91,6 +80,24 @@ describe('PG-40: a rank that returns early', () => {
     }
   })
 
+  test('before initProcessGroup, or a barrier of all workers without a limit: the same', async () => {
+    for (const gone of [0, 1, 2]) {
+      const ranks = new Mains(gone + 1, 3)
+      const ends = await ranks.mains(async (rank) => {
+        if (rank === gone) return null
+        await later(17 * rank)
+        return [await failsIn(initProcessGroup({ ...NEVER })), await failsIn(meet(undefined, NEVER))]
+      })
+      for (const rank of [0, 1, 2].filter((each) => each !== gone)) {
+        const [formed, met] = ends[rank] as Awaited<ReturnType<typeof failsIn>>[]
+        expect(formed).toMatchObject({ error: { ...isOver(gone), op: 'initProcessGroup' } })
+        expect(met).toMatchObject({ error: { code: 'PROGRAM_OVER', op: 'barrier', values: { worker: `worker${gone}` } } })
+        expect(formed!.ms).toBeLessThan(5000)
+        expect(met!.ms).toBeLessThan(5000)
+      }
+    }
+  })
+
   test('in the middle of training, of some groups, one after the other', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const steps = [5, 1 + (seed % 4), 5, 5]
@@ -152,13 +159,18 @@ async function asks(worker: string, delayMs: number): Promise<number[]> {
   await later(delayMs)
   return call(worker, joins, [delayMs], NEVER)
 }
+async function makes(): Promise<number[]> {
+  await initProcessGroup(NEVER)
+  await meet(undefined, NEVER)
+  return joins()
+}
 const rests = (ms: number): Promise<void> => later(ms)
 class Joiner {
   async join(delayMs: number): Promise<number[]> {
     return joins(delayMs)
   }
 }
-expose({ joins, asks, rests, Joiner })
+expose({ joins, makes, asks, rests, Joiner })
 
 /** Rank 1 returns at once; all others end well. */
 const RIGHT: readonly (readonly [string, Main])[] = [
@@ -303,6 +315,52 @@ describe('PG-41: no right program is refused', () => {
     }
   })
 
+  test('one that has returned makes the group, and meets others, in a call', async () => {
+    for (const joiner of [0, 1, 2]) {
+      const ranks = new Mains(joiner + 1, 3)
+      const first = joiner === 0 ? 1 : 0
+      const ends = await ranks.mains(async (rank) => {
+        if (rank === joiner) return [3]
+        if (rank !== first) return makes()
+        await later(12_000)
+        return (await Promise.all([makes(), call(`worker${joiner}`, makes, [], NEVER)]))[0]
+      })
+      expect(ends).toEqual([[3], [3], [3]])
+    }
+  })
+
+  test('a rank that has waited for a moment says for whom while the group is made', async () => {
+    const ranks = new Mains(1, 3)
+    await ranks.mains(async (rank) => {
+      if (rank === 2) await later(15_000)
+      return makes()
+    })
+    expect(ranks.lines).toEqual(['postgrad: rank 0 (worker0) has waited 10 s for rank 2 (worker2) in allGather() of 3 workers'])
+  })
+
+  test('PG-43: a word that a worker is over changes nothing where the sender, or that worker, is no member', async () => {
+    const ranks = new Mains(1, 4)
+    let key = ''
+    const ends = await ranks.mains(async (rank) => {
+      if (rank === 3) {
+        await later(1000)
+        ranks.workers[3]!.post(0, 15 as never, [9, [key, 1], null])
+        return [3]
+      }
+      const group = await initProcessGroup({ ranks: ['worker0', 'worker1', 'worker2'], ...NEVER })
+      key = group.key
+      if (rank === 1) {
+        await later(2000)
+        ranks.workers[1]!.post(0, 15 as never, [9, [key, 3], null])
+        ranks.workers[1]!.post(0, 15 as never, [9, [key, 0], null])
+        await later(1000)
+      }
+      return joins()
+    })
+    expect(ends).toEqual([[3], [3], [3], [3]])
+    expect(ranks.workers[0]!.letters.total).toBe(3)
+  })
+
   test('workers that may get another run are never gone', async () => {
     const ranks = new Mains(1, 3)
     const [first] = await ranks.all(async (rank) => {
@@ -358,16 +416,4 @@ describe('PG-42: the line', () => {
     expect(soon.lines).toHaveLength(2)
     expect(soon.lines[1]).toContain('has waited 4 s for rank 0 (worker0) in')
   })
-})
-
-test('PG-43: a rank says that another is over to ranks of the group alone, of a rank that there is', async () => {
-  const ranks = new Mains(1, 2)
-  let group!: ProcessGroup
-  await ranks.mains(async (rank) => {
-    const own = await initProcessGroup(NEVER)
-    if (rank === 0) group = own
-    await barrier()
-  })
-  expect(group.onMessage(1, [group.id, 6, 7, 0, '', [], null])).toBe('there is no rank 7')
-  expect(group.error).toBeNull()
 })

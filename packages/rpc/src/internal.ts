@@ -1,6 +1,7 @@
 export type { travels } from '@postgrad/wire/internal'
 export type { Rest } from './api/api.js'
 export { currentRuntime } from './api/api.js'
+export { gatherAsGroup } from './api/group.js'
 export { iteratorOf } from './calls/stream-serving.js'
 export { isAsyncExecution } from './common/async-execution.js'
 export { functionOf } from './common/built-in-names.js'

@@ -93,6 +93,12 @@ export function notMet(name: string, cause: PostgradError): PostgradError {
   })
 }
 
+/** Of `initProcessGroup`: GROUP_BROKEN, since a member has returned without having called it. */
+export function neverMet(group: GroupName, worker: number): PostgradError {
+  const rank = group.workers.findIndex(({ id }) => id === worker)
+  return groupBroken('initProcessGroup', group, overText(group, rank), programOver(group, rank))
+}
+
 /** Of monitoredBarrier, in PyTorch's words. */
 export function barrierFailed(group: GroupName, missing: readonly number[], timeoutMs: number, sequence: number): PostgradError {
   return new PostgradError('COLLECTIVE_TIMEOUT', {

@@ -9,7 +9,6 @@
  *     FAILED   the sender's collectives from `sequence` on have failed with `error`, and it begins no more
  *     LEFT     the sender has destroyed the group
  *     UNKNOWN  the sender knows no such group
- *     OVER     the program of rank `sequence` is over, and no rank goes on that could call it
  *
  * Messages of one sender keep their order. A rank sends nothing that its receiver does not wait for, now or later, if all call the same; so whatever is not
  * waited for is a mismatch (Note [Heads] in `group/collective.ts`).
@@ -17,7 +16,7 @@
 import type { MessageBodies, MessageType } from '@postgrad/wire/internal'
 
 /** What a message of a group says. */
-export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4, taken: 5, over: 6 } as const
+export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4, taken: 5 } as const
 export type What = (typeof What)[keyof typeof What]
 
 /** As `wire` checks it. */

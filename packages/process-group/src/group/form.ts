@@ -3,9 +3,10 @@
  * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { allGather, type WorkerInfo } from '@postgrad/rpc'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { gatherAsGroup } from '@postgrad/rpc/internal'
 import { invalid } from '../algorithms/parts.js'
-import { collectiveTimedOut, notMet } from '../common/errors.js'
+import { collectiveTimedOut, neverMet, notMet } from '../common/errors.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
@@ -31,7 +32,9 @@ export async function formDefault(
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs }).catch((error: unknown) => {
+    const round = `processGroup ${name}`
+    const proposals = await gatherAsGroup(own, workers, { round, timeoutMs, warnAfterMs }).catch((error: unknown) => {
+      if (isPostgradError(error, 'PROGRAM_OVER')) throw neverMet({ name, workers }, Number(error.values.workerId))
       throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
     })
     const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!

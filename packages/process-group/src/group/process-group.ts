@@ -218,10 +218,6 @@ export class ProcessGroup implements GroupHost {
       case What.unknown:
         this.onGone(from, `${rankText(this, from)} does not know it any more`, null)
         return null
-      case What.over:
-        if (sequence >= this.size) return `there is no rank ${sequence}`
-        this.breakAsOver(sequence)
-        return null
       default:
         return `there is no ${what}`
     }
@@ -249,15 +245,9 @@ export class ProcessGroup implements GroupHost {
     this.break(this.collectives.next, why, error)
   }
 
-  /** @internal StandingGroup. Each rank is told, so that each names the one whose program is over. */
+  /** @internal StandingGroup. All that runs here waits for ever: for that rank, or for one that waits for it. */
   onOver(worker: number): void {
     const rank = this.rankOf(worker)
-    for (const to of others(this)) this.say(to, What.over, rank, 0, '', NOTHING)
-    this.breakAsOver(rank)
-  }
-
-  /** All that runs here waits for ever: for that rank, or for one that waits for it. */
-  private breakAsOver(rank: number): void {
     this.break(this.collectives.first, overText(this, rank), programOver(this, rank))
   }
 

@@ -88,7 +88,7 @@ export interface StandingGroup {
   readonly workers: readonly WorkerInfo[]
   /** After so many ms of waiting the first rank that waits prints who is missing; 0: never. */
   readonly warnAfterMs: number
-  /** The program of a member, which somebody waits for, is over. */
+  /** The program of a member, which somebody waits for, is over: what waits here never ends otherwise. */
   onOver(worker: WorkerId): void
 }
 

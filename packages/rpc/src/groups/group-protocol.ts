@@ -11,6 +11,7 @@
  *     does anything go on?
  *     W → each   ASK [round, groups]        W waits in an operation of these groups
  *     each → W   ANSWER [round, said]       see `standstill.ts`
+ *     W → group  OVER [group, worker]       nothing goes on, and that worker calls nothing more
  *
  * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
  */
@@ -27,6 +28,7 @@ export const GroupWhat = {
   FAILED: 6,
   ASK: 7,
   ANSWER: 8,
+  OVER: 9,
 } as const
 
 export type GroupWhat = (typeof GroupWhat)[keyof typeof GroupWhat]
@@ -44,6 +46,7 @@ export type AskData = readonly [round: number, groups: readonly string[]]
 export type Waiting = readonly [group: string, on: readonly WorkerId[], told: number]
 /** What a worker says of itself: whether its program is over, what it waits in, what has gone between it and others. Null: something is under way there. */
 export type Said = readonly [isOver: boolean, waits: readonly Waiting[], counts: Counts] | null
+export type OverData = readonly [group: string, worker: WorkerId]
 export type AnswerData = readonly [round: number, said: Said]
 
 export function isJoin(data: unknown): data is JoinData {
@@ -64,6 +67,10 @@ export function isAsk(data: unknown): data is AskData {
 
 export function isAnswer(data: unknown): data is AnswerData {
   return Array.isArray(data) && isCount(data[0]) && isSaid(data[1])
+}
+
+export function isOver(data: unknown): data is OverData {
+  return Array.isArray(data) && typeof data[0] === 'string' && isCount(data[1])
 }
 
 function isSaid(said: unknown): said is Said {

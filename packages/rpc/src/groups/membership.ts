@@ -10,7 +10,7 @@ import type { Incoming } from '../core/incoming-call.js'
 import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { Draining } from './drain.js'
-import { GroupWhat, isAnswer, isAsk, isJoin, isRelease, isReport } from './group-protocol.js'
+import { GroupWhat, isAnswer, isAsk, isJoin, isOver, isRelease, isReport } from './group-protocol.js'
 import { GroupView } from './group-view.js'
 import { Leaving } from './leave.js'
 import { GroupEnd } from './shutdown.js'
@@ -99,6 +99,7 @@ export class Membership {
     else if (what === GroupWhat.FAILED && error !== null) end.onFailed(error)
     else if (what === GroupWhat.ASK && isAsk(data)) standstill.onAsk(peer.info, data)
     else if (what === GroupWhat.ANSWER && isAnswer(data) && standstill.onAnswer(id, data)) return
+    else if (what === GroupWhat.OVER && isOver(data) && standstill.onOver(id, data)) return
     else core.messages.discard(item, 'invalid', `GROUP_UPDATE ${what}`)
   }
 

@@ -8,7 +8,8 @@ import { CALL_SERVING } from '../calls/call-serving.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Peer } from '../core/peer.js'
 import type { Standing, StandingGroup, WaitAbout } from '../core/pending-calls.js'
-import { type AnswerData, type AskData, GroupWhat, type Said, type Waiting } from './group-protocol.js'
+import { ARRIVE, GATHERS } from './gather.js'
+import { type AnswerData, type AskData, GroupWhat, type OverData, type Said, type Waiting } from './group-protocol.js'
 import type { GroupView } from './group-view.js'
 import { goneIn } from './standstill.js'
 
@@ -29,7 +30,7 @@ interface Round {
   readonly said: Map<WorkerId, Said>
 }
 
-interface StandingWait extends Standing {
+export interface StandingWait extends Standing {
   readonly what: string
   readonly on: readonly WorkerInfo[]
 }
@@ -50,6 +51,8 @@ export class Standstill {
   private former = ''
   /** The last word of each, also of rounds that are not over. */
   private readonly heard = new Map<WorkerId, Said>()
+  /** Waits in rounds of `barrier` and `allGather` that have no limit: each is a call to the leader. */
+  private readonly rounding = new Set<StandingWait>()
   /** By group: until when a smaller rank asks. */
   private readonly yields = new Map<string, number>()
   /** By group: of which operation a line was printed, here or elsewhere. */
@@ -68,6 +71,13 @@ export class Standstill {
   /** A wait in an operation begins. */
   onWait(): void {
     if (this.say !== null && this.timer === null) this.lookLater()
+  }
+
+  /** The same in a round. Returns what ends it. */
+  onRound(wait: StandingWait): () => void {
+    this.rounding.add(wait)
+    this.onWait()
+    return () => this.rounding.delete(wait)
   }
 
   onClose(): void {
@@ -98,17 +108,26 @@ export class Standstill {
   /** Null: something is under way here. */
   private said(): Said {
     const { core } = this.view
-    if (CALL_SERVING.of(core).count > 0 || core.pump.mailbox.size > 0) return null
-    for (const { pending } of core.peers) if (pending.size > 0) return null
-    const waits: Waiting[] = []
+    if (CALL_SERVING.of(core).count > GATHERS.of(core).standing || core.pump.mailbox.size > 0) return null
+    let calls = 0
+    for (const { pending } of core.peers) {
+      for (const [, { op }] of pending.entries()) {
+        if (op !== ARRIVE) return null
+        calls++
+      }
+    }
+    if (calls > this.rounding.size) return null
+    const waits = [...this.rounding].map(({ group, on }) => this.waiting(group, on))
     for (const [, call] of core.requests.waits.entries()) {
       const about = call.about?.()
-      if (about?.standing !== undefined) {
-        const { key } = about.standing.group
-        waits.push([key, about.on?.map(({ id }) => id) ?? [], this.told.get(key) ?? -1])
-      } else if (about?.kind !== 'pass') return null
+      if (about?.standing !== undefined) waits.push(this.waiting(about.standing.group, about.on ?? []))
+      else if (about?.kind !== 'pass') return null
     }
     return [this.isMainOver || this.hasCalledShutdown(), waits, this.view.counts()]
+  }
+
+  private waiting({ key }: StandingGroup, on: readonly WorkerInfo[]): Waiting {
+    return [key, on.map(({ id }) => id), this.told.get(key) ?? -1]
   }
 
   // --- as one that asks
@@ -178,9 +197,30 @@ export class Standstill {
     const isSure = text !== '' && text === this.former
     this.former = text
     if (!isSure) return
-    for (const group of new Set(this.standing().map((wait) => wait.group))) {
-      for (const [key, worker] of gone) if (key === group.key) group.onOver(worker)
+    const { info } = this.view
+    for (const group of this.groups()) {
+      for (const [key, worker] of gone.filter(([of]) => of === group.key)) {
+        // Each member is told, so that each names the one whose program is over.
+        for (const { id } of group.workers)
+          if (id !== info.id && id !== worker) this.view.say(id, GroupWhat.OVER, [key, worker] satisfies OverData)
+        group.onOver(worker)
+      }
     }
+  }
+
+  /** False: it is not the sender's to say, or of a worker that is no other member. A group in which nothing waits here has heard of it, or is broken. */
+  onOver(from: WorkerId, [key, worker]: OverData): boolean {
+    for (const group of this.groups()) {
+      if (group.key !== key) continue
+      if (rankIn(group, from) < 0 || rankIn(group, worker) < 0 || worker === this.view.info.id) return false
+      group.onOver(worker)
+    }
+    return true
+  }
+
+  /** In which this worker waits. */
+  private groups(): readonly StandingGroup[] {
+    return [...new Set(this.standing().map(({ group }) => group))]
   }
 
   /** One line for the group, by the first rank that waits. */
@@ -204,7 +244,7 @@ export class Standstill {
 
   /** What this worker waits in. */
   private standing(): StandingWait[] {
-    const found: StandingWait[] = []
+    const found = [...this.rounding]
     for (const [, call] of this.view.core.requests.waits.entries()) {
       const { standing, what, on = [] } = call.about?.() ?? NOTHING
       if (standing !== undefined) found.push({ ...standing, what, on })

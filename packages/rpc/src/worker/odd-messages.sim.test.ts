@@ -75,6 +75,7 @@ test('RPC-16, STA-4: a word about the group that makes no sense is a dead letter
       [GroupWhat.ASK, [1]],
       [GroupWhat.ASK, [1, [5]]],
       [GroupWhat.ANSWER, [1, [true, [['g', [1]]], []]]],
+      [GroupWhat.OVER, ['g']],
       // To what was not asked.
       [GroupWhat.ANSWER, [1, null]],
     ]
