@@ -100,7 +100,7 @@ export const MUTATIONS_BY_TEST = [
   ),
   t(
     'no-files-raw',
-    'packages/base/src/open-files.test.ts',
+    'packages/base/src/errors.test.ts',
     'CLU-67',
     'packages/base/src/worker-death.ts',
     'const files = tooManyOpenFiles(op, thrown)',
@@ -109,11 +109,11 @@ export const MUTATIONS_BY_TEST = [
   ),
   t(
     'no-files-by-word',
-    'packages/base/src/open-files.test.ts',
+    'packages/base/src/errors.test.ts',
     'CLU-67',
-    'packages/base/src/open-files.ts',
-    'String(message)}`) ??',
-    'String(code)}`) ??',
+    'packages/base/src/errors.ts',
+    '[code, message].flatMap',
+    '[code].flatMap',
     'EMFILE of a thread that could not begin, which has it in its words alone, is not seen',
   ),
   t(
