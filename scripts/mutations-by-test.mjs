@@ -324,6 +324,15 @@ export const MUTATIONS_BY_TEST = [
     '',
     'process.exit(0) after shutdown() counts as a death',
   ),
+  t(
+    'run-late-death',
+    'apps/cli/src/run/run-cluster.test.ts',
+    'CLU-24',
+    'apps/cli/src/run/run-cluster.ts',
+    'failure ?? this.lateFailure((await cluster.closed).deaths)',
+    'failure',
+    'postgrad run ends well although a worker has thrown when its main was done',
+  ),
   // ---- pipelines and collectives
   t(
     'pipeline-divides-all',
