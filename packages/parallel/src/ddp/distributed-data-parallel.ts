@@ -21,6 +21,7 @@ import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { quietly } from './no-sync.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
+import { ReplicaCheck } from './replica-check.js'
 import { checkStepped } from './steps-under-way.js'
 import { checkHooked } from './zero-redundancy-optimizer.js'
 
@@ -43,6 +44,11 @@ export interface DistributedDataParallelOptions {
   readonly gradientAsBucketView?: boolean
   /** All iterations use the same parameters, which the first one shows. Default false. */
   readonly staticGraph?: boolean
+  /**
+   * After every so many reductions the next forward compares a digest of all parameters and buffers between the ranks, and rejects with REPLICAS_DIFFER where they are not the same to the last bit. Default 0, never.
+   * Buffers are compared as rank 0's, or a hook, has made them, so not with `broadcastBuffers: false`; and nothing is under `postLocalSGDHook` or `PeriodicModelAverager`, where replicas differ by design.
+   */
+  readonly checkReplicas?: number
 }
 
 type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
@@ -57,6 +63,7 @@ const OPTIONS = [
   'findUnusedParameters',
   'gradientAsBucketView',
   'staticGraph',
+  'checkReplicas',
 ] as const satisfies readonly (keyof DistributedDataParallelOptions)[]
 
 /**
@@ -75,11 +82,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private reducer: (op: string) => Reducer
   private readonly broadcastBuffers: boolean
   private bufferHook: BufferHook | null = null
+  private readonly check: ReplicaCheck
   private isDisposed = false
   /** Of the last forward pass in `join`. */
   private turn: Promise<unknown> = Promise.resolve()
 
-  private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
+  private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean, checkReplicas: number) {
     super()
     // For programs whose types nobody has checked.
     if (!(reducer instanceof Reducer)) throw constructorCalled()
@@ -87,6 +95,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     this.processGroup = processGroup
     this.reducer = () => reducer
     this.broadcastBuffers = broadcastBuffers
+    this.check = new ReplicaCheck(processGroup, checkReplicas)
   }
 
   /**
@@ -100,7 +109,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     checkOptions('DistributedDataParallel', options, OPTIONS)
     if (!(module instanceof Module)) throw invalidArgument('DistributedDataParallel', 'a module', argumentText(module))
     const { broadcastBuffers = true, bucketCapMb = 25, firstBucketMb = 1, findUnusedParameters = false } = options
-    const { gradientAsBucketView = false, staticGraph = false } = options
+    const { gradientAsBucketView = false, staticGraph = false, checkReplicas = 0 } = options
     const flags = { broadcastBuffers, findUnusedParameters, gradientAsBucketView, staticGraph }
     const limits = { bucketCapMb, firstBucketMb }
     for (const [name, value] of Object.entries(limits)) {
@@ -109,12 +118,14 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     for (const [name, value] of Object.entries(flags)) {
       if (typeof value !== 'boolean') throw invalidArgument('DistributedDataParallel', `true or false as ${name}`, argumentText(value))
     }
+    if (!Number.isSafeInteger(checkReplicas) || checkReplicas < 0)
+      throw invalidArgument('DistributedDataParallel', 'checkReplicas to be an integer ≥ 0', argumentText(checkReplicas))
     const group = groupOf('DistributedDataParallel', options.processGroup)
     const named = module.namedParameters()
     const trained = named.filter(([, { requiresGrad }]) => requiresGrad)
     if (trained.length === 0) throw nothingToTrain()
     const buffers = module.namedBuffers()
-    await verifyReplicas(group, [...named, ...buffers], { ...flags, ...limits })
+    await verifyReplicas(group, [...named, ...buffers], { ...flags, ...limits, checkReplicas })
     await copyFrom(
       group,
       0,
@@ -131,12 +142,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
       bucketLimits: [firstBucketMb * MIB, bucketCapMb * MIB],
       now: () => clock.now(),
     })
-    return new DistributedDataParallel(module, group, reducer, broadcastBuffers)
+    return new DistributedDataParallel(module, group, reducer, broadcastBuffers, checkReplicas)
   }
 
   /**
    * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
-   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
+   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, REPLICAS_DIFFER, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     if (this.joinContext === null) return this.goForward(args)
@@ -158,11 +169,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (joinContext !== null) await ranksThat(isSynced, processGroup)
     if (isSynced) {
       await reducer.rebuildBuckets()
-      await this.syncBuffers('preForward')
+      await this.syncReplicas('preForward')
     }
     const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
     if (isSynced) {
-      await this.syncBuffers('postForward')
+      await this.syncReplicas('postForward')
       // It may have been disposed meanwhile.
       this.reducer('forward').prepareForBackward(this.divisor)
     }
@@ -190,9 +201,19 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return joinContext === null || joinContext.options.divideByInitialWorldSize ? processGroup.size : joinContext.active.length
   }
 
+  /** What ranks do together before a forward pass, and behind it: buffers become alike, and then replicas are compared. */
+  private async syncReplicas(at: BufferCommHookLocation): Promise<void> {
+    if (this.broadcastBuffers) await this.syncBuffers(at)
+    if (at !== (this.bufferHook?.location ?? 'preForward')) return
+    const { module, broadcastBuffers, joinContext, processGroup } = this
+    const reducer = this.reducer('forward')
+    if (reducer.isLocalSGD) return
+    const buffers = broadcastBuffers ? module.namedBuffers() : []
+    await this.check.run(reducer.reductions, module.namedParameters(), buffers, joinContext?.active.includes(processGroup.rank) ?? true)
+  }
+
   private async syncBuffers(at: BufferCommHookLocation): Promise<void> {
     const { bufferHook, joinContext, module, processGroup } = this
-    if (!this.broadcastBuffers) return
     if (bufferHook === null) {
       if (at === 'preForward') await copyFrom(processGroup, joinContext === null ? 0 : joinContext.active.at(-1)!, module.buffers())
     } else if (bufferHook.location === at) {
@@ -231,7 +252,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     reducer.forgetForwards()
     if (reducer.isQuiet) return false
     this.ensureReady(reducer)
-    await this.syncBuffers('preForward')
+    await this.syncReplicas('preForward')
     return true
   }
 
@@ -249,7 +270,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   async reduceGradients(): Promise<void> {
     // Before a hook of buffers runs, and behind it, which may have disposed the model.
     this.reducer('Pipeline.step')
-    await this.syncBuffers('postForward')
+    await this.syncReplicas('postForward')
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
@@ -281,8 +302,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         const syncing = await ranksThat(false, this.processGroup)
         if (syncing.length === 0) return
         await reducer.rebuildBuckets()
-        await this.syncBuffers('preForward')
-        await this.syncBuffers('postForward')
+        await this.syncReplicas('preForward')
+        await this.syncReplicas('postForward')
         await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {

@@ -7,6 +7,7 @@ import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions, invalidArgument, markShared, raw } from '@postgrad/tensor/internal'
 import { groupOf } from './replica.js'
+import { letGoApart } from './replica-check.js'
 import { checkStepped, whileStepping } from './steps-under-way.js'
 
 /** Of `PeriodicModelAverager`. */
@@ -47,6 +48,7 @@ export class PeriodicModelAverager {
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
     const all = [...parameters]
     checkStepped('averageParameters', () => all)
+    letGoApart(all)
     const step = this.step++
     if (step < this.warmupSteps || (step - this.warmupSteps) % this.period !== 0) return
     await whileStepping(all, async () => {

@@ -37,6 +37,7 @@ import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tenso
 import { markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
 import { Bucket, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
+import { PostLocalSGDState, postLocalSGDHook } from './comm-hooks.js'
 import {
   backwardNotAwaitable,
   createGraphRefused,
@@ -68,6 +69,10 @@ export interface ReducerOptions {
 export class Reducer {
   readonly watch: Stopwatch
   private iterations = 0
+  /** Reductions that have ended, those of other ranks among them to which this one has brought zeros. */
+  reductions = 0
+  /** Whether the hook lets replicas go apart. */
+  isLocalSGD = false
   /** Of the last iteration, or of the first with staticGraph, on this rank. */
   private readonly unused = new Set<number>()
   private isGraphAlwaysTheSame = true
@@ -167,6 +172,7 @@ export class Reducer {
   /** Whether another hook is there already is for the caller to say. */
   setCommHook<S>(state: S, hook: CommHook<S>): void {
     this.commHook = (bucket) => hook(state, bucket)
+    this.isLocalSGD = state instanceof PostLocalSGDState || (hook as unknown) === postLocalSGDHook
     const { assignment } = this
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = this.make(assignment)
@@ -238,6 +244,7 @@ export class Reducer {
     await this.reduceFilled((bucket) => {
       for (const [k, i] of bucket.numbers.entries()) bucket.fill(k, left(i), this.factor, false)
     })
+    this.reductions++
     this.pushAllReady()
   }
 
@@ -523,6 +530,7 @@ export class Reducer {
   private endReduction(task: GraphTask | null): void {
     if (!isInContext(task)) this.usedAlone.clear()
     this.iterations++
+    this.reductions++
     this.watch.end()
     this.task = null
   }
