@@ -389,6 +389,15 @@ export const MUTATIONS_BY_TEST = [
     'an optimizer steps by gradients of a pipeline that were gathered under noSync and never reduced',
   ),
   t(
+    'join-loses-what-was-gathered',
+    'packages/parallel/src/ddp/join.sim.test.ts',
+    'DDP-21 what a rank has gathered',
+    'packages/parallel/src/ddp/reducer.ts',
+    'bucket.fill(k, left(i), this.factor, false)',
+    'bucket.fill(k, null, this.factor, false)',
+    'a rank whose inputs end drops what it has gathered under noSync',
+  ),
+  t(
     'reduce-same-tensor-twice',
     'packages/process-group/src/groups.sim.test.ts',
     'PG-20',

@@ -15,6 +15,7 @@ npm run soak -- --seeds 10000                                           for a ni
 npm run soak -- --programs 100000 testing/dist/programs                 random distributed programs against the inlined ones;
                                                                         --passes those of three roots and two passes at least, --second with
                                                                         second derivatives, --crashes with workers that crash
+npm run soak -- --accumulations 4000 parallel/dist/pipelining/accumulation   gradients gathered over several batches, also while a rank dies; 400 is its own count
 npm run soak -- --rref-seeds 100000 testing/dist/rref-model             the RRef protocol against its model
 npm run soak -- --seeds 10000 testing/dist/faulty-programs              random programs under random faults
 npm run soak -- --forged 500000 testing/dist/forged                     messages with every field wrong, in every state

@@ -94,11 +94,6 @@ export class Bucket {
     markShared(into)
   }
 
-  /** As if no parameter had a gradient. */
-  fillZeros(): void {
-    for (const k of this.numbers.keys()) this.fill(k, null, 1, false)
-  }
-
   /** Adds up what all ranks have. What comes of it is for `take`. */
   allReduce(group: ProcessGroup): PromiseLike<unknown> {
     if (this.isSparse) return allReduce(this.parts[0]!, { group })

@@ -29,6 +29,30 @@ test('DDP-20 sums are divided by all ranks, or by those that have inputs', async
   }
 })
 
+test('DDP-21 what a rank has gathered under noSync when its inputs end goes along with the next reduction of the others, once', async () => {
+  for (const options of [{}, { findUnusedParameters: true, gradientAsBucketView: true }]) {
+    await overSeeds(2, async (rank) => {
+      const model = await DistributedDataParallel.create(
+        seeded(1, () => new Linear(1, 1, { bias: false })),
+        options,
+      )
+      const pass = async (rows: number) => model.backward((await model.forward(ones([rows, 1]))).sum())
+      const means: number[] = []
+      await model.join(async () => {
+        await model.noSync(() => pass(rank === 0 ? 100 : 4))
+        if (rank === 0) return
+        for (const rows of [20, 6]) {
+          await pass(rows)
+          means.push((await model.module.weight.grad!.item()) as number)
+          model.zeroGrad()
+        }
+      })
+      expect(means).toEqual(rank === 0 ? [] : [(100 + 4 + 20) / 2, 6 / 2])
+      expect(await model.module.weight.grad?.item()).toBe(rank === 0 ? 6 / 2 : undefined)
+    })
+  }
+})
+
 class Branches extends Module {
   readonly used = new Linear(4, 4)
   readonly sometimes = new Linear(4, 4)

@@ -231,15 +231,19 @@ export class Reducer {
   }
 
   /**
-   * What a backward pass of the others does, with zeros: for a rank that has no inputs any more. The means are in `.grad` here, too: optimizers that are cut over the
+   * What a backward pass of the others does, with zeros, or with what passes of this rank alone have left: for a rank that has no inputs any more. The means are in `.grad` here, too: optimizers that are cut over the
    * ranks go on.
    */
   async shadowBackward(divisor: number): Promise<void> {
     await this.aloneEnded()
     this.begin()
     this.divisor = divisor
-    if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
-    await this.reduceFilled((bucket) => bucket.fillZeros())
+    // What this rank has gathered alone goes along, once.
+    const left = (i: number): Tensor | null => (this.usedAlone.has(i) ? this.parameters[i]!.value.grad : null)
+    if (!this.isUseKnown) this.usedMap = tensor(Int32Array.from(this.parameters, (_, i) => (left(i) === null ? 0 : 1)))
+    await this.reduceFilled((bucket) => {
+      for (const [k, i] of bucket.numbers.entries()) bucket.fill(k, left(i), this.factor, false)
+    })
     this.reductions++
     this.pushAllReady()
   }

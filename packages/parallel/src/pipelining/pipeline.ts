@@ -13,7 +13,7 @@ import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import type { ChunkSpec } from './microbatches.js'
 import { type Plan, planOf } from './plan.js'
 import { hasBackward, type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
-import { checkReplicas } from './shared-weights.js'
+import { checkReplicasApart } from './shared-weights.js'
 import { simulateSchedule } from './simulation.js'
 import { busy, PipelineStage } from './stage.js'
 import { claimName, openStageLink } from './stage-link.js'
@@ -106,7 +106,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
       throw invalidArgument('Pipeline', 'no loss with a schedule of forwards alone', 'one', 'Leave the loss out, or take a whole schedule.')
     for (const stage of list) this.stages.set(stage.index, stage)
     this.checkStages(list)
-    checkReplicas(list)
+    checkReplicasApart(list)
     claimName(this.name)
     this.plans = { training: this.plan(true), evaluation: this.plan(false) }
   }

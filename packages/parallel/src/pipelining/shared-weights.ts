@@ -19,7 +19,7 @@ export function groupedByWeights(stages: Iterable<PipelineStage>): readonly (rea
 }
 
 /** What a mean over replicas writes to `.grad` another stage's backward must not add to. @throws INVALID_ARGUMENT */
-export function checkReplicas(stages: readonly PipelineStage[]): void {
+export function checkReplicasApart(stages: readonly PipelineStage[]): void {
   const stageOf = new Map<Tensor, PipelineStage>()
   for (const stage of stages) {
     for (const [name, parameter] of stage.module.namedParameters()) {
