@@ -200,6 +200,42 @@ export const MUTATIONS_BY_TEST = [
     `at !== 'preForward'`,
     'buffers are compared before a hook has made them alike',
   ),
+  t(
+    'ddp-buffers-written-again',
+    DDP('reducer.sim.test.ts'),
+    'DDP-9 two',
+    DDP('replica.ts'),
+    `!t.requiresGrad && t.storage.isKept`,
+    `t.requiresGrad`,
+    'a broadcast writes to a buffer that has the same bits',
+  ),
+  t(
+    'ddp-statistics-of-synced',
+    DDP('statistics.sim.test.ts'),
+    'DDP-9 statistics',
+    DDP('distributed-data-parallel.ts'),
+    `const isFirst = isRecorded && this.isFirst\n`,
+    `const isFirst = isSynced\n`,
+    'buffers become alike before each synchronised forward, not behind each',
+  ),
+  t(
+    'ddp-statistics-of-join',
+    DDP('statistics.sim.test.ts'),
+    'DDP-9 statistics',
+    DDP('distributed-data-parallel.ts'),
+    `        if (isSynced || isFirst) this.isFirst = isSynced!\n`,
+    ``,
+    'a rank without inputs does not follow which forward is the first',
+  ),
+  t(
+    'ddp-forwards-overtake',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24',
+    DDP('distributed-data-parallel.ts'),
+    `      else if (isRecorded) await this.turn\n`,
+    ``,
+    'a forward of noSync runs before buffers have arrived for the one before it',
+  ),
   // ---- ranks that return
   // ---- what a peer may send
   // ---- budgets
