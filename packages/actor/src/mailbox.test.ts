@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
 import fc from 'fast-check'
-import { Mailbox, PASSED_MAX, Source } from './mailbox.js'
+import { Mailbox, PASSED_MAX, SHARE_MAX, Source } from './mailbox.js'
 
 const MESSAGE_LANES: readonly MessageLane[] = [Lane.signal, Lane.control, Lane.gradient, Lane.call]
 
@@ -355,5 +355,90 @@ describe('a flood', () => {
       }
       expect(mailbox.depth(other)).toBe(0)
     }
+  })
+})
+
+describe('shares of sources', () => {
+  test.each(MESSAGE_LANES)(
+    `MB-20 in lane %p what one source sends waits behind at most ${SHARE_MAX} items of each other, however many those have sent`,
+    (lane) => {
+      const mailbox = new Mailbox<string>()
+      const [flooder, other, honest] = [new Source('flooder'), new Source('other'), new Source('honest')]
+      for (let i = 0; i < 10_000; i++) mailbox.pushFrom(flooder, lane, 'flood')
+      for (let i = 0; i < 10_000; i++) mailbox.pushFrom(other, lane, 'flood')
+      for (let round = 0; round < 20; round++) {
+        mailbox.pushFrom(honest, lane, 'honest')
+        let before = 0
+        while (mailbox.take() !== 'honest') before++
+        expect(before).toBeLessThanOrEqual(2 * SHARE_MAX)
+      }
+      expect(drain(mailbox).length + 20 * 2 * SHARE_MAX).toBeGreaterThanOrEqual(20_000)
+      expect([mailbox.size, mailbox.depth(lane)]).toEqual([0, 0])
+    },
+  )
+
+  test('MB-20 each source keeps the order of its lanes, and MB-4 holds in its lines (fast-check prints its seed)', () => {
+    const pushed = fc.record({
+      source: fc.integer({ min: 0, max: 1 }),
+      lane: fc.constantFrom(...MESSAGE_LANES),
+      id: fc.integer({ min: 0, max: 3 }),
+    })
+    const bursts = fc.array(
+      fc.record({ of: pushed, count: fc.integer({ min: 1, max: 3 * SHARE_MAX }), taken: fc.integer({ min: 0, max: 80 }) }),
+      { maxLength: 12 },
+    )
+    fc.assert(
+      fc.property(bursts, (history) => {
+        const mailbox = new Mailbox<{ source: number; lane: Lane; id: number; order: number }>()
+        const sources = [new Source('0'), new Source('1')]
+        const last = new Map<string, number>()
+        let order = 0
+        const check = (item: ReturnType<typeof mailbox.take>) => {
+          if (item === undefined) return
+          // 0: without an id, so of its lane alone.
+          const key = item.id === 0 ? `lane ${item.source} ${item.lane}` : `id ${item.source} ${item.id}`
+          expect(last.get(key) ?? -1).toBeLessThan(item.order)
+          last.set(key, item.order)
+        }
+        for (const { of, count, taken } of history) {
+          for (let i = 0; i < count; i++) {
+            const item = { ...of, order: order++ }
+            mailbox.pushFrom(sources[of.source]!, of.lane, item, of.id === 0 ? null : BigInt(of.id))
+          }
+          for (let i = 0; i < taken; i++) check(mailbox.take())
+        }
+        while (mailbox.size > 0) check(mailbox.take())
+        expect(sources.map(({ waiting }) => waiting)).toEqual([0, 0])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('MB-21 calls that are held wait, with what is about the same and comes after them; all else goes on, and released they come in order', () => {
+    const mailbox = new Mailbox<string>()
+    const [held, other] = [new Source('held'), new Source('other')]
+    mailbox.holdCalls(held)
+    mailbox.pushFrom(held, Lane.call, 'call in 7', 7n)
+    mailbox.pushFrom(held, Lane.control, 'clean-up of 7', 7n)
+    mailbox.pushFrom(held, Lane.control, 'reply')
+    mailbox.pushFrom(other, Lane.call, 'call of another')
+    expect(mailbox.size).toBe(2)
+    expect(drain(mailbox)).toEqual(['reply', 'call of another'])
+    mailbox.releaseCalls(held)
+    expect(mailbox.size).toBe(2)
+    expect(drain(mailbox)).toEqual(['call in 7', 'clean-up of 7'])
+  })
+
+  test('MB-21 the end of a link waits for what is held, and nothing is held behind it', () => {
+    const mailbox = new Mailbox<string>()
+    const a = new Source('a')
+    for (let i = 0; i < 2 * SHARE_MAX; i++) mailbox.pushFrom(a, Lane.call, `${i}`)
+    mailbox.holdCalls(a)
+    expect(drain(mailbox)).toHaveLength(SHARE_MAX)
+    mailbox.releaseCalls(a)
+    mailbox.pushLast(a, Lane.control, 'end')
+    mailbox.holdCalls(a)
+    expect(drain(mailbox).at(-1)).toBe('end')
+    expect(a.waiting).toBe(0)
   })
 })

@@ -1,7 +1,7 @@
 /**
  * Where everything that a worker does next waits. Five lanes, the highest that has something goes first; the lanes never break
- * causality, and the lower ones age, so none starves. The rules MB-1 to MB-15 are in SPEC.md; the pump above runs it, rings and a heap
- * below hold the items.
+ * causality, and the lower ones age, so none starves. A source has a share of each lane; what it has beyond that waits in its own line. The rules MB-1 to MB-21 are in
+ * SPEC.md; the pump above runs it, rings and a heap below hold the items.
  *
  *   pushFrom(source, lane, item, id) ─┐                 ┌ signal    ring ─┐
  *   push(lane, item) ─────────────────┼─ join a deeper ─┼ control   ring ─┤
@@ -16,6 +16,8 @@ import { Ring } from './ring.js'
 
 /** A lane that was passed over this many times while something waited in it gets the next turn. */
 export const PASSED_MAX = 64
+/** So many items of one source are in a lane at a time. Each that is taken lets the next of its source in, at the end of the lane. */
+export const SHARE_MAX = 32
 const ABOVE_TASKS = (1 << Lane.task) - 1
 
 /** What waits under one id (of a context or an RRef) from one source. It goes when nothing does, but for the source's `recent` one. */
@@ -78,6 +80,12 @@ export class Source {
   recent: CausalKey | null = null
   /** Shared by all its items that have no id. */
   readonly plainMark: Mark
+  /** How many of its items are in each lane. */
+  readonly inLanes: number[] = new Array(LANE_COUNT).fill(0)
+  /** For each lane what is beyond its share, in order. Made when it is first needed. */
+  readonly lines: (Ring<NonNullable<unknown>, Mark> | undefined)[] = []
+  /** Its calls stay in their line (`holdCalls`). */
+  isHeld = false
 
   constructor(name: string) {
     this.name = name
@@ -98,6 +106,9 @@ export class Mailbox<T extends NonNullable<unknown>> {
   /** Bit n is set while lane n has something. */
   private waitingLanes = 0
   private heldCount = 0
+  /** How many items of each lane are in lines, and of them those that are held. */
+  private readonly lined: number[] = new Array(LANE_COUNT).fill(0)
+  private readonly heldSources = new Set<Source>()
 
   /** Queues what nobody sent (or whose order against other messages of its sender does not matter). */
   push(lane: MessageLane, item: T): void {
@@ -132,9 +143,56 @@ export class Mailbox<T extends NonNullable<unknown>> {
       mark = new Mark(source, first, second)
     }
     source.waiting++
-    this.rings[joined]!.push(item, mark)
-    this.waitingLanes |= 1 << joined
+    const isHeld = source.isHeld && joined === Lane.call
+    if (isHeld || source.inLanes[joined]! >= SHARE_MAX) {
+      let line = source.lines[joined]
+      if (line === undefined) source.lines[joined] = line = new Ring()
+      line.push(item, mark)
+      this.lined[joined]!++
+      if (isHeld) return
+    } else {
+      source.inLanes[joined]!++
+      this.rings[joined]!.push(item, mark)
+      this.waitingLanes |= 1 << joined
+    }
     this.size++
+  }
+
+  /**
+   * Lets the calls of a source, with what has joined their lane, wait in its line until `releaseCalls`; what is in the lane already is still taken. Only for calls: nothing is
+   * deeper, so nothing of the source can wait for them elsewhere and go ahead of what they come before.
+   */
+  holdCalls(source: Source): void {
+    // Behind the last of a link nothing would release it.
+    if (source.isHeld || source.ended) return
+    source.isHeld = true
+    this.heldSources.add(source)
+    this.size -= source.lines[Lane.call]?.length ?? 0
+  }
+
+  releaseCalls(source: Source): void {
+    if (!source.isHeld) return
+    source.isHeld = false
+    this.heldSources.delete(source)
+    this.size += source.lines[Lane.call]?.length ?? 0
+    while (source.inLanes[Lane.call]! < SHARE_MAX && this.letIn(source, Lane.call));
+  }
+
+  /** Whatever is held has its turn: nothing will be released any more. */
+  releaseAll(): void {
+    for (const source of [...this.heldSources]) this.releaseCalls(source)
+  }
+
+  /** The next item of a line enters the lane. Returns whether there was one. */
+  private letIn(source: Source, lane: Lane): boolean {
+    const line = source.lines[lane]
+    if (line === undefined || line.length === 0) return false
+    const mark = line.headMark!
+    this.rings[lane]!.push(line.shift() as T, mark)
+    this.waitingLanes |= 1 << lane
+    source.inLanes[lane]!++
+    this.lined[lane]!--
+    return true
   }
 
   /**
@@ -170,6 +228,11 @@ export class Mailbox<T extends NonNullable<unknown>> {
     const ring = this.rings[lane]!
     const mark = ring.headMark
     const item = ring.shift()
+    if (mark !== null) {
+      const { source } = mark
+      source.inLanes[lane]!--
+      if (source.lines.length > 0 && !(source.isHeld && lane === Lane.call)) this.letIn(source, lane as Lane)
+    }
     if (ring.length === 0) this.emptied(lane)
     if (mark !== null) this.settle(mark)
     return item
@@ -191,7 +254,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
   }
 
   depth(lane: Lane): number {
-    return lane === Lane.task ? this.tasks.length : this.rings[lane]!.length
+    return lane === Lane.task ? this.tasks.length : this.rings[lane]!.length + this.lined[lane]!
   }
 
   /** How many last items wait for earlier ones of their source. */

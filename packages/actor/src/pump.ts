@@ -132,6 +132,7 @@ export class Pump<T extends NonNullable<unknown>> {
   /** Nothing is dispatched after this, though the item that is running ends. Hands over what still waits, in order. Idempotent. */
   stop(letter?: (item: T, lane: Lane) => void): void {
     this.state = 'stopped'
+    this.mailbox.releaseAll()
     for (let item = this.mailbox.take(); item !== undefined; item = this.mailbox.take()) letter?.(item, this.mailbox.takenLane)
   }
 

@@ -97,6 +97,7 @@ function make(runtime: WorkerRuntime): DistAutograd {
   take(MessageType.CLEANUP_CONTEXT, ({ context }, from) => {
     // Unknown here: released before, or never joined. No news (DA-10).
     if (context !== null && container.find(context) !== undefined) container.release(context, null, from.id)
+    else runtime.idle(from.id)
   })
   runtime.onPeerConnect((peer) => engine.onPeerConnect(peer))
   runtime.onPeerDeath((peer, error) => {

@@ -8,7 +8,15 @@
 import assert from 'node:assert'
 import { currentScope, type Scope } from '@postgrad/base/internal'
 import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from '@postgrad/transport'
-import { CLOSED_BY_PEER, CLOSED_BY_SELF, EVERY_ORDER, linkClosedError, NO_ORDER, staysBehind } from '@postgrad/transport/internal'
+import {
+  CLOSED_BY_PEER,
+  CLOSED_BY_SELF,
+  EVERY_ORDER,
+  FRAME_KEPT_BYTES,
+  linkClosedError,
+  NO_ORDER,
+  staysBehind,
+} from '@postgrad/transport/internal'
 import { carry } from './carry.js'
 import { Choice, type Choices } from './choices.js'
 import type { Faults } from './faults.js'
@@ -209,7 +217,7 @@ class Channel extends Choice {
 
   /** Only what has a receiver can be delivered. */
   update(): void {
-    this.host.choices.set(this, this.inFlight.length > 0 && this.end.receiver !== null)
+    this.host.choices.set(this, this.inFlight.length > 0 && this.end.receiver !== null && !this.end.isPaused)
   }
 
   /** The receiver has come. */
@@ -243,7 +251,7 @@ class Channel extends Choice {
   }
 
   private get hasArrived(): boolean {
-    return this.host.hasArrived(this.label, this.hasFrame)
+    return this.host.hasArrived(this.label, this.hasFrame && !this.end.isPaused)
   }
 
   get hasFrame(): boolean {
@@ -382,6 +390,8 @@ export class SimLink implements Link {
   readonly worker: string
   readonly peer: string
   receiver: LinkReceiver | null = null
+  /** See `Link.setPaused`. What is in flight stays there. */
+  isPaused = false
   /** The scope in which the link was opened; its receiver is called in it, as a port's listener is. */
   scope: Scope | null = null
   private readonly host: LinkHost
@@ -441,12 +451,32 @@ export class SimLink implements Link {
     return this.receiver === null || this.reason?.by === 'self' ? 0 : this.inbound!.poll()
   }
 
+  setPaused(isPaused: boolean): void {
+    if (this.reason !== null || this.crashed) return
+    this.host.observer?.touch(this.worker)
+    this.isPaused = isPaused
+    this.inbound!.update()
+  }
+
+  get unreadBytes(): number {
+    return this.outbound!.framesInFlight * FRAME_KEPT_BYTES
+  }
+
   close(): void {
+    this.finish(CLOSED_BY_SELF)
+  }
+
+  abandon(detail: string): void {
+    this.finish({ by: 'peer', detail })
+  }
+
+  private finish(reason: LinkClosed): void {
     if (this.reason !== null) return
     this.host.observer?.touch(this.worker)
-    this.reason = CLOSED_BY_SELF
+    this.isPaused = false
+    this.reason = reason
     this.outbound!.push(new Notice(CLOSED_BY_PEER))
-    this.inbound!.clear(CLOSED_BY_SELF)
+    this.inbound!.clear(reason)
   }
 
   /** The world ends this end's worker: its peer sees a drawn part of what it sent, then the end; itself sees nothing any more. */

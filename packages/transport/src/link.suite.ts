@@ -24,6 +24,8 @@ export interface LinkFixture {
    * brought by the event loop alone: `poll` then delivers what that has brought so far.
    */
   readonly arrivesAtOnce?: boolean
+  /** False: what is below it has no `setPaused`. Default: whether the link has it. */
+  readonly pauses?: boolean
 }
 
 /** Remembers what it was told, in order. */
@@ -391,6 +393,71 @@ export function describeLink(name: string, fixture: LinkFixture): void {
         for (let i = 0; i < 120; i++) a.send(frame(`${i}`))
         await fixture.until(() => atA.frames.length === 120)
         expect(atA.texts).toEqual(Array.from({ length: 120 }, (_, i) => `re:${i}`))
+      }),
+    )
+
+    test(
+      'paused, also from inside onFrame, it delivers nothing, by poll neither, and hears of no end; resumed, all of it in order, then the end',
+      withPair(async (a, b) => {
+        if (b.setPaused === undefined || fixture.pauses === false) return
+        const atB = new Recorder()
+        atB.onEach = () => {
+          if (atB.frames.length === 3) b.setPaused!(true)
+        }
+        b.open(atB)
+        for (let i = 0; i < 10; i++) a.send(frame(`${i}`))
+        await fixture.until(() => atB.frames.length >= 3)
+        await fixture.turns()
+        expect([b.poll(), atB.texts]).toEqual([0, ['0', '1', '2']])
+        b.setPaused(false)
+        await fixture.until(() => atB.frames.length === 10)
+        b.setPaused(true)
+        for (let i = 10; i < 15; i++) a.send(frame(`${i}`))
+        a.close()
+        await fixture.turns()
+        expect([atB.frames.length, atB.closed]).toEqual([10, null])
+        b.setPaused(false)
+        await fixture.until(() => atB.closed !== null)
+        expect([atB.texts, atB.events.at(-1)]).toEqual([Array.from({ length: 15 }, (_, i) => `${i}`), 'close:peer:15'])
+      }),
+    )
+
+    test(
+      'abandon ends a link as the end of its peer does, at both ends',
+      withPair(async (a, b) => {
+        if (b.abandon === undefined || fixture.pauses === false) return
+        const [atA, atB] = [new Recorder(), new Recorder()]
+        a.open(atA)
+        b.open(atB)
+        a.send(frame('first'))
+        await fixture.until(() => atB.frames.length === 1)
+        b.setPaused!(true)
+        a.send(frame('second'))
+        b.abandon('it is too much')
+        expect(b.closed).toBe(true)
+        await fixture.until(() => atB.closed !== null && atA.closed !== null)
+        expect([atB.texts, atB.closed, atA.closed?.by]).toEqual([['first'], { by: 'peer', detail: 'it is too much' }, 'peer'])
+      }),
+    )
+
+    test(
+      'a link that is paused at both ends is closed as any other',
+      withPair(async (a, b) => {
+        if (b.setPaused === undefined || fixture.pauses === false) return
+        const [atA, atB] = [new Recorder(), new Recorder()]
+        a.open(atA)
+        b.open(atB)
+        a.send(frame('first'))
+        await fixture.until(() => atB.frames.length === 1)
+        a.setPaused!(true)
+        b.setPaused(true)
+        a.send(frame('second'))
+        a.close()
+        await fixture.until(() => atA.closed !== null)
+        expect(atA.events.at(-1)).toBe('close:self:0')
+        b.setPaused(false)
+        await fixture.until(() => atB.closed !== null)
+        expect(atB.texts).toEqual(['first', 'second'])
       }),
     )
   })

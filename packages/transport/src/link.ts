@@ -78,4 +78,16 @@ export interface Link {
   close(): void
   /** True from `close` on, and from the moment the peer's end was noticed. */
   readonly closed: boolean
+  /**
+   * Paused, the link delivers nothing, in `poll` neither, and reads nothing, so that what the peer sends stays with the peer. It may be called within `onFrame`; the next
+   * frame then waits. Resumed, it delivers in a later turn. Only a link whose peer may be of another process has this: threads of one process trust each other.
+   */
+  setPaused?(isPaused: boolean): void
+  /** Ends the link as the end of its peer would: `onClose` says by peer, with this detail. What was sent may be lost. */
+  abandon?(detail: string): void
+  /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. Like `abandon` it is there where `setPaused` is. */
+  readonly unreadBytes?: number
 }
+
+/** What it costs to keep a frame until the peer has taken it, apart from its bytes. */
+export const FRAME_KEPT_BYTES = 512

@@ -403,6 +403,25 @@ describe('a worker that is attacked', () => {
     await end()
   })
 
+  test('SEC-6 SEC-10 an observer that is refused as fast as it sends: what waits is bounded, it is read slowly, and a member is served meanwhile', async () => {
+    const { victim, tcp, end } = await attacked()
+    const { link, got } = await posting(victim, tcp, OBSERVER)
+    const { mailbox } = victim.runtime.pump
+    const { inflow } = victim.runtime.peers.resolve(HOSTILE.id)
+    let deepest = 0
+    for (let sent = 0; sent < 20_000; sent += 250) {
+      for (let i = 0; i < 250; i++) link.send(callFrame('hostile.step', [0x90], (sent + i) & 0x7fff))
+      await sleep(1)
+      deepest = Math.max(deepest, mailbox.size)
+    }
+    const answers = () => got.filter(({ header }) => header[5] === EXCEPTION).length
+    await until(() => inflow!.pauses > 0, 'it is not read for a while')
+    // A window of 500 calls, and what goes beyond.
+    expect(deepest).toBeLessThan(500 + 1024 + 100)
+    expect([steps, answers() < 10_000]).toEqual([0, true])
+    await end()
+  })
+
   test('SEC-6 SEC-10 announcements of large frames whose bytes never come, on as many connections as there may be', async () => {
     const { tcp, end } = await attacked()
     const peers: RawPeer[] = []

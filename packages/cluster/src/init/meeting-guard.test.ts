@@ -71,7 +71,7 @@ function setUp(worldSize: number | null = 4) {
   }
   /** As whoever serves the store does: nobody asks. */
   const served = (entry: GroupEntry) => table.set(`postgrad/0/entry/${log().length}`, JSON.stringify(entry))
-  return { as, log, served, table, server }
+  return { as, guard, log, served, table, server }
 }
 
 function arrivalOf({ name, id: visitor, role }: Visitor, rank: number, id = rank, worldSize: number | null = 4): Arrival {
@@ -287,6 +287,20 @@ describe('INI-15 whoever is in a restricted role', () => {
     expect([visits, last, table.numKeys()]).toEqual([16_385, 'STORE_LIMIT', 1])
     as(MEMBER).join(null)
     expect(table.numKeys()).toBe(3)
+  })
+
+  test('writes half of that at most as one identity, and another one of its role still joins', () => {
+    const { guard, table } = setUp(null)
+    const of = (address: string, id: number) => {
+      const { check } = guard.of({ ...WATCHER, id }, { identity: `observer at ${address}`, role: 'observer' })
+      return codeOf(() => {
+        check({ op: 'add', n: 1, done: 1, key: 'postgrad/0/next-rank', amount: 1 }, [])
+        table.add('postgrad/0/next-rank', 1)
+      })
+    }
+    let visits = 0
+    while (visits < 20_000 && of('10.0.0.1', 40_000 + visits) !== 'STORE_LIMIT') visits++
+    expect([visits, of('10.0.0.2', 60_000)]).toEqual([8192, 'done'])
   })
 
   test('hears of itself alone why', () => {

@@ -8,11 +8,19 @@
  *   The rest of the store is for those whose rights have `stores`.
  * - A name and a rank that a worker of another role has, has had, or wants, are not for a restricted one. If that one was first, it is put out by the one whose they
  *   are: an entry says that it has died. What is counted for it stays counted, so whoever wants its rank has another id, as one who takes the rank of a dead one.
- * - What restricted roles write is bounded, all of them together, so that the others find room.
+ * - What restricted roles write is bounded, all of them together, so that the others find room; one identity writes half of what its role may.
  */
 import { PostgradError } from '@postgrad/base'
 import type { RoleRights } from '@postgrad/rpc'
-import type { GuardedRequest, StoreGuard } from '@postgrad/transport/internal'
+import {
+  Budget,
+  type GuardedRequest,
+  type Holder,
+  NOBODY,
+  type OverBudget,
+  type Share,
+  type StoreGuard,
+} from '@postgrad/transport/internal'
 import { NEXT_RANK, rankKey, SUCCESSORS, successorId } from './claim.js'
 import { type Arrival, type Departure, type GroupEntry, isSaidBy, keyOf, parseEntry } from './group-log.js'
 import type { Visitor } from './presence.js'
@@ -34,12 +42,10 @@ export interface MeetingGuardOptions {
 
 /** Of all groups in the store, whatever their round. */
 const RESERVED = 'postgrad/'
-/** Changes by restricted roles: a visit needs four. A quarter of what a store holds. */
-const CHANGES_MAX = 16_384
+/** Keys that a store holds. Restricted roles make a quarter as many changes, of which a visit needs four, and one identity half of those. */
+const CHANGES_MAX = 65_536
 /** Of an entry of a restricted role; it has some 300. */
 const ENTRY_BYTES_MAX = 1024
-/** Of restricted roles at a time. A quarter of what a store serves. */
-const CLIENTS_MAX = 1024
 
 const decoder = new TextDecoder()
 
@@ -67,8 +73,7 @@ export class MeetingGuard {
   private readonly ranks = new Set<number>([0])
   /** By visitor. */
   private readonly counted = new Map<string, Counted>()
-  private changes = 0
-  private readonly quota = { clients: CLIENTS_MAX }
+  private readonly changes = new Budget(CHANGES_MAX)
 
   constructor({ table, prefix, worldSize, rights }: MeetingGuardOptions) {
     this.table = table
@@ -78,9 +83,11 @@ export class MeetingGuard {
   }
 
   /** For a connection of this visitor. */
-  of(visitor: Visitor): StoreGuard {
+  of(visitor: Visitor, holder: Holder = NOBODY): StoreGuard {
     if (this.isRestricted(visitor.role)) {
-      return { quota: this.quota, check: (request, segments) => this.checkRestricted(visitor, request, segments) }
+      // Never given back: what was written stays.
+      const changes = this.changes.share(holder, true)
+      return { isRestricted: true, check: (request, segments) => this.checkRestricted(visitor, changes, request, segments) }
     }
     return { check: (request, segments) => this.checkOther(visitor, request, segments) }
   }
@@ -105,7 +112,7 @@ export class MeetingGuard {
     this.makeRoom((one) => one.rank === rank)
   }
 
-  private checkRestricted(visitor: Visitor, request: GuardedRequest, segments: readonly Uint8Array[]): void {
+  private checkRestricted(visitor: Visitor, changes: Share, request: GuardedRequest, segments: readonly Uint8Array[]): void {
     const { op } = request
     if (op === 'numKeys') {
       if (!this.hasStores(visitor)) throw refused(visitor, op)
@@ -115,18 +122,31 @@ export class MeetingGuard {
       if (!this.isReached(visitor, request, key)) throw refused(visitor, op, key)
     }
     if (!isChange(request) || !request.key.startsWith(this.prefix)) return
-    if (this.changes >= CHANGES_MAX) throw full(visitor, op)
+    const over = changes.take(1)
+    if (over !== null) throw full(visitor, op, over)
+    let isMade = false
+    try {
+      isMade = this.isNextStep(visitor, request, segments)
+    } finally {
+      if (!isMade) changes.give(1)
+    }
+  }
+
+  /** Whether anything is changed. @throws NOT_PERMITTED unless joining or leaving has it */
+  private isNextStep(visitor: Visitor, request: Change, segments: readonly Uint8Array[]): boolean {
     this.readOn()
     const key = request.key.slice(this.prefix.length)
     const place = placeIn(key)
-    if (place === null) this.count(visitor, request, key)
-    else {
-      const entry = this.entryOf(visitor, request, place, segments)
-      if (entry === null) return
-      if (segments[1]!.length > ENTRY_BYTES_MAX) throw refused(visitor, op, request.key, `an entry of more than ${ENTRY_BYTES_MAX} bytes`)
-      if (entry.what === 'joined') this.checkArrival(visitor, request, entry)
+    if (place === null) {
+      this.count(visitor, request, key)
+      return true
     }
-    this.changes++
+    const { op } = request
+    const entry = this.entryOf(visitor, request, place, segments)
+    if (entry === null) return false
+    if (segments[1]!.length > ENTRY_BYTES_MAX) throw refused(visitor, op, request.key, `an entry of more than ${ENTRY_BYTES_MAX} bytes`)
+    if (entry.what === 'joined') this.checkArrival(visitor, request, entry)
+    return true
   }
 
   /** What is the program's, with the right to it; the log of its own group. What it changes there is looked at behind this. */
@@ -258,12 +278,12 @@ function refused({ name, role }: Visitor, op: string, key?: string, what?: strin
   })
 }
 
-function full({ name, role }: Visitor, op: string): PostgradError {
+function full({ name, role }: Visitor, op: string, { level, limit }: OverBudget): PostgradError {
   return new PostgradError('STORE_LIMIT', {
     op,
-    expected: `at most ${CHANGES_MAX} changes of the group’s log by all workers of roles that { rights } names`,
+    expected: `at most ${limit} changes of the group’s log by ${level === 'identity' ? 'one identity in a role' : 'all workers of roles'} that { rights } names`,
     got: `one more, by '${name}', whose role is '${role}'`,
     remedy: 'Look at who comes and goes so often. A group that is started again has a new log.',
-    values: { limit: CHANGES_MAX, caller: name, role },
+    values: { limit, caller: name, role },
   })
 }

@@ -68,7 +68,8 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
     const { graceMs = SOCKET_LIMITS.graceMs } = limits
     return { store, isServed: false, isWatched: false, graceMs, expect: () => {}, close: async () => store.close() }
   }
-  const exchange = new Exchange({ self, credentials, clock, limits })
+  const isRestricted = (role: string): boolean => Object.hasOwn(options.rights, role)
+  const exchange = new Exchange({ self, credentials, clock, limits, isRestricted })
   try {
     return await (rank === 0 ? serve(exchange, meeting, options) : dial(exchange, meeting, options))
   } catch (error) {
@@ -86,7 +87,7 @@ async function serve(exchange: Exchange, { host, port }: TcpMeeting, options: Me
   const server = new StoreServer({ clock, ...(storeFile === undefined ? {} : { file: storeFile }) })
   const presence = new Presence(clock, graceMs, onGone)
   const guard = new MeetingGuard({ table: server.table, prefix: `${prefixOf(place)}/`, worldSize: place.worldSize, rights })
-  exchange.serve(STORE, (link, peer) => server.accept(presence.over(link, peer), guard.of(peer)))
+  exchange.serve(STORE, (link, peer, holder) => server.accept(presence.over(link, peer), guard.of(peer, holder), holder))
   await exchange.listen([{ kind: 'tcp', host: bind ?? host, port, advertise: host }])
   const close = async (): Promise<void> => {
     presence.close()

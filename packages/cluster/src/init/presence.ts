@@ -106,6 +106,18 @@ class WatchedLink implements Link {
     this.link.send(...sent)
   }
 
+  setPaused(isPaused: boolean): void {
+    this.link.setPaused?.(isPaused)
+  }
+
+  abandon(detail: string): void {
+    this.link.abandon?.(detail)
+  }
+
+  get unreadBytes(): number {
+    return this.link.unreadBytes ?? 0
+  }
+
   flush(): void {
     this.link.flush()
   }

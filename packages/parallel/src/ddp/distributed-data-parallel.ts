@@ -301,6 +301,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (!this.isDisposed && !this.reducer('Pipeline.step').isQuiet) this.processGroup.abort(reason)
   }
 
+  /** @internal Such a step has put its gradients into `.grad`, and they are not reduced. */
+  keepAlone(): void {
+    this.reducer('Pipeline.step').keepAllAlone()
+  }
+
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
   async reduceGradients(): Promise<void> {
     // Before a hook of buffers runs, and behind it, which may have disposed the model.

@@ -257,16 +257,17 @@ export class Reducer {
   }
 
   /**
-   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has no gradient is unused.
+   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has got none since the last reduction is unused.
    * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
     await this.aloneEnded()
     this.ensureFinished('backward')
-    const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
+    // What has a gradient of an earlier reduction alone is not used.
+    const isUsed = (i: number): boolean => this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null
+    const missing = new Set([...this.parameters.keys()].filter((i) => !isUsed(i)))
     this.beginReduction(missing, divisor, null)
     try {
-      if (!this.isUseKnown) for (const i of this.parameters.keys()) if (!missing.has(i)) this.usedMap!.storage.array[i] = 1
       await this.reduceFilled((bucket) => {
         for (const [k, { grad }] of bucket.values.entries()) bucket.fill(k, grad, this.factor, true)
       })
@@ -361,6 +362,15 @@ export class Reducer {
     if (grad !== null && this.options.group.size > 1) markAlone(grad)
     // In a context it stays in the context.
     if (!isInContext(task)) this.usedAlone.add(i)
+  }
+
+  /** The same of a pipeline's step, which puts what its passes have given into `.grad` when the last of them has ended. */
+  keepAllAlone(): void {
+    if (this.options.group.size === 1) return
+    for (const i of this.usedAlone) {
+      const { grad } = this.parameters[i]!.value
+      if (grad !== null) markAlone(grad)
+    }
   }
 
   private enterFrom(i: number, task: GraphTask): void {

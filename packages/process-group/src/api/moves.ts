@@ -11,6 +11,7 @@ import {
   checkLike,
   checkList,
   checkOutputs,
+  checkOutputsApart,
   checkPerRank,
   groupOf,
   listText,
@@ -82,7 +83,7 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
     const group = groupOf('allGather', options)
     checkDense('allGather', 'the tensor', tensor)
     checkPerRank('allGather', 'the outputs', tensorList, group, tensor)
-    checkOutputs('allGather', 'the outputs', tensorList)
+    checkOutputsApart('allGather', 'the outputs', tensorList)
     const outs = tensorList.map((out) => [out])
     return begin(group, 'allGather', `allGather ${tensorText(tensor)}`, tensorList, options, (place) =>
       algorithms.allGather(place, 'allGather', outs, [tensor]),
@@ -128,8 +129,8 @@ export function allGatherCoalesced(
         checkDense('allGatherCoalesced', 'each of the outputs', out)
         checkLike('allGatherCoalesced', `output ${i}`, out, tensors[i]!)
       }
-      checkOutputs('allGatherCoalesced', 'the outputs', list)
     }
+    checkOutputsApart('allGatherCoalesced', 'the outputs', lists.flat())
     return begin(group, 'allGatherCoalesced', `allGatherCoalesced ${listText(tensors)}`, lists, options, (place) =>
       algorithms.allGather(place, 'allGatherCoalesced', lists, tensors),
     )
@@ -145,7 +146,7 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
     const group = groupOf('gather', options, ['dst', 'gatherList'])
     const { dst = group.ranks[0]!, gatherList = null } = options
     const root = checkAtRoot('gather', group, tensor, ['dst', dst], ['gatherList', gatherList])
-    checkOutputs('gather', 'gatherList', gatherList ?? [])
+    checkOutputsApart('gather', 'gatherList', gatherList ?? [])
     return begin(group, 'gather', `gather(dst ${dst}) ${tensorText(tensor)}`, gatherList, options, (place) =>
       algorithms.gather(place, 'gather', root, gatherList, tensor),
     )
@@ -170,7 +171,7 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
   return attempt(() => {
     const group = groupOf('allToAll', options)
     checkCount('allToAll', 'the outputs', outputs, group)
-    checkOutputs('allToAll', 'the outputs', outputs)
+    checkOutputsApart('allToAll', 'the outputs', outputs)
     checkCount('allToAll', 'the inputs', inputs, group)
     checkLike('allToAll', 'the output of this rank', outputs[group.rank]!, inputs[group.rank]!)
     return begin(group, 'allToAll', `allToAll ${inputs[0]!.dtype}`, outputs, options, (place) =>

@@ -135,6 +135,7 @@ export class Watches {
   onDown({ body: [id, normal, reason] }: Message, from: WorkerInfo): void {
     const watch = this.watching.get(id as number)
     if (watch?.owner === from.id) this.tell(watch, { normal: normal as boolean, reason })
+    else this.core.idle(from.id)
   }
 
   private tell(watch: Watch, down: Down): void {
@@ -173,7 +174,9 @@ export class Watches {
   }
 
   onUnwatch({ body: [id] }: Message, from: WorkerInfo): void {
-    this.endWatched(`${from.id}:${id}`)
+    const key = `${from.id}:${id}`
+    if (!this.watched.has(key)) this.core.idle(from.id)
+    this.endWatched(key)
   }
 
   private endWatched(key: string): void {

@@ -7,7 +7,7 @@
  */
 import { type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
-import { type Authority, notPermitted, type Want } from '../common/authority.js'
+import { type Authority, MEMBER, notPermitted, type Want } from '../common/authority.js'
 import { BUILT_IN, METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import type { ContextHead, Gate } from '../core/hooks.js'
 import { type Incoming, IncomingCall } from '../core/incoming-call.js'
@@ -69,6 +69,10 @@ export class AuthorityCheck implements Gate {
   }
 
   // --- what the path asks
+
+  isRestricted({ role }: Peer): boolean {
+    return this.authority.restricts?.(role) ?? role !== MEMBER
+  }
 
   mayBring(message: ContextHead, peer: Peer): boolean {
     if (peer.link === null) return true

@@ -80,6 +80,10 @@ class RolePolicy implements Authority {
   permits({ role }: RequestingPeer, want: Want): boolean {
     return this.roles.get(role)?.permit(want) ?? true
   }
+
+  restricts(role: string): boolean {
+    return this.roles.has(role)
+  }
 }
 
 class Rights {

@@ -53,8 +53,8 @@ class StreamRequest extends OutgoingRequest implements StreamPort {
     this.itemTimeoutMs = itemTimeoutMs
   }
 
-  onItem(item: StreamItem): void {
-    this.stream.onItem(item)
+  onItem(item: StreamItem): boolean {
+    return this.stream.onItem(item)
   }
 
   onReply(message: Message): void {

@@ -7,11 +7,13 @@ import { currentScope, inScope, isThenable, type Scope } from '@postgrad/base/in
 import { MessageType } from '@postgrad/wire/internal'
 import { STREAM_CALL } from '../common/built-in-names.js'
 import { runExposed } from '../common/function-registry.js'
+import { wrongReply } from '../common/rpc-errors.js'
 import type { Incoming } from '../core/incoming-call.js'
 import type { Peer } from '../core/peer.js'
 import { currentServing, type Outlet, type ServedCall } from '../core/served-call.js'
 import { currentCore } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
+import { isWindow, STREAM_WINDOW_MAX } from './stream.js'
 
 type AnyIterator = AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>
 
@@ -105,10 +107,10 @@ export function serveStream(name: unknown, args: unknown, window: unknown): Prom
   const core = currentCore()
   const served = currentServing()
   // What came from another worker need not be what `stream` sends.
-  if (served === null || typeof name !== 'string' || !Array.isArray(args) || typeof window !== 'number' || !(window >= 1)) {
+  if (served === null || typeof name !== 'string' || !Array.isArray(args) || !isWindow(window)) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: STREAM_CALL,
-      expected: 'a name, arguments and a window',
+      expected: `a name, arguments and a window of 1 to ${STREAM_WINDOW_MAX} items`,
       got: 'something else',
       remedy: 'Use stream(to, fn, args).',
     })
@@ -172,6 +174,7 @@ function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {
   const stream = peer.pending.peek(message.requestId)
   if (stream?.onItem === undefined) {
     // It crossed the end of its stream, as items do.
+    core.idle(peer.info.id)
     if (received !== null) references.discard(received)
     return
   }
@@ -182,7 +185,9 @@ function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {
     failStream(core, peer, message.requestId, error)
     return
   }
-  stream.onItem({ value: message.body[0], received })
+  if (stream.onItem({ value: message.body[0], received })) return
+  core.messages.discard({ peer, received }, 'invalid', 'STREAM_ITEM: more than its stream has room for')
+  failStream(core, peer, message.requestId, wrongReply(stream.op, peer.info, 'more items than were asked for'))
 }
 
 /** Ends a stream, at both ends, with what is wrong with an item: there is none behind one that is missing. */

@@ -16,12 +16,14 @@ import type { Message } from '@postgrad/wire/internal'
 import type { CallOptions } from '../common/call-options.js'
 
 export const STREAM_WINDOW = 32
+/** A generator that never waits runs so far without letting its worker do anything else. */
+export const STREAM_WINDOW_MAX = 16_384
 
 /** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
   /** How long the next item may take from when it is asked for, in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. The stream as a whole has none but what is left to the call that is being served. */
   readonly timeoutMs?: number
-  /** How many items may be on their way or wait here; default 32. */
+  /** How many items may be on their way or wait here; default 32, at most 16,384. */
   readonly window?: number
 }
 
@@ -129,20 +131,22 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.port = port
   }
 
-  /** @internal */
-  onItem(item: StreamItem): void {
+  /** False, and without effect: more items wait than its callee may have sent (STR-2). @internal */
+  onItem(item: StreamItem): boolean {
     if (this.state !== 'open') {
       this.port!.discard(item)
-      return
+      return true
     }
+    if (this.items.length >= this.window) return false
     const waiter = this.waiters.shift()
     if (waiter === undefined) {
       this.items.push(item)
-      return
+      return true
     }
     waiter.end()
     this.count()
     waiter.settle({ done: false, value: item.value })
+    return true
   }
 
   /** @internal */
@@ -214,12 +218,16 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   }
 }
 
+export function isWindow(window: unknown): window is number {
+  return typeof window === 'number' && Number.isSafeInteger(window) && window >= 1 && window <= STREAM_WINDOW_MAX
+}
+
 /** @throws INVALID_ARGUMENT */
 export function checkWindow(op: string, window: number): number {
-  if (Number.isSafeInteger(window) && window >= 1) return window
+  if (isWindow(window)) return window
   throw new PostgradError('INVALID_ARGUMENT', {
     op,
-    expected: 'a window of at least 1 item',
+    expected: `a window of 1 to ${STREAM_WINDOW_MAX} items`,
     got: String(window),
     remedy: `Leave it out for ${STREAM_WINDOW}.`,
   })

@@ -35,6 +35,11 @@ export interface Want {
 export interface Authority {
   /** Asked in the turn of each message, before anything of it is served. Short, without side effects; a throw means no. */
   permits(caller: RequestingPeer, want: Want): boolean
+  /**
+   * Whether there is anything that this role may not do. Workers in such a role share one allowance of refused messages, and a message of theirs that comes to nothing counts as
+   * refused. Left out: any role but 'member'.
+   */
+  restricts?(role: string): boolean
 }
 
 /** The role of every peer of which nothing else is said. */

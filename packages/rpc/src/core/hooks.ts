@@ -56,6 +56,8 @@ export type ContextHead = Pick<Message, 'type' | 'context' | 'autogradId' | 'pas
 
 /** Stands before the messages of other workers: the authority, where there is one. */
 export interface Gate {
+  /** Whether there is something that its role may not have done. */
+  isRestricted(peer: Peer): boolean
   /** As soon as it is read: whether its sender may say anything about that context. */
   mayBring(message: ContextHead, peer: Peer): boolean
   /** In its turn: why nothing may come of it; null: something may. */

@@ -26,6 +26,8 @@ export interface Incoming extends Runnable {
   readonly peer: Peer
   /** What is noted of the references in it. */
   readonly received: readonly unknown[] | null
+  /** What it counts in its sender's `Inflow` until it has its turn; 0: nothing. */
+  inflowBytes: number
 }
 
 /** Takes what has its turn. */
@@ -42,6 +44,7 @@ export class IncomingMessage implements Incoming {
   readonly message: Message
   readonly peer: Peer
   readonly received: readonly unknown[] | null
+  inflowBytes = 0
   private readonly taker: Taker
 
   constructor(taker: Taker, message: Message, peer: Peer, received: readonly unknown[] | null) {
@@ -79,6 +82,7 @@ export class IncomingCall extends ServedCall implements Incoming {
   readonly received: readonly unknown[] | null
   /** What it counts in its sender's account until it begins; 0 from then on. */
   callBytes: number
+  inflowBytes = 0
   work: Work | null = null
   /** Of the references in it, those that their owner has not confirmed when it has its turn: promises of null or of what went wrong. */
   unconfirmed: readonly Promise<unknown>[] | null = null
@@ -159,6 +163,7 @@ export class Unreadable implements Runnable {
   readonly error: unknown
   /** See `IncomingCall`. */
   callBytes: number
+  inflowBytes = 0
   private readonly taker: Taker
 
   constructor(taker: Taker, peer: Peer, head: RequestHead, pass: PassHead | null, error: unknown, callBytes: number) {

@@ -29,6 +29,7 @@ import type { WorkerInfo } from '../common/worker-info.js'
 import { mailboxFull } from './call-credits.js'
 import type { Gate, Handler, Interceptor, Observer, ReferenceHooks } from './hooks.js'
 import { type Incoming, IncomingCall, IncomingMessage, type Runnable, type Taker, Unreadable } from './incoming-call.js'
+import type { Inflow } from './inflow.js'
 import { orderOf } from './message-order.js'
 import { type Peer, Standing } from './peer.js'
 import { bytesOf, isCall } from './peer-ledger.js'
@@ -60,6 +61,8 @@ export interface CoreHost {
   reachable(id: WorkerId): Peer | undefined
   /** A dead letter; null: it arose here. */
   letter(reason: DeadLetterReason, what: string, from: WorkerInfo | null): void
+  /** A message of this worker came to nothing. */
+  idle(id: WorkerId): void
   onHandlerError(error: unknown): void
   readonly options: { readonly remoteStacks?: boolean | undefined }
 }
@@ -260,9 +263,14 @@ export class MessagePath implements Taker {
     const { received } = env
     const item = SERVED.has(type) ? this.call(message, peer, received, bytes) : new IncomingMessage(this, message, peer, received)
     // A call that is refused is answered without waiting for its turn among the calls.
-    const lane: MessageLane = item instanceof IncomingCall && item.state === 'refused' ? Lane.control : MESSAGE_TABLE[type].lane
+    let { lane }: { lane: MessageLane } = MESSAGE_TABLE[type]
+    if (item instanceof IncomingCall) {
+      if (item.state === 'refused') lane = Lane.control
+      else if (peer.source.isHeld) lane = Lane.call
+    }
     const rrefId = aboutRRef(message) ?? this.references.subjectOf(message)
     const { observer, pump } = this.host
+    if (peer.inflow !== null && (item instanceof IncomingMessage || item.state === 'refused')) countIn(peer.inflow, item, bytesOf(frame))
     if (observer !== null) observer.received(item)
     pump.mailbox.pushFrom(peer.source, lane, item, message.context, rrefId)
   }
@@ -298,20 +306,27 @@ export class MessagePath implements Taker {
     const bytes = peer.ledger.onRead(head?.type, frame, false)
     host.letter('unreadable', isPostgradError(error) ? error.message : String(error), peer.info)
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
-    const tell = () => this.postIfReachable(peer.info.id, MessageType.UNREADABLE, [number])
+    const { inflow } = peer
+    inflow?.onReceived(0)
+    const tell = () => {
+      inflow?.onTurn(0)
+      this.postIfReachable(peer.info.id, MessageType.UNREADABLE, [number])
+    }
     host.pump.mailbox.pushFrom(peer.source, Lane.control, { run: tell })
     if (head === null) return
-    peer.ledger.incomingOf(head.type)?.onReceived(bytes)
+    const isWithin = peer.ledger.incomingOf(head.type)?.onReceived(bytes) ?? false
     const pass = passHead(frame)
     const isAllowed = pass === null || this.gate === null || this.gate.mayBring({ type: head.type, autogradId: null, ...pass }, peer)
     const unreadable = new Unreadable(this, peer, head, isAllowed ? pass : null, error, bytes)
+    if (inflow !== null && !isWithin) countIn(inflow, unreadable, bytesOf(frame))
     host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
   }
 
   // --- delivering: an error of a handler ends what the message was about, and neither the worker nor the messages behind it
 
   deliver(item: Incoming): void {
-    const { message, peer, received } = item
+    const { message, peer, received, inflowBytes } = item
+    if (inflowBytes > 0) peer.inflow?.onTurn(inflowBytes)
     try {
       const refusal = this.gate === null ? null : this.gate.refusal(item)
       if (refusal !== null) {
@@ -328,7 +343,11 @@ export class MessagePath implements Taker {
   }
 
   deliverCall(call: IncomingCall): void {
-    const { message, peer, received, requestId } = call
+    const { message, peer, received, requestId, inflowBytes } = call
+    if (peer.inflow !== null) {
+      if (inflowBytes > 0) peer.inflow.onTurn(inflowBytes)
+      peer.inflow.onCall()
+    }
     try {
       const refusal = this.gate === null || call.state === 'refused' ? null : this.gate.refusal(call)
       if (refusal !== null) {
@@ -393,7 +412,8 @@ export class MessagePath implements Taker {
 
   deliverUnreadable(unreadable: Unreadable): void {
     this.progress.begun(unreadable)
-    const { peer, type, head, error } = unreadable
+    const { peer, type, head, error, inflowBytes } = unreadable
+    if (inflowBytes > 0) peer.inflow?.onTurn(inflowBytes)
     const handler = this.unreadableHandlers.get(type)
     if (handler !== undefined) handler(unreadable)
     else if (MESSAGE_TABLE[type].reply !== null) this.answerError(peer, head.requestId, error)
@@ -412,13 +432,17 @@ export class MessagePath implements Taker {
     this.host.onHandlerError(error)
   }
 
+  idle(from: WorkerId): void {
+    this.host.idle(from)
+  }
+
   /** A message that can be read and cannot be right. */
   refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void {
     this.host.letter('invalid', `${nameOf(type)}: ${why}`, from)
   }
 
   /** Nobody gets this message, nor the references in it. */
-  discard({ peer, received }: Incoming, reason: DeadLetterReason, what: string): void {
+  discard({ peer, received }: Pick<Incoming, 'peer' | 'received'>, reason: DeadLetterReason, what: string): void {
     if (received !== null) this.references.discard(received)
     this.host.letter(reason, what, peer.info)
   }
@@ -450,6 +474,12 @@ const SERVED: ReadonlySet<MessageType> = new Set([MessageType.CALL, MessageType.
 
 /** Messages that interceptors see at their sender. */
 export const INTERCEPTED: ReadonlySet<MessageType> = new Set([...SERVED, MessageType.RESULT, MessageType.STREAM_ITEM])
+
+/** It waits beyond the windows until it has its turn. */
+function countIn(inflow: Inflow, item: { inflowBytes: number }, bytes: number): void {
+  item.inflowBytes = bytes
+  inflow.onReceived(bytes)
+}
 
 /** The RRef that a message is about, if its kind is about one: no message overtakes an earlier one about the same. */
 function aboutRRef({ type, body }: Message): bigint | null {

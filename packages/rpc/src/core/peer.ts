@@ -6,6 +6,7 @@ import type { Source } from '@postgrad/actor/internal'
 import type { WorkerId } from '@postgrad/base'
 import type { Link } from '@postgrad/transport'
 import type { WorkerInfo } from '../common/worker-info.js'
+import type { Inflow } from './inflow.js'
 import type { PeerLedger } from './peer-ledger.js'
 import type { PendingCalls } from './pending-calls.js'
 import type { RequestTable } from './request-table.js'
@@ -41,6 +42,8 @@ export interface Peer {
   readonly served: RequestTable<ServedCall>
   /** What passes between it and this worker. */
   readonly ledger: PeerLedger
+  /** What it may have waiting here; null: it is trusted, since its link cannot be paused. */
+  readonly inflow: Inflow | null
 }
 
 /** Passed through the codec: who is at the other end, and what was noted of the references in the message that is being written or read. */

@@ -16,6 +16,7 @@ const TELL_READ_MS = 1
 interface Path {
   postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[]): void
   refuseInvalid(from: WorkerInfo, type: MessageType, why: string): void
+  idle(from: WorkerId): void
 }
 
 export class Progress {
@@ -29,9 +30,11 @@ export class Progress {
 
   onProgress(peer: Peer, body: readonly unknown[]): void {
     const progress = body as ProgressBody
+    const { outgoing, outgoingFetches } = peer.ledger
+    const before = outgoing.calls + outgoingFetches.calls
     if (!peer.ledger.onProgress(progress) || !toStreams(peer, progress)) {
       this.path.refuseInvalid(peer.info, MessageType.PROGRESS, 'more was taken there than has left here')
-    }
+    } else if (outgoing.calls + outgoingFetches.calls === before && progress[5].length === 0) this.path.idle(peer.info.id)
   }
 
   /** A call or fetch begins, or ends without. Without effect for all else, and when it is said twice. */

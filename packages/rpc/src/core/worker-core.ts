@@ -18,6 +18,7 @@ import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
 import type { ContextHead, Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
+import { Allowance, Inflow } from './inflow.js'
 import { type Envelope, MessagePath } from './message-path.js'
 import { type Peer, Standing } from './peer.js'
 import { PeerLedger } from './peer-ledger.js'
@@ -63,6 +64,11 @@ export interface CoreOptions {
   readonly onHandlerError?: (error: unknown) => void
 }
 
+/** Dead letters that a peer which keeps to the protocol, and to its role, does not cause … */
+const REFUSALS: ReadonlySet<DeadLetterReason> = new Set(['invalid', 'unreadable', 'failed', 'mailbox-full'])
+/** … and those that come of being late. */
+const LATE: ReadonlySet<DeadLetterReason> = new Set(['unknown-request', 'unknown-reference', 'tombstone', 'stale-pass'])
+
 /** Stands for the link of a dead peer, whose buffers would stay for as long as this worker remembers that peer, which is for ever. */
 const ENDED_LINK: Link = {
   closed: true,
@@ -106,6 +112,7 @@ export abstract class WorkerCore implements RequestsHost {
   private readonly window: Required<MailboxOptions>
   private defaultTimeoutMs: number
   private closedError: PostgradError | null = null
+  private readonly allowances = new Map<WorkerId | string, Allowance>()
   private readonly slots = new Map<symbol, unknown>()
   private readonly counts: (() => Record<string, number>)[] = []
   private readonly waitLists: (() => Iterable<Wait>)[] = []
@@ -209,6 +216,13 @@ export abstract class WorkerCore implements RequestsHost {
   }
 
   private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role = MEMBER): Peer {
+    const source = new Source(info.name)
+    const holdCalls = (isHeld: boolean) => {
+      const { mailbox } = this.pump
+      if (isHeld) mailbox.holdCalls(source)
+      else mailbox.releaseCalls(source)
+      this.pump.wake()
+    }
     const peer: Peer = {
       info,
       link,
@@ -216,11 +230,12 @@ export abstract class WorkerCore implements RequestsHost {
       role,
       standing: Standing.member,
       restartedAs: null,
-      source: new Source(info.name),
+      source,
       env: { peer: info, sending: null, received: null },
       pending: this.requests.pendingFor(info),
       served: new RequestTable(),
       ledger: new PeerLedger(this.window, this.clock, transport),
+      inflow: link?.setPaused === undefined ? null : new Inflow(this.clock, link, holdCalls),
     }
     this.peers.add(peer)
     return peer
@@ -349,6 +364,26 @@ export abstract class WorkerCore implements RequestsHost {
     const letter = { reason, atMs: this.clock.now(), from: from === null ? null : from.name, what }
     this.letters.add(letter)
     this.observer?.deadLetter(letter)
+    if (from === null) return
+    if (REFUSALS.has(reason)) this.refused(from.id)
+    else if (LATE.has(reason)) this.idle(from.id)
+  }
+
+  /** A message of this worker came to nothing, as many do that are late. Of a worker in a restricted role that is a refusal, or it could send such as fast as it likes. */
+  idle(id: WorkerId): void {
+    const peer = this.peers.get(id)
+    if (peer !== undefined && this.messages.gate?.isRestricted(peer) === true) this.refused(id)
+  }
+
+  /** A message of this worker was refused, which may happen only so often. */
+  private refused(id: WorkerId): void {
+    const peer = this.peers.get(id)
+    if (peer === undefined || peer.inflow === null) return
+    // Anybody who has the key of a restricted role can come under any number of names, so its role has one allowance.
+    const key = this.messages.gate?.isRestricted(peer) === true ? peer.role : id
+    const allowance = this.allowances.get(key) ?? new Allowance(this.clock)
+    this.allowances.set(key, allowance)
+    peer.inflow.onRefused(allowance)
   }
 
   /** Adds to `debugInfo`. */
@@ -381,13 +416,18 @@ export abstract class WorkerCore implements RequestsHost {
 
   private onLinkClosed(peer: Peer, { by, detail }: LinkClosed): void {
     if (by === 'self' || this.isClosed) return
-    this.pump.mailbox.pushLast(peer.source, Lane.control, { run: () => this.onDeath(peer, detail) })
+    const { mailbox } = this.pump
+    // Nobody reads any more what its calls give.
+    mailbox.releaseCalls(peer.source)
+    mailbox.pushLast(peer.source, Lane.control, { run: () => this.onDeath(peer, detail) })
     inScope(this.scope, () => this.pump.runNow())
   }
 
   /** Behind everything that was received from the peer. */
   private onDeath(peer: Peer, detail: string): void {
     peer.ledger.transport?.close()
+    peer.inflow?.close()
+    this.allowances.delete(peer.info.id)
     try {
       const death = this.peers.deathBy(peer, detail)
       this.observer?.death(peer.info.name, peer.info.id, death.cause)
@@ -414,9 +454,10 @@ export abstract class WorkerCore implements RequestsHost {
       this.isClosed = true
       this.requests.close()
       for (const peer of this.peers) {
-        const { ledger, link } = peer
+        const { ledger, link, inflow } = peer
         this.requests.failAll(peer)
         ledger.telling?.cancel()
+        inflow?.close()
         link?.close()
         ledger.transport?.end()
       }

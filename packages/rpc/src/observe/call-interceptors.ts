@@ -160,7 +160,7 @@ class ObservedCall implements PendingCall {
   parent: ServedCall | null = null
   deadlineMs = Number.POSITIVE_INFINITY
   readonly op: string
-  readonly onItem?: (item: StreamItem) => void
+  readonly onItem?: (item: StreamItem) => boolean
   readonly onCancelled?: (error: unknown) => void
   private readonly inner: PendingCall
   private readonly end: (error: unknown) => void

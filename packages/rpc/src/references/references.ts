@@ -27,7 +27,10 @@ function install(core: WorkerCore): RRefContext {
     const [rrefId, forkId] = body as [bigint, bigint]
     if (!rrefs.onUserDelete(rrefId, forkId, from.id)) core.letter('unknown-reference', `RREF_USER_DELETE ${rrefId}`, from)
   })
-  core.handle(MessageType.UNREADABLE, ({ body }, from) => rrefs.onUnread(body[0] as number, from.id))
+  core.handle(MessageType.UNREADABLE, ({ body }, from) => {
+    core.idle(from.id)
+    rrefs.onUnread(body[0] as number, from.id)
+  })
   core.onPeerDeath((peer, error) => rrefs.onPeerDeath(peer, error))
   core.contribute(() => ({ ...rrefs.debugInfo() }))
   return rrefs

@@ -5,7 +5,7 @@
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
 import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
-import { call, currentRuntime, remote, stream } from '../api/api.js'
+import { call, currentRuntime, currentSignal, remote, stream } from '../api/api.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
 import type { Coming } from '../groups/gather.js'
@@ -63,7 +63,7 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     expect(await call('worker1', echo, [1])).toBe(1)
   }))
 
-test('RPC-16: a word about the group that makes no sense is a dead letter', () =>
+test('RPC-16, STA-4: a word about the group that makes no sense is a dead letter', () =>
   overSeeds(3, 2, async ({ workers }) => {
     const worker = workers[0]!
     const odd: readonly [number, unknown][] = [
@@ -72,6 +72,12 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
       [GroupWhat.REPORT, [1]],
       [GroupWhat.RELEASE, 7],
       [GroupWhat.FAILED, null],
+      [GroupWhat.ASK, [1]],
+      [GroupWhat.ASK, [1, [5]]],
+      [GroupWhat.ANSWER, [1, [true, [['g', [1]]], []]]],
+      [GroupWhat.OVER, ['g']],
+      // To what was not asked.
+      [GroupWhat.ANSWER, [1, null]],
     ]
     for (const [what, data] of odd) worker.post(1, MessageType.GROUP_UPDATE, [what, data, null])
     // Of an end of the group that this worker takes no part in.
@@ -248,4 +254,34 @@ test('SHD-3: only who leads says that references are disposed, and that all is o
     expect(member.letters.counts.invalid).toBe(0)
     await Promise.all([workers[0]!, workers[2]!].map((worker) => worker.shutdown({ timeoutMs: 500 })))
     expect(await ended).toBe('ended')
+  }))
+
+/** Its items come when a test says so. */
+const waits = async function* (): AsyncGenerator<number> {
+  await new Promise<void>((resolve) => currentSignal().addEventListener('abort', () => resolve()))
+  yield 0
+}
+expose({ waits })
+
+test('STR-11: a callee that sends more items than its caller has room for ends that stream, and nothing of more than that is kept', () =>
+  overSeeds(3, 2, async ({ workers }) => {
+    const items = stream('worker1', waits, [], { window: 4 })
+    const [[requestId]] = [...workers[0]!.peers.resolve(1).pending.entries()] as [[number, unknown]]
+    for (let i = 1; i <= 10; i++) say(MessageType.STREAM_ITEM, [i], requestId, workers[1]!, 0)
+    await later(0)
+    const got: unknown[] = []
+    const end = await (async () => {
+      for await (const item of items) got.push(item)
+    })().catch(({ code }: { code: string }) => code)
+    expect([got, end]).toEqual([[1, 2, 3, 4], 'RPC_WRONG_REPLY'])
+    expectInvalid(workers[0]!, 'STREAM_ITEM: more than its stream has room for')
+    expect(await call('worker1', echo, [1])).toBe(1)
+  }))
+
+test('STR-11: a window that is no window, or so large that its generator would keep its worker from all else, is refused at either end', () =>
+  overSeeds(3, 2, async () => {
+    for (const window of [0, 1.5, 16_385, Number.POSITIVE_INFINITY]) {
+      expect(await callBuiltIn(STREAM_CALL, ['countTo', [3], window])).toBe('INVALID_ARGUMENT')
+      await expect(stream('worker1', countTo, [3], { window }).next()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    }
   }))

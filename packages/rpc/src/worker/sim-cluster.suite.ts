@@ -66,6 +66,18 @@ export class Gate implements Link {
     this.link.close()
   }
 
+  setPaused(isPaused: boolean): void {
+    this.link.setPaused?.(isPaused)
+  }
+
+  abandon(detail: string): void {
+    this.link.abandon?.(detail)
+  }
+
+  get unreadBytes(): number {
+    return this.link.unreadBytes ?? 0
+  }
+
   get closed(): boolean {
     return this.link.closed
   }

@@ -6,7 +6,7 @@
  *               ↑ resent when the acknowledgement is late
  */
 import type { Timer } from '../clock.js'
-import { EVERY_ORDER, type Frame, type FrameOrder, type Link, NO_ORDER, type OnFlushed } from '../link.js'
+import { EVERY_ORDER, FRAME_KEPT_BYTES, type Frame, type FrameOrder, type Link, NO_ORDER, type OnFlushed } from '../link.js'
 import { flushed, type Kept, KeptArena, KeptQueue, keptBytesOf, keptCopy } from './kept.js'
 import type { Receiving } from './receiving.js'
 import { SessionKind, sessionFrame, writeSessionHead } from './session-frame.js'
@@ -53,10 +53,14 @@ export class Sending {
     return this.kept.size
   }
 
+  get unreadBytes(): number {
+    return this.kept.bytes + this.kept.size * FRAME_KEPT_BYTES
+  }
+
   /** The credit of a peer that acknowledges nothing ends: it is as good as dead, and keeping more would only be found later. */
   checkRoom(frame: Frame): void {
     const { kept, settings } = this
-    if (kept.size < settings.keptFramesMax && kept.bytes + keptBytesOf(frame) <= settings.keptBytesMax) return
+    if (kept.size < settings.keptFramesMax && this.unreadBytes + keptBytesOf(frame) <= settings.keptBytesMax) return
     this.giveUp(`the other end has left ${kept.size} frames (${kept.bytes} bytes) unacknowledged, which is the limit`)
   }
 

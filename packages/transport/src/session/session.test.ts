@@ -45,6 +45,7 @@ describeLink('a session over a memory link', {
   async turns() {
     for (let i = 0; i < 5; i++) await turn()
   },
+  pauses: false,
 })
 
 /** Time that goes on by hand: turns first, then the next timer. */
@@ -385,7 +386,7 @@ describe('session', () => {
 
   test.each([
     ['frames', { keptFramesMax: 100 }, 1, 100],
-    ['bytes', { keptBytesMax: 100_000 }, 1000, 98],
+    ['bytes', { keptBytesMax: 150_000 }, 1000, 98],
   ])(
     'SES-8 when the peer acknowledges nothing and %s are too many, the link breaks: send throws, then onClose',
     (_, options, bytes, room) => {
@@ -808,6 +809,23 @@ describe('session', () => {
       a.reconnect(toB)
       clock.run()
       expect([told, atB.texts]).toEqual([['0 true', '1 true', '2 true'], numbers(3)])
+    })
+
+    test('SES-25 a pause is passed on to the carrier, and to the one that takes its place; `close` ends it', () => {
+      const { clock, a, b, ofB, atB } = pair(fine, fine, { ...lossless, reconnectMs: Number.POSITIVE_INFINITY })
+      const pauses: string[] = []
+      const watched = (name: string, link: Link): Link => Object.assign(link, { setPaused: (is: boolean) => pauses.push(`${name} ${is}`) })
+      watched('first', ofB)
+      b.setPaused(true)
+      const [toB, toA] = carriers(clock, fine)
+      b.reconnect(watched('second', toA))
+      a.reconnect(toB)
+      b.setPaused(false)
+      a.send(frame('x'))
+      clock.run(10)
+      b.setPaused(true)
+      b.close()
+      expect([pauses, atB.texts]).toEqual([['first true', 'second true', 'second false', 'second true', 'second false'], ['x']])
     })
 
     test('SES-18 one that never said anything closes at once; one that did waits for a carrier, but not for ever', () => {

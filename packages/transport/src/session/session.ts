@@ -25,6 +25,7 @@ export class Session implements Link {
   /** Nothing is sent, received or waited for any more, though what is ready is still delivered. */
   private over = false
   private reconnectTimer: Timer | null = null
+  private isPaused = false
 
   /** Opens the carrier at once, since acknowledgements come before `open` too. Null: the first comes by `reconnect`. */
   constructor(carrier: Link | null, options: SessionOptions) {
@@ -41,6 +42,10 @@ export class Session implements Link {
 
   get closed(): boolean {
     return this.reason !== null
+  }
+
+  get unreadBytes(): number {
+    return this.sending.unreadBytes
   }
 
   /** How many frames are not acknowledged yet, sent or not. */
@@ -70,10 +75,18 @@ export class Session implements Link {
     return this.receiving.poll(this.sending.carrier)
   }
 
+  /** Acknowledgements wait with the frames that they ride on. What has arrived before, and waits for its turn here, is delivered. */
+  setPaused(isPaused: boolean): void {
+    this.isPaused = isPaused
+    this.sending.carrier?.setPaused?.(isPaused)
+  }
+
   /** What was sent goes on being sent until the peer has all of it, or `giveUpMs` pass without a sign of it. */
   close(): void {
     if (this.reason === null) {
       this.end(CLOSED_BY_SELF)
+      // The peer's word that it has END is to be read.
+      if (this.isPaused) this.setPaused(false)
       // Nothing was ever said, and nobody has heard of it: there is nobody to tell.
       if (this.sending.carrier === null && this.unacknowledged === 0) this.finish()
       if (!this.over) this.sending.sendEnd()
@@ -122,6 +135,7 @@ export class Session implements Link {
         if (carrier === sending.carrier) this.onCarrierClosed(reason)
       },
     })
+    if (this.isPaused) carrier.setPaused?.(true)
   }
 
   private receive(frame: Frame): void {

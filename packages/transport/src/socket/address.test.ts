@@ -9,6 +9,7 @@ import {
   isLocal,
   isLoopback,
   loopbackWay,
+  networkOf,
   parseAddress,
   UNIX_PATH_BYTES_MAX,
 } from './address.js'
@@ -143,6 +144,20 @@ describe('ADR-3 loopback is what only this machine reaches', () => {
     expect(way('dialler', '10.0.0.1', 40_001, '10.0.0.1', 5000)).toBe('')
     expect(way('dialler', '127.0.0.1', 40_001, '10.0.0.1', 5000)).toBe('')
     expect(loopbackWay('listener', {})).toBe('')
+  })
+
+  test.each([
+    [undefined, 'unix'],
+    ['10.0.0.1', '10.0.0.1'],
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['::1', '::1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
+    ['2001:db8::9', '2001:db8:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['2001:db8:1:2:3:4:5::', '2001:db8:1:2::/64'],
+  ])('ADR-5 who comes from %j counts as of %j', (address, place) => {
+    expect(networkOf(address)).toBe(place)
   })
 
   test('ADR-3 a Unix socket is local, TCP by its host', () => {

@@ -89,6 +89,24 @@ export function isLocal(address: Address): boolean {
   return address.kind === 'unix' || isLoopback(address.host)
 }
 
+/**
+ * From where a connection comes, as far as bounds tell places apart: one network of 64 bits for IPv6, of which a machine has all addresses, and 'unix' for a socket without an address. IPv4
+ * that a listener of both families sees is IPv4.
+ */
+export function networkOf(remoteAddress: string | undefined): string {
+  if (remoteAddress === undefined) return 'unix'
+  const host = unmapped(remoteAddress)
+  if (!isIPv6(host) || isLoopback(host)) return host
+  const [before, after] = host.split('::', 2) as [string, string?]
+  const parts = before === '' ? [] : before.split(':')
+  const rest = after === undefined || after === '' ? [] : after.split(':')
+  if (after !== undefined) parts.push(...Array<string>(8 - parts.length - rest.length).fill('0'), ...rest)
+  return `${parts
+    .slice(0, 4)
+    .map((part) => Number.parseInt(part, 16).toString(16))
+    .join(':')}::/64`
+}
+
 /** The two ends of a connection, as one of its sockets sees them. */
 export interface SocketEnds {
   readonly localAddress?: string | undefined

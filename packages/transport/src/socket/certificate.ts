@@ -48,6 +48,11 @@ export function certificateMismatch(certificate: CertificateIdentity, claim: Ide
   return null
 }
 
+/** The subject of the certificate, for whom budgets count. */
+export function subjectOf({ cluster, name, role, id }: CertificateIdentity): string {
+  return `postgrad:${cluster}/${name ?? '*'}?role=${role}${id === null ? '' : `&id=${id}`}`
+}
+
 function identityOf(uri: string): CertificateIdentity | null {
   const [, cluster, name, role, id] = URI.exec(uri) ?? []
   if (!isClusterName(cluster) || !(name === '*' || isWorkerName(name)) || !isRole(role)) return null

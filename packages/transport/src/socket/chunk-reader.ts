@@ -5,6 +5,8 @@
  *     push(bytes) ─→ inputs ─head→ body of a small chunk ─→ arena, shared by many; frames are views on it
  *                               └→ DATA ─→ the buffers of the frame that was announced
  */
+
+import type { FrameRoom } from '../frame-room.js'
 import type { Frame } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
 import {
@@ -117,6 +119,9 @@ export class ChunkReader {
   private arena: Buffer = NO_BYTES
   private arenaUsed = 0
   private coming: ComingFrame | null = null
+  /** Makes the frame that was announced when there is room for it. */
+  private begin: (() => boolean) | null = null
+  private room: FrameRoom | null = null
   /** Whose memory `nextPlace` has given. It may be dropped while somebody still reads to it, and is nobody else's before. */
   private placing: ComingFrame | null = null
 
@@ -132,8 +137,14 @@ export class ChunkReader {
   }
 
   /** The other end is known: frames are taken from now on. */
-  admit(): void {
+  admit(room: FrameRoom | null = null): void {
     this.isAdmitted = true
+    this.room = room
+  }
+
+  /** A frame was announced for which there is no room yet: nothing behind it is read. */
+  get isWaiting(): boolean {
+    return this.begin !== null
   }
 
   push(bytes: Buffer): void {
@@ -187,6 +198,7 @@ export class ChunkReader {
   next(): Frame | ControlChunk | null {
     for (;;) {
       if (this.batchAt < this.batchEnd) return this.nextOfBatch()
+      if (this.begin !== null && !this.begin()) return null
       if (this.type === 0 && !this.readHead()) return null
       if (this.bodyLeft > 0 && !this.readBody()) return null
       const complete = this.complete()
@@ -201,6 +213,8 @@ export class ChunkReader {
     this.at = 0
     this.batchAt = this.batchEnd
     this.coming = null
+    this.begin = null
+    this.room?.give()
   }
 
   private hasInput(): boolean {
@@ -365,14 +379,17 @@ export class ChunkReader {
     }
     if (type === ChunkType.LARGE) this.announce(target, targetAt, length)
     else if (!isData(type)) return new ControlChunk(type as ChunkType, target.subarray(targetAt, targetAt + length))
-    const coming = this.coming as ComingFrame
-    if (coming.left > 0) return null
+    const { coming } = this
+    // It has no room yet, or its bytes are still to come.
+    if (coming === null || coming.left > 0) return null
     this.coming = null
+    this.room?.give()
     return coming.frame
   }
 
   private announce(body: Buffer, at: number, length: number): void {
-    const { frameBytesMax } = this.limits
+    const { room } = this
+    const frameBytesMax = Math.min(this.limits.frameBytesMax, room?.frameBytesMax ?? Number.POSITIVE_INFINITY)
     const count = length < 8 ? -1 : body.readUInt32LE(at + 4)
     if (count < 0 || length !== 8 + 4 * count)
       throw chunkInvalid(`an announcement of ${length} bytes`, 'as many lengths as it says', { length, count })
@@ -386,7 +403,14 @@ export class ChunkReader {
     }
     if (total > frameBytesMax)
       throw chunkInvalid(`a frame of ${total} bytes`, `at most ${frameBytesMax} bytes in a frame`, { bytes: total })
-    this.coming = new ComingFrame(headerBytes, segments, total, this.placeOf)
+    const begin = (): boolean => {
+      if (room !== null && total > 0 && !room.take(total)) return false
+      this.coming = new ComingFrame(headerBytes, segments, total, this.placeOf)
+      this.begin = null
+      return true
+    }
+    this.begin = begin
+    begin()
   }
 
   private nextOfBatch(): Frame {

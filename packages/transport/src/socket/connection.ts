@@ -4,9 +4,12 @@
  */
 import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import type { Holder } from '../budget.js'
 import type { Clock } from '../clock.js'
+import type { FrameRooms } from '../frame-room.js'
 import type { StayAwake } from '../stay-awake.js'
-import { loopbackWay } from './address.js'
+import { loopbackWay, networkOf } from './address.js'
+import { type CertificateIdentity, subjectOf } from './certificate.js'
 import { ChunkType } from './chunk.js'
 import type { Place } from './chunk-reader.js'
 import type { Identity } from './credentials.js'
@@ -21,6 +24,8 @@ export interface Established {
   readonly link: SocketLink
   readonly peer: Identity
   readonly purpose: string
+  /** For whom budgets count it. */
+  readonly holder: Holder
 }
 
 /** What a connection's link carries frames of a session for, which only lends them. */
@@ -37,6 +42,8 @@ export interface EstablishOptions {
   readonly handshake: HandshakeOptions
   readonly checksums: Checksums
   readonly place: Place | undefined
+  /** For large frames that come. */
+  readonly rooms?: FrameRooms
   readonly reads?: ReadBuffer
   readonly stayAwake?: StayAwake | undefined
   /** Throws for a purpose that nobody here serves. */
@@ -83,7 +90,9 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
   }
 
   let handshake: Handshake
-  const isUnix = socket.remoteAddress === undefined
+  // A socket that has closed since does not say it any more.
+  const { remoteAddress } = socket
+  const isUnix = remoteAddress === undefined
   try {
     handshake = new Handshake({ ...options.handshake, way: loopbackWay(options.handshake.side, socket) })
   } catch (error) {
@@ -103,13 +112,15 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
       const { peer, purpose } = done
       link.name = `${peer.name} (${peer.id}), ${purpose}`
       link.hook({})
+      const holder = holderOf(peer, options.handshake.tlsPeer ?? null, remoteAddress)
       const { isDirect } = handshake
       link.admit({
         isLent: purpose === SESSION_PURPOSE,
         checksBytes: checksums === 'always' || (checksums === 'network' && !isDirect),
         isOfMachine: isUnix || isDirect,
+        room: options.rooms?.of(holder) ?? null,
       })
-      options.onDone({ link, peer, purpose })
+      options.onDone({ link, peer, purpose, holder })
     } catch (error) {
       if (isOver) throw error
       refuse(error)
@@ -120,6 +131,11 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
     fail(endedEarly(detail, null))
     link.fail(detail)
   }
+}
+
+/** A key proves a role, and names are claims (SECURITY.md): without a certificate the place is all that tells one from another. */
+function holderOf({ role }: Identity, certificate: CertificateIdentity | null, remoteAddress: string | undefined): Holder {
+  return { identity: certificate === null ? `${role} at ${networkOf(remoteAddress)}` : subjectOf(certificate), role }
 }
 
 function endedEarly(detail: string, error: unknown): PostgradError {

@@ -5,6 +5,7 @@
 import type { Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
+import type { FrameRooms } from '../frame-room.js'
 import type { StayAwake } from '../stay-awake.js'
 import { type Address, formatAddress } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
@@ -28,6 +29,7 @@ export interface Endpoint {
   readonly release: string
   readonly checksums: 'always' | 'network'
   readonly place: Place | undefined
+  readonly rooms: FrameRooms
   readonly reads: ReadBuffer
   readonly stayAwake: StayAwake | undefined
   /** Every socket, from its beginning; it is let go when it has closed. */
@@ -138,6 +140,7 @@ export class Dial {
       timeoutMs,
       checksums: checksumsOf(this.end, address.kind === 'unix'),
       place: this.end.place,
+      rooms: this.end.rooms,
       reads: this.end.reads,
       stayAwake: this.end.stayAwake,
       handshake: { side: 'dialler', self, credentials, purpose, wants, random, tlsPeer, release },

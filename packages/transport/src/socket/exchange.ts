@@ -11,8 +11,10 @@
 import type { Socket } from 'node:net'
 import type { PostgradError } from '@postgrad/base'
 import { builtin, onAbort } from '@postgrad/base/internal'
+import { Budget, type Holder, type Share } from '../budget.js'
 import { callListener } from '../call-listener.js'
 import type { Clock, Timer } from '../clock.js'
+import { FrameRooms } from '../frame-room.js'
 import type { Link } from '../link.js'
 import { RELEASE } from '../release.js'
 import type { StayAwake } from '../stay-awake.js'
@@ -37,6 +39,8 @@ export interface ExchangeOptions {
   readonly credentials: Credentials | null
   readonly clock: Clock
   readonly limits?: Partial<SocketLimits>
+  /** Whether a role is restricted: its large frames have a small room of their own (`frame-room.ts`). Default: none is. */
+  readonly isRestricted?: (role: string) => boolean
   /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
   /**
@@ -69,6 +73,7 @@ export interface ServiceDialOptions {
 interface Stranger {
   readonly established: Established
   readonly timer: Timer
+  readonly share: Share
   resume: Buffer | null
 }
 
@@ -80,7 +85,8 @@ export class Exchange {
   private readonly sockets = new Set<Socket>()
   private readonly peers = new Map<number, PeerLink>()
   private readonly strangers = new Set<Stranger>()
-  private readonly services = new Map<string, (link: Link, peer: Identity) => void>()
+  private readonly strangerBudget: Budget
+  private readonly services = new Map<string, (link: Link, peer: Identity, holder: Holder) => void>()
   private readonly serviceLinks = new Set<Link>()
   private readonly dials = new Set<(error: PostgradError) => void>()
   private readonly identityListeners: ((peer: Identity) => void)[] = []
@@ -104,10 +110,12 @@ export class Exchange {
       release,
       checksums: options.checksums ?? 'always',
       place: options.place,
+      rooms: new FrameRooms(clock, options.isRestricted ?? (() => false)),
       reads: new ReadBuffer(),
       stayAwake: options.stayAwake,
       track: (socket) => this.track(socket),
     }
+    this.strangerBudget = new Budget(this.end.limits.strangersMax)
     this.listener = new Listener({
       end: this.end,
       admits: (_, purpose) => this.admits(purpose),
@@ -158,7 +166,7 @@ export class Exchange {
   }
 
   /** Takes connections that are dialled for this purpose. The link must be opened in the same turn or later; nothing is lost before. */
-  serve(purpose: string, accept: (link: Link, peer: Identity) => void): void {
+  serve(purpose: string, accept: (link: Link, peer: Identity, holder: Holder) => void): void {
     this.services.set(purpose, accept)
   }
 
@@ -277,11 +285,11 @@ export class Exchange {
   }
 
   private onConnection(established: Established): void {
-    const { link, peer, purpose } = established
+    const { link, peer, purpose, holder } = established
     if (purpose !== SESSION_PURPOSE) {
       this.keepService(link)
-      const accept = this.services.get(purpose) as (link: Link, peer: Identity) => void
-      callListener(this.end.clock, () => accept(link, peer))
+      const accept = this.services.get(purpose) as (link: Link, peer: Identity, holder: Holder) => void
+      callListener(this.end.clock, () => accept(link, peer, holder))
       return
     }
     const known = this.peers.get(peer.id)
@@ -297,15 +305,16 @@ export class Exchange {
 
   /** The list of workers may learn of this one a little later than it dials. */
   private onStranger(established: Established, resume: Buffer | null): void {
-    const { link } = established
+    const { link, holder } = established
     const { clock, limits } = this.end
-    if (this.strangers.size >= limits.strangersMax || this.closing !== null) {
+    const share = this.strangerBudget.share(holder)
+    if (this.closing !== null || share.take(1) !== null) {
       link.abort(Bye.STRANGER, 'too many wait that are not known here')
       return
     }
     this.counts.strangers++
     const timer = clock.setTimer(limits.strangerMs, () => link.abort(Bye.STRANGER, 'the worker is not known here'))
-    const stranger: Stranger = { established, timer, resume }
+    const stranger: Stranger = { established, timer, share, resume }
     this.strangers.add(stranger)
     link.hook({
       onControl: (type, body) => {
@@ -320,6 +329,7 @@ export class Exchange {
 
   private forget(stranger: Stranger): void {
     stranger.timer.cancel()
+    stranger.share.end()
     this.strangers.delete(stranger)
   }
 

@@ -14,7 +14,7 @@ import type { Address } from './address.js'
 import { Authority } from './certificates.fixture.js'
 import { ChunkType } from './chunk.js'
 import { type Established, establish } from './connection.js'
-import type { Identity, KeyCredentials } from './credentials.js'
+import type { Credentials, Identity, KeyCredentials } from './credentials.js'
 import { Exchange } from './exchange.js'
 import { readResume } from './peer-link.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
@@ -257,6 +257,68 @@ test('SEC-5 connections of one address, known ones too, are no more than may be,
     again = await dial(tcp)
   }
   expect(again?.closed).toBe(false)
+})
+
+test('EXC-20 connections of one identity, known by its certificate or by its role and address, are a quarter of all, and others have room', async () => {
+  const authority = new Authority('ours')
+  const key = (role: string): Credentials => ({
+    kind: 'key',
+    role,
+    keys: { member: new Uint8Array(32).fill(1), observer: new Uint8Array(32).fill(2) },
+  })
+  const cert = (name: string, role = 'member'): Credentials => authority.credentials(`postgrad:c/${name}?role=${role}`)
+  for (const [victim, one, same, others] of [
+    [key('member'), key('observer'), key('observer'), [key('member')]],
+    [cert('w9'), cert('*', 'observer'), cert('*', 'observer'), [cert('w1', 'observer'), cert('w1')]],
+  ] as const) {
+    const made1 = (id: number, credentials: Credentials) => {
+      const exchange = new Exchange({ self: { cluster: 'c', ...peer(id) }, credentials, clock, limits: { connectionsMax: 16 } })
+      made.push(exchange)
+      return exchange
+    }
+    const listening = made1(9, victim)
+    listening.serve('store', (link) => link.open(new Recorder()))
+    const at = await listening.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0 }])
+    const stays = async (from: Exchange) => {
+      const { link } = await from.dial('store', at, { timeoutMs: 2000 })
+      link.open(new Recorder())
+      await sleep(20)
+      return !link.closed
+    }
+    const [greedy, again] = [made1(1, one), made1(2, same)]
+    const got: boolean[] = []
+    for (let i = 0; i < 3; i++) got.push(await stays(greedy), await stays(again))
+    expect(got).toEqual([true, true, true, true, false, false])
+    for (const other of others) expect(await stays(made1(1, other))).toBe(true)
+  }
+})
+
+test('EXC-7 who waits for a link is counted by its identity, too', async () => {
+  const keys = { member: new Uint8Array(32).fill(1), observer: new Uint8Array(32).fill(2) }
+  const as = (id: number, role: string) => {
+    const exchange = new Exchange({
+      self: { cluster: 'c', ...peer(id) },
+      credentials: { kind: 'key', role, keys },
+      clock,
+      limits: { strangersMax: 8, strangerMs: 3000 },
+    })
+    made.push(exchange)
+    return exchange
+  }
+  const victim = as(9, 'member')
+  const at = await victim.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0 }])
+  const waiting = () => (victim as unknown as { strangers: { size: number } }).strangers.size
+  for (let id = 1; id <= 4; id++)
+    as(id, 'observer')
+      .link(peer(9), () => at)
+      .send(frame('x'))
+  await until(() => victim.counts.strangers === 2)
+  await sleep(50)
+  expect(waiting()).toBe(2)
+  as(5, 'member')
+    .link(peer(9), () => at)
+    .send(frame('x'))
+  await until(() => waiting() === 3)
 })
 
 describe('who has no credentials, or old ones', () => {

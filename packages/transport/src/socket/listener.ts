@@ -1,15 +1,17 @@
 /**
  * Listens on Unix sockets and TCP ports, and lets nobody in who is too much: connections whose other end is not known are counted, in all and
- * by address, and so are all connections of an address. `exchange.ts` is told of those that have proven who they are.
+ * by address, and so are all connections of an address. Those that have proven who they are are counted by that, too, and `exchange.ts` gets them.
  */
 import type { Server, Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
-import { type Address, checkAddress } from './address.js'
+import { Budget } from '../budget.js'
+import { type Address, checkAddress, networkOf } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
+import { Bye } from './chunk.js'
 import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
 import { checksumsOf, type Endpoint } from './dialler.js'
-import { addressInUse, cannotListen } from './socket-errors.js'
+import { addressInUse, cannotListen, pathTaken } from './socket-errors.js'
 
 /** Where to listen. */
 export type ListenAddress =
@@ -36,14 +38,15 @@ export class Listener {
   readonly counts = { accepted: 0, refused: 0, failed: 0 }
   private readonly options: ListenerOptions
   private readonly servers: Server[] = []
-  private readonly paths: string[] = []
   private readonly halfOpen = new Map<string, number>()
   private readonly open = new Map<string, number>()
+  private readonly known: Budget
   private halfOpenCount = 0
   private isClosed = false
 
   constructor(options: ListenerOptions) {
     this.options = options
+    this.known = new Budget(options.end.limits.connectionsMax)
   }
 
   /** @returns what others reach. @throws ADDRESS_IN_USE, ADDRESS_INVALID, CREDENTIALS_REQUIRED */
@@ -61,13 +64,12 @@ export class Listener {
 
   close(): void {
     this.isClosed = true
+    // A server takes its socket's file away as well.
     for (const server of this.servers) server.close()
-    const { rmSync } = builtin<typeof import('node:fs')>('node:fs')
-    for (const path of this.paths) rmSync(path, { force: true })
   }
 
   private async listenUnix(path: string): Promise<Address> {
-    const { chmodSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
+    const { chmodSync, lstatSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
     // A pipe of Windows is no file: it has no mode, and goes with its process.
     if (process.platform === 'win32') {
       await this.startAt(path)
@@ -77,13 +79,16 @@ export class Listener {
       await this.start({ path })
     } catch (error) {
       if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(path, error as NodeJS.ErrnoException)
+      const there = lstatSync(path, { throwIfNoEntry: false })
+      // A user's file: to connect to it is refused as well.
+      if (there?.isSocket() === false) throw pathTaken(path, 'is no socket')
+      if (there !== undefined && there.uid !== process.geteuid?.()) throw pathTaken(path, 'belongs to another user')
       // What a process leaves behind that was killed: nobody listens there any more.
       if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
       rmSync(path, { force: true })
       await this.startAt(path)
     }
     chmodSync(path, 0o600)
-    this.paths.push(path)
     return { kind: 'unix', path }
   }
 
@@ -130,7 +135,7 @@ export class Listener {
   private onSocket(socket: Socket): void {
     const { end } = this.options
     const { limits, tls } = end
-    const from = socket.remoteAddress ?? 'unix'
+    const from = networkOf(socket.remoteAddress)
     const halfOpen = this.halfOpen.get(from) ?? 0
     const open = this.open.get(from) ?? 0
     if (
@@ -184,12 +189,22 @@ export class Listener {
       timeoutMs,
       checksums: checksumsOf(end, socket.remoteAddress === undefined),
       place: end.place,
+      rooms: end.rooms,
       reads: end.reads,
       stayAwake: end.stayAwake,
       handshake: { side: 'listener', self, credentials, random, tlsPeer, release },
       admits,
       onDone: (established) => {
         known()
+        const { holder, link } = established
+        const share = this.known.share(holder)
+        const over = share.take(1)
+        if (over !== null) {
+          this.counts.refused++
+          link.abort(Bye.STRANGER, `there are ${over.limit} connections of this ${over.level} already`)
+          return
+        }
+        socket.once('close', () => share.end())
         this.counts.accepted++
         onConnection(established)
       },

@@ -19,7 +19,9 @@ export interface SocketLimits extends FrameLimits {
   readonly halfOpenPerAddressMax: number
   /** Open connections that one address may have, known or not. Unix sockets count as one address. */
   readonly connectionsPerAddressMax: number
-  /** Connections of workers to which nobody here has a link yet, and how long each waits for one. */
+  /** Open connections of workers that have proven who they are, of all together; of an identity and a role there are fewer (`budget.ts`). */
+  readonly connectionsMax: number
+  /** Connections of workers to which nobody here has a link yet, of all together, and how long each waits for one. */
   readonly strangersMax: number
   readonly strangerMs: number
   /** A PING leaves when nothing else was sent for so long. */
@@ -49,7 +51,8 @@ export const SOCKET_LIMITS: SocketLimits = Object.freeze({
   halfOpenMax: 256,
   halfOpenPerAddressMax: 64,
   connectionsPerAddressMax: 4096,
-  strangersMax: 256,
+  connectionsMax: 16_384,
+  strangersMax: 1024,
   strangerMs: 10_000,
   heartbeatMs: 1000,
   suspectMs: 5000,

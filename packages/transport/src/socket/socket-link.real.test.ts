@@ -261,6 +261,42 @@ describe('the socket link', () => {
     answering.dispose()
   })
 
+  test('SOCK-14 a link that is paused takes no silence for a death, and neither does its peer; what it sends arrives, and the end comes behind what was read', async () => {
+    const limits = socketLimits({ heartbeatMs: 10, suspectMs: 40, deadMs: 120 })
+    const { a, b, sockets, dispose } = await linkPair('tcp', { limits })
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    a.open(atA)
+    b.open(atB)
+    atB.onEach = () => b.setPaused(true)
+    for (let i = 0; i < 5; i++) a.send(frame(`${i}`))
+    await until(() => atB.frames.length > 0)
+    const before = a.queuedBytes
+    await sleep(400)
+    b.send(frame('still here'))
+    await until(() => atA.frames.length === 1)
+    expect([atA.closed, atB.closed, atB.texts, before]).toEqual([null, null, ['0'], 0])
+    // Its kernel tells of the end where this end writes.
+    sockets.a.resetAndDestroy()
+    await until(() => atB.closed !== null)
+    expect([atB.texts, atB.events.at(-1)]).toEqual([['0', '1', '2', '3', '4'], 'close:peer:5'])
+    dispose()
+  })
+
+  test('SOCK-14 what a paused link does not read waits at its sender', async () => {
+    const { a, b, dispose } = await linkPair('tcp')
+    const atB = new Recorder()
+    b.open(atB)
+    b.setPaused(true)
+    const bytes = new Uint8Array(8 * 2 ** 20)
+    for (let i = 0; i < 4; i++) a.send(frame(`${i}`, bytes.slice()))
+    await sleep(100)
+    expect([atB.frames.length, a.queuedBytes > 2 ** 23]).toEqual([0, true])
+    b.setPaused(false)
+    await until(() => atB.frames.length === 4)
+    expect(atB.frames.map(({ segments }) => segments[0]!.length)).toEqual(Array(4).fill(bytes.length))
+    dispose()
+  })
+
   test('SOCK-6 where one kernel has both ends, a peer that says nothing is suspected, and its end is what the kernel tells', async () => {
     const limits = socketLimits({ heartbeatMs: 10, suspectMs: 40, deadMs: 60 })
     const { a, b, dispose } = await socketPair('tcp')

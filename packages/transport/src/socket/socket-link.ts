@@ -18,6 +18,7 @@ import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
+import type { FrameRoom } from '../frame-room.js'
 import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from '../link.js'
 import { CLOSED_BY_SELF, linkClosedError } from '../link-errors.js'
 import type { StayAwake } from '../stay-awake.js'
@@ -44,6 +45,8 @@ export interface Admission {
   readonly checksBytes?: boolean
   /** Nothing stands between the two ends but one kernel, which tells of the end of each: who is quiet stands still. */
   readonly isOfMachine?: boolean
+  /** For large frames that come. Default: as much as each needs. */
+  readonly room?: FrameRoom | null
 }
 
 export interface SocketLinkOptions extends Admission {
@@ -106,6 +109,9 @@ export class SocketLink implements Link {
   private isCloseScheduled = false
   private isCloseDelivered = false
   private isDelivering = false
+  /** See `setPaused`. */
+  private isPaused = false
+  private room: FrameRoom | null = null
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
   /** A frame is to leave, whose answer may be near. */
@@ -138,7 +144,7 @@ export class SocketLink implements Link {
     socket.setNoDelay(true)
     const reads: Reads = {
       onBytes: (bytes) => this.onLent(bytes),
-      nextPlace: () => (this.isRestDue || this.held !== null ? null : this.reader.nextPlace()),
+      nextPlace: () => (this.isRestDue || this.held !== null || this.isStill ? null : this.reader.nextPlace()),
       onPlaced: (bytes, isAll) => this.onPlaced(bytes, isAll),
     }
     const isLent = options.reads?.take(socket, reads) === true
@@ -168,13 +174,15 @@ export class SocketLink implements Link {
   }
 
   /** The other end is known: frames are taken from now on, and heartbeats begin. */
-  admit({ isLent = false, checksBytes = true, isOfMachine = false }: Admission): void {
+  admit({ isLent = false, checksBytes = true, isOfMachine = false, room = null }: Admission): void {
     if (this.isAdmitted || this.reason !== null) return
+    this.room = room
+    if (room !== null) room.onFree = () => this.deliverRest()
     this.isAdmitted = true
     this.isOfMachine = isOfMachine
     this.writer.isLent = isLent
     this.writer.checksBytes = checksBytes
-    this.reader.admit()
+    this.reader.admit(room)
     this.beat = this.clock.setTimer(this.limits.heartbeatMs, this.onBeat)
   }
 
@@ -214,6 +222,17 @@ export class SocketLink implements Link {
   poll(): number {
     if (this.receiver === null || this.isCloseDelivered || this.reason?.by === 'self') return 0
     return this.deliver()
+  }
+
+  setPaused(isPaused: boolean): void {
+    if (this.reason !== null || this.isPaused === isPaused) return
+    this.isPaused = isPaused
+    if (isPaused) this.socket.pause()
+    else this.clock.defer(() => this.deliverRest())
+  }
+
+  abandon(detail: string): void {
+    if (this.reason === null) this.fail(detail)
   }
 
   /** `bye` and `detail` are for the other end. */
@@ -360,8 +379,11 @@ export class SocketLink implements Link {
     let isThrown = true
     try {
       for (;;) {
-        const got = this.next()
-        if (got === null) break
+        const got = this.isPaused ? null : this.next()
+        if (got === null) {
+          if (this.reader.isWaiting) this.socket.pause()
+          break
+        }
         if (this.receiver === null) {
           this.held = got
           this.socket.pause()
@@ -427,8 +449,13 @@ export class SocketLink implements Link {
     if (this.isCloseDelivered) return
     if (this.poll() > 0) this.receiver?.onTurnEnd()
     this.pump()
-    if (this.reason === null) this.socket.resume()
-    else this.scheduleClose()
+    if (this.reason !== null) this.scheduleClose()
+    else if (!this.isStill) this.socket.resume()
+  }
+
+  /** Nothing is read, and that is this end's doing. */
+  private get isStill(): boolean {
+    return this.isPaused || this.reader.isWaiting
   }
 
   // --- the other end's health
@@ -437,7 +464,8 @@ export class SocketLink implements Link {
     this.beat = null
     if (this.isSocketClosed) return
     const { heartbeatMs, suspectMs, deadMs } = this.limits
-    if (this.hasReceived || this.held !== null) {
+    // Where this end does not read, silence is no sign.
+    if (this.hasReceived || this.held !== null || this.isStill) {
       this.quietTicks = 0
       if (this.isSuspected) this.onSuspected(false)
       this.isSuspected = false
@@ -467,12 +495,19 @@ export class SocketLink implements Link {
   private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
+    if (this.isPaused) {
+      // What was read comes before the end.
+      this.isPaused = false
+      this.isRestDue = reason.by === 'peer' && this.receiver !== null
+      if (this.isRestDue) this.clock.defer(() => this.deliverRest())
+    }
     this.scheduleClose()
     this.onEnd({ ...reason, bye, error, isDead, isUnreadable })
   }
 
   private onSocketClose(): void {
     this.isSocketClosed = true
+    this.room?.close()
     this.writer.drop()
     this.beat?.cancel()
     this.linger?.cancel()

@@ -1,7 +1,7 @@
 /** A server that asks a guard about what a client wants. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
-import type { Link } from '../link.js'
+import type { Link, LinkReceiver } from '../link.js'
 import { memoryLinkPair } from '../memory-link.js'
 import { clock, failure, inFolder, Net, until } from './served.fixture.js'
 import { decodeReply, encodeFrame, type StoreReply } from './store-protocol.js'
@@ -105,10 +105,9 @@ describe('STO-24 a guard', () => {
     })
   })
 
-  test('may give its clients a quota: they do not take the room of others, who are gone a moment ago included', async () => {
-    const net = new Net({ limits: { clients: 6 } })
-    const quota = { clients: 3 }
-    const guard: StoreGuard = { check() {}, quota }
+  test('may restrict its clients: they do not take the room of others, who are gone a moment ago included', async () => {
+    const net = new Net({ limits: { clients: 12 } })
+    const guard: StoreGuard = { check() {}, isRestricted: true }
     let id = 0
     const connect = (of: StoreGuard | null): { link: Link; replies: StoreReply[] } => {
       const [link, far] = memoryLinkPair(clock)
@@ -130,8 +129,48 @@ describe('STO-24 a guard', () => {
     expect(await Promise.all(guarded.map(said))).toEqual(['welcome', 'welcome', 'refused', 'refused'])
     // Nor by connections that say nothing.
     for (let i = 0; i < 10; i++) net.server!.accept(memoryLinkPair(clock)[1], guard)
-    const free = Array.from({ length: 3 }, () => connect(null))
-    expect(await Promise.all(free.map(said))).toEqual(['welcome', 'welcome', 'welcome'])
+    const free = Array.from({ length: 9 }, () => connect(null))
+    expect(new Set(await Promise.all(free.map(said)))).toEqual(new Set(['welcome']))
+    net.close()
+  })
+
+  test('BUD-5 a restricted client that asks too fast is not read for a while, on another connection neither, and others are', async () => {
+    const net = new Net()
+    const paused = new Map<string, boolean[]>()
+    const open = (name: string, address: string, of: StoreGuard | null) => {
+      let receiver: LinkReceiver | null = null
+      const link: Link = {
+        closed: false,
+        open(to) {
+          receiver = to
+        },
+        send: (_frame, _order, onFlushed) => onFlushed?.(true),
+        flush() {},
+        poll: () => 0,
+        close() {},
+        setPaused: (is) => paused.get(name)!.push(is),
+      }
+      paused.set(name, [])
+      const role = of === null ? 'member' : 'observer'
+      net.server!.accept(link, of, { identity: `${role} at ${address}`, role })
+      receiver!.onFrame(encodeFrame({ op: 'hello', version: 1, client: `${paused.size}`.padStart(32, '0') }))
+      return (times: number) => {
+        for (let n = 1; n <= times; n++) receiver!.onFrame(encodeFrame({ op: 'check', n, keys: ['k'] }))
+      }
+    }
+    const restricted: StoreGuard = { check() {}, isRestricted: true }
+    const [one, again, other, member] = [
+      open('one', '10.0.0.1', restricted),
+      open('again', '10.0.0.1', restricted),
+      open('other', '10.0.0.2', restricted),
+      open('member', '10.0.0.1', null),
+    ]
+    one(1500)
+    again(1)
+    other(100)
+    member(5000)
+    expect(Object.fromEntries(paused)).toEqual({ one: [true], again: [true], other: [], member: [] })
+    await until(() => paused.get('one')!.includes(false))
     net.close()
   })
 })

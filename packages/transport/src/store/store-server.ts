@@ -8,8 +8,10 @@
 import { randomBytes } from 'node:crypto'
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
+import { Budget, type Holder, NOBODY, type OverBudget, type Share } from '../budget.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
+import { Rate } from '../rate.js'
 import { HashStore, tableOf } from './hash-store.js'
 import { type ChangeSource, ServerFile } from './server-file.js'
 import { storeLimit } from './store-errors.js'
@@ -25,7 +27,7 @@ import {
 import type { StoreChange, StoreTable } from './store-table.js'
 import { textOf, utf8 } from './store-values.js'
 
-/** What a server bears; more is refused with STORE_LIMIT. */
+/** What a server bears; more is refused with STORE_LIMIT. Of `clients`, `waitBytes` and `unreadBytes` a role, an identity and all restricted roles have parts (`budget.ts`). */
 export interface StoreLimits {
   /** Default 65,536. */
   readonly keys: number
@@ -39,6 +41,10 @@ export interface StoreLimits {
   readonly waits: number
   /** Keys of all waits of one client together. Default 65,536. */
   readonly waitKeys: number
+  /** What the waits of all clients take of memory, reckoned as `WAIT_BYTES` and `WAIT_KEY_BYTES` say. Default 256 MiB. */
+  readonly waitBytes: number
+  /** Answers of all clients that the network has not taken. Of one client an eighth, and then its connection ends. Default 1 GiB. */
+  readonly unreadBytes: number
   /** Connected, or gone for less than `rememberMs`. Default 4,096. */
   readonly clients: number
 }
@@ -69,6 +75,8 @@ const LIMITS: StoreLimits = {
   bytes: 2 ** 26,
   waits: 1024,
   waitKeys: 65_536,
+  waitBytes: 2 ** 28,
+  unreadBytes: 2 ** 30,
   clients: 4096,
 }
 
@@ -79,12 +87,27 @@ export interface StoreGuard {
    * changed. Not asked: 'hello', 'bye' and 'cancel', which concern the client itself.
    */
   check(request: GuardedRequest, segments: readonly Uint8Array[]): void
-  /** Clients with the same quota, and how many of them there may be at a time, those included that are gone for less than `rememberMs`. Others have the rest. */
-  readonly quota?: { readonly clients: number }
+  /** All clients that are restricted have a quarter of the budgets together. Default false. */
+  readonly isRestricted?: boolean
 }
 
 /** What a guard is asked about. */
 export type GuardedRequest = Extract<StoreRequest, { n: number }>
+
+/** What a wait takes, with its promise, timer and signal; what each of its keys takes, in addition to twice its length. Measured, and rounded up. */
+const WAIT_BYTES = 1024
+const WAIT_KEY_BYTES = 256
+/** What an answer takes in addition to its bytes. */
+const ANSWER_BYTES = 512
+
+/**
+ * What is done for restricted clients: a request is 1, and more by its bytes, of which a header's have to be parsed, and its keys looked for. One identity has a quarter of it, some 30 ms of a
+ * core in a second.
+ */
+const RESTRICTED_PER_SECOND = 2000
+/** What joining needs, and a log of some hundred entries, is done at once. */
+const RESTRICTED_SECONDS = 2
+const costOf = ({ header, segments }: Frame): number => segments.reduce((sum, { length }) => sum + length / 8192, 1 + header.length / 128)
 
 /** So long a link may be open and say nothing. */
 const HELLO_MS = 5_000
@@ -104,7 +127,7 @@ interface Client {
   done: number
   connection: Connection | null
   forget: Timer | null
-  readonly quota: StoreGuard['quota']
+  readonly share: Share | null
 }
 
 type Change = Extract<StoreRequest, { done: number }>
@@ -122,6 +145,9 @@ export class StoreServer {
   private readonly file: ServerFile | null
   private readonly clients = new Map<string, Client>()
   private readonly connections = new Set<Connection>()
+  /** Of restricted clients. */
+  private readonly rate: Rate
+  private readonly budgets: { readonly connections: Budget; readonly clients: Budget; readonly waits: Budget; readonly unread: Budget }
   private id: string
   private bytes = 0
   /** The request that is done just now. */
@@ -133,6 +159,14 @@ export class StoreServer {
     const { clock, store, file, sync = false, limits, rememberMs = 60_000, random = randomBytes } = options
     this.clock = clock
     this.limits = { ...LIMITS, ...limits }
+    const { clients, waitBytes, unreadBytes } = this.limits
+    this.rate = new Rate(clock, RESTRICTED_PER_SECOND, RESTRICTED_SECONDS)
+    this.budgets = {
+      connections: new Budget(clients),
+      clients: new Budget(clients),
+      waits: new Budget(waitBytes),
+      unread: new Budget(unreadBytes, unreadBytes / 8),
+    }
     this.rememberMs = checkTime('StoreServer', rememberMs, 'more than 0')
     this.ownsStore = store === undefined
     this.store = store ?? new HashStore(clock)
@@ -144,13 +178,18 @@ export class StoreServer {
     this.table.keep = (change) => this.keep(change)
   }
 
-  /** One more client. The link is the server's from now on. Without a guard it may do everything. */
-  accept(link: Link, guard: StoreGuard | null = null): void {
-    const connection = new Connection(this, link, guard)
-    const limit = this.limitOf(guard?.quota, this.connections)
+  /** One more client. The link is the server's from now on. Without a guard it may do everything; without a holder it has no other bounds than the server's own. */
+  accept(link: Link, guard: StoreGuard | null = null, holder: Holder = NOBODY): void {
+    const shareOf = (budget: Budget): Share => budget.share(holder, guard?.isRestricted)
+    const { connections, waits, unread, clients } = this.budgets
+    const place = shareOf(connections)
+    const over = place.take(1)
+    const spend = guard?.isRestricted === true ? (amount: number) => this.rate.spend(holder, amount) : () => 0
+    const shares = { place, waits: shareOf(waits), unread: shareOf(unread), newClient: () => shareOf(clients), spend }
+    const connection = new Connection(this, link, guard, shares)
     this.connections.add(connection)
     if (this.isClosed) connection.refuse(storeEnded())
-    else if (limit !== null) connection.refuse(storeLimit('connect', 'clients', limit))
+    else if (over !== null) connection.refuse(overBudget('connect', 'clients', over))
   }
 
   /** The store ends: clients hear STORE_CLOSED. A store that was passed in stays, for its own program. Idempotent. */
@@ -172,16 +211,27 @@ export class StoreServer {
   }
 
   /** How much is here, for tests and for people. */
-  counts(): { clients: number; connected: number; keys: number; bytes: number; waits: number; told: number } {
+  counts(): {
+    clients: number
+    connected: number
+    keys: number
+    bytes: number
+    waits: number
+    waitBytes: number
+    unreadBytes: number
+    told: number
+  } {
     let told = 0
     for (const client of this.clients.values()) told += client.told.size
     const keys = this.isClosed ? 0 : this.table.numKeys()
-    return { clients: this.clients.size, connected: this.connections.size, keys, bytes: this.bytes, waits: this.table.waiting, told }
+    const { bytes, budgets, clients, connections, table } = this
+    const used = { waits: table.waiting, waitBytes: budgets.waits.total, unreadBytes: budgets.unread.total }
+    return { clients: clients.size, connected: connections.size, keys, bytes, ...used, told }
   }
 
   /** @throws STORE_LIMIT */
   hello(id: string, connection: Connection): Client {
-    const client = this.clients.get(id) ?? this.remember(id, connection.quota)
+    const client = this.clients.get(id) ?? this.remember(id, connection.shares.newClient())
     client.forget?.cancel()
     client.forget = null
     // The client has noticed before us that its last link has ended.
@@ -200,7 +250,7 @@ export class StoreServer {
 
   forget(client: Client): void {
     client.forget?.cancel()
-    this.clients.delete(client.id)
+    if (this.clients.delete(client.id)) client.share?.end()
     if (client.told.size > 0) this.file?.forget(client.id)
   }
 
@@ -265,21 +315,12 @@ export class StoreServer {
     if (this.by !== null) this.clients.get(this.by.client)?.told.set(this.by.n, toldOf(this.by, value))
   }
 
-  private remember(id: string, quota: StoreGuard['quota']): Client {
-    const limit = this.limitOf(quota, this.clients)
-    if (limit !== null) throw storeLimit('connect', 'clients', limit)
-    const client = newClient(id, quota)
+  private remember(id: string, share: Share): Client {
+    const over = share.take(1)
+    if (over !== null) throw overBudget('connect', 'clients', over)
+    const client = newClient(id, share)
     this.clients.set(id, client)
     return client
-  }
-
-  /** The limit that one more would be beyond; null if there is room. */
-  private limitOf(quota: StoreGuard['quota'], there: ReadonlyMap<unknown, Client> | ReadonlySet<Connection>): number | null {
-    if (there.size >= this.limits.clients) return this.limits.clients
-    if (quota === undefined) return null
-    let count = 0
-    for (const one of there.values()) if (one.quota === quota) count++
-    return count >= quota.clients ? quota.clients : null
   }
 
   private forgetLater(client: Client): void {
@@ -304,7 +345,7 @@ export class StoreServer {
   }
 
   private recall(by: ChangeSource, value: Uint8Array): void {
-    const client = this.clients.get(by.client) ?? newClient(by.client, undefined)
+    const client = this.clients.get(by.client) ?? newClient(by.client, null)
     this.clients.set(client.id, client)
     client.done = Math.max(client.done, by.done)
     for (const n of client.told.keys()) if (n < client.done) client.told.delete(n)
@@ -323,8 +364,18 @@ export class StoreServer {
   }
 }
 
-function newClient(id: string, quota: StoreGuard['quota']): Client {
-  return { id, told: new Map(), done: 1, connection: null, forget: null, quota }
+function newClient(id: string, share: Share | null): Client {
+  return { id, told: new Map(), done: 1, connection: null, forget: null, share }
+}
+
+/** What one connection uses of the budgets, and what its client would, were it a new one. */
+interface Shares {
+  readonly place: Share
+  readonly waits: Share
+  readonly unread: Share
+  readonly newClient: () => Share
+  /** Of the rate. @returns for how long, in ms, nothing more is read */
+  readonly spend: (amount: number) => number
 }
 
 const NO_BYTES = new Uint8Array(0)
@@ -353,31 +404,41 @@ class Connection {
   private readonly server: StoreServer
   private readonly link: Link
   private readonly guard: StoreGuard | null
+  readonly shares: Shares
   private client: Client | null = null
   private readonly waits = new Map<number, AbortController>()
   /** Of all waits, each as often as it is named. */
   private waitKeys = 0
   private helloTimer: Timer | null
+  /** Nothing is read until then. */
+  private pauseTimer: Timer | null = null
   private isEnded = false
 
-  constructor(server: StoreServer, link: Link, guard: StoreGuard | null) {
+  constructor(server: StoreServer, link: Link, guard: StoreGuard | null, shares: Shares) {
     this.server = server
     this.link = link
     this.guard = guard
+    this.shares = shares
     this.helloTimer = server.clock.setTimer(HELLO_MS, () => this.end())
     link.open({ onFrame: (frame) => this.onFrame(frame), onTurnEnd() {}, onClose: () => this.end() })
   }
 
-  get quota(): StoreGuard['quota'] {
-    return this.guard?.quota
-  }
-
   say(reply: StoreReply, value?: Uint8Array): void {
     if (this.isEnded || this.link.closed) return
+    const frame = encodeFrame(reply, value === undefined ? [] : [value])
+    const bytes = ANSWER_BYTES + frame.header.length + (value?.length ?? 0)
+    const { unread } = this.shares
+    // A client that reads nothing hears of its end as of any other cut.
+    if (unread.take(bytes) !== null) {
+      this.end()
+      return
+    }
     try {
-      this.link.send(encodeFrame(reply, value === undefined ? [] : [value]))
+      this.link.send(frame, undefined, () => {
+        if (!this.isEnded) unread.give(bytes)
+      })
     } catch {
-      // The client reads nothing, so that this was too much for its link, which has ended: the client hears of that as of any other cut.
+      // This was too much for its link, which has ended.
       this.end()
     }
   }
@@ -392,19 +453,33 @@ class Connection {
     if (this.isEnded) return
     this.isEnded = true
     this.helloTimer?.cancel()
+    this.pauseTimer?.cancel()
     for (const wait of this.waits.values()) wait.abort()
     this.waits.clear()
+    const { place, waits, unread } = this.shares
+    for (const share of [place, waits, unread]) share.end()
     this.link.close()
     this.server.left(this, this.client)
   }
 
   private onFrame(frame: Frame): void {
     if (this.isEnded) return
+    this.pause(this.shares.spend(costOf(frame)))
     try {
       this.onRequest(decodeRequest(frame), frame.segments)
     } catch (error) {
       this.refuse(error)
     }
+  }
+
+  /** The rest stays with the client. */
+  private pause(ms: number): void {
+    if (ms === 0 || this.pauseTimer !== null) return
+    this.link.setPaused?.(true)
+    this.pauseTimer = this.server.clock.setTimer(ms, () => {
+      this.pauseTimer = null
+      this.link.setPaused?.(false)
+    })
   }
 
   /** What it throws ends the connection: only what cannot come from a client of ours. */
@@ -482,6 +557,17 @@ class Connection {
     this.say(...reply)
   }
 
+  /** Room for a wait; what is there already is waited for by nobody. @returns what it is counted for. @throws STORE_LIMIT */
+  private takeWait(op: string, keys: readonly string[]): number {
+    const { waitKeys } = this.server.limits
+    if (this.waitKeys + keys.length > waitKeys) throw storeLimit(op, 'keys of a client’s waits', waitKeys)
+    const bytes = keys.reduce((sum, key) => sum + WAIT_KEY_BYTES + 2 * key.length, WAIT_BYTES)
+    const over = this.shares.waits.take(bytes)
+    if (over !== null) throw overBudget(op, 'bytes of waits', over)
+    this.waitKeys += keys.length
+    return bytes
+  }
+
   private async wait(request: Wait): Promise<void> {
     const { n, op, timeoutMs } = request
     const { table, limits } = this.server
@@ -493,18 +579,15 @@ class Connection {
       this.say({ op: 'error', n, error: errorText(storeLimit(op, 'waits of a client at a time', limits.waits)) })
       return
     }
+    const keys = op === 'get' ? [request.key] : request.keys
+    let bytes = 0
     try {
       this.guard?.check(request, [])
+      if (!table.check(keys)) bytes = this.takeWait(op, keys)
     } catch (error) {
       this.say({ op: 'error', n, error: errorText(error) })
       return
     }
-    const keys = op === 'get' ? 1 : request.keys.length
-    if (this.waitKeys + keys > limits.waitKeys) {
-      this.say({ op: 'error', n, error: errorText(storeLimit(op, 'keys of a client’s waits', limits.waitKeys)) })
-      return
-    }
-    this.waitKeys += keys
     const controller = new AbortController()
     this.waits.set(n, controller)
     const options = { timeoutMs, signal: controller.signal }
@@ -518,12 +601,19 @@ class Connection {
     } catch (error) {
       reply = [{ op: 'error', n, error: errorText(error) }]
     }
-    this.waitKeys -= keys
+    if (bytes > 0) {
+      this.waitKeys -= keys.length
+      if (!this.isEnded) this.shares.waits.give(bytes)
+    }
     // A wait that was cancelled is not answered.
     if (this.waits.get(n) !== controller) return
     this.waits.delete(n)
     this.say(...reply)
   }
+}
+
+function overBudget(op: string, what: string, { level, limit }: OverBudget): PostgradError {
+  return storeLimit(op, level === 'process' ? what : `${what} of one ${level}`, limit)
 }
 
 function outOfPlace(got: string): PostgradError {

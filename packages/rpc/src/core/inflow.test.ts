@@ -1,0 +1,160 @@
+/** The bounds of one peer by hand: a clock, and a link that says when it is paused. */
+import { describe, expect, test } from '@jest/globals'
+import type { Clock, Link, Timer } from '@postgrad/transport'
+import {
+  Allowance,
+  Inflow,
+  OTHER_BYTES_WAITING_MAX,
+  OTHERS_WAITING_MAX,
+  REFUSALS_MAX,
+  REFUSALS_PER_SECOND,
+  UNREAD_BYTES_MAX,
+} from './inflow.js'
+
+class ByHand implements Clock {
+  nowMs = 0
+  timers: { readonly dueMs: number; readonly fn: () => void }[] = []
+
+  now(): number {
+    return this.nowMs
+  }
+
+  defer(fn: () => void): void {
+    this.setTimer(0, fn)
+  }
+
+  setTimer(delayMs: number, fn: () => void): Timer {
+    const timer = { dueMs: this.nowMs + delayMs, fn }
+    this.timers.push(timer)
+    return { cancel: () => (this.timers = this.timers.filter((other) => other !== timer)) }
+  }
+
+  pass(ms: number): void {
+    const untilMs = this.nowMs + ms
+    for (;;) {
+      const [next] = this.timers.filter(({ dueMs }) => dueMs <= untilMs).sort((a, b) => a.dueMs - b.dueMs)
+      if (next === undefined) break
+      this.timers = this.timers.filter((other) => other !== next)
+      this.nowMs = next.dueMs
+      next.fn()
+    }
+    this.nowMs = untilMs
+  }
+}
+
+function bounded() {
+  const clock = new ByHand()
+  const state = { isPaused: false, isHeld: false, ended: '', unreadBytes: 0 }
+  const link = {
+    setPaused: (isPaused: boolean) => {
+      state.isPaused = isPaused
+    },
+    abandon: (detail: string) => {
+      state.ended = detail
+    },
+    get unreadBytes() {
+      return state.unreadBytes
+    },
+  } as unknown as Link
+  const inflow = new Inflow(clock, link, (isHeld) => {
+    state.isHeld = isHeld
+  })
+  return { clock, state, inflow }
+}
+
+describe('what waits', () => {
+  test('CRE-16: too many messages, or too many bytes of them, pause the link until half have had their turn', () => {
+    for (const [count, bytes] of [
+      [OTHERS_WAITING_MAX, 100],
+      [4, OTHER_BYTES_WAITING_MAX / 4],
+    ] as const) {
+      const { state, inflow } = bounded()
+      for (let i = 1; i <= count; i++) {
+        expect(state.isPaused).toBe(false)
+        inflow.onReceived(bytes)
+      }
+      expect(state.isPaused).toBe(true)
+      for (let i = 1; i < count / 2; i++) inflow.onTurn(bytes)
+      expect(state.isPaused).toBe(true)
+      inflow.onTurn(bytes)
+      expect([state.isPaused, state.isHeld]).toEqual([false, false])
+    }
+  })
+})
+
+describe('what is refused', () => {
+  test('CRE-17: so many at once, then so many a second; meanwhile the link is not read, and its calls are held', () => {
+    const { clock, state, inflow } = bounded()
+    const allowance = new Allowance(clock)
+    clock.pass(1e6)
+    for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
+    expect([state.isPaused, state.isHeld]).toEqual([false, false])
+    // What waited when it was paused is refused as well, and makes the pause longer.
+    for (let i = 0; i < REFUSALS_PER_SECOND; i++) inflow.onRefused(allowance)
+    expect([state.isPaused, state.isHeld]).toEqual([true, true])
+    clock.pass(990)
+    expect(state.isPaused).toBe(true)
+    clock.pass(20)
+    expect([state.isPaused, state.isHeld]).toEqual([false, false])
+    let refused = 0
+    const beganMs = clock.nowMs
+    for (; clock.nowMs < beganMs + 10_000; clock.pass(1)) {
+      if (state.isPaused) continue
+      inflow.onRefused(allowance)
+      refused++
+    }
+    expect(refused).toBeLessThanOrEqual(10 * REFUSALS_PER_SECOND)
+    expect(refused).toBeGreaterThanOrEqual(90)
+  })
+
+  test('CRE-17: peers of one allowance share it: the one that is refused is paused, and no other', () => {
+    const { clock, state, inflow } = bounded()
+    const other = bounded()
+    const allowance = new Allowance(clock)
+    for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
+    expect([state.isPaused, other.state.isPaused]).toEqual([false, false])
+    other.inflow.onRefused(allowance)
+    expect([state.isPaused, other.state.isPaused]).toEqual([false, true])
+  })
+
+  test('CRE-16, CRE-17: a link that is paused for two reasons is read when both are over', () => {
+    const { clock, state, inflow } = bounded()
+    const allowance = new Allowance(clock)
+    for (let i = 0; i < OTHERS_WAITING_MAX; i++) inflow.onReceived(1)
+    for (let i = 0; i <= REFUSALS_MAX; i++) inflow.onRefused(allowance)
+    for (let i = 0; i < OTHERS_WAITING_MAX; i++) inflow.onTurn(1)
+    expect(state.isPaused).toBe(true)
+    clock.pass(200)
+    expect(state.isPaused).toBe(false)
+    inflow.close()
+    expect(clock.timers).toEqual([])
+  })
+})
+
+describe('what is not read', () => {
+  test('CRE-18: the calls of a peer that leaves too much unread are held until it has read half; its link is read all the time', () => {
+    const { clock, state, inflow } = bounded()
+    inflow.onCall()
+    expect(state.isHeld).toBe(false)
+    state.unreadBytes = UNREAD_BYTES_MAX + 1
+    inflow.onCall()
+    clock.pass(60_000)
+    expect([state.isHeld, state.isPaused]).toEqual([true, false])
+    state.unreadBytes = UNREAD_BYTES_MAX / 2
+    clock.pass(20)
+    expect([state.isHeld, clock.timers]).toEqual([false, []])
+  })
+
+  test('CRE-18: one that is refused over and over meanwhile loses its link', () => {
+    const { clock, state, inflow } = bounded()
+    const allowance = new Allowance(clock)
+    state.unreadBytes = UNREAD_BYTES_MAX + 1
+    inflow.onCall()
+    for (let i = 0; i <= REFUSALS_MAX; i++) {
+      expect(state.ended).toBe('')
+      clock.pass(1000)
+      inflow.onRefused(allowance)
+    }
+    expect(state.ended).toMatch(`refused ${REFUSALS_MAX + 1} times, and has left ${UNREAD_BYTES_MAX + 1} bytes unread`)
+  })
+})

@@ -1,0 +1,156 @@
+/**
+ * How much one peer of another process may have waiting at this worker, and how often it may be refused. Beyond either bound its link is not read, so that the rest stays
+ * with the peer. The windows of calls and fetches (`call-credits.ts`) bound what is within them; this bounds everything else: calls beyond a window, replies, items of
+ * streams, cancels, releases, gradients, and what cannot be read. Rules CRE-16 to CRE-19 in SPEC.md; `message-path.ts` counts here, the link below pauses.
+ *
+ *     socket ─▸ read ─▸ mailbox: within a window │ everything else ─▸ its turn ─▸ served, or refused
+ *       ▴                          ▴ held               waiting, bytes                  allowance
+ *       └───────────────── setPaused ────────────────────┴───────────────────────────────┘
+ *
+ * Note [Why every pause ends]. A pause waits for nothing that a peer does. What counts towards `waiting` gets its turn from the mailbox alone: a dispatch never
+ * waits, and calls that wait for replies of others have begun by then. An allowance grows with time. So two workers that pause each other both continue: each works its own
+ * mailbox empty. Frames that let the other end continue (acknowledgements, PROGRESS) are late by the pause and never lost, a paused link sends as ever, and it takes no
+ * silence for a death meanwhile. Calls within the windows do not pause a link, so gradients and replies still pass the calls of their sender (MB-18).
+ *
+ * Note [Answers that nobody reads]. A link is not paused for what its peer leaves unread: two workers that send each other much would wait for each other for ever, since the word
+ * that it has arrived would not be read. In place of that the calls of the peer do not begin: they wait in its line of the mailbox, where the windows bound them, and all else is
+ * read and has its turn. So the acknowledgements of the peer are read, and with them its calls begin again. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
+ * it is refused `REFUSALS_MAX` times meanwhile, its link ends.
+ */
+import type { Clock, Link, Timer } from '@postgrad/transport'
+
+/** Messages of one peer that wait for their turn, beyond the windows, and their bytes; one frame more may come on top. */
+export const OTHERS_WAITING_MAX = 1024
+export const OTHER_BYTES_WAITING_MAX = 64 * 2 ** 20
+/** A peer (the peers of a restricted role together) may be refused so often at once, and then so often a second: 500 refusals take some 30 ms. */
+export const REFUSALS_MAX = 1024
+export const REFUSALS_PER_SECOND = 500
+/** A pause for refusals lasts so long at least: fewer and longer ones cost less. */
+const REFUSED_PAUSE_MS = 100
+/** While a peer has left so much unread its calls do not begin; they do again below half of it. */
+export const UNREAD_BYTES_MAX = 64 * 2 ** 20
+/** How often it is looked whether it has read. */
+const UNREAD_LOOK_MS = 10
+
+/** How often peers may be refused: so many at once, refilled with time. */
+export class Allowance {
+  private readonly clock: Clock
+  private spent = 0
+  private atMs = 0
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  /** One more was refused. Returns how long, in ms, its peer is not to be read; 0: there was room. */
+  spend(): number {
+    const nowMs = this.clock.now()
+    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * REFUSALS_PER_SECOND) / 1000) + 1
+    this.atMs = nowMs
+    const beyond = this.spent - REFUSALS_MAX
+    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / REFUSALS_PER_SECOND)
+  }
+}
+
+export class Inflow {
+  /** Messages that have not had their turn, without those in a window, and their bytes. */
+  waiting = 0
+  bytes = 0
+  /** How often the link was paused. */
+  pauses = 0
+  private readonly clock: Clock
+  private readonly link: Link
+  /** Whether the calls of the peer wait in its line. */
+  private readonly holdCalls: (isHeld: boolean) => void
+  /** Too much waits. */
+  private isFull = false
+  /** It was refused too often. */
+  private refusedTimer: Timer | null = null
+  private refusedUntilMs = 0
+  /** It leaves too much unread. */
+  private unreadTimer: Timer | null = null
+  private refusedUnread = 0
+  private isPaused = false
+  private isHeld = false
+
+  constructor(clock: Clock, link: Link, holdCalls: (isHeld: boolean) => void) {
+    this.clock = clock
+    this.link = link
+    this.holdCalls = holdCalls
+  }
+
+  /** A message has come that is in no window. */
+  onReceived(bytes: number): void {
+    this.waiting++
+    this.bytes += bytes
+    if (this.isFull || (this.waiting < OTHERS_WAITING_MAX && this.bytes < OTHER_BYTES_WAITING_MAX)) return
+    this.isFull = true
+    this.update()
+  }
+
+  /** It has its turn. */
+  onTurn(bytes: number): void {
+    this.waiting--
+    this.bytes -= bytes
+    if (!this.isFull || 2 * this.waiting > OTHERS_WAITING_MAX || 2 * this.bytes > OTHER_BYTES_WAITING_MAX) return
+    this.isFull = false
+    this.update()
+  }
+
+  /** A call of the peer begins: those that come after it wait if the peer does not read. */
+  onCall(): void {
+    if (this.unreadTimer !== null || this.unreadBytes <= UNREAD_BYTES_MAX) return
+    this.refusedUnread = 0
+    this.unreadTimer = this.clock.setTimer(UNREAD_LOOK_MS, this.onLook)
+    this.update()
+  }
+
+  /** Nothing came of a message. */
+  onRefused(allowance: Allowance): void {
+    const pauseMs = allowance.spend()
+    if (this.unreadTimer !== null && ++this.refusedUnread > REFUSALS_MAX) {
+      this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
+      return
+    }
+    if (pauseMs === 0) return
+    this.refusedUntilMs = this.clock.now() + pauseMs
+    this.refusedTimer ??= this.clock.setTimer(pauseMs, this.onTime)
+    this.update()
+  }
+
+  /** The link has ended. */
+  close(): void {
+    this.refusedTimer?.cancel()
+    this.unreadTimer?.cancel()
+  }
+
+  private get unreadBytes(): number {
+    return this.link.unreadBytes ?? 0
+  }
+
+  private readonly onLook = (): void => {
+    const isUnread = 2 * this.unreadBytes > UNREAD_BYTES_MAX
+    this.unreadTimer = isUnread ? this.clock.setTimer(UNREAD_LOOK_MS, this.onLook) : null
+    this.update()
+  }
+
+  private readonly onTime = (): void => {
+    const leftMs = this.refusedUntilMs - this.clock.now()
+    this.refusedTimer = leftMs > 0 ? this.clock.setTimer(leftMs, this.onTime) : null
+    this.update()
+  }
+
+  /** Calls that wait in the mailbox would be refused, too: while the link is not read for refusals they are held. */
+  private update(): void {
+    const isPaused = this.isFull || this.refusedTimer !== null
+    const isHeld = this.unreadTimer !== null || this.refusedTimer !== null
+    if (isHeld !== this.isHeld) {
+      this.isHeld = isHeld
+      this.holdCalls(isHeld)
+    }
+    if (isPaused === this.isPaused) return
+    this.isPaused = isPaused
+    if (isPaused) this.pauses++
+    this.link.setPaused?.(isPaused)
+  }
+}

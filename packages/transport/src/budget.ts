@@ -1,0 +1,107 @@
+/**
+ * Bounds what peers use of one thing that is scarce, and counts it by who they are. Budgets nest: a connection, the identity at its other end, that identity's role, the process. A role has half of
+ * the process's budget, and an identity half of its role's, so one identity never takes what another one of its role needs. Roles that are restricted have a quarter of the process's
+ * budget together, so that they never take what the others need. `store/store-server.ts` and `socket/exchange.ts` have such budgets.
+ */
+import { strict as assert } from 'node:assert'
+
+/** For whom something is counted. */
+export interface Holder {
+  /** The subject of its certificate; without one its role and where it comes from. Null: it is counted for the process alone. */
+  readonly identity: string | null
+  readonly role: string
+}
+
+/** Who has not said who it is, or need not. */
+export const NOBODY: Holder = Object.freeze({ identity: null, role: '' })
+
+/** What there is no room for. */
+export interface OverBudget {
+  readonly level: 'connection' | 'identity' | 'role' | 'restricted roles' | 'process'
+  /** Of that level. */
+  readonly limit: number
+}
+
+interface Level extends OverBudget {
+  readonly key: string
+}
+
+/** Of one thing: bytes, connections, calls. */
+export class Budget {
+  readonly limit: number
+  private readonly connectionMax: number
+  private readonly used = new Map<string, number>()
+
+  /** @param limit of the process */
+  constructor(limit: number, connectionMax = Number.POSITIVE_INFINITY) {
+    this.limit = limit
+    this.connectionMax = connectionMax
+  }
+
+  /** What one connection of this holder uses. */
+  share(holder: Holder, isRestricted = false): Share {
+    return new Share(this.used, levelsOf(holder, isRestricted, this.limit), this.connectionMax)
+  }
+
+  /** What all use. */
+  get total(): number {
+    return this.used.get('') ?? 0
+  }
+}
+
+export class Share {
+  private readonly all: Map<string, number>
+  private readonly levels: readonly Level[]
+  private readonly limit: number
+  private used = 0
+
+  constructor(all: Map<string, number>, levels: readonly Level[], limit: number) {
+    this.all = all
+    this.levels = levels
+    this.limit = limit
+  }
+
+  /** Null: it is taken. Else nothing is, and this is in the way. */
+  take(amount: number): OverBudget | null {
+    const { all, limit } = this
+    if (this.used + amount > limit) return { level: 'connection', limit }
+    for (const level of this.levels) if ((all.get(level.key) ?? 0) + amount > level.limit) return level
+    this.add(amount)
+    return null
+  }
+
+  give(amount: number): void {
+    assert(amount <= this.used, 'no more is given back than was taken')
+    this.add(-amount)
+  }
+
+  /** Gives back all that this connection uses. */
+  end(): void {
+    this.add(-this.used)
+  }
+
+  private add(amount: number): void {
+    this.used += amount
+    for (const { key } of this.levels) {
+      const sum = (this.all.get(key) ?? 0) + amount
+      if (sum === 0) this.all.delete(key)
+      else this.all.set(key, sum)
+    }
+  }
+}
+
+/** However small a budget is, everybody may have one of it. */
+const partOf = (limit: number, parts: number): number => Math.max(1, Math.floor(limit / parts))
+
+/** What is to have room, and how much of the whole each has; the process is the last. */
+export function levelsOf({ identity, role }: Holder, isRestricted: boolean, process: number): readonly Level[] {
+  const levels: Level[] = []
+  const ofRole = partOf(process, isRestricted ? 4 : 2)
+  if (identity !== null) {
+    levels.push({ key: `identity ${identity}`, level: 'identity', limit: partOf(ofRole, 2) })
+    levels.push({ key: `role ${role}`, level: 'role', limit: ofRole })
+  }
+  if (isRestricted) levels.push({ key: 'restricted', level: 'restricted roles', limit: ofRole })
+  levels.push({ key: '', level: 'process', limit: process })
+  return levels
+}
