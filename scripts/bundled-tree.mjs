@@ -71,7 +71,9 @@ async function makeTree(at, mutant) {
   for (const folder of folders.values()) place(folder, folders)
   for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) link(join(root, name), join(tree, name))
   await library([...folders.values()].filter(isLibrary), (text, path) => (path === mutant?.path ? mutant.code : text))
-  if (mutant !== null && !isInLibrary(mutant.path)) writeFileSync(inTree(mutant.path), mutant.code)
+  if (mutant === null || isInLibrary(mutant.path)) return
+  writeFileSync(inTree(mutant.path), mutant.code)
+  if (isCopied(mutant.path)) writeFileSync(besideLibrary(mutant.path), mutant.code)
 }
 
 function removeOld() {
@@ -127,13 +129,18 @@ function isInLibrary(path) {
   return isLibrary(join(root, ...relative(root, path).split(sep).slice(0, 2))) && isLibraryCode(path)
 }
 
+/** Where a module lies that is loaded by its place. */
+function besideLibrary(from) {
+  return join(tree, 'dist', relative(join(root, 'packages'), from).replace(`${sep}dist${sep}`, sep))
+}
+
 async function library(folders, edit) {
   const dist = join(tree, 'dist')
   const isByPlace = (at) => Object.entries(BY_PLACE).some(([name, paths]) => paths.some((path) => at === join(dist, name, path)))
   const modules = folders
     .flatMap((folder) => [...walk(join(folder, 'dist'))].map(({ path }) => path).filter(isLibraryCode))
     .map((from) => {
-      const place = join(dist, relative(join(root, 'packages'), from).replace(`${sep}dist${sep}`, sep))
+      const place = besideLibrary(from)
       return { from, to: [inTree(from), ...(isByPlace(place) ? [place] : [])] }
     })
   // Modules run in the order in which a program loads them that imports postgrad, and what is beside that behind it.

@@ -543,8 +543,9 @@ export const MUTATIONS = [
 /** The compiled file of a mutation, and its text with the change made. @throws as `mutated` */
 export async function compiled(mutation) {
   const tsconfigRaw = { compilerOptions: { target: 'ES2022', useDefineForClassFields: true, verbatimModuleSyntax: true } }
-  const { code } = await transform(mutated(mutation), { loader: 'ts', format: 'esm', target: 'es2022', tsconfigRaw })
-  return { path: join(root, mutation.file.replace('/src/', '/dist/').replace(/\.ts$/, '.js')), code }
+  const format = mutation.file.endsWith('.cts') ? 'cjs' : 'esm'
+  const { code } = await transform(mutated(mutation), { loader: 'ts', format, target: 'es2022', tsconfigRaw })
+  return { path: join(root, mutation.file.replace('/src/', '/dist/').replace(/ts$/, 'js')), code }
 }
 
 /** The text of a mutation's file with the change made. @throws if the place is not there, or there more than once */

@@ -25,6 +25,7 @@ npm run soak -- --pools 1000 data/dist/workers                          pools of
 npm run soak -- --turmoil-ms 600000 main-turmoil                        the main thread among workers that die
 npm run soak -- --messages 10000 lineage/lineage                        how the lineage of a pass grows
 npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed
+npm run soak -- --kills 200 checkpoint/runs                             two runs that are killed while they save into one directory
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`
 

@@ -121,6 +121,7 @@ test.each(['run', 'ps', 'top', 'doctor', 'keygen', 'replay', 'completion'])('%s 
 test.each<[NodeJS.Signals, number]>([
   ['SIGINT', 130],
   ['SIGTERM', 143],
+  ['SIGHUP', 129],
 ])('CLI-71 %s ends doctor with %i, and leaves nothing behind', async (signal, exitCode) => {
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
   try {
@@ -130,6 +131,39 @@ test.each<[NodeJS.Signals, number]>([
     expect(code).toBe(exitCode)
     expect(out).not.toContain('launcher')
     expect(readdirSync(folder).filter((name) => name.startsWith('postgrad-doctor'))).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+/** Leaves so many open files as FREE says. */
+const FILL = `
+const { closeSync, openSync } = require('node:fs')
+const held = []
+try { for (;;) held.push(openSync('/dev/null')) } catch {}
+for (const file of held.splice(-Number(process.env.FREE))) closeSync(file)
+`
+const testLimits = process.platform === 'win32' ? test.skip : test
+
+testLimits('CLU-67 where the system gives no files for the modules of the command it ends with 3, and says what to do', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+  try {
+    const fill = join(folder, 'fill.cjs')
+    writeFileSync(fill, FILL)
+    const { code, out, err } = await run(
+      'bash',
+      ['-c', `ulimit -n 200; exec ${process.execPath} --require ${fill} ${MAIN} --version`],
+      undefined,
+      {
+        FREE: '3',
+      },
+    )
+    // Newer versions of Node load one module after the other.
+    if (Number.parseInt(process.versions.node, 10) > 20 && code === 0) expect(out).toMatch(/^\d/)
+    else {
+      expect([code, out]).toEqual([3, ''])
+      expect(err).toMatch(/^postgrad: the command could not be loaded: EMFILE: .* \(ulimit -n 4096\)\.\n {2}code: TOO_MANY_OPEN_FILES\n$/)
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -284,8 +318,10 @@ describe('run, without a terminal', () => {
   test.each<[NodeJS.Signals, number]>([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ])('%s closes the cluster and exits with %i', async (signal, exitCode) => {
+    ['SIGHUP', 129],
+  ])('CLI-51 %s closes the cluster, removes the socket of the run and exits with %i', async (signal, exitCode) => {
     let sent = false
+    const folder = mkdtempSync(join(tmpdir(), 'pg-'))
     const { code, err } = await run(
       process.execPath,
       [MAIN, 'run', signal === 'SIGINT' ? TYPESCRIPT : PROGRAM, '--workers', '2', '--', 'forever'],
@@ -294,7 +330,10 @@ describe('run, without a terminal', () => {
         sent = true
         kill(signal)
       },
+      { XDG_RUNTIME_DIR: folder },
     )
+    expect(readdirSync(join(folder, 'postgrad'))).toEqual([])
+    rmSync(folder, { recursive: true, force: true })
     expect(code).toBe(exitCode)
     expect(err).toContain(`postgrad: stopped by ${signal}\n`)
     expect(err).toContain('[worker0] stopped\n')

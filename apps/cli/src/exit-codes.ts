@@ -11,7 +11,7 @@ export const EXIT = {
   byPipe: 141,
 } as const
 
-export const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143 } as const
+export const EXIT_BY_SIGNAL = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 export const EXIT_HELP = `Exit codes:
   0    every worker is done
@@ -19,4 +19,4 @@ export const EXIT_HELP = `Exit codes:
   2    the command line makes no sense
   3    could not start, or could not join the others
   4    lost: a worker died, or the others are out of reach; the same command may do better
-  130  stopped by Ctrl-C; 143: by SIGTERM; 141: nobody reads the output any more`
+  130  stopped by Ctrl-C; 143: by SIGTERM; 129: by SIGHUP, when its terminal closes; 141: nobody reads the output any more`

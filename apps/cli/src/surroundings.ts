@@ -1,6 +1,6 @@
 /** The terminal, the clocks, the environment and the signals, passed to every command: a test hands in its own. */
 
-export type StopSignal = 'SIGINT' | 'SIGTERM'
+export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export interface Surroundings {

@@ -40,9 +40,9 @@ export function traceAwait(error: unknown, below: (...args: never[]) => unknown 
   appendLines(error, below)
 }
 
-/** Behind the lines of another worker, whose name this is, and before those of this one. */
-export function markHop(error: unknown, worker: string): void {
-  addToStack(error, () => `\n${HOP}'${worker}' ---`)
+/** Behind the lines of another worker, whose name this is, and before those of this one. `op` is what was called there. */
+export function markHop(error: unknown, worker: string, op?: string): void {
+  addToStack(error, () => `\n${HOP}'${worker}'${op === undefined ? '' : `, called as ${op}`} ---`)
 }
 
 /**

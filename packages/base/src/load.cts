@@ -2,9 +2,9 @@
  * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it): every door of it, for `import` and `require` alike, asks here, so that a thread
  * has one.
  *
- * Whoever starts a thread hands it what V8 has compiled: to compile is half of what a thread needs to load the library. From 22.1 on Node can keep compiled code by itself, in a
- * folder of the machine's (`module.enableCompileCache`); threads gained less than half as much by that. Where a user has such a folder the library's code is kept there, too,
- * for the next process: Node itself keeps only what its own loaders compile.
+ * Whoever starts a thread hands it what V8 has compiled: to compile is half of what a thread needs to load the library. From 22.1 on Node can keep compiled code by itself
+ * (NODE_COMPILE_CACHE); threads gained less than half as much by that. If a user gives Node a folder for that, the library's code is kept there, too, for the next process: Node itself
+ * keeps only what its own loaders compile.
  */
 const crypto = require('node:crypto') as typeof import('node:crypto')
 const nodeModule = require('node:module') as typeof import('node:module') & { readonly getCompileCacheDir?: () => string | undefined }
@@ -75,17 +75,24 @@ const DIGEST_BYTES = 32
 const digest = (of: Uint8Array): Buffer => crypto.createHash('sha256').update(of).digest()
 const OTHERS_WRITE = 0o022
 
-/** It is run as it is: so only what this user has written, and nobody else can write. */
+/**
+ * It is run as it is: so only what this user has written, and nobody else can write. Mode and owner are those of the opened file: another may have its name by then.
+ */
 function cached(cache: string | null): Uint8Array | null {
+  if (cache === null) return null
+  let file: number | null = null
   try {
-    if (cache === null) return null
-    const { uid, mode } = fs.lstatSync(cache)
-    if (process.getuid !== undefined && (uid !== process.getuid() || (mode & OTHERS_WRITE) !== 0)) return null
-    const kept = fs.readFileSync(cache)
+    // A pipe of that name would wait for its writer, and a link may lead to any file.
+    file = fs.openSync(cache, fs.constants.O_RDONLY | (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0))
+    const { uid, mode } = fs.fstatSync(file)
+    if (process.geteuid !== undefined && (uid !== process.geteuid() || (mode & OTHERS_WRITE) !== 0)) return null
+    const kept = fs.readFileSync(file)
     const code = kept.subarray(DIGEST_BYTES)
     return digest(code).equals(kept.subarray(0, DIGEST_BYTES)) ? code : null
   } catch {
     return null
+  } finally {
+    if (file !== null) fs.closeSync(file)
   }
 }
 
@@ -94,7 +101,7 @@ function keep(cache: string, of: import('node:vm').Script): void {
   const code = of.createCachedData()
   const part = `${cache}.${crypto.randomUUID()}`
   try {
-    fs.mkdirSync(path.dirname(cache), { recursive: true })
+    fs.mkdirSync(path.dirname(cache), { recursive: true, mode: 0o700 })
     fs.writeFileSync(part, Buffer.concat([digest(code), code]), { flag: 'wx', mode: 0o600 })
     fs.renameSync(part, cache)
   } catch {

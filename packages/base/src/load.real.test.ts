@@ -1,6 +1,19 @@
 /** The library as one file: whom its code is handed to. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -71,7 +84,7 @@ const cacheIn = (folder: string): string => {
   return join(folder, 'compiled', name!)
 }
 
-test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; code that was damaged, that others can write, or of another text is not taken', () => {
+test('CLU-66 code is kept for the next process in the compile cache that a user gives Node; code that was damaged, that others can write, that is another user’s or a link, or of another text is not taken', () => {
   const damage = (folder: string): void => {
     const code = readFileSync(cacheIn(folder))
     code[code.length >> 1]! ^= 1
@@ -84,11 +97,19 @@ test('CLU-66 code is kept for the next process in the compile cache that a user 
   }
   const lend = (folder: string): void => chmodSync(cacheIn(folder), 0o622)
   const none = (): void => {}
-  const runs = [put('one'), none, damage, none, ...(process.platform === 'win32' ? [none] : [lend]), put('two')]
+  const link = (folder: string): void => {
+    const cache = cacheIn(folder)
+    renameSync(cache, join(folder, 'kept'))
+    symlinkSync(join(folder, 'kept'), cache)
+  }
+  // Root alone can give a file away.
+  const give = (folder: string): void => (process.getuid?.() === 0 ? chownSync(cacheIn(folder), 65_534, 65_534) : lend(folder))
+  const hasModes = process.platform !== 'win32'
+  const runs = [put('one'), none, damage, none, ...(hasModes ? [lend, link, give] : []), put('two')]
   expect(printed(library('one'), KEPT, [], runs).trim().split('\n')).toEqual([
     ...['one undefined', 'one false'],
     ...['one undefined', 'one false'],
-    process.platform === 'win32' ? 'one false' : 'one undefined',
+    ...(hasModes ? ['one undefined', 'one undefined', 'one undefined'] : []),
     'two undefined',
   ])
 })

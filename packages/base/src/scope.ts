@@ -1,5 +1,5 @@
 /**
- * What surrounds the running code: grad mode, device, generator, worker, distributed context, step behind a pass, deadline, served call, call chain, the module that is being loaded. One
+ * What surrounds the running code: grad mode, device, generator, worker, distributed context, step behind a pass, `noSync`, deadline, served call, call chain, the module that is being loaded. One
  * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.
@@ -21,6 +21,8 @@ export class Scope {
   readonly context: object | null
   /** The context whose pass has ended and whose optimizers step now; null outside of such a step. Owner: dist-autograd. */
   readonly stepping: object | null
+  /** The models whose passes are this rank's alone, by `noSync`; null outside of one. Owner: parallel. */
+  readonly alone: object | null
   /** The job that is being run; null outside of one. Owner: jobs. */
   readonly job: object | null
   /** The module that is being loaded, if this code runs because of that; null otherwise. Owner: base. */
@@ -42,6 +44,7 @@ export class Scope {
     this.worker = pick(from.worker, base.worker)
     this.context = pick(from.context, base.context)
     this.stepping = pick(from.stepping, base.stepping)
+    this.alone = pick(from.alone, base.alone)
     this.job = pick(from.job, base.job)
     this.loading = pick(from.loading, base.loading)
     this.deadlineMs = from.deadlineMs ?? base.deadlineMs ?? Number.POSITIVE_INFINITY

@@ -11,6 +11,7 @@ import { PostgradError } from './errors.js'
 import { whileItCanEnd } from './import-watch.js'
 import { importUrl, isCompiled } from './library-file.js'
 import { whileLoading } from './loading.js'
+import { tooManyOpenFiles } from './open-files.js'
 import { ownFile } from './own-file.js'
 import { resolveSync } from './typescript-format.js'
 import { sayDoor } from './wrong-door.js'
@@ -45,7 +46,7 @@ export function locateModule(module: URL | string): { readonly url: string; read
 /**
  * @param url `file:` URL of the module
  * @param typescript URL of `tsx/esm/api` if it is known, else null
- * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, or whatever the module throws while it is evaluated
+ * @throws TYPESCRIPT_LOADER_MISSING, THREADS_WHILE_LOADING, MODULE_NEVER_LOADED, TOO_MANY_OPEN_FILES, or whatever the module throws while it is evaluated
  */
 export async function importModule(url: string, typescript: string | null): Promise<Readonly<Record<string, unknown>>> {
   const load = async () => {
@@ -53,7 +54,7 @@ export async function importModule(url: string, typescript: string | null): Prom
       return await importUrl<Record<string, unknown>>(url)
     } catch (error) {
       await sayDoor(error, url)
-      throw error
+      throw tooManyOpenFiles('import', error) ?? error
     }
   }
   return whileItCanEnd(url, () =>

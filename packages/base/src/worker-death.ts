@@ -3,6 +3,7 @@
  * whose thread has ended, a pool, a simulation.
  */
 import { PostgradError, type WorkerHop } from './errors.js'
+import { tooManyOpenFiles } from './open-files.js'
 
 /** Why a worker died, one gloss a line. */
 export type DeathCause =
@@ -32,7 +33,7 @@ export interface WorkerDeath {
   /** For a reader: what the link said, what the thread threw. '' for nothing. */
   readonly detail: string
   readonly exitCode?: number
-  /** What was thrown and not caught: the `cause` of the error. */
+  /** What was thrown and not caught: the `cause` of the error, or the cause of TOO_MANY_OPEN_FILES there. */
   readonly thrown?: unknown
 }
 
@@ -52,13 +53,14 @@ export interface DeathContext {
  */
 export function workerDied(op: string, death: WorkerDeath, { restartedAs = null, remedy, about = {} }: DeathContext = {}): PostgradError {
   const { worker, cause, detail, exitCode, thrown } = death
+  const files = tooManyOpenFiles(op, thrown)
   const who = worker === null ? 'a thread of the pool' : `worker '${worker.name}' (id ${worker.id})`
   const how = cause === 'left' ? 'left the cluster' : `died: ${cause}${detail === '' ? '' : `, ${detail}`}`
   const after = restartedAs === null ? '' : `; its name lives on as a new worker (id ${restartedAs})`
   return new PostgradError('WORKER_DIED', {
     op,
     message: `${who} ${how}${after}`,
-    remedy: restartedAs === null ? (remedy ?? (cause === 'left' ? LEFT : DIED)) : RESTARTED,
+    remedy: restartedAs === null ? (files?.remedy ?? remedy ?? (cause === 'left' ? LEFT : DIED)) : RESTARTED,
     values: {
       worker: worker?.name ?? null,
       workerId: worker?.id ?? null,
@@ -68,7 +70,7 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
       ...(restartedAs === null ? {} : { restartedAs }),
       ...about,
     },
-    ...(thrown === undefined ? {} : { cause: thrown }),
+    ...(thrown === undefined ? {} : { cause: files ?? thrown }),
   })
 }
 
@@ -81,4 +83,14 @@ const RESTARTED = 'Call it by its name; what the former worker held is lost, so 
 export function causeOfThrown(thrown: unknown): 'out-of-memory' | 'uncaught-exception' {
   const { code } = (thrown ?? {}) as { code?: unknown }
   return code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'out-of-memory' : 'uncaught-exception'
+}
+
+/**
+ * For a death that nobody waits for or listens to: a warning of the process with the stack of what was thrown, which names the functions and the workers that it has passed,
+ * and an exit code other than 0, as Node ends a process for the error of a thread that nobody listens to. A thread that ended itself with exit code 0 is only warned of.
+ */
+export function warnOfDeath(error: PostgradError): void {
+  const stack = (error.cause as { stack?: unknown } | null | undefined)?.stack
+  process.emitWarning(error.message, { type: error.code, ...(typeof stack === 'string' ? { detail: stack } : {}) })
+  if (error.values.exitCode !== 0) process.exitCode ??= 1
 }

@@ -20,7 +20,7 @@ export type {
   ReadyOptions,
 } from './main/cluster.js'
 export type { DeathListener, LeaveListener, RecoveryListener, StallListener } from './main/cluster-events.js'
-export type { Controller, ControllerOptions } from './main/controller.js'
+export type { Controller, ControllerOptions, RunMainOptions } from './main/controller.js'
 export { type LaunchOptions, launch } from './main/launch.js'
 export type { SupervisionOptions } from './main/supervision.js'
 export { reportProgress } from './worker/progress.js'

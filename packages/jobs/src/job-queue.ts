@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { causeOfThrown, workerDied } from '@postgrad/base/internal'
+import { causeOfThrown, ownEnd, workerDied } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import type { Payload } from '@postgrad/wire/internal'
 import type { JobHost, JobRequest, SubmittedJob } from './job-host.js'
@@ -100,7 +100,7 @@ export class JobQueue implements JobHost {
       this.running.set(entry, place)
       place.reply.then(
         (reply) => this.ended(entry, () => entry.resolve(reply)),
-        (error) => this.ended(entry, () => entry.reject(died(entry.job.name, error))),
+        (error) => this.ended(entry, () => entry.reject(died(`job '${entry.job.name}'`, { job: entry.job.name }, error))),
       )
     }
   }
@@ -160,12 +160,14 @@ export function cancelled(name: string, reason: unknown): PostgradError {
 }
 
 export function jobsClosed(name: string): PostgradError {
-  return new PostgradError('JOBS_CLOSED', {
-    op: `job '${name}'`,
-    message: 'the pool has been closed',
-    remedy: 'Await what runs before the pool is closed.',
-    values: { job: name },
-  })
+  return ownEnd(
+    new PostgradError('JOBS_CLOSED', {
+      op: `job '${name}'`,
+      message: 'the pool has been closed',
+      remedy: 'Await what runs before the pool is closed.',
+      values: { job: name },
+    }),
+  )
 }
 
 function queueFull(name: string, queueMax: number): PostgradError {
@@ -177,12 +179,13 @@ function queueFull(name: string, queueMax: number): PostgradError {
   })
 }
 
-function died(name: string, thrown: unknown): PostgradError {
-  if (isPostgradError(thrown)) return thrown
+/** @param about the job that it ran, if any */
+export function died(op: string, about: { readonly job?: string }, thrown: unknown): PostgradError {
+  if (isPostgradError(thrown) && about.job !== undefined) return thrown
   const detail = textOf(thrown)
   const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown)
   const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.'
-  return workerDied(`job '${name}'`, { worker: null, cause, detail, thrown }, { remedy, about: { job: name } })
+  return workerDied(op, { worker: null, cause, detail, thrown }, { remedy, about })
 }
 
 function textOf(error: unknown): string {

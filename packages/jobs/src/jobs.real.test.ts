@@ -1,7 +1,7 @@
 /** The rules of SPEC.md on threads. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { Generator, tensor } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
@@ -105,6 +105,27 @@ describe('JOB-10 a thread that dies fails its job alone', () => {
     expect(await rejection(jobs.run(program.floods))).toMatchObject({ code: 'WORKER_DIED', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
     expect(await jobs.run(program.double, [4])).toBe(8)
   })
+})
+
+test('JOB-16 a thread that throws between two jobs is replaced, and does not die without a word', async () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const { exitCode } = process
+  try {
+    await using jobs = openPool({ threads: 1 })
+    await jobs.run(program.throwsLater)
+    while (warn.mock.calls.length === 0) await sleep(10)
+    expect(warn.mock.calls).toEqual([
+      [
+        expect.stringContaining('uncaught-exception, after the job'),
+        { type: 'WORKER_DIED', detail: expect.stringContaining('RangeError: after the job\n') },
+      ],
+    ])
+    expect(process.exitCode).toBe(1)
+    expect(await jobs.run(program.double, [4])).toBe(8)
+  } finally {
+    warn.mockRestore()
+    process.exitCode = exitCode
+  }
 })
 
 test('JOB-11 close ends an endless loop, and rejects what runs and what waits', async () => {

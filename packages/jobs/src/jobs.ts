@@ -2,8 +2,8 @@
  * What users call: `jobs.run(fn, args)` and `jobs.map(fn, items)`, typed by the function. Code does not travel: the function is turned into its name, and
  * the pool's module gives the name its meaning. Below is a `JobHost`: a pool's queue, a simulation's, or a worker's port to the main thread.
  */
-import { PostgradError } from '@postgrad/base'
-import { currentScope, onAbort, timeLimit } from '@postgrad/base/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { currentScope, onAbort, ownEnd, quietAtOwnEnd, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 import { callListener } from '@postgrad/transport/internal'
@@ -92,8 +92,9 @@ export class Jobs {
    * Rejects with the function's own error (class, code, cause, values, and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, JOB_CANCELLED,
    * JOB_TIMEOUT, JOBS_QUEUE_FULL, JOBS_CLOSED, and WORKER_DIED when the thread ended under it. It is never repeated.
    */
-  async run<F extends JobFunction>(fn: F, ...[args, options]: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
-    return (await this.submit(this.parts.nameOf(fn), (args ?? []) as readonly unknown[], options ?? {})) as Awaited<ReturnType<F>>
+  run<F extends JobFunction>(fn: F, ...[args, options]: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
+    const run = async () => this.submit(this.parts.nameOf(fn), (args ?? []) as readonly unknown[], options ?? {})
+    return quietAtOwnEnd(run() as Promise<Awaited<ReturnType<F>>>)
   }
 
   /**
@@ -167,7 +168,7 @@ export class Jobs {
       if (!isCut) callListener(clock, () => onProgress!(progress))
     }
     const job = this.parts.host.submit({ name, call, seed, onProgress: onProgress === undefined ? null : tell, isCancellable })
-    if (!isCancellable) return this.payloads.decodeReply(await job.reply)
+    if (!isCancellable) return this.resultOf(await job.reply)
     const reply = await new Promise<Payload>((resolve, reject) => {
       const cut = (error: PostgradError): void => {
         isCut = true
@@ -192,7 +193,16 @@ export class Jobs {
         },
       )
     })
-    return this.payloads.decodeReply(reply)
+    return this.resultOf(reply)
+  }
+
+  private resultOf(reply: Payload): unknown {
+    try {
+      return this.payloads.decodeReply(reply)
+    } catch (error) {
+      // A worker has it from the main thread, where the same program has closed the pool.
+      throw isPostgradError(error, 'JOBS_CLOSED') ? ownEnd(error) : error
+    }
   }
 }
 

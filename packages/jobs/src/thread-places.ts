@@ -5,11 +5,11 @@
  * A thread that dies takes its one job with it; piscina starts another.
  */
 import { MessageChannel, type MessagePort, type ResourceLimits, receiveMessageOnPort } from 'node:worker_threads'
-import { dropUnread, ownFile, shareCode } from '@postgrad/base/internal'
+import { dropUnread, ownFile, shareCode, warnOfDeath } from '@postgrad/base/internal'
 import { type Payload, transferables } from '@postgrad/wire/internal'
 import type { Piscina } from 'piscina'
 import type { JobRequest } from './job-host.js'
-import type { Places, RunningPlace } from './job-queue.js'
+import { died, type Places, type RunningPlace } from './job-queue.js'
 import type { Progress } from './progress.js'
 import type { JobTask, ThreadBoot } from './protocol.js'
 
@@ -63,8 +63,8 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Pr
   })
   for (const thread of piscina.threads) dropUnread(thread)
   piscina.on('workerCreate', () => piscina.threads.forEach(dropUnread))
-  // A thread that dies between two jobs is replaced: nobody waits for it. Without a listener the event would be thrown.
-  piscina.on('error', () => {})
+  // A thread that dies between two jobs is replaced, and no job hears of what it threw.
+  piscina.on('error', (thrown) => warnOfDeath(died('jobs', {}, thrown)))
   return piscina
 }
 

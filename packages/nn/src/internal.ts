@@ -1,8 +1,9 @@
-/** What sibling packages get beyond the public names: the part that LSTM is made of, what batch norms have in common. */
+/** What sibling packages get beyond the public names: the part that LSTM is made of, what batch norms have in common, what a step refuses. */
 
 export { BatchNorm } from './layers/batch-norm.js'
 export { isPlain } from './module/collections.js'
 export { replaceModules } from './module/replace-modules.js'
 export { checkFinite, clipFactor, normOfShares, normShare } from './optim/clip-grad-norm.js'
+export { checkReduced } from './optim/reduced-gradients.js'
 export { lstmLayer } from './recurrent/lstm-layer.js'
-export { safetensorsChunks } from './safetensors/write.js'
+export { safetensorsChanged, safetensorsChunks } from './safetensors/write.js'

@@ -260,9 +260,10 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    * What a checkpoint of the cluster saves: the owners' optimizers, each by its owner, and of this object the settings and who has what. To be loaded
    * together, on all of them. @internal
    */
-  async checkpointParts(): Promise<{ readonly owners: RRef<LocalOptimizer>[]; readonly groups: GroupsState }> {
+  checkpointParts(): { readonly owners: RRef<LocalOptimizer>[] | Promise<RRef<LocalOptimizer>[]>; readonly groups: GroupsState } {
     if (this.disposed) throw disposedError()
-    const owners = (await this.optimizers()).map(({ optimizer }) => optimizer)
+    const known = [...this.parts.values()].flatMap(({ optimizer }) => (optimizer === null ? [] : [optimizer]))
+    const owners = known.length === this.parts.size ? known : this.optimizers().then((all) => all.map(({ optimizer }) => optimizer))
     const stateDict = () => ({
       paramGroups: this.plainGroups(),
       places: Object.fromEntries([...this.parts.keys()].map(({ owner, places }) => [owner.name, [...places]])),

@@ -2,13 +2,14 @@
 export {
   type CheckpointCallOptions,
   type CheckpointInfo,
+  type CheckpointLookOptions,
   type CheckpointProgress,
   Checkpoints,
   type CheckpointsOptions,
   type LoadedCheckpoint,
 } from './checkpoint/checkpoints.js'
+export type { Stateful } from './checkpoint/entry.js'
 export type { CheckpointParts } from './checkpoint/parts.js'
-export type { Stateful } from './checkpoint/worker-file.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
 export type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions } from './ddp/buffer-hook.js'
 export {

@@ -58,7 +58,7 @@ async function chain() {
 
 /** How many steps the owners had computed early. */
 async function early(optimizer: DistributedOptimizer): Promise<number> {
-  const { owners } = await optimizer.checkpointParts()
+  const owners = await optimizer.checkpointParts().owners
   const counts = await Promise.all((owners as RRef<LocalOptimizer>[]).map((owner) => owner.call('preparedSteps', [])))
   return counts.reduce((sum, count) => sum + count, 0)
 }

@@ -248,6 +248,26 @@ test('PG-20: what users may not pass is told before anything begins, and is not 
     [() => pg.allReduce(x().expand([3, 2])), 'INPLACE_OVERLAP allReduce'],
     [() => pg.broadcast(x().expand([3, 2]), 1 - pg.getRank()), 'INPLACE_OVERLAP broadcast'],
     [() => pg.recv(x().expand([3, 2]), 1 - pg.getRank()), 'INPLACE_OVERLAP recv'],
+    [() => twice((t) => pg.allReduceCoalesced([t, x(), t])), 'INPLACE_OVERLAP allReduceCoalesced'],
+    [() => twice((t) => pg.allReduceCoalesced([t.narrow(0, 0, 1), t])), 'INPLACE_OVERLAP allReduceCoalesced'],
+    [() => twice((t) => pg.allGather([t, t], x())), 'INPLACE_OVERLAP allGather'],
+    [
+      () =>
+        twice((t) =>
+          pg.allGatherCoalesced(
+            [
+              [x(), t],
+              [t, x()],
+            ],
+            [x(), x()],
+          ),
+        ),
+      'INPLACE_OVERLAP allGatherCoalesced',
+    ],
+    [() => twice((t) => pg.gather(x(), { dst: pg.getRank(), gatherList: [t, t] })), 'INPLACE_OVERLAP gather'],
+    [() => twice((t) => pg.allToAll([t, t], [x(), x()])), 'INPLACE_OVERLAP allToAll'],
+    [() => pg.allReduce(tensor([4], { dtype: 'int32' }), { op: pg.premulSum(0.5) }), 'DTYPE_MISMATCH allReduce'],
+    [() => pg.allReduce(x(), { op: { kind: 'premulSum', factor: '2' as never } }), 'INVALID_ARGUMENT premulSum'],
     [() => pg.allReduceCoalesced([]), 'INVALID_ARGUMENT allReduceCoalesced'],
     [() => pg.allReduceCoalesced([x(), tensor([1], { dtype: 'int32' })]), 'INVALID_ARGUMENT allReduceCoalesced'],
     [() => pg.broadcast(x(), 2), 'INVALID_ARGUMENT broadcast'],
@@ -299,6 +319,10 @@ test('PG-20: what users may not pass is told before anything begins, and is not 
   expect(await ranks.leftovers()).toEqual([])
 })
 
+function twice<T>(use: (t: Tensor) => T): T {
+  return use(ones([2]))
+}
+
 function closed(): Tensor {
   const x = ones([2])
   x.close()
@@ -328,6 +352,110 @@ describe('values', () => {
       [true, [0, 1, 4], rows, 3],
       [true, [0, 1, 4], rows, 3],
     ])
+  })
+
+  test('PG-20: every reduction of every dtype is right, or refused before anything is sent', async () => {
+    const ranks = new Ranks(1, 2)
+    const ops = [...Object.values(pg.ReduceOp), ...[2, 0.5, -0, 2 ** 40, 1e300].map(pg.premulSum)]
+    const dtypes = ['float32', 'float64', 'int32', 'bool'] as const
+    const refused = await ranks.inGroup(async (rank, group) => {
+      const found: string[] = []
+      for (const op of ops) {
+        for (const dtype of dtypes) {
+          const x = () => tensor([rank, 1], { dtype })
+          const name = `${typeof op === 'object' ? `premulSum(${op.factor})` : op} ${dtype}`
+          const rows = () => new SparseTensor(tensor([1], { dtype: 'int32' }), x().reshape([1, 2]), [3, 2])
+          const works: (readonly [string, () => PromiseLike<unknown>])[] = [
+            ['allReduce', () => pg.allReduce(x(), { op })],
+            ['allReduceCoalesced', () => pg.allReduceCoalesced([x(), x()], { op })],
+            ['reduce', () => pg.reduce(x(), 1, { op })],
+            ['reduceScatter', () => pg.reduceScatter(x(), [x(), x()], { op })],
+            ['reduceScatterTensor', () => pg.reduceScatterTensor(x(), tensor([rank, 1, rank, 1], { dtype }), { op })],
+          ]
+          if (dtype !== 'bool') works.push(['sparse', () => pg.allReduce(rows(), { op })])
+          const outcomes = []
+          for (const [fn, start] of works) {
+            const outcome = await Promise.resolve(start()).then(
+              () => 'right',
+              ({ code }) => code as string,
+            )
+            // Of sparse tensors there is the sum alone.
+            if (fn === 'sparse') expect([name, outcome]).toEqual([name, op === 'sum' ? 'right' : 'INVALID_ARGUMENT'])
+            else outcomes.push(outcome)
+          }
+          expect([name, new Set(outcomes).size]).toEqual([name, 1])
+          if (outcomes[0] !== 'right') found.push(`${name} ${outcomes[0]}`)
+          await pg.barrier({ group })
+        }
+      }
+      return found
+    })
+    const bits = ['band', 'bor', 'bxor'].flatMap((op) => [`${op} float32 DTYPE_MISMATCH`, `${op} float64 DTYPE_MISMATCH`])
+    const factors = [2, 0.5, 0, 2 ** 40, 1e300].flatMap((factor) => {
+      const fits = Number.isInteger(factor) && factor < 2 ** 31
+      return [...(fits ? [] : ['int32']), 'bool'].map((dtype) => `premulSum(${factor}) ${dtype} DTYPE_MISMATCH`)
+    })
+    for (const each of refused) expect(each).toEqual(['avg bool DTYPE_MISMATCH', ...bits, ...factors])
+  })
+
+  test('PG-11: what is read may lie where is written: inputs and outputs that share elements', async () => {
+    const ranks = new Ranks(1, 3)
+    const got = await ranks.inGroup(async (rank) => {
+      const base = () => tensor(Array.from({ length: 8 }, (_, i) => 10 ** rank * (i + 1)))
+      const list = (t: Tensor) => Array.from(t.toArray() as number[])
+      // Of its own input this rank writes over what it has not read.
+      const shifted = base()
+      const inputs = Array.from({ length: 3 }, (_, i) => (i === rank ? shifted.narrow(0, 0, 4) : ones([4])))
+      await pg.reduceScatter(shifted.narrow(0, 1, 4), inputs)
+      const whole = base().narrow(0, 0, 6)
+      await pg.reduceScatterTensor(whole.narrow(0, 2 * rank, 2), whole)
+      const strided = base()
+      await pg.reduceScatter(
+        strided.narrow(0, 0, 4),
+        Array.from({ length: 3 }, () => strided.reshape([4, 2]).select(1, 0)),
+      )
+      // Another rank's output lies over this one's tensor.
+      const own = base().narrow(0, 0, 2)
+      const gathered = [own, zeros([2]), zeros([2])]
+      await pg.gather(own, rank === 1 ? { dst: 1, gatherList: gathered } : { dst: 1 })
+      const mine = base().narrow(0, 0, 2)
+      const spread = Array.from({ length: 3 }, (_, i) => (i === (rank + 2) % 3 ? mine : zeros([2])))
+      await pg.allGather(spread, mine)
+      const [a, b] = [tensor([rank]), tensor([rank + 10])]
+      const lists = Array.from({ length: 3 }, (_, i) => (i === rank ? [b, a] : [zeros([1]), zeros([1])]))
+      await pg.allGatherCoalesced(lists, [a, b])
+      // Columns of a matrix: their ranges meet, their elements do not.
+      const matrix = zeros([2, 3])
+      await pg.allGather(
+        [0, 1, 2].map((column) => matrix.select(1, column)),
+        tensor([rank, -rank]),
+      )
+      return {
+        shifted: list(shifted.narrow(0, 1, 4)),
+        whole: list(whole.narrow(0, 2 * rank, 2)),
+        strided: list(strided.narrow(0, 0, 4)),
+        gathered: rank === 1 ? gathered.map(list) : null,
+        spread: spread.map(list),
+        swapped: lists.map((pair) => pair.flatMap(list)),
+        matrix: matrix.toArray(),
+      }
+    })
+    const sums = (of: readonly number[], rank: number, others: number) => of.map((value) => 10 ** rank * value + others)
+    for (const [rank, found] of got.entries()) {
+      expect(found).toEqual({
+        shifted: sums([1, 2, 3, 4], rank, 2),
+        whole: [111 * (2 * rank + 1), 111 * (2 * rank + 2)],
+        strided: [1, 3, 5, 7].map((value) => 111 * value),
+        gathered: rank === 1 ? [0, 1, 2].map((from) => [10 ** from, 2 * 10 ** from]) : null,
+        spread: [0, 1, 2].map((from) => [10 ** from, 2 * 10 ** from]),
+        swapped: [0, 1, 2].map((from) => [from, from + 10]),
+        matrix: [
+          [0, 1, 2],
+          [-0, -1, -2],
+        ],
+      })
+    }
+    expect(await ranks.leftovers()).toEqual([])
   })
 
   test('PG-11: premulSum: each rank its own factor', async () => {

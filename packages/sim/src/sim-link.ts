@@ -463,12 +463,20 @@ export class SimLink implements Link {
   }
 
   close(): void {
+    this.finish(CLOSED_BY_SELF)
+  }
+
+  abandon(detail: string): void {
+    this.finish({ by: 'peer', detail })
+  }
+
+  private finish(reason: LinkClosed): void {
     if (this.reason !== null) return
     this.host.observer?.touch(this.worker)
     this.isPaused = false
-    this.reason = CLOSED_BY_SELF
+    this.reason = reason
     this.outbound!.push(new Notice(CLOSED_BY_PEER))
-    this.inbound!.clear(CLOSED_BY_SELF)
+    this.inbound!.clear(reason)
   }
 
   /** The world ends this end's worker: its peer sees a drawn part of what it sent, then the end; itself sees nothing any more. */

@@ -83,7 +83,9 @@ export interface Link {
    * frame then waits. Resumed, it delivers in a later turn. Only a link whose peer may be of another process has this: threads of one process trust each other.
    */
   setPaused?(isPaused: boolean): void
-  /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. Left out where `setPaused` is. */
+  /** Ends the link as the end of its peer would: `onClose` says by peer, with this detail. What was sent may be lost. */
+  abandon?(detail: string): void
+  /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. Like `abandon` it is there where `setPaused` is. */
   readonly unreadBytes?: number
 }
 

@@ -96,7 +96,7 @@ class Everywhere {
   private async main(name: string): Promise<{ readonly thrown: unknown } | null> {
     const { args, timeoutMs, display } = this.options
     try {
-      await this.cluster.on(name, timeoutMs === 0 ? {} : { timeoutMs }).runMain(args)
+      await this.cluster.on(name, timeoutMs === 0 ? {} : { timeoutMs }).runMain(args, { isLast: true })
     } catch (error) {
       if (!hasExitedWell(error, name)) return { thrown: error }
     }

@@ -42,6 +42,17 @@ describe('--processes', () => {
     ])
   })
 
+  test('PG-40 a rank whose main has returned ends the others, which wait for it in a collective', async () => {
+    const all = await Promise.all([
+      postgrad('run', PROGRAM, '--workers', '3', '--processes', '3', '--', 'uneven'),
+      postgrad('run', PROGRAM, '--workers', '3', '--', 'uneven'),
+    ])
+    for (const { code, err } of all) {
+      expect(code).toBe(1)
+      expect(err).toContain("process group 'default' is broken: rank 1 (worker1) has returned from its main")
+    }
+  })
+
   test('CLI-10 CLI-30 a worker that dies is 4, or started again', async () => {
     const [dead, again] = await Promise.all([
       postgrad('run', PROGRAM, '--workers', '2', '--processes', '2', '--', 'die'),

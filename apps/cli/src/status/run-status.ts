@@ -2,11 +2,10 @@
  * Makes a run findable: a Unix socket that serves snapshots as lines of JSON, to this user alone. Who connects writes `{"watch":false}` for one of them or
  * `{"watch":true}` for one a second. A run goes on without it where it cannot be made.
  */
-import { unlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Surroundings } from '../surroundings.js'
-import { prepareDir, runtimeDir, socketName } from './runtime-dir.js'
+import { prepareDir, removeDeadSocket, removeSocket, runtimeDir, socketName } from './runtime-dir.js'
 import { SNAPSHOT_VERSION, type Snapshot, type StatusSource } from './snapshot.js'
 
 const INTERVAL_MS = 1000
@@ -58,15 +57,15 @@ class StatusServer implements RunStatus {
   }
 
   /** Null, or why not. */
-  listen(): Promise<string | null> {
+  async listen(): Promise<string | null> {
     // Of a process that had this one's number and was killed.
-    this.remove()
+    await removeDeadSocket(this.path)
     return new Promise((resolve) => {
       this.server.once('error', (error) => resolve(error.message))
       this.server.listen(this.path, () => {
         // A run does not live for its status.
         this.server.unref()
-        this.stopListening = this.around.onExit(() => this.remove())
+        this.stopListening = this.around.onExit(() => removeSocket(this.path))
         resolve(null)
       })
     })
@@ -79,14 +78,6 @@ class StatusServer implements RunStatus {
     }
     this.source = source
     if (source !== null) for (const socket of this.watchers.keys()) void this.watch(socket, source)
-  }
-
-  private remove(): void {
-    try {
-      unlinkSync(this.path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 /** The folder in which live runs lie as sockets: this user's alone. `run-status.ts` puts them there, `status-client.ts` finds them. */
-import { lstatSync, mkdirSync } from 'node:fs'
+import { lstatSync, mkdirSync, rmSync } from 'node:fs'
+import { createConnection } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../surroundings.js'
@@ -34,6 +35,28 @@ export function prepareDir(folder: string): string | null {
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
+}
+
+/** Whatever its name: a user's file, say. */
+export const isSocket = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false
+
+/** Anything else stays. */
+export function removeSocket(path: string): void {
+  if (isSocket(path)) rmSync(path, { force: true })
+}
+
+/** Removes the socket of a process that was killed; one on which somebody listens stays. A process of another container may have the same number. */
+export function removeDeadSocket(path: string): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = createConnection(path, () => {
+      socket.destroy()
+      resolve()
+    })
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code === 'ECONNREFUSED') removeSocket(path)
+      resolve()
+    })
+  })
 }
 
 /** Null: it is ours alone. */

@@ -1,8 +1,8 @@
 /** Finds live runs by their sockets and asks them. A socket whose process is gone is removed. */
-import { existsSync, readdirSync, unlinkSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { pidOf, whyNotOurs } from './runtime-dir.js'
+import { isSocket, pidOf, removeSocket, whyNotOurs } from './runtime-dir.js'
 import { SNAPSHOT_VERSION, type Snapshot } from './snapshot.js'
 
 /** A run that computes without end does not answer. */
@@ -23,8 +23,8 @@ export function findRuns(folder: string): readonly FoundRun[] {
   const why = whyNotOurs(folder)
   if (why !== null) throw new Error(why)
   const runs = readdirSync(folder).flatMap((name) => {
-    const pid = pidOf(name)
-    return pid === null ? [] : [{ pid, path: join(folder, name) }]
+    const [pid, path] = [pidOf(name), join(folder, name)]
+    return pid === null || !isSocket(path) ? [] : [{ pid, path }]
   })
   return runs.sort((a, b) => a.pid - b.pid)
 }
@@ -86,7 +86,7 @@ function connectTo(path: string, watch: boolean, { onSnapshot, onEnd }: RunListe
     }
   })
   socket.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ECONNREFUSED') removeStale(path)
+    if (error.code === 'ECONNREFUSED') removeSocket(path)
     over(error.code === 'ECONNREFUSED' || error.code === 'ENOENT' || error.code === 'ECONNRESET' ? null : error.message)
   })
   socket.on('close', () => over(null))
@@ -101,14 +101,5 @@ function read(line: string): Snapshot | string {
     return `is of another version of postgrad (its status has version ${String(snapshot.version)}, this one reads ${SNAPSHOT_VERSION})`
   } catch {
     return 'answers with something that is no JSON'
-  }
-}
-
-function removeStale(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch (error) {
-    // Another `ps` was faster.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }

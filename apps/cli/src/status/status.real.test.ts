@@ -1,6 +1,6 @@
 /** A run's socket, who may see it, and `ps` and `top` on it: over real sockets, and once by the commands themselves. */
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -115,6 +115,25 @@ describe('a run', () => {
     const answers = await Promise.all(runs.map(askRun))
     expect(answers.filter((answer) => answer !== null)).toHaveLength(1)
     expect([existsSync(path), existsSync(other)]).toEqual([true, false])
+  })
+
+  test('CLI-51 the socket of a run that lives, and a file that is no socket, stay where they are', async () => {
+    mkdirSync(folder(), { mode: 0o700 })
+    const path = join(folder(), socketName(process.pid))
+    writeFileSync(path, 'of a user')
+    writeFileSync(join(folder(), socketName(999_999)), 'of a user')
+    const first = around()
+    expect(await openStatus({ program: 'p', args: [] }, first)).toBeNull()
+    expect(first.err()).toContain("'postgrad ps' does not see this run: listen EADDRINUSE")
+    expect(findRuns(folder())).toEqual([])
+    expect(await askRun({ pid: 999_999, path: join(folder(), socketName(999_999)) })).toBeNull()
+    expect(readdirSync(folder())).toHaveLength(2)
+    rmSync(path)
+    // As a run of another container with the same number.
+    await opened()
+    const second = around()
+    expect(await openStatus({ program: 'p', args: [] }, second)).toBeNull()
+    expect(await askRun({ pid: process.pid, path })).toMatchObject({ snapshot: { program: 'p.ts' } })
   })
 
   test('CLI-53 counts messages only while somebody watches, also over a restart', async () => {

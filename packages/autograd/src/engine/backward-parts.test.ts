@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
 import * as F from '../index.js'
 import { type Edge, type GradSink, Node, rootEdge, setHistory } from '../internal.js'
-import { type BackwardParts, backwardInputs, backwardInto } from './backward-parts.js'
+import { type BackwardParts, backwardInputs, backwardInto, backwardRest } from './backward-parts.js'
 
 const bits = (t: Tensor | null) => (t === null ? null : Buffer.from(t.dataSync().slice().buffer).toString('hex'))
 
@@ -49,10 +49,10 @@ function probed(apart: boolean) {
   return { x, w, y, probe }
 }
 
-const finish = ({ inputGrads, backwardRest }: BackwardParts) => {
+const finish = (parts: BackwardParts) => {
   const found = new Found()
-  backwardRest(found)
-  return { inputs: inputGrads.map(bits), rest: found.grads }
+  backwardRest([parts], found)
+  return { inputs: parts.inputGrads.map(bits), rest: found.grads }
 }
 
 describe('what runs when', () => {

@@ -36,8 +36,9 @@ export function backwardInto(sink: GradSink, roots: readonly Tensor[], grads: Gr
 export interface BackwardParts {
   /** Of the inputs, null for one that the roots do not depend on. */
   readonly inputGrads: (Tensor | null)[]
-  /** The second part, once: every other leaf's gradient goes to `sink`. */
-  backwardRest(sink: GradSink): void
+  /** What `backwardRest` takes. */
+  readonly leftovers: Leftover[]
+  readonly done: ReadonlySet<Node>
 }
 
 /** The first part, with what the second one needs. The roots have been validated; the inputs are leaves that require grad. */
@@ -56,18 +57,22 @@ export function backwardInputs(roots: readonly Tensor[], grads: Grads | undefine
     engine.start(task, root, new InputBuffer(0))
     engine.drive(task, queue)
   }
-  return { inputGrads: inputs.map((_, i) => task.captured[i] ?? null), backwardRest: (sink) => rest(sink, leftovers, needed) }
+  return { inputGrads: inputs.map((_, i) => task.captured[i] ?? null), leftovers, done: needed }
 }
 
 /** Captures take what arrives at the inputs, and nothing arrives at other leaves. */
 const nowhere: GradSink = { accumulate: () => {} }
 
-function rest(sink: GradSink, leftovers: Leftover[], done: ReadonlySet<Node>): void {
+/**
+ * The second part, once: every other leaf's gradient goes to `sink`. Of several passes over parts of one model, whose graphs meet in leaves alone, their second parts are one pass:
+ * a leaf gets one gradient, with the bits of a pass over the whole model.
+ */
+export function backwardRest(parts: readonly BackwardParts[], sink: GradSink): void {
   const queue = new HeapReadyQueue()
   const task = new GraphTask({ keepGraph: false, sink, queue })
-  const nodes = leftovers.splice(0).map((leftover) => new RestNode(leftover, done))
+  const nodes = parts.flatMap(({ leftovers, done }) => leftovers.splice(0).map((leftover) => new RestNode(leftover, done)))
   engine.computeDependencies(task, nodes)
-  task.needed = { has: (node) => !done.has(node) }
+  task.needed = { has: (node) => parts.every(({ done }) => !done.has(node)) }
   for (const node of nodes) engine.start(task, node, node.inputs())
   engine.drive(task, queue)
 }

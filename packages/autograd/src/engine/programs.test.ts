@@ -8,7 +8,7 @@ import { expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { operations as F } from '../api/functions.js'
 import { grad } from '../index.js'
-import { backwardInputs } from './backward-parts.js'
+import { backwardInputs, backwardRest } from './backward-parts.js'
 import { withPoisonedHeap } from './poisoned-heap.fixture.js'
 
 type Step = readonly [op: string, args: readonly number[], attrs: readonly unknown[]]
@@ -174,10 +174,10 @@ test('blocks that a pass gives back are read by nobody: all programs have the sa
 /** The gradients of a backward in two parts, that of leaf `first` in the first one. */
 function inParts(program: Program, first: number): (readonly number[])[] {
   const [leaves, value] = evaluate(program)
-  const { inputGrads, backwardRest } = backwardInputs([value], undefined, [leaves[first]!])
+  const parts = backwardInputs([value], undefined, [leaves[first]!])
   const found = new Map(leaves.map((leaf): [Tensor, readonly number[]] => [leaf, []]))
-  found.set(leaves[first]!, Array.from(inputGrads[0]?.dataSync() ?? []))
-  backwardRest({
+  found.set(leaves[first]!, Array.from(parts.inputGrads[0]?.dataSync() ?? []))
+  backwardRest([parts], {
     accumulate(leaf, gradient) {
       if (leaf === leaves[first]) throw new Error('the input got its gradient twice')
       found.set(leaf, Array.from(gradient.dataSync()))

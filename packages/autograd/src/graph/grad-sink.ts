@@ -25,7 +25,7 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
  * Adds to `.grad`, as PyTorch's AccumulateGrad: kept if it is the first, else added in place. Under createGraph, where the gradient has a history,
  * always out of place; otherwise `.grad` never has one, even if the roots' gradients did. Either way nobody else holds what is kept.
  */
-export function accumulateInto(t: Tensor, grad: Tensor, exclusive: boolean): void {
+export function accumulateInto(t: { grad: Tensor | null }, grad: Tensor, exclusive: boolean): void {
   const current = t.grad
   if (current !== null && (current.isSparse || grad.isSparse)) t.grad = sumOfSparse(current, grad)
   else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()

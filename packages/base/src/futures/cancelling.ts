@@ -3,6 +3,7 @@
  * collective. The rules CAN-1 to CAN-12 are in rpc's SPEC.md; `future.ts` is what waits.
  */
 import { isPostgradError, PostgradError, type WorkerHop } from '../errors.js'
+import { isOwnEnd } from './own-ends.js'
 
 /** `to` is null for what asks nobody by name; `reason` is what was given to `cancel`, or why the call that this is part of was cancelled. */
 export function callCancelled(op: string, to: WorkerHop | null, reason: unknown): PostgradError {
@@ -30,10 +31,11 @@ const ENDS_FROM_OUTSIDE: ReadonlySet<string> = new Set(['CALL_CANCELLED', 'WORKE
 
 /**
  * True for errors whose interested parties know already: who cancelled, the caller of the call that it was part of, or everyone after a death or a
- * shutdown. Without this the death of one worker would be an unhandled rejection of another, and so its end too.
+ * shutdown, or the program that has ended the whole. Without this the death of one worker would be an unhandled rejection of another, and so its end too.
  */
 export function isEndedElsewhere(error: unknown): boolean {
   if (!isPostgradError(error)) return false
+  if (isOwnEnd(error)) return true
   return ENDS_FROM_OUTSIDE.has(error.code) || (error.code === 'RPC_TIMEOUT' && error.values.inherited === true)
 }
 

@@ -3,7 +3,7 @@ import { PostgradError } from '@postgrad/base'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { installProcessGroups } from '@postgrad/process-group/internal'
 import { type RoleRights, rolePolicy } from '@postgrad/rpc'
-import { threadRegistry, type WorkerInfo, type WorkerOptions, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
+import { standstillOf, threadRegistry, type WorkerInfo, type WorkerOptions, WorkerRuntime, workerGenerator } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
 
@@ -54,6 +54,7 @@ export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: 
   if (access !== null) runtime.onPeerConnect((peer) => runtime.setPeerRole(peer.id, roleOf(peer)))
   installDistAutograd(runtime)
   installProcessGroups(runtime)
+  standstillOf(runtime).watch((line) => process.stderr.write(`${line}\n`))
   return runtime
 }
 

@@ -56,8 +56,8 @@ type MemberQueries = { [Word in keyof MemberWords<WorkerPeer>]: (...args: Member
 export interface Queries extends MemberQueries {
   /** Runs an exposed function; the payload is a CALL [name, args]. */
   run(run: number, call: Payload): unknown
-  /** Runs the program's default export with `{ name, rank, worldSize, args }`; what that returns stays there. */
-  runMain(run: number, context: Omit<MainContext, 'name'>): void
+  /** Runs the program's default export with `{ name, rank, worldSize, args }`; what that returns stays there. `isLast`: no other run follows. */
+  runMain(run: number, main: { readonly context: Omit<MainContext, 'name'>; readonly isLast: boolean }): void
   debugInfo(): WorkerDebugInfo
   /** Says from now on what it has sent to its peers and received (`QuietEvent`), whenever it is quiet and that is news. */
   reportQuiet(): void
@@ -87,7 +87,7 @@ export interface CancelEvent {
 }
 
 /** Sent by the worker beside comlink's messages, hence in order with answers. Comlink ignores what has no `type`. */
-export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | InspectPost
+export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | ClosedEvent | InspectPost
 
 export interface ProgressEvent {
   readonly event: 'progress'
@@ -104,6 +104,11 @@ export interface FatalEvent {
 export interface QuietEvent {
   readonly event: 'quiet'
   readonly counts: Counts
+}
+
+/** The runtime is closed, whoever wanted that: the cluster, or the program by `shutdown`, `leave` or `drain`. */
+export interface ClosedEvent {
+  readonly event: 'closed'
 }
 
 /** What has happened at a worker since the last of these. */

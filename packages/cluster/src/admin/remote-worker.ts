@@ -6,7 +6,7 @@
  * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
 import { type DeathCause, PostgradError } from '@postgrad/base'
-import { callCancelled, causeOfThrown, markHop, onAbort, traceAwait, workerDied } from '@postgrad/base/internal'
+import { callCancelled, causeOfThrown, markHop, onAbort, tooManyOpenFiles, traceAwait, workerDied } from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
@@ -61,8 +61,8 @@ export interface WorkerEnd {
   readonly thrown: unknown
   /** Of the process that it ran in, if it ended with that. */
   readonly ofProcess: ProcessEnd | null
-  /** How many requests were rejected by it: somebody has heard of the end if there was one. */
-  readonly rejected: number
+  /** Whether it has rejected a run of the program, which so has heard of it. What the cluster asks for itself, above all while it closes, is no such run. */
+  readonly isHeard: boolean
 }
 
 /** Of a query. */
@@ -76,12 +76,13 @@ export interface AskOptions {
 
 /** Of what is waited for while the worker lives. */
 interface Limits extends Omit<AskOptions, 'op'> {
-  /** Runs when the time or the signal ends it. */
+  /** Of a run: what tells the worker that the time or the signal has ended it. */
   readonly onGivenUp?: () => void
 }
 
 interface Waiting {
   readonly op: string
+  readonly isRun: boolean
   reject(error: unknown): void
 }
 
@@ -97,6 +98,10 @@ export class RemoteWorker {
   standing: keyof typeof AFTER = 'starting'
   /** Its end was asked for and is no death. */
   isExpectedToEnd = false
+  /** Its runtime is closed: by its own program, if nobody here has asked for it. */
+  hasClosed = false
+  /** Called when that is so. */
+  onClosed: () => void = () => {}
   /** Gets what it has sent and received, once it was asked to report. */
   onQuiet: (counts: Counts) => void = () => {}
   /** Gets what has happened there, while it was asked to tell. */
@@ -109,7 +114,7 @@ export class RemoteWorker {
   private readonly onChange: () => void
   private readonly waiting = new Set<Waiting>()
   private nextRun = 0
-  private end: Omit<WorkerEnd, 'rejected'> | null = null
+  private end: Omit<WorkerEnd, 'isHeard'> | null = null
   /** How what it threw came about, by its own word. */
   private fatal: FatalEvent['origin'] | null = null
   private endedBy: EndCause | null = null
@@ -142,7 +147,10 @@ export class RemoteWorker {
       if (event?.event === 'progress') onProgress(event.progress, name)
       else if (event?.event === 'fatal') this.fatal = event.origin
       else if (event?.event === 'quiet') this.onQuiet(event.counts)
-      else if (event?.event === 'inspect') {
+      else if (event?.event === 'closed') {
+        this.hasClosed = true
+        this.onClosed()
+      } else if (event?.event === 'inspect') {
         taken.add()
         this.onInspected(event)
       } else if (isJobMessage(message)) onJob(message as JobFromWorker, this)
@@ -185,6 +193,7 @@ export class RemoteWorker {
     return new Promise<T>((resolve, reject) => {
       const entry: Waiting = {
         op,
+        isRun: onGivenUp !== undefined,
         reject: (error) => {
           settle()
           reject(error)
@@ -262,7 +271,9 @@ export class RemoteWorker {
       case 'out-of-memory':
         return 'it ran out of memory: its JavaScript heap reached the limit'
       case 'uncaught-exception':
-        return `its thread threw ${describe(thrown)}, and nobody caught it`
+        return tooManyOpenFiles('launch', thrown) === null
+          ? `its thread threw ${describe(thrown)}, and nobody caught it`
+          : `there were no open files left for it, ${describe(Object(thrown).cause ?? thrown)}`
       case 'unhandled-rejection':
         return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
       case 'killed':
@@ -283,14 +294,16 @@ export class RemoteWorker {
   /** See Note [A worker's last words]. */
   private onExit({ exitCode, thrown, ofProcess: process }: HostedExit, resolve: (end: WorkerEnd) => void): void {
     const ofProcess = process ?? null
-    const end = (): Omit<WorkerEnd, 'rejected'> => ({ cause: this.causeOfEnd(thrown, ofProcess), exitCode, thrown, ofProcess })
+    // It has said goodbye to all before.
+    if (this.hasClosed && thrown === undefined && exitCode === 0) this.isExpectedToEnd = true
+    const end = (): Omit<WorkerEnd, 'isHeard'> => ({ cause: this.causeOfEnd(thrown, ofProcess), exitCode, thrown, ofProcess })
     this.end = end()
     setImmediate(() => {
       // That it had agreed to leave may be what it said last.
       this.end = end()
-      const rejected = this.waiting.size
+      const isHeard = [...this.waiting].some(({ isRun }) => isRun)
       this.rejectAll((op) => this.death(op))
-      resolve({ ...this.end!, rejected })
+      resolve({ ...this.end!, isHeard })
       this.onChange()
     })
   }

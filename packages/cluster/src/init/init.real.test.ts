@@ -6,7 +6,7 @@ import { setTimeout as later } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { script } from '../script.fixture.js'
-import { freePort, group, MEMBER, read } from './init.fixture.js'
+import { type Ended, freePort, group, MEMBER, read } from './init.fixture.js'
 
 let folder: string
 beforeAll(() => {
@@ -40,6 +40,25 @@ describe('a group of processes', () => {
     expect(gradients[0]).toEqual(gradients[1])
     expect(gradients[0]).toHaveLength(3)
     expect(ends.map(({ lines }) => lines.at(-1))).toEqual([0, 1, 2].map((rank) => ({ rank, ended: true })))
+  })
+
+  test('PG-40 PG-42 a rank that waits in shutdown() is no longer waited for in a collective; between two runs it is', async () => {
+    const [early, twice] = await Promise.all([
+      group('early', `tcp://127.0.0.1:${await freePort()}`, 3),
+      group('two runs', `tcp://127.0.0.1:${await freePort()}`, 2),
+    ])
+    for (const rank of [0, 2]) {
+      const { code, lines } = early[rank]!
+      expect({ code, lines }).toMatchObject({
+        code: 0,
+        lines: [{ code: 'GROUP_BROKEN', values: { because: 'PROGRAM_OVER', worker: 'worker1' } }],
+      })
+    }
+    expect(early[0]!.err).toMatch(
+      /^postgrad: rank 0 \(worker0\) has waited \d+ s for rank 1 \(worker1, whose program is over\) in barrier, number 0 of group 'default'\n$/,
+    )
+    expect([early[1]!.err, early[2]!.err]).toEqual(['', ''])
+    expect(twice.map(({ lines }) => lines)).toEqual([[{ rank: 0, sum: [2] }], [{ rank: 1, sum: [2] }]])
   })
 
   test.each(['tcp', 'file', 'tcp alone'])(
@@ -93,6 +112,17 @@ describe('a group of processes', () => {
       ],
       ['', [{ rank: 2, gone: 0 }]],
     ])
+  })
+
+  test.each(['shutdown', 'leave', 'drain'])('INI-19 %s() within member.run ends the processes', async (way) => {
+    const ends = await group(`${way}Inside`, `tcp://127.0.0.1:${await freePort()}`, 2)
+    expect(ends).toEqual([0, 1].map((rank) => ({ code: 0, err: '', lines: [{ rank, closed: true }] })))
+  })
+
+  test('INI-19 outside of member.run they are RPC_NOT_INITIALIZED, which names the ways out', async () => {
+    const [{ lines }] = (await group('endsOutside', `tcp://127.0.0.1:${await freePort()}`, 1)) as [Ended]
+    const says = (text: string) => ({ code: 'RPC_NOT_INITIALIZED', message: expect.stringContaining(text) })
+    expect(lines).toMatchObject([says('member.run(fn)'), says('member.shutdown()'), says('cluster.close()')])
   })
 
   test('INI-16 a process that goes on without the store is told so', async () => {

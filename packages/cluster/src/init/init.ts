@@ -3,7 +3,6 @@
  * (`meeting-store.ts`), know each other by a log in it (`group-log.ts`), and open connections when they first have something to say. PyTorch: `rpc.init_rpc`.
  */
 import { randomInt } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
@@ -17,7 +16,7 @@ import { sharedHeap } from '../host/shared-heap.js'
 import { checkBoolean, checkNames, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
-import { makeSocketFolder } from '../processes/socket-folder.js'
+import { makeSocketFolder, removeSocketFolder } from '../processes/socket-folder.js'
 import { claim } from './claim.js'
 import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
@@ -174,7 +173,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     // Made only where a socket shall lie in it: a process that is killed leaves it behind.
     const path = (): string => {
       const folder = makeSocketFolder()
-      const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
+      const removeFolder = (): void => removeSocketFolder(folder)
       process.once('exit', removeFolder)
       ends.push(() => {
         process.off('exit', removeFolder)

@@ -12,6 +12,7 @@ function setUp() {
   const parts = {
     clock,
     suspectMs: 300,
+    runtime: { onClose: () => {} },
     group: { whenStoreLost: (listener: typeof lost) => (lost = listener) },
     exchange: { onPeerHealth: (listener: typeof health) => (health = listener) },
   }
@@ -29,7 +30,7 @@ const failing = (): never => {
 }
 
 test('INI-18 run hands its arguments on, as cluster.on(name).run does', async () => {
-  const runtime = { run: (fn: () => unknown) => fn() }
+  const runtime = { run: (fn: () => unknown) => fn(), onClose: () => {} }
   const member = new Member({ group: { whenStoreLost: () => {} }, exchange: { onPeerHealth: () => {} }, runtime } as unknown as MemberParts)
   expect(await member.run((a: number, b: string) => `${a}${b}`, 1, 'x')).toBe('1x')
   expect(await member.run(async () => 2)).toBe(2)

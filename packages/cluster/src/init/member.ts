@@ -54,6 +54,8 @@ export class Member {
     this.closed = new Promise((resolve) => {
       this.resolveClosed = resolve
     })
+    // However this worker ends, by its own program as well (`shutdown`, `leave` or `drain` within `run`): what is around it ends too, or the process would not.
+    runtime.onClose(() => queueMicrotask(() => this.endWith(async () => {})))
     parts.group.whenStoreLost((error) => this.storeLost(error))
     parts.exchange.onPeerHealth((worker, health) => this.noteHealth(worker as WorkerInfo, health))
   }

@@ -110,6 +110,10 @@ class WatchedLink implements Link {
     this.link.setPaused?.(isPaused)
   }
 
+  abandon(detail: string): void {
+    this.link.abandon?.(detail)
+  }
+
   get unreadBytes(): number {
     return this.link.unreadBytes ?? 0
   }

@@ -1,5 +1,6 @@
 /** What a cluster refuses, and why. */
 import { PostgradError } from '@postgrad/base'
+import { ownEnd } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 
 export function nameTaken(op: string, name: string, why: string): PostgradError {
@@ -22,12 +23,13 @@ export function notReady(op: string, name: string, limitMs: number): PostgradErr
 
 /** @param gaveUp SUPERVISOR_GAVE_UP, if that ended it */
 export function clusterClosed(op: string, gaveUp: PostgradError | null): PostgradError {
-  return new PostgradError('CLUSTER_CLOSED', {
+  const error = new PostgradError('CLUSTER_CLOSED', {
     op,
     message: gaveUp === null ? 'the cluster has been closed' : 'the cluster has ended, because its supervisor gave up',
     remedy: gaveUp === null ? 'Await what runs before close(), or give close({ timeoutMs }) more time.' : 'Look at the cause.',
     ...(gaveUp === null ? {} : { cause: gaveUp }),
   })
+  return gaveUp === null ? ownEnd(error) : error
 }
 
 export function stalled({ name, id }: WorkerInfo, silentMs: number, op = 'cluster'): PostgradError {

@@ -3,6 +3,7 @@
  * (`inspect-events.ts`). What nobody may overlook and nobody has heard of becomes a warning of the process.
  */
 import type { PostgradError } from '@postgrad/base'
+import { warnOfDeath } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { checkFunction } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
@@ -89,7 +90,7 @@ export class ClusterEvents {
   /** A death that nobody asked for and nobody has heard of must not pass in silence. */
   died({ info }: RemoteWorker, error: PostgradError, isHeard: boolean): void {
     this.tell(this.deaths, (listener) => listener(info, error))
-    if (!isHeard && this.deaths.size === 0) process.emitWarning(error.message, { type: error.code })
+    if (!isHeard && this.deaths.size === 0) warnOfDeath(error)
   }
 
   /** See `cluster.inspect`. @param running the workers at that moment */

@@ -243,9 +243,11 @@ export class Cluster {
    * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
-  async runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
-    checkFunction('cluster.runHere', 'what to run', fn)
-    return this.main.run('cluster.runHere', () => fn(...args))
+  runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
+    return this.main.run('cluster.runHere', () => {
+      checkFunction('cluster.runHere', 'what to run', fn)
+      return fn(...args)
+    })
   }
 
   /**

@@ -1,5 +1,9 @@
 /** What threads load of the library: one file, which another thread has compiled. */
-import { existsSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { expect, test } from '@jest/globals'
 import { houseOf } from '@postgrad/base/internal'
@@ -24,5 +28,27 @@ test('CLU-66 threads of clusters and pools take what has been compiled', async (
     expect(await cluster.on('c').run(tookCompiled)).toBe(expected)
   } finally {
     setFlagsFromString('--stack-trace-limit=10')
+  }
+})
+
+/** In the place of Node's: writes down in which thread it was called. Node 20 has none. */
+const SPY = `
+const { isMainThread } = require('node:worker_threads')
+require('node:module').enableCompileCache = () => require('node:fs').appendFileSync(process.env.ASKED, isMainThread ? 'main ' : 'thread ')
+`
+
+test('SEC-14 no thread, process or pool keeps compiled code unless NODE_COMPILE_CACHE names a folder', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'compiled-test-'))
+  try {
+    const [spy, asked] = [join(folder, 'spy.cjs'), join(folder, 'asked')]
+    writeFileSync(spy, SPY)
+    const { NODE_COMPILE_CACHE: _, ...inherited } = process.env
+    const env = { ...inherited, NODE_OPTIONS: `--require "${spy.replaceAll('\\', '/')}"`, ASKED: asked, TMPDIR: folder }
+    const script = fileURLToPath(new URL('../fixtures/compiles.js', import.meta.url))
+    expect(execFileSync(process.execPath, [script], { env, encoding: 'utf8', timeout: 60_000 })).toBe('thread first second\n')
+    expect(existsSync(asked) ? readFileSync(asked, 'utf8') : 'nobody').toBe('nobody')
+    expect(readdirSync(folder)).toEqual(['spy.cjs'])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 })

@@ -9,7 +9,7 @@ import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import { type PayloadCodec, transferables } from '@postgrad/wire/internal'
 import { transfer } from 'comlink'
 import type { RemoteWorker } from '../admin/remote-worker.js'
-import { checkNames } from '../options/check-options.js'
+import { checkBoolean, checkNames } from '../options/check-options.js'
 import type { Gate } from './gate.js'
 
 /** Of `cluster.on`. */
@@ -21,6 +21,15 @@ export interface ControllerOptions {
   readonly timeoutMs?: number
   /** Cancels runs in the same way, which reject with CALL_CANCELLED. */
   readonly signal?: AbortSignal
+}
+
+/** Of `runMain`. */
+export interface RunMainOptions {
+  /**
+   * No other run follows on this worker. When main has returned, and the mains of all others wait for this worker in collectives, those fail with GROUP_BROKEN. Default false: another
+   * run might still call what they wait for. `postgrad run` sets it.
+   */
+  readonly isLast?: boolean
 }
 
 /** The handle of one worker, from outside: `cluster.on('worker0')`. */
@@ -52,7 +61,7 @@ export class Controller {
    */
   run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
-  async run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
+  run(fn: AnyFunction | string, ...args: readonly unknown[]): Promise<unknown> {
     return this.gate.through('run', () => {
       const call = this.payloads.encodeCall(typeof fn === 'string' ? fn : threadRegistry.nameOf(fn), args)
       return this.worker.run('run', transfer(call, transferables(call)), this.limits)
@@ -63,13 +72,16 @@ export class Controller {
    * Runs the program's default export as `main({ name, rank, worldSize, args })`; its result stays on the worker.
    * Rejects as `run` does, and with MAIN_MISSING.
    */
-  async runMain(args: readonly string[] = []): Promise<void> {
-    this.gate.admit('runMain')
-    if (!Array.isArray(args)) throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
-    await this.gate.through('runMain', () => {
+  runMain(args: readonly string[] = [], options: RunMainOptions = {}): Promise<void> {
+    return this.gate.through('runMain', async () => {
+      checkNames('runMain', options, { isLast: true })
+      const { isLast = false } = options
+      checkBoolean('runMain', 'isLast', isLast)
+      if (!Array.isArray(args))
+        throw invalidArgument('runMain', 'the arguments in an array', argumentText(args), "Write ['--epochs', '3'].")
       const workers = this.workers()
       const rank = workers.findIndex(({ id }) => id === this.info.id)
-      return this.worker.run('runMain', { rank, worldSize: workers.length, args: [...args] }, this.limits)
+      await this.worker.run('runMain', { context: { rank, worldSize: workers.length, args: [...args] }, isLast }, this.limits)
     })
   }
 }

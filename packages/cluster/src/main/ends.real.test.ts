@@ -4,10 +4,12 @@ import type { PostgradError } from '@postgrad/base'
 import { heapStats, threadHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'
 import * as ends from '../fixtures/ends.js'
+import { script } from '../script.fixture.js'
 import type { LaunchOptions } from './launch.js'
 
 const launch = launcher()
 const PROGRAM = new URL('../fixtures/ends.js', import.meta.url)
+const ending = (way: string) => script(new URL('../fixtures/ends-by-itself.js', import.meta.url), way)
 
 afterEach(() => {
   const heap = threadHeap()
@@ -223,4 +225,12 @@ describe('a cluster that is closed right after a worker has died', () => {
     expect(got).toBe('WORKER_DIED about dies')
     expect({ heard, deaths }).toEqual({ heard: [['dies', 'uncaught-exception']], deaths: [['dies', 'uncaught-exception']] })
   })
+})
+
+test('CLU-24 an uncaught error right before close is told of, and the exit code is 1; a thread that ended itself well is only told of', async () => {
+  const [throws, exits] = await Promise.all([ending('uncaught-then-close'), ending('exits-well')])
+  expect(throws).toMatchObject({ code: 1, out: 'end of script\n' })
+  expect(throws.err).toMatch(/WORKER_DIED: .*uncaught-exception[\s\S]*RangeError: nobody catches this\n +at .*ends/)
+  expect(throws.err).toMatch(/WORKER_DIED: .*unhandled-rejection[\s\S]*RangeError: nobody handles this\n +at .*ends/)
+  expect(exits).toMatchObject({ code: 0, out: 'end of script\n', err: expect.stringContaining('exit code 0') })
 })

@@ -3,6 +3,7 @@
  * been closed, and whoever is answered with a death learns what ended the worker.
  */
 import type { PostgradError } from '@postgrad/base'
+import { quietAtOwnEnd } from '@postgrad/base/internal'
 import { explainDeaths, type FindDeath } from './death-cause.js'
 
 export class Gate {
@@ -26,7 +27,11 @@ export class Gate {
   }
 
   /** What `work` gives, which begins at once. Rejects with CLUSTER_CLOSED, and with what `work` throws. */
-  async through<T>(op: string, work: () => T): Promise<Awaited<T>> {
+  through<T>(op: string, work: () => T): Promise<Awaited<T>> {
+    return quietAtOwnEnd(this.pass(op, work))
+  }
+
+  private async pass<T>(op: string, work: () => T): Promise<Awaited<T>> {
     this.admit(op)
     try {
       return await work()

@@ -1,4 +1,5 @@
 /** Launching a cluster and ending it: who is there, what fails and how, and that nothing is left open. */
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -198,6 +199,25 @@ describe('a process with a cluster ends by itself', () => {
     expect(await ending('all-die')).toEqual({ code: 0, out: 'WORKER_DIED,WORKER_DIED,WORKER_DIED\n3\nend of script\n', err: '' })
   })
 
+  test.each(['shutdown-inside', 'leave-inside', 'supervised'])('CLU-25 when its workers have ended themselves: %s', async (way) => {
+    const { code, out, err } = await ending(way)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const lines = out.trim().split('\n')
+    expect(lines.filter((line) => line.endsWith(' left')).toSorted()).toEqual(['a left', 'b left'])
+    expect(lines.filter((line) => line.endsWith('goes on')).join(' ')).toMatch(/a goes on\s+b goes on/)
+    expect(lines.slice(-2)).toEqual(['0 deaths 0 workers', 'end of script'])
+  })
+
+  test('CLU-25 when its workers have ended themselves, and then their threads: no death', async () => {
+    const { code, out, err } = await ending('exit-inside')
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out.trim().split('\n').toSorted()).toEqual(['0 deaths 2 workers', 'a left', 'b left', 'end of script', 'left', 'left'])
+  })
+
+  test('CLU-25 close right after workers have ended themselves waits for nothing', async () => {
+    expect(await ending('shutdown-then-close')).toEqual({ code: 0, out: 'end of script\n', err: '' })
+  })
+
   test('after a launch that failed halfway through starting the threads', async () => {
     expect(await ending('threads-run-out')).toEqual({ code: 0, out: 'LAUNCH_FAILED b no more threads\nend of script\n', err: '' })
   })
@@ -216,3 +236,20 @@ describe('a process with a cluster ends by itself', () => {
     expect(err).toContain('the main thread fails')
   })
 })
+
+const testLimits = process.platform === 'win32' ? test.skip : test
+
+testLimits(
+  'CLU-67 a launch without open files for its threads, or for what they load, says what to do, and the next one finds all of them free',
+  () => {
+    const fixture = fileURLToPath(new URL('../fixtures/no-open-files.js', import.meta.url))
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const out = execFileSync('bash', ['-c', `ulimit -n 300; exec "${process.execPath}" "${fixture}"`], {
+      env,
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    const noFiles = 'LAUNCH_FAILED (WORKER_DIED )?TOO_MANY_OPEN_FILES \\w+ true'
+    expect(out).toMatch(new RegExp(`^0 ${noFiles}\n2 ${noFiles}\n5 ${noFiles}\n200 launched\n$`))
+  },
+)

@@ -57,12 +57,15 @@ export class Lifecycle {
   /** SUPERVISOR_GAVE_UP, if that ends the cluster. */
   gaveUp: PostgradError | null = null
   private readonly parts: LifecycleParts
-  private readonly killed = new Set<number>()
+  /** Whose end somebody waits for: `kill` resolves with it, `leave` rejects with a death. */
+  private readonly awaited = new Set<number>()
   /** Names whose worker leaves for another, or is about to be followed by it. */
   private readonly restarting = new Set<string>()
   private supervisor: WorkerSupervisor | null = null
   /** Joins and restarts under way: meanwhile a cluster without a worker has not ended. */
   private changes = 0
+  /** Workers of whose end nobody has been told yet. */
+  private watched = 0
   private resolveEmptied!: () => void
 
   constructor(parts: LifecycleParts) {
@@ -95,6 +98,7 @@ export class Lifecycle {
     const { supervisor } = this
     if (supervisor !== null) return this.change(() => supervisor.leave(op, name, target))
     if (this.restarting.has(name) || members.isStarting(name)) throw nameTaken(op, name, 'is being started again')
+    this.awaited.add(worker.info.id)
     if (!worker.dead) await this.part(op, worker, timeoutMs)
     members.remove(name)
   }
@@ -142,7 +146,7 @@ export class Lifecycle {
   }
 
   async kill(worker: RemoteWorker): Promise<void> {
-    this.killed.add(worker.info.id)
+    this.awaited.add(worker.info.id)
     await worker.terminate()
   }
 
@@ -174,7 +178,7 @@ export class Lifecycle {
   }
 
   private get isEmpty(): boolean {
-    return this.changes === 0 && this.parts.members.running.length === 0
+    return this.changes === 0 && this.watched === 0
   }
 
   // --- inside
@@ -260,8 +264,29 @@ export class Lifecycle {
   private async part(op: string, worker: RemoteWorker, timeoutMs = LEAVE_MS): Promise<void> {
     const { ending, gate, clock } = this.parts
     const endMs = clock.now() + checkTime(op, timeoutMs, '0 for at once')
-    worker.leaving ??= ending.depart(op, worker, endMs, () => gate.isOpen)
+    // One that has closed has told the others itself.
+    worker.leaving ??= ending.depart(op, worker, endMs, () => gate.isOpen && !worker.hasClosed)
     return worker.leaving
+  }
+
+  /** Its program has ended the worker by `shutdown`, `leave` or `drain`: when its runs are done, it leaves as by `cluster.leave`, and its thread ends. */
+  private async leaveByItself(worker: RemoteWorker): Promise<void> {
+    const { members, news } = this.parts
+    const { name } = worker.info
+    // What closes it here has its own way.
+    if (worker.leaving !== null) return
+    members.depart(worker)
+    await news.until(
+      () => worker.dead || worker.waitingCount === 0,
+      () => Number.POSITIVE_INFINITY,
+    )
+    if (worker.dead || worker.leaving !== null) return
+    const supervisor = this.supervisorOf(name)
+    if (supervisor !== null) return this.change(() => supervisor.leave('cluster', name, name))
+    return this.change(async () => {
+      await this.part('cluster', worker)
+      members.remove(name)
+    })
   }
 
   /** While `work` goes on, a cluster without a thread has not ended. */
@@ -278,23 +303,28 @@ export class Lifecycle {
 
   private async watch(worker: RemoteWorker): Promise<void> {
     const { events, gate, news } = this.parts
+    this.watched++
     events.joined(worker)
     news.tell()
+    // It may die meanwhile, of which it is told as of any death, or the cluster be closed.
+    worker.onClosed = () => void this.leaveByItself(worker).catch(() => {})
+    if (worker.hasClosed) worker.onClosed()
     const end = await worker.ended
     events.ended(worker, end)
     if (!worker.isExpectedToEnd) this.onDeath(worker, end)
     else if (gate.isOpen) events.left(worker)
+    this.watched--
     news.tell()
     this.endIfEmpty()
   }
 
-  private onDeath(worker: RemoteWorker, { rejected }: WorkerEnd): void {
+  private onDeath(worker: RemoteWorker, end: WorkerEnd): void {
     const { id } = worker.info
     const error = worker.death('cluster')
     // Until it is read a stack holds the objects of its frames: the whole thread, for as long as the cluster lives.
     void error.stack
     this.deaths.push(error)
-    const isHeard = this.parts.supervision !== null || rejected > 0 || this.killed.has(id) || this.parts.isHeardByMain(id)
+    const isHeard = this.parts.supervision !== null || end.isHeard || this.awaited.has(id) || this.parts.isHeardByMain(id)
     this.parts.events.died(worker, error, isHeard)
   }
 }

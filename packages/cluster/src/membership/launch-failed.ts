@@ -1,9 +1,10 @@
 /** LAUNCH_FAILED: why workers could not be started, and which of them it was, whoever wanted them. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { isOwnFrame, placeOfFrame } from '@postgrad/base/internal'
+import { isOwnFrame, placeOfFrame, tooManyOpenFiles } from '@postgrad/base/internal'
 
 /** @param worker null: nothing was started, what was asked for is wrong */
-export function launchFailed(op: string, worker: string | null, cause: unknown): PostgradError {
+export function launchFailed(op: string, worker: string | null, error: unknown): PostgradError {
+  const cause = isPostgradError(error) ? error : (tooManyOpenFiles(op, error) ?? error)
   // Not a failure of the worker: the cluster was closed meanwhile.
   if (isPostgradError(cause, 'CLUSTER_CLOSED')) return cause
   const why =
@@ -12,7 +13,7 @@ export function launchFailed(op: string, worker: string | null, cause: unknown):
       : String(cause)
   return new PostgradError('LAUNCH_FAILED', {
     op,
-    message: worker === null ? why : `worker '${worker}' could not start: ${withPlace(why, cause)}`,
+    message: worker === null ? why : `worker '${worker}' could not start: ${withPlace(why, error)}`,
     values: worker === null ? {} : { worker },
     cause,
   })

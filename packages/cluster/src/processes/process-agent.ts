@@ -2,7 +2,6 @@
  * The main thread of a process that a cluster has started (`process-host.ts`): it starts the process's workers as threads, and passes on what they and the
  * cluster say to each other. It runs nothing of the program's, so it answers while the workers are busy. When the cluster's process is gone, so is this one.
  */
-import { rmSync } from 'node:fs'
 import type { WorkerId } from '@postgrad/base'
 import { ownFile } from '@postgrad/base/internal'
 import { oneOfSeveral } from '@postgrad/transport/internal'
@@ -22,6 +21,7 @@ import {
   type ToProcess,
   type ToThread,
 } from './process-protocol.js'
+import { removeSocketFolder } from './socket-folder.js'
 
 /** How often it is looked who has come to a turn. */
 const LOOK_MS = 50
@@ -53,11 +53,11 @@ class ProcessAgent {
     process.on('message', (message) => this.hear(message as ToProcess))
     // The cluster's process has ended or let go: whatever still runs here runs for nobody.
     process.once('disconnect', () => {
-      rmSync(this.sockets.folder, { recursive: true, force: true })
+      removeSocketFolder(this.sockets.folder)
       process.exit(0)
     })
-    // A terminal's Ctrl-C reaches every process of the group; the cluster's process decides what becomes of it.
-    process.on('SIGINT', () => {})
+    // A terminal's Ctrl-C, and its end, reach every process of the group; the cluster's process decides what becomes of it.
+    for (const signal of ['SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
     setInterval(() => this.look(), LOOK_MS).unref()
   }
 

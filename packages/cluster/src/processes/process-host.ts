@@ -4,9 +4,9 @@
  * says what a host is, `process-protocol.ts` has the conversation, `process-agent.ts` is the other end.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError, type WorkerId } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Clock, Timer } from '@postgrad/transport'
 import { oneOfSeveral, StayAwake } from '@postgrad/transport/internal'
@@ -17,7 +17,7 @@ import { flagsFor } from './node-flags.js'
 import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
-import { makeSocketFolder } from './socket-folder.js'
+import { makeSocketFolder, removeSocketFolder } from './socket-folder.js'
 
 export interface ProcessHostOptions {
   /** What a process loads first: it calls `runAgent`. */
@@ -48,7 +48,7 @@ export class ProcessHost implements WorkerHost {
     oneOfSeveral()
     const folder = makeSocketFolder()
     this.sockets = newSockets(folder)
-    this.removeFolder = () => rmSync(folder, { recursive: true, force: true })
+    this.removeFolder = () => removeSocketFolder(folder)
     process.once('exit', this.removeFolder)
   }
 
@@ -288,7 +288,8 @@ class WorkerProcess {
 
   private onFailed(error: Error): void {
     this.hasEnded = true
-    for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: 1, thrown: processFailed(error) })
+    for (const id of [...this.workers.keys()])
+      this.exited(id, { exitCode: 1, thrown: tooManyOpenFiles('launch', error) ?? processFailed(error) })
   }
 
   private onGone(pid: number, code: number | null, signal: NodeJS.Signals | null): void {
@@ -313,7 +314,7 @@ function processFailed(cause: Error): PostgradError {
   return new PostgradError('PROCESS_FAILED', {
     op: 'launch',
     message: `a process could not be started: ${cause.message}`,
-    remedy: 'The machine may allow no more processes or open files (ulimit -u, ulimit -n), or have no memory left.',
+    remedy: 'The machine may allow no more processes (ulimit -u), or have no memory left.',
     cause,
   })
 }

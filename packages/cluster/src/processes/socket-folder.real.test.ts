@@ -1,42 +1,120 @@
 /** Which folders are removed that processes have left behind: CLU-95. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from '@jest/globals'
-import { sweepSocketFolders } from './socket-folder.js'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { FileLock } from '@postgrad/transport/internal'
+import { removeSocketFolder, sweepSocketFolders } from './socket-folder.js'
 
 let parent = ''
 let server: Server | null = null
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), 'folders-test-'))
+})
 afterEach(async () => {
   await new Promise((resolve) => (server === null ? resolve(null) : server.close(resolve)))
+  server = null
   rmSync(parent, { recursive: true, force: true })
 })
 
 /** Of a process that listens on a socket there, and is killed. */
 const KILLED = "require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))"
 
-test('CLU-95 a folder goes if its process has ended and nobody listens in it', async () => {
-  parent = mkdtempSync(join(tmpdir(), 'folders-test-'))
-  const folder = (name: string): string => {
-    mkdirSync(join(parent, name))
-    return join(parent, name, 's')
-  }
+/** The socket of a process that was killed, and that process. */
+function killed(): { readonly socket: string; readonly pid: number } {
+  const socket = join(parent, 'socket')
   const { NODE_OPTIONS: _, ...env } = process.env
-  const { pid, signal } = spawnSync(process.execPath, ['-e', KILLED, folder('left')], { env })
+  const { pid, signal } = spawnSync(process.execPath, ['-e', KILLED, socket], { env })
   expect(signal).toBe('SIGKILL')
-  // As a process of another container has it, whose numbers are its own.
-  const listened = folder(`postgrad-${pid}-listened`)
-  server = createServer()
-  await new Promise<void>((resolve) => server!.listen(listened, resolve))
-  for (const name of [`postgrad-${pid}-left`, `postgrad-${process.pid}-lives`]) {
-    folder(name)
-    spawnSync('cp', ['-a', join(parent, 'left', 's'), join(parent, name)])
+  return { socket, pid }
+}
+
+/** As this process marks its own. */
+function ownMarker(): string {
+  const lock = new FileLock(join(parent, 'own.lock'))
+  lock.tryAcquire()
+  return readlinkSync(lock.path)
+}
+
+/** The path of a new folder under a name that the sweep looks at. */
+function folder(name: string): string {
+  const path = join(parent, `postgrad-${name}`)
+  mkdirSync(path, { mode: 0o700 })
+  return path
+}
+
+const copy = (from: string, to: string): void => {
+  expect(spawnSync('cp', ['-a', from, to]).status).toBe(0)
+}
+
+test('CLU-95 the folder of a process that was killed goes, with its marker and the sockets on which nobody listens, and no other folder', async () => {
+  const { socket, pid } = killed()
+  const own = ownMarker()
+  const [host, machine, , thread, started] = own.split('/')
+  const gone = [host, machine, pid, pid, '1', '1', '1'].join('/')
+  /** With a marker, and the dead socket. */
+  const left = (name: string, marker = gone): string => {
+    const path = folder(`${pid}-${name}`)
+    symlinkSync(marker, join(path, 'process.lock'))
+    copy(socket, join(path, '1'))
+    return path
   }
-  folder(`postgrad-${pid}-empty`)
-  folder('postgrad-other')
+  left('left')
+  symlinkSync(gone, join(folder(`${pid}-without-sockets`), 'process.lock'))
+  left('number-of-another-process-now', [host, machine, process.pid, thread, '1', '1', '1'].join('/'))
+  const removed = [`postgrad-${pid}-left`, `postgrad-${pid}-number-of-another-process-now`, `postgrad-${pid}-without-sockets`]
+
+  writeFileSync(join(folder('20261127-results'), 'weights.bin'), 'a week of work')
+  writeFileSync(join(left('file-of-a-user'), 'weights.bin'), 'a week of work')
+  mkdirSync(join(left('folder-of-a-user'), 'run1'))
+  copy(socket, join(folder(`${pid}-no-marker`), '1'))
+  writeFileSync(join(folder(`${pid}-file-as-marker`), 'process.lock'), gone)
+  folder(`${pid}-empty`)
+  left('lives', [host, machine, process.pid, thread, started, '1', '1'].join('/'))
+  left('of-another-container', [host, 'boot+pid:[1]', pid, pid, '1', '1', '1'].join('/'))
+  chmodSync(left('others-may-enter'), 0o755)
+  const listened = left('listened')
+  rmSync(join(listened, '1'))
+  server = createServer()
+  await new Promise<void>((resolve) => server!.listen(join(listened, '1'), resolve))
+  // A link to what would be removed under its own name.
+  const elsewhere = left('elsewhere')
+  renameSync(elsewhere, join(parent, 'elsewhere'))
+  symlinkSync(join(parent, 'elsewhere'), elsewhere)
+  if (process.getuid?.() === 0) chownSync(left('of-another-user'), 65_534, 65_534)
+
   const before = readdirSync(parent)
   await sweepSocketFolders(parent)
-  expect(before.filter((name) => !readdirSync(parent).includes(name))).toEqual([`postgrad-${pid}-left`])
+  expect(before.filter((name) => !readdirSync(parent).includes(name))).toEqual(removed.sort())
+  expect(readdirSync(join(parent, `postgrad-${pid}-file-of-a-user`)).sort()).toEqual(['1', 'process.lock', 'weights.bin'])
+})
+
+test('CLU-95 at its end a process removes its sockets and its marker, and the folder only if nothing else is in it', () => {
+  const { socket } = killed()
+  const marker = ownMarker()
+  const made = (name: string): string => {
+    const path = folder(name)
+    symlinkSync(marker, join(path, 'process.lock'))
+    copy(socket, join(path, '1'))
+    return path
+  }
+  const [plain, used] = [made('1-plain'), made('1-used')]
+  writeFileSync(join(used, 'notes.txt'), 'of a user')
+  removeSocketFolder(plain)
+  removeSocketFolder(used)
+  expect([existsSync(plain), readdirSync(used)]).toEqual([false, ['notes.txt']])
 })

@@ -1,49 +1,75 @@
 /**
- * The folder of a process's Unix sockets, which only this user can enter. It is removed when the process ends; that of one which was killed stays behind, until the next process of
- * this user comes by here.
+ * The folder of a process's Unix sockets, which only this user can enter. A lock in it, the marker, names the process. The folder is removed when the process ends; that of one which
+ * was killed stays until the next process of this user comes by here. Nothing is removed but the folder's sockets and its marker: a user's folder may have such a name, too.
  */
-import { mkdtempSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { lstatSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { lstat, readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { FileLock, isLockLeft } from '@postgrad/transport/internal'
 
-const NAME = /^postgrad-(\d+)-/
+const NAME = /^postgrad-\d+-/
+const MARKER = 'process.lock'
+const PERMISSIONS = 0o777
+const OWNER_ALONE = 0o700
 
 /** Makes one, and looks for those that nobody needs. */
 export function makeSocketFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), `postgrad-${process.pid}-`))
+  mark(folder)
   // What cannot be looked at, or removed, is none of ours or has been removed meanwhile.
   sweepSocketFolders(tmpdir()).catch(() => {})
   return folder
 }
 
-/**
- * Removes folders of processes that have ended. That no process here has the number is not enough, since another container may have the same folder and its own
- * numbers: nobody listens on the sockets in it, either.
- */
-export async function sweepSocketFolders(parent: string): Promise<void> {
-  for (const name of await readdir(parent)) {
-    const pid = NAME.exec(name)?.[1]
-    if (pid === undefined || isAlive(Number(pid))) continue
-    const folder = join(parent, name)
-    try {
-      const sockets = await readdir(folder)
-      // In an empty one a socket may come to lie at any moment.
-      if (sockets.length === 0) continue
-      const refused = await Promise.all(sockets.map((socket) => isRefused(join(folder, socket))))
-      if (refused.every(Boolean)) await rm(folder, { recursive: true, force: true })
-    } catch {} // another user's, or gone by now
+function mark(folder: string): void {
+  try {
+    new FileLock(join(folder, MARKER)).tryAcquire()
+  } catch {
+    // A file system without links: the folder of a process that is killed there stays.
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Removes what processes have put there. What else is in the folder keeps it. */
+export function removeSocketFolder(folder: string): void {
   try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
+    for (const { name, path } of entriesOf(folder)) if (name === MARKER || isSocket(path)) rmSync(path, { force: true })
+    rmdirSync(folder)
+  } catch {
+    // Another process was faster, or something of a user's lies in it.
   }
 }
+
+/** Removes this user's folders of processes that have ended. */
+export async function sweepSocketFolders(parent: string): Promise<void> {
+  const user = process.geteuid?.()
+  // Windows has pipes in place of sockets, which go with their process.
+  if (user === undefined) return
+  for (const name of await readdir(parent)) {
+    if (!NAME.test(name)) continue
+    const folder = join(parent, name)
+    try {
+      if (await isLeft(folder, user)) removeSocketFolder(folder)
+    } catch {} // gone by now
+  }
+}
+
+/** That its process has ended is not enough: workers that it has started may live a moment longer. */
+async function isLeft(folder: string, user: number): Promise<boolean> {
+  const found = await lstat(folder)
+  if (!found.isDirectory() || found.uid !== user || (found.mode & PERMISSIONS) !== OWNER_ALONE) return false
+  if (!isLockLeft(join(folder, MARKER))) return false
+  const others = entriesOf(folder).filter(({ name }) => name !== MARKER)
+  // To connect to a file that is no socket is refused, too.
+  if (!others.every(({ path }) => isSocket(path))) return false
+  return (await Promise.all(others.map(({ path }) => isRefused(path)))).every(Boolean)
+}
+
+const entriesOf = (folder: string): { readonly name: string; readonly path: string }[] =>
+  readdirSync(folder).map((name) => ({ name, path: join(folder, name) }))
+
+const isSocket = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false
 
 function isRefused(path: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,11 +1,8 @@
-/** What a worker's thread loads first. */
-import nodeModule from 'node:module'
+/**
+ * What a worker's thread loads first. It does not ask Node to keep compiled code (`module.enableCompileCache`): unless a user names a folder by NODE_COMPILE_CACHE, and then Node does so by
+ * itself in each thread, that is a folder of the machine's, which another user may have made, and from which Node runs what it finds.
+ */
 import { workerSide } from '../processes/worker-side.js'
 import { runWorker } from './worker.js'
-
-// From 22.1 on Node keeps what it has compiled of programs, stripped of their types, in a folder of the machine's: four workers of a program in TypeScript are ready in two
-// thirds of the time. NODE_DISABLE_COMPILE_CACHE=1 forbids it.
-const { enableCompileCache } = nodeModule as { enableCompileCache?: () => unknown }
-enableCompileCache?.()
 
 runWorker(workerSide())

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
-import { threadRegistry } from '@postgrad/rpc/internal'
+import { standstillOf, threadRegistry } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
@@ -45,6 +45,7 @@ export function runWorker(side: WorkerSide): void {
     const event = message as CancelEvent | { readonly event?: undefined } | null
     if (event?.event === 'cancel') runs.get(event.run)?.(cancelledFromOutside())
   })
+  runtime.onClose(() => say({ event: 'closed' }))
   process.on('uncaughtExceptionMonitor', (_error, origin) => say({ event: 'fatal', origin }))
   // Peers are connected before the program is loaded, so that their names are known; launch lets nobody run before all are ready.
   const links = new PeerLinks<WorkerPeer>(runtime, ({ end }) => side.open(end))
@@ -74,10 +75,11 @@ export function runWorker(side: WorkerSide): void {
       const exposed = threadRegistry.lookup(name, boot.info.name)
       return cancellable(run, () => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
     },
-    runMain: async (run, context) => {
+    runMain: async (run, { context, isLast }) => {
       const main = mainOf(program, boot.program)
       // What main returns stays here: it may be anything, and the command line has no use for it.
       await cancellable(run, () => main({ ...context, name: boot.info.name }))
+      if (isLast) standstillOf(runtime).isMainOver = true
     },
     debugInfo: () => ({ ...runtime.debugInfo(), ...side.usage() }),
     references: () => runtime.references(),

@@ -5,7 +5,7 @@
 
 import type { WorkerId } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
+import { currentScope, ownEnd } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { RecvRpcBackward } from '../functions/recv-rpc-backward.js'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
@@ -185,21 +185,25 @@ function passUnderWay(contextId: bigint, op: string): PostgradError {
 
 /** What a pass gets that was not awaited, or that `release` was called under. */
 export function releasedUnderWay(contextId: bigint): PostgradError {
-  return new PostgradError('CONTEXT_RELEASED', {
-    op: 'backward',
-    message: `autograd context ${contextId} was released while this backward pass was under way`,
-    remedy:
-      'Write `await ctx.backward(…)`, also before ctx.gradients(): the context is released when the function of distAutograd.context(…) settles.',
-    values: { contextId: String(contextId) },
-  })
+  return ownEnd(
+    new PostgradError('CONTEXT_RELEASED', {
+      op: 'backward',
+      message: `autograd context ${contextId} was released while this backward pass was under way`,
+      remedy:
+        'Write `await ctx.backward(…)`, also before ctx.gradients(): the context is released when the function of distAutograd.context(…) settles.',
+      values: { contextId: String(contextId) },
+    }),
+  )
 }
 
 export function contextReleased(contextId: bigint, op: string): PostgradError {
-  return new PostgradError('CONTEXT_RELEASED', {
-    op,
-    message: `autograd context ${contextId} has been released`,
-    remedy:
-      'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
-    values: { contextId: String(contextId) },
-  })
+  return ownEnd(
+    new PostgradError('CONTEXT_RELEASED', {
+      op,
+      message: `autograd context ${contextId} has been released`,
+      remedy:
+        'Await everything that belongs to a context inside of distAutograd.context(…): it is released everywhere when its function settles.',
+      values: { contextId: String(contextId) },
+    }),
+  )
 }

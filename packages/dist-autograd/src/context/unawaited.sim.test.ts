@@ -4,6 +4,7 @@ import { call, expose } from '@postgrad/rpc'
 import { failure } from '@postgrad/rpc/suite'
 import type { Tensor } from '@postgrad/tensor'
 import { distAutograd } from '../api.js'
+import { sleep } from '../engine/ends.suite.js'
 import { pyAdd, wholeLeaf } from '../engine/programs.suite.js'
 import { overSeeds } from '../engine/sim-cluster.suite.js'
 import type { DistAutogradContext, PassOptimizer } from './dist-autograd-context.js'
@@ -24,7 +25,12 @@ async function beginsOnly(weight: Tensor): Promise<number> {
 async function beginsAndAwaits(weight: Tensor): Promise<void> {
   await distAutograd.currentContext()!.backward([(await call(0, pyAdd, [weight, weight])).sum()])
 }
-expose({ 'unawaited.beginsOnly': beginsOnly, 'unawaited.beginsAndAwaits': beginsAndAwaits })
+/** Is still at it when its caller's context has ended, and then calls in it. */
+async function relaysLate(weight: Tensor): Promise<Tensor> {
+  await sleep(50)
+  return call(0, pyAdd, [weight, weight])
+}
+expose({ 'unawaited.beginsOnly': beginsOnly, 'unawaited.beginsAndAwaits': beginsAndAwaits, 'unawaited.relaysLate': relaysLate })
 
 const noOptimizer: PassOptimizer = { announce: () => {}, step: () => Promise.reject(new Error('its pass has not ended')) }
 /** What a program writes without `await`. */
@@ -148,4 +154,22 @@ describe('DA-84 a pass that nobody has awaited', () => {
       await left?.catch(() => {})
       expect(cluster.parts(0).engine.currentBackwardPasses).toBe(0)
     }))
+})
+
+describe('CAN-14 a call that its program has given up', () => {
+  // An unhandled rejection fails the test in which it comes.
+  test.each([
+    ['by an early return', async () => 'early', 'early'],
+    ['by an error of its own', () => Promise.reject(new RangeError('of the step')), 'of the step'],
+  ])('%s: what it answers after the end of its context reaches nobody', (_, rest, end) =>
+    overSeeds(SEEDS, 2, async () => {
+      const given = distAutograd.context(() => {
+        const weight = wholeLeaf([[1, 2]])
+        for (const fn of [pyAdd, relaysLate] as const) void call(1, fn, [weight, weight] as never)
+        return rest()
+      })
+      expect(await given.catch(({ message }: Error) => message)).toBe(end)
+      await sleep(200)
+    }),
+  )
 })

@@ -8,6 +8,7 @@ import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { invalidArgument, OPTIMIZER_STEP, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
+import { checkReduced } from './reduced-gradients.js'
 
 /** How the entries of a parameter's state are stored; a `?` marks what some settings do without. Tensors have the parameter's shape and dtype. */
 export type StateLayout<State> = { readonly [Name in keyof State]-?: 'number' | 'tensor' | 'tensor?' }
@@ -91,7 +92,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   /**
    * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
    * is left untouched, and its state too. Does not write to the gradients, and reads nothing back from the device.
-   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter; nothing is changed then
+   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED for one that a rank of a DistributedDataParallel has gathered alone; nothing is changed then
    */
   step(grads?: ReadonlyMap<Tensor, Tensor>): void
   /**
@@ -104,6 +105,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const loss = typeof from === 'function' ? this.evaluate(from) : undefined
     const grads = typeof from === 'function' ? undefined : from
     if (grads !== undefined) this.checkGrads(grads)
+    checkReduced(`${this.op}.step`, this.parameters(), grads)
     this.age++
     for (const group of this.groups) {
       for (const p of group.params) {

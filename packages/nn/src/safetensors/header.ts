@@ -43,8 +43,8 @@ export type SafetensorsDType = keyof typeof ELEMENT_BYTES
 
 /** A tensor as a file has it. */
 export interface SafetensorsInfo {
-  /** The dtype in the file. */
-  readonly dtype: SafetensorsDType
+  /** The dtype in the file, also one whose elements are not read here, such as F8_E4M3. */
+  readonly dtype: SafetensorsDType | (string & {})
   /** The tensor's shape. */
   readonly shape: readonly number[]
   /** First byte and the byte after the last, from the end of the header on. */
@@ -80,7 +80,7 @@ export function headerLength(prefix: Uint8Array, fileBytes: number): number {
   return Number(length)
 }
 
-/** @param dataBytes what the file has after its header. @throws SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED for a dtype that is not read here */
+/** @param dataBytes what the file has after its header. @throws SAFETENSORS_INVALID */
 export function parseHeader(bytes: Uint8Array, dataBytes: number): SafetensorsHeader {
   const { metadata, tensors } = new HeaderParser(decode(bytes)).header()
   const ordered = [...tensors].sort(([, a], [, b]) => a.dataOffsets[0] - b.dataOffsets[0] || a.dataOffsets[1] - b.dataOffsets[1])
@@ -97,6 +97,11 @@ export function parseHeader(bytes: Uint8Array, dataBytes: number): SafetensorsHe
 
 /** @throws SAFETENSORS_INVALID unless the byte range is what dtype and shape need */
 function checkSize(name: string, { dtype, shape, dataOffsets: [begin, end] }: SafetensorsInfo): void {
+  if (!isReadable(dtype)) {
+    // How many bits an element has is not known here: the tensor has what its offsets say.
+    if (end < begin) throw invalid(`'${name}' to end where it begins, or after`, `data_offsets [${begin}, ${end}]`, { name })
+    return
+  }
   let bytes: number = ELEMENT_BYTES[dtype]
   for (const extent of shape) {
     bytes *= extent
@@ -156,8 +161,7 @@ class HeaderParser {
     if (dtype === undefined || shape === undefined || offsets?.length !== 2) {
       throw invalid(`dtype, shape and two data_offsets for '${name}'`, Object.keys(found).join(', ') || 'none', { name })
     }
-    if (!Object.hasOwn(ELEMENT_BYTES, dtype)) throw unsupported(name, dtype)
-    return { dtype: dtype as SafetensorsDType, shape, dataOffsets: [offsets[0]!, offsets[1]!] }
+    return { dtype, shape, dataOffsets: [offsets[0]!, offsets[1]!] }
   }
 
   private texts(): Map<string, string> {
@@ -257,12 +261,17 @@ function quoted(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
 }
 
-function unsupported(name: string, dtype: string): PostgradError {
+/** Whether elements of this dtype are read here. */
+export function isReadable(dtype: string): dtype is SafetensorsDType {
+  return Object.hasOwn(ELEMENT_BYTES, dtype)
+}
+
+export function unsupportedDType(name: string, dtype: string): PostgradError {
   return new PostgradError('SAFETENSORS_UNSUPPORTED', {
     op: 'safetensors',
     expected: `one of the dtypes ${Object.keys(ELEMENT_BYTES).join(', ')} for '${name}'`,
     got: quoted(dtype),
-    remedy: 'Convert the tensor before it is saved, for example to float32.',
+    remedy: 'Convert the tensor before it is saved, for example to float32, or leave it out by { names }.',
     values: { name, dtype: dtype.slice(0, 100) },
   })
 }

@@ -2,14 +2,25 @@
  * Reads safetensors: the header at once, checked whole before a tensor is; each tensor when it is asked for, straight into its storage.
  * Python: `safetensors.torch.load_file`, `safetensors.safe_open`.
  */
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
-import { ELEMENT_BYTES, headerLength, invalid, PREFIX_BYTES, parseHeader, type SafetensorsHeader, type SafetensorsInfo } from './header.js'
+import {
+  ELEMENT_BYTES,
+  headerLength,
+  invalid,
+  isReadable,
+  PREFIX_BYTES,
+  parseHeader,
+  type SafetensorsHeader,
+  type SafetensorsInfo,
+  unsupportedDType,
+} from './header.js'
 
 /** How dtypes that do not exist here are read. */
 export interface SafetensorsOptions {
@@ -63,7 +74,7 @@ export class SafetensorsFile {
 
   /**
    * Reads one tensor: a new one, without a gradient.
-   * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype to convert with `convert: false`), SAFETENSORS_RANGE
+   * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype that is not read here; one to convert with `convert: false`), SAFETENSORS_RANGE
    *   (an integer that does not fit into int32), SAFETENSORS_INVALID (the file has become shorter; a BOOL that is neither 0 nor 1), SAFETENSORS_IO
    */
   async tensor(name: string, { convert = true }: SafetensorsOptions = {}): Promise<Tensor> {
@@ -77,6 +88,7 @@ export class SafetensorsFile {
         'See the names in file.tensors.',
       )
     }
+    if (!isReadable(info.dtype)) throw unsupportedDType(name, info.dtype)
     const conversion = CONVERSIONS[info.dtype]
     if (!convert && !conversion.native) {
       const expected = `a dtype that exists here for '${name}' (F32, F64, I32, BOOL)`
@@ -107,8 +119,9 @@ export class SafetensorsFile {
 }
 
 /**
- * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header.
- * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED, SAFETENSORS_IO (the file cannot be read; the cause says why)
+ * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header. A tensor of a dtype that is not read here (F8_E4M3, F4, C64, …) is refused when it
+ * is read, and not before.
+ * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED (a big-endian machine), SAFETENSORS_IO (the file cannot be read; the cause says why)
  */
 export async function openSafetensors(source: string | URL | Uint8Array): Promise<SafetensorsFile> {
   // Typed arrays have the machine's order of bytes, files the little one.
@@ -157,6 +170,9 @@ async function fileSource(path: string | URL): Promise<ByteSource> {
   const name = pathOf('loadSafetensors', path)
   let handle: FileHandle | undefined
   try {
+    // The opening of a pipe would wait for a writer. A folder says itself what it is.
+    const found = await stat(name)
+    if (!found.isFile() && !found.isDirectory()) throw new Error('it is a pipe or a device, and no file')
     handle = await open(name, 'r')
     const { size } = await handle.stat()
     return { size, read: (into, position) => readWhole(handle!, name, into, position), close: () => handle!.close() }
@@ -193,7 +209,7 @@ export function ioFailure(what: 'read' | 'write', path: string, cause: unknown):
   return new PostgradError('SAFETENSORS_IO', {
     op: 'safetensors',
     message: `cannot ${what} '${path}': ${cause instanceof Error ? cause.message : String(cause)}`,
-    remedy: 'See the cause.',
+    remedy: tooManyOpenFiles('safetensors', cause)?.remedy ?? 'See the cause.',
     cause,
     values: { path },
   })

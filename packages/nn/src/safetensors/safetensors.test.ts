@@ -1,4 +1,5 @@
 /** Files that lie, files that are cut off, savers that fail: what may come of it. */
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -88,10 +89,36 @@ describe('SAFETENSORS_INVALID', () => {
   })
 })
 
-test('SAFETENSORS_UNSUPPORTED: a dtype without a counterpart', async () => {
-  for (const dtype of ['F8_E4M3', 'C64', 'toString']) {
-    await expect(openSafetensors(one(dtype, [1], 1))).rejects.toMatchObject({ code: 'SAFETENSORS_UNSUPPORTED', values: { dtype } })
-  }
+describe('SAFETENSORS_UNSUPPORTED: a dtype without a counterpart', () => {
+  test('refuses that tensor when it is read, and no other', async () => {
+    for (const [dtype, bytes] of [
+      ['F8_E4M3', 4],
+      ['F4', 2],
+      ['C64', 32],
+      ['toString', 1],
+    ] as const) {
+      const header = { x: info(dtype, [4], 0, bytes), y: info('F32', [1], bytes, bytes + 4) }
+      const opened = await openSafetensors(file(header, bytes + 4))
+      expect([...opened.tensors].map(([name, { dtype }]) => [name, dtype])).toEqual([
+        ['x', dtype],
+        ['y', 'F32'],
+      ])
+      expect(values(await opened.tensor('y'))).toEqual([0])
+      await expect(opened.tensor('x')).rejects.toMatchObject({ code: 'SAFETENSORS_UNSUPPORTED', values: { name: 'x', dtype } })
+      await expect(loadSafetensors(file(header, bytes + 4))).rejects.toMatchObject({ code: 'SAFETENSORS_UNSUPPORTED' })
+      expect(Object.keys(await loadSafetensors(file(header, bytes + 4), { names: ['y'] }))).toEqual(['y'])
+    }
+  })
+
+  test('its offsets are checked as any', async () => {
+    for (const header of [
+      { x: info('F8_E4M3', [4], 0, 3) },
+      { x: info('F8_E4M3', [4], 2, 4) },
+      { x: info('F8_E4M3', [0], 0, 8), y: info('F8_E4M3', [0], 8, 4) },
+    ]) {
+      await expect(openSafetensors(file(header, 4))).rejects.toMatchObject({ code: 'SAFETENSORS_INVALID' })
+    }
+  })
 })
 
 describe('integers that int32 cannot hold', () => {
@@ -229,6 +256,9 @@ describe('files', () => {
   test('what cannot be read or written: SAFETENSORS_IO with its cause', async () => {
     await expect(loadSafetensors(path())).rejects.toMatchObject({ code: 'SAFETENSORS_IO', cause: { code: 'ENOENT' } })
     await expect(loadSafetensors(folder)).rejects.toMatchObject({ code: 'SAFETENSORS_IO', cause: { code: 'EISDIR' } })
+    execFileSync('mkfifo', [path()])
+    await expect(loadSafetensors(path())).rejects.toMatchObject({ code: 'SAFETENSORS_IO', message: expect.stringContaining('pipe') })
+    await rm(path())
     await expect(saveSafetensors(join(folder, 'none', 'x'), {})).rejects.toMatchObject({
       code: 'SAFETENSORS_IO',
       cause: { code: 'ENOENT' },

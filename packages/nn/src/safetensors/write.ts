@@ -8,7 +8,7 @@ import { dirname } from 'node:path'
 import { threadId } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
-import { byteSize, invalidArgument } from '@postgrad/tensor/internal'
+import { byteSize, invalidArgument, type Storage } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { FILE_DTYPES } from './convert.js'
 import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
@@ -62,13 +62,21 @@ export async function safetensorsBytes(tensors: Readonly<StateDict>, options: Sa
   return out
 }
 
-/** The same bytes one after the other, for whoever writes them elsewhere, and how many they are. @throws INVALID_ARGUMENT; (the iterator) SAFETENSORS_CHANGED at its end */
+/**
+ * The same bytes one after the other, for a caller that writes them elsewhere, and how many they are.
+ * @param versions of the storages at an earlier moment, whose state is wanted
+ * @throws INVALID_ARGUMENT; SAFETENSORS_CHANGED when a tensor was written to since that moment (the iterator at its end, too)
+ */
 export function safetensorsChunks(
   tensors: Readonly<StateDict>,
   options: SaveSafetensorsOptions = {},
+  versions?: ReadonlyMap<Storage, number>,
 ): { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> } {
   const plan = planOf(tensors, options)
-  return { size: plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length), chunks: chunksOf(plan) }
+  const wanted =
+    versions === undefined ? plan : { ...plan, versions: plan.order.map(({ storage }) => versions.get(storage) ?? storage.version) }
+  checkUnchanged(wanted)
+  return { size: plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length), chunks: chunksOf(wanted) }
 }
 
 async function* chunksOf(plan: Plan): AsyncGenerator<Uint8Array> {
@@ -128,8 +136,11 @@ function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptio
 
 /** Between two awaits a step of the training may have come: half of its weights would be worse than none. */
 function checkUnchanged({ order, versions }: Plan): void {
-  if (order.every(({ storage }, i) => storage.version === versions[i])) return
-  throw new PostgradError('SAFETENSORS_CHANGED', {
+  if (order.some(({ storage }, i) => storage.version !== versions[i])) throw safetensorsChanged()
+}
+
+export function safetensorsChanged(): PostgradError {
+  return new PostgradError('SAFETENSORS_CHANGED', {
     op: 'saveSafetensors',
     expected: 'tensors that are not written to meanwhile',
     got: 'one that was',

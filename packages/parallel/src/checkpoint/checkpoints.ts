@@ -14,27 +14,32 @@
  *
  * PyTorch: `torch.distributed.checkpoint`, which knows process groups and not workers that own different things.
  */
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { noGrad } from '@postgrad/autograd'
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { isPostgradError } from '@postgrad/base'
 import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { checkOptions } from '@postgrad/tensor/internal'
-import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
+import { checkpointDiskOf } from './disk.js'
+import { failed, failedUnlessTyped, mismatch } from './errors.js'
+import { alone } from './lock.js'
 import {
-  attemptsIn,
-  MANIFEST,
+  fileNames,
+  filesOf,
   type Manifest,
-  manifestIfAny,
+  newAttempt,
+  notFound,
   readManifest,
   stepDirectory,
-  stepOf,
-  type WorkerFile,
+  type WorkerFiles,
   writeManifest,
 } from './manifest.js'
-import { type CheckpointParts, type Plan, type PlannedWorker, planOf, refused } from './parts.js'
-import { isCheckpointError, mismatch, workerFile } from './worker-file.js'
+import { Moment } from './moment.js'
+import { type CheckpointParts, type Plan, planOf, refused } from './parts.js'
+import { restore, valuesOf } from './restore.js'
+import { type Step, Steps } from './steps.js'
+import { workerFile } from './worker-file.js'
 
 /** Of `Checkpoints`. */
 export interface CheckpointsOptions {
@@ -75,6 +80,12 @@ export interface LoadedCheckpoint extends CheckpointInfo {
 /** What the rounds may take: no limit by default, since files may be large; a worker's death ends them in any case. */
 export type CheckpointCallOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>
 
+/** Of `latest` and `list`. */
+export interface CheckpointLookOptions {
+  /** Whether to read each file, and see that it has the bytes that were written; default false, which looks at lengths. */
+  readonly verify?: boolean
+}
+
 /**
  * Saves and loads modules, optimizers and generators of all workers as one: every worker writes its part, and a checkpoint is there whole or not at
  * all. PyTorch: `torch.distributed.checkpoint`.
@@ -83,6 +94,7 @@ export class Checkpoints {
   /** Where they lie, one folder for each. */
   readonly directory: string
   private readonly options: CheckpointsOptions
+  private readonly keep: number
   /** One save or load at a time. */
   private last: Promise<unknown> = Promise.resolve()
 
@@ -90,125 +102,167 @@ export class Checkpoints {
   constructor(directory: string | URL, options: CheckpointsOptions = {}) {
     checkOptions('Checkpoints', options, ['keep', 'workers', 'onProgress'])
     const { keep = Number.POSITIVE_INFINITY } = options
-    if (!(keep >= 1)) throw refused('to keep at least 1', String(keep))
+    if (!(Number.isSafeInteger(keep) || keep === Number.POSITIVE_INFINITY) || keep < 1) {
+      throw refused('keep to be an integer from 1', typeof keep === 'number' ? String(keep) : `${typeof keep} ${String(keep)}`)
+    }
     this.directory = resolve(directory instanceof URL ? fileURLToPath(directory) : directory)
     this.options = options
+    this.keep = keep
   }
 
   /**
-   * Saves `parts` and the generators of all workers under the number `step`. Let no step or call change what is saved meanwhile: await them first. A
-   * checkpoint of that step is replaced at the end. What is saved stays as it is. One worker calls it, for all: PyTorch's is called by every rank.
+   * Saves `parts` and the generators of all workers under the number `step`: the state of this call. Plain data is copied at the call. Tensors are not: if a step or another call writes
+   * to one before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. A checkpoint of that step is replaced at the end. What is
+   * saved stays as it is. One worker calls it, for all: PyTorch's is called by every rank.
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is no state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
    * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also where the worker that keeps others from saving meanwhile, the one of the smallest id, ends or leaves),
-   * CHECKPOINT_BUSY (another save in this directory is under way): there is no new checkpoint then, and those before are as they were.
+   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one): there is no new checkpoint then, and those before are as they were.
    */
-  save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
-    return this.alone(step, options, async (stillAlone) => {
-      const plan = await this.plan(parts)
-      const disk = checkpointDiskOf(currentRuntime())
-      const directory = stepDirectory(this.directory, step)
-      const before = { steps: await disk.list(this.directory), files: await disk.list(directory) }
-      await disk.makeDirectory(directory)
-      // A writer of a saver that has died may still be at work: no other attempt has its names.
-      const attempt = `${attemptsIn(before.files) + 1}-${currentRuntime().ids.take().toString(36)}`
-      let manifest: Manifest
+  async save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
+    checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
+    if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
+    const moment = this.moment(parts, options)
+    try {
+      return await this.inTurn('save', () =>
+        alone(this.directory, options, async (stillAlone) => {
+          await noGrad(() => moment.complete())
+          return await this.saveMoment(step, moment, Object.keys(parts), stillAlone, options)
+        }),
+      )
+    } finally {
+      await moment.end()
+    }
+  }
+
+  /**
+   * Brings a checkpoint back, by default the newest that `latest` gives: into the modules and objects of `parts`, the generators of all workers. Everything is read and checked on all
+   * workers before anything is changed; where an object refuses its state, all are as they were.
+   * @returns what of it was tensors and plain data; these names may be left out of `parts`
+   * Rejects with INVALID_ARGUMENT, CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
+   * CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote it), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as STATE_DICT_MISMATCH).
+   */
+  load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
+    return this.inTurn('load', async () => {
+      checkOptions('Checkpoints.load', given, ['step', 'timeoutMs', 'signal'])
+      const { step, ...options } = given
+      const plan = await noGrad(() => planOf(parts, this.workers()))
       try {
-        const files = await this.writeAll(plan, step, directory, attempt, options)
-        manifest = { format: 'postgrad checkpoint', version: 1, step, parts: Object.keys(parts), workers: Object.fromEntries(files) }
-        await stillAlone()
-        await writeManifest(disk, directory, manifest)
-      } catch (error) {
-        await removeAttempt(disk, directory, attempt)
-        throw isPostgradError(error) ? error : failed('save', [currentRuntime().info.name], error)
+        for (let tries = 1; ; tries++) {
+          const { directory, manifest } = await this.chosen(step)
+          try {
+            checkWorkers(manifest, plan)
+            const values = await this.loadAll(plan, manifest, directory, options)
+            return { ...infoOf(directory, manifest), values }
+          } catch (error) {
+            // Another process that saves may have removed or replaced the step meanwhile.
+            if (tries === TRIES_MAX || !isPostgradError(error, 'CHECKPOINT_CORRUPT') || (await this.isStill(step, manifest))) throw error
+          }
+        }
       } finally {
         for (const ref of plan.made) ref.dispose()
       }
-      await this.clean(disk, step, manifest, before).catch((error: unknown) => {
-        throw failed('clean', [currentRuntime().info.name], error)
-      })
-      return infoOf(directory, manifest)
     })
   }
 
   /**
-   * Brings a checkpoint back, by default the newest: into the modules and objects of `parts`, the generators of all workers. Everything is read and checked on all
-   * workers before anything is changed; where an object refuses its state, all are as they were.
-   * @returns what of it was tensors and plain data; these names may be left out of `parts`
-   * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
-   * CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as STATE_DICT_MISMATCH).
+   * The checkpoints that are there whole, the newest last: each has its manifest, and its files with their lengths. `{ verify: true }` reads the files, and leaves out those with other bytes.
+   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote one), CHECKPOINT_FAILED (the directory cannot be read)
    */
-  load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
-    return this.inTurn(async () => {
-      checkOptions('Checkpoints.load', given, ['step', 'timeoutMs', 'signal'])
-      const { step, ...options } = given
-      const disk = checkpointDiskOf(currentRuntime())
-      const chosen = step ?? (await this.stepsOf(disk)).at(-1)
-      const directory = chosen === undefined ? this.directory : stepDirectory(this.directory, chosen)
-      const manifest = await readManifest(disk, directory)
-      const plan = await this.plan(parts)
-      try {
-        checkWorkers(manifest, plan)
-        const values = await this.loadAll(plan, manifest, directory, options)
-        return { ...infoOf(directory, manifest), values }
-      } finally {
-        for (const ref of plan.made) ref.dispose()
-      }
-    })
+  async list(options: CheckpointLookOptions = {}): Promise<CheckpointInfo[]> {
+    const verify = verifyOf('Checkpoints.list', options)
+    return await looking(async () => (await this.steps().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)))
   }
 
-  /** The checkpoints that are there whole, the newest last. Whether the bytes of their files are still those is seen by `load`. */
-  async list(): Promise<CheckpointInfo[]> {
+  /** The newest that is there whole, null when there is none; `verify` as of `list`. Rejects as `list` does. */
+  async latest(options: CheckpointLookOptions = {}): Promise<CheckpointInfo | null> {
+    const verify = verifyOf('Checkpoints.latest', options)
+    const newest = await looking(() => this.steps().newest(verify))
+    return newest === null ? null : infoOf(newest.directory, newest.manifest)
+  }
+
+  private moment(parts: CheckpointParts, options: CheckpointCallOptions): Moment {
+    const { info } = currentRuntime()
+    try {
+      // Nothing of it belongs to the context that may be current.
+      return noGrad(() => new Moment(parts, this.workers(), options))
+    } catch (error) {
+      throw failedUnlessTyped('save', [info.name], error)
+    }
+  }
+
+  private workers(): readonly WorkerInfo[] {
+    return this.options.workers?.map((target) => getWorkerInfo(target)) ?? getWorkerInfos()
+  }
+
+  private steps(): Steps {
+    return new Steps(checkpointDiskOf(currentRuntime()), this.directory)
+  }
+
+  /** The step that a load reads. @throws CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT */
+  private async chosen(step: number | undefined): Promise<Step> {
+    const steps = this.steps()
+    if (step === undefined) {
+      // One that is damaged, where there is none that is whole: the load says what is wrong with it.
+      const newest = (await steps.newest(false)) ?? (await steps.newestOfAll())
+      if (newest === null) throw notFound(this.directory)
+      return newest
+    }
+    const directory = stepDirectory(this.directory, step)
+    return { directory, manifest: await readManifest(checkpointDiskOf(currentRuntime()), directory, step) }
+  }
+
+  private async isStill(step: number | undefined, manifest: Manifest): Promise<boolean> {
+    const now = await this.chosen(step)
+    return filesOf(now.manifest)[0]?.file === filesOf(manifest)[0]?.file
+  }
+
+  private async saveMoment(
+    step: number,
+    moment: Moment,
+    parts: readonly string[],
+    stillAlone: () => Promise<void>,
+    options: CheckpointCallOptions,
+  ): Promise<CheckpointInfo> {
+    const self = currentRuntime().info.name
     const disk = checkpointDiskOf(currentRuntime())
-    const found: CheckpointInfo[] = []
-    for (const step of await this.stepsOf(disk)) {
-      const directory = stepDirectory(this.directory, step)
-      const manifest = await manifestIfAny(disk, directory)
-      if (manifest !== null) found.push(infoOf(directory, manifest))
+    const [steps, directory, attempt] = [this.steps(), stepDirectory(this.directory, step), newAttempt()]
+    const before = await steps.before(step)
+    await disk.makeDirectory(directory)
+    let manifest: Manifest
+    try {
+      const workers = await this.writeAll(moment, step, directory, attempt, options)
+      await stillAlone()
+      manifest = await writeManifest(disk, directory, { step, parts, workers: Object.fromEntries(workers) })
+    } catch (error) {
+      // The first error is the one to report; what is left is no checkpoint.
+      await steps.removeAttempt(step, attempt).catch(() => {})
+      throw error
     }
-    return found
-  }
-
-  /** The newest, null when there is none. */
-  async latest(): Promise<CheckpointInfo | null> {
-    return (await this.list()).at(-1) ?? null
-  }
-
-  /** Of directories with a manifest that is one. */
-  private async stepsOf(disk: CheckpointDisk): Promise<number[]> {
-    const steps: number[] = []
-    for (const name of await disk.list(this.directory)) {
-      const step = stepOf(name)
-      if (step !== null && (await manifestIfAny(disk, join(this.directory, name))) !== null) steps.push(step)
-    }
-    return steps.sort((a, b) => a - b)
-  }
-
-  private async plan(parts: CheckpointParts): Promise<Plan> {
-    const workers = this.options.workers?.map((target) => getWorkerInfo(target)) ?? getWorkerInfos()
-    // Nothing of it belongs to the context that may be current.
-    return await noGrad(() => planOf(parts, workers))
+    await steps.clean(step, manifest, before, this.keep).catch((error: unknown) => {
+      throw failed('clean', [self], error)
+    })
+    return infoOf(directory, manifest)
   }
 
   private async writeAll(
-    plan: Plan,
+    moment: Moment,
     step: number,
     directory: string,
     attempt: string,
     options: CheckpointCallOptions,
-  ): Promise<[string, WorkerFile][]> {
+  ): Promise<[string, WorkerFiles][]> {
     const { onProgress } = this.options
-    const workers: Record<string, { bytes: number; total: number }> = {}
-    for (const name of plan.workers.keys()) workers[name] = { bytes: 0, total: 0 }
-    return await onEach('save', plan, async ({ info, entries }) => {
-      const file = `${encodeURIComponent(info.name)}.${attempt}.safetensors`
-      const items = noGrad(() => stream(info, workerFile.write, [directory, file, entries], { timeoutMs: 0, ...options }))
-      let last = { bytes: 0, sha256: '' }
-      for await (const { bytes, written, sha256 } of items) {
-        last = { bytes, sha256 }
-        workers[info.name] = { bytes: written, total: bytes }
-        onProgress?.({ step, workers: structuredClone(workers) })
+    const progress = new Map([...moment.workers.keys()].map((name) => [name, { bytes: 0, total: 0 }]))
+    return await onEach('save', moment.workers, async (info) => {
+      const names = fileNames(info.name, attempt)
+      const items = noGrad(() => stream(info, workerFile.write, [moment.token, directory, names], { timeoutMs: 0, ...options }))
+      let last: WorkerFiles | null = null
+      for await (const { bytes, written, files } of items) {
+        last = files
+        progress.set(info.name, { bytes: written, total: bytes })
+        onProgress?.({ step, workers: structuredClone(Object.fromEntries(progress)) })
       }
-      return [info.name, { file, ...last }]
+      return [info.name, last!]
     })
   }
 
@@ -219,136 +273,74 @@ export class Checkpoints {
     options: CheckpointCallOptions,
   ): Promise<Record<string, unknown>> {
     const token = currentRuntime().ids.take()
+    const disk = checkpointDiskOf(currentRuntime())
     const limits = { timeoutMs: 0, ...options }
     try {
-      await onEach('load', plan, ({ info, entries }) => {
+      await onEach('load', plan.workers, ({ info, entries }) => {
         // What is given back needs nothing to be put into.
         const wanted = entries.filter(({ kind }) => kind !== 'value')
-        return noGrad(() => call(info, workerFile.stage, [token, directory, manifest.workers[info.name]!, wanted], limits))
+        return noGrad(() => call(info, restore.stage, [token, directory, manifest.workers[info.name]!, wanted], limits))
       })
-      const values = await onEach('load', plan, ({ info }) => noGrad(() => call(info, workerFile.loadStates, [token], limits)))
-      await onEach('load', plan, ({ info }) => noGrad(() => call(info, workerFile.commit, [token], limits)))
-      return Object.fromEntries(values.flat())
+      const values: [string, unknown][] = []
+      for (const files of Object.values(manifest.workers)) values.push(...(await noGrad(() => valuesOf(disk, directory, files))))
+      await onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.loadStates, [token], limits)))
+      await onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.commit, [token], limits)))
+      return Object.fromEntries(values)
     } catch (error) {
-      await Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, workerFile.abandon, [token], limits))))
+      await Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, restore.abandon, [token], limits))))
       throw error
     }
   }
 
-  /**
-   * What is not needed any more: other files of this step, incomplete checkpoints before it, complete ones beyond `keep`. Of this step only files that were there before this
-   * save: as soon as its manifest is written another save may begin, if the worker that holds the save lock ends. Folders of earlier steps go whole.
-   */
-  private async clean(
-    disk: CheckpointDisk,
-    step: number,
-    manifest: Manifest,
-    before: { readonly steps: readonly string[]; readonly files: readonly string[] },
-  ): Promise<void> {
-    const directory = stepDirectory(this.directory, step)
-    const needed = new Set([MANIFEST, ...Object.values(manifest.workers).map(({ file }) => file)])
-    for (const name of before.files) if (!needed.has(name)) await disk.remove(join(directory, name))
-    const complete = new Set(await this.stepsOf(disk))
-    const { keep = Number.POSITIVE_INFINITY } = this.options
-    // The one that has just been saved is kept, also where it goes on from an old step with newer ones still there.
-    const old = [...complete].filter((each) => each !== step).slice(0, Math.max(0, complete.size - keep))
-    for (const each of old) await disk.remove(join(stepDirectory(this.directory, each), MANIFEST))
-    for (const name of before.steps) {
-      const other = stepOf(name)
-      if (other !== null && other < step && (old.includes(other) || !complete.has(other))) await disk.remove(join(this.directory, name))
-    }
-  }
-
-  /**
-   * While `fn` runs nobody else saves in the directory: the worker of the smallest id, which is the same for all, sees to it. When that one ends or leaves, another one is asked by
-   * those who come then: so `fn` calls what it is given before it makes anything last, which rejects with CHECKPOINT_FAILED.
-   */
-  private alone<T>(step: number, options: CheckpointCallOptions, fn: (stillAlone: () => Promise<void>) => Promise<T>): Promise<T> {
-    return this.inTurn(async () => {
-      checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
-      if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
-      const { info: self, clock } = currentRuntime()
-      const asked = (): WorkerInfo => getWorkerInfos().reduce((a, b) => (a.id < b.id ? a : b), self)
-      const holder = asked()
-      const lost = (cause: unknown): PostgradError => failed('save', [holder.name], cause)
-      const claim = noGrad(() => stream(holder, workerFile.claim, [this.directory, self.name], { timeoutMs: 0, ...options }))
-      const next = () =>
-        claim.next().catch((error: unknown) => {
-          throw isPostgradError(error, 'CHECKPOINT_BUSY') ? error : lost(error)
-        })
-      await next()
-      try {
-        return await fn(async () => {
-          if (!claim.isOpen) await next()
-          if (!claim.isOpen || asked().id !== holder.id) throw lost('it keeps nobody else from saving any more')
-        })
-      } finally {
-        // Awaited, so that whoever hears of this save's end may begin one; but that worker may be computing, and this save has ended.
-        await new Promise<unknown>((resolve) => {
-          const timer = clock.setTimer(RELEASE_MS, () => resolve(null))
-          void claim
-            .return()
-            .catch(() => {})
-            .then(resolve)
-            .then(() => timer.cancel())
-        })
-      }
+  /** After what was called before, however that ended. The promise that it gives has no handler of its own: a save that is forgotten and fails is an unhandled rejection. */
+  private async inTurn<T>(op: 'save' | 'load', fn: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(fn)
+    this.last = turn.catch(() => {})
+    return await turn.catch((error: unknown) => {
+      throw failedUnlessTyped(op, [currentRuntime().info.name], error)
     })
   }
-
-  private inTurn<T>(fn: () => Promise<T>): Promise<T> {
-    const turn = this.last.then(fn, fn)
-    this.last = turn.catch(() => {})
-    return turn
-  }
 }
 
-/** How long a save waits at its end until others may save. */
-const RELEASE_MS = 1_000
+/** How often a load begins again because another process has removed what it read. */
+const TRIES_MAX = 10
+
+function verifyOf(op: string, options: CheckpointLookOptions): boolean {
+  checkOptions(op, options, ['verify'])
+  const { verify = false } = options
+  if (typeof verify !== 'boolean') throw refused('verify to be true or false', typeof verify)
+  return verify
+}
+
+async function looking<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look()
+  } catch (error) {
+    throw failedUnlessTyped('look', [currentRuntime().info.name], error)
+  }
+}
 
 /** Asks all workers and waits for all, so that nothing goes on when it rejects. */
-async function onEach<T>(op: 'save' | 'load', plan: Plan, fn: (worker: PlannedWorker) => PromiseLike<T>): Promise<T[]> {
-  const workers = [...plan.workers.values()]
-  const ends = await Promise.allSettled(workers.map(fn))
-  const names = workers.filter((_, i) => ends[i]!.status === 'rejected').map(({ info }) => info.name)
+async function onEach<W, T>(op: 'save' | 'load', workers: ReadonlyMap<string, W>, fn: (worker: W) => PromiseLike<T>): Promise<T[]> {
+  const ends = await Promise.allSettled([...workers.values()].map(fn))
+  const names = [...workers.keys()].filter((_, i) => ends[i]!.status === 'rejected')
   if (names.length === 0) return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
   const { reason } = ends.find((end) => end.status === 'rejected') as PromiseRejectedResult
-  throw isCheckpointError(reason) ? reason : failed(op, names, reason)
+  throw isOwn(reason) ? reason : failed(op, names, reason)
 }
 
-function failed(op: 'save' | 'load' | 'clean', workers: readonly string[], cause: unknown): PostgradError {
-  const remedies = {
-    save: 'See the cause; earlier checkpoints are as they were.',
-    load: 'See the cause; nothing was changed, unless a worker died in the middle.',
-    clean: 'The new checkpoint is there; see the cause why older ones could not be removed.',
-  }
-  return new PostgradError('CHECKPOINT_FAILED', {
-    op,
-    message: `the checkpoint failed on ${workers.map((name) => `'${name}'`).join(', ')}: ${cause instanceof Error ? cause.message : String(cause)}`,
-    remedy: remedies[op],
-    cause,
-    values: { workers },
-  })
-}
-
-async function removeAttempt(disk: CheckpointDisk, directory: string, attempt: string): Promise<void> {
-  try {
-    for (const name of await disk.list(directory)) {
-      if (name.includes(`.${attempt}.safetensors`)) await disk.remove(join(directory, name))
-    }
-  } catch {
-    // The first error is the one to report; what is left is no checkpoint.
-  }
-}
+const isOwn = (error: unknown): boolean =>
+  ['CHECKPOINT_CORRUPT', 'CHECKPOINT_MISMATCH', 'CHECKPOINT_UNSUPPORTED'].some((code) => isPostgradError(error, code))
 
 function checkWorkers(manifest: Manifest, plan: Plan): void {
   const [saved, here] = [Object.keys(manifest.workers), [...plan.workers.keys()]]
   const missing = saved.find((name) => !plan.workers.has(name))
-  const more = here.find((name) => manifest.workers[name] === undefined)
+  const more = here.find((name) => !Object.hasOwn(manifest.workers, name))
   if (missing === undefined && more === undefined) return
   throw mismatch(missing ?? more!, `the workers ${saved.join(', ')}`, here.join(', '))
 }
 
-function infoOf(directory: string, { step, workers }: Manifest): CheckpointInfo {
-  return { step, directory, bytes: Object.values(workers).reduce((sum, { bytes }) => sum + bytes, 0), workers: Object.keys(workers) }
+function infoOf(directory: string, manifest: Manifest): CheckpointInfo {
+  const bytes = filesOf(manifest).reduce((sum, file) => sum + file.bytes, 0)
+  return { step: manifest.step, directory, bytes, workers: Object.keys(manifest.workers) }
 }

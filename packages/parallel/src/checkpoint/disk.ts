@@ -2,9 +2,23 @@
  * Where checkpoints lie: the little of a file system that they need, so that a worker of a simulation, where nothing real can be waited for, has one too.
  * Each worker has its own, the machine's unless `useCheckpointDisk` says otherwise.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { mkdir, open, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { builtin } from '@postgrad/base/internal'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 
 /** A file that is being written, under another name. */
@@ -20,14 +34,18 @@ export interface CheckpointDisk {
   makeDirectory(path: string): Promise<void>
   /** What was at `path` stays there until the commit. */
   create(path: string): Promise<DiskFile>
-  /** From the beginning to the end. */
-  read(path: string): AsyncIterable<Uint8Array>
+  /** From the beginning to the end, or so many bytes. */
+  read(path: string, bytesMax: number): AsyncIterable<Uint8Array>
+  /** Of a file, in bytes; null when there is none, or something else of that name, such as a device. */
+  size(path: string): Promise<number | null>
   /** What `openSafetensors` takes. */
   source(path: string): Promise<string | Uint8Array>
   /** The names in a directory, in any order; none when it is not there. */
   list(path: string): Promise<string[]>
-  /** A file or a directory with all in it. */
+  /** A file. */
   remove(path: string): Promise<void>
+  /** A directory, unless something is in it. */
+  removeEmpty(path: string): Promise<void>
 }
 
 /** Names that are not whole files yet end so; a crash may leave them. */
@@ -52,7 +70,7 @@ export const fileDisk: CheckpointDisk = {
     await syncDirectory(dirname(path))
   },
   async create(path) {
-    const temporary = path + TEMPORARY
+    const temporary = temporaryOf(path)
     const handle = await open(temporary, 'w')
     return {
       async write(bytes) {
@@ -66,25 +84,33 @@ export const fileDisk: CheckpointDisk = {
       },
       async abort() {
         await handle.close()
-        await rm(temporary, { force: true })
+        await unlink(temporary).catch(unlessGone)
       },
     }
   },
-  async *read(path) {
+  async *read(path, bytesMax) {
     const handle = await open(path, 'r')
     try {
-      for (;;) {
-        const { bytesRead, buffer } = await handle.read(new Uint8Array(READ_BYTES), 0, READ_BYTES, null)
+      for (let left = bytesMax; left > 0; ) {
+        const length = Math.min(left, READ_BYTES)
+        const { bytesRead, buffer } = await handle.read(new Uint8Array(length), 0, length, null)
         if (bytesRead === 0) return
+        left -= bytesRead
         yield buffer.subarray(0, bytesRead)
       }
     } finally {
       await handle.close()
     }
   },
+  size: async (path) => await stat(path).then(sizeOf, unlessGone),
   source: async (path) => path,
-  list: async (path) => await readdir(path).catch(noneIfAbsent),
-  remove: (path) => rm(path, { recursive: true, force: true }),
+  list: async (path) => (await readdir(path).catch(unlessGone)) ?? [],
+  async remove(path) {
+    await unlink(path).catch(unlessGone)
+  },
+  async removeEmpty(path) {
+    await rmdir(path).catch(unlessInUse)
+  },
 }
 
 /** The same files, each call done when it returns: for simulations, whose order of events must not hang on the machine's. */
@@ -93,7 +119,7 @@ export const syncDisk: CheckpointDisk = {
     mkdirSync(path, { recursive: true })
   },
   async create(path) {
-    const temporary = path + TEMPORARY
+    const temporary = temporaryOf(path)
     const file = openSync(temporary, 'w')
     return {
       async write(bytes) {
@@ -106,29 +132,62 @@ export const syncDisk: CheckpointDisk = {
       },
       async abort() {
         closeSync(file)
-        rmSync(temporary, { force: true })
+        unlinkSync(temporary)
       },
     }
   },
-  async *read(path) {
-    yield readFileSync(path)
+  async *read(path, bytesMax) {
+    yield readFileSync(path).subarray(0, bytesMax)
+  },
+  async size(path) {
+    try {
+      return sizeOf(statSync(path))
+    } catch (error) {
+      return unlessGone(error)
+    }
   },
   source: async (path) => readFileSync(path),
   async list(path) {
     try {
       return readdirSync(path)
     } catch (error) {
-      return noneIfAbsent(error)
+      return unlessGone(error) ?? []
     }
   },
   async remove(path) {
-    rmSync(path, { recursive: true, force: true })
+    try {
+      unlinkSync(path)
+    } catch (error) {
+      unlessGone(error)
+    }
+  },
+  async removeEmpty(path) {
+    try {
+      rmdirSync(path)
+    } catch (error) {
+      unlessInUse(error)
+    }
   },
 }
 
-function noneIfAbsent(error: unknown): string[] {
-  if ((error as { code?: unknown }).code === 'ENOENT') return []
+const sizeOf = (found: Stats): number | null => (found.isFile() ? found.size : null)
+
+/** Another process may have removed it, and what is no directory has nothing in it. */
+function unlessGone(error: unknown): null {
+  if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return null
   throw error
+}
+
+/** A link to a directory is no directory to remove. */
+function unlessInUse(error: unknown): void {
+  if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error
+}
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown }).code)
+
+/** Two processes may write one manifest at a time. */
+function temporaryOf(path: string): string {
+  return `${path}.${builtin<typeof import('node:crypto')>('node:crypto').randomBytes(6).toString('hex')}${TEMPORARY}`
 }
 
 /** Makes new names last; some systems cannot, and there the files themselves are safe all the same. */

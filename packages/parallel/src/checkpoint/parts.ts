@@ -1,25 +1,36 @@
 /**
- * What a program wants saved, taken apart by the workers that own it: a model here with modules elsewhere becomes an entry for each worker that has some of
- * it. `worker-file.ts` has what a worker does with its entries.
+ * What a program wants saved, taken apart by the workers that own it: a model here with modules elsewhere becomes an entry for each worker that has some of it.
+ * The roots are known at once; what lies in the modules of other workers, their owners say. `moment.ts` saves them, `checkpoints.ts` loads them.
  */
 import { PostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
 import { call, currentWorker, expose, RRef, rref, type WorkerInfo } from '@postgrad/rpc'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
 import { RemoteModule } from '../remote-module.js'
-import type { Entry, EntryKind, Stateful } from './worker-file.js'
+import { type Entry, type Found, foundOf, isStateful, type Reference, remoteModulesIn } from './entry.js'
+import { failedUnlessTyped } from './errors.js'
+import type { EntryKind } from './state-lines.js'
 
 /**
  * By name: modules (with RemoteModules in them, at any depth), DistributedOptimizers and local optimizers, schedulers, anything else with `stateDict` and `loadStateDict`, references to
- * such objects on other workers; and tensors and plain data, which `load` gives back. Names are letters, digits, '_' and '-'.
+ * such objects or to tensors on other workers; and tensors and plain data. What was a tensor or plain data `load` gives back. Names are letters, digits, '_' and '-'.
  */
 export type CheckpointParts = Readonly<Record<string, unknown>>
+
+/** What is known of the parts at once. */
+export interface Roots {
+  readonly here: readonly { readonly key: string; readonly kind: EntryKind; readonly value: unknown }[]
+  readonly there: readonly Reference[]
+  /** Those of optimizers that their owners are still making. */
+  readonly later: readonly Promise<readonly Reference[]>[]
+}
 
 export interface PlannedWorker {
   readonly info: WorkerInfo
   readonly entries: readonly Entry[]
 }
 
+/** What a load has to do. */
 export interface Plan {
   /** By worker name, in order of first appearance, the caller's first. */
   readonly workers: ReadonlyMap<string, PlannedWorker>
@@ -29,86 +40,98 @@ export interface Plan {
 
 const NAME = /^[A-Za-z0-9_-]+$/
 
-/** @throws INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED, and as calls to the owners do */
-export async function planOf(parts: CheckpointParts, workers: readonly WorkerInfo[]): Promise<Plan> {
-  const planner = new Planner()
-  for (const info of [currentWorker().info, ...workers]) planner.at(info)
-  for (const [name, value] of Object.entries(parts)) {
-    if (!NAME.test(name)) throw refused(`names of letters, digits, '_' and '-'`, `'${name}'`)
-    await planner.add(name, value)
+/** @throws INVALID_ARGUMENT, OPTIMIZER_DISPOSED */
+export function rootsOf(parts: CheckpointParts): Roots {
+  if (typeof parts !== 'object' || parts === null) throw refused('parts by name', parts === null ? 'null' : typeof parts)
+  const here: { key: string; kind: EntryKind; value: unknown }[] = []
+  const there: Reference[] = []
+  const later: Promise<readonly Reference[]>[] = []
+  for (const [key, value] of Object.entries(parts)) {
+    if (!NAME.test(key)) throw refused(`names of letters, digits, '_' and '-'`, `'${key}'`)
+    if (value === undefined) throw refused(`something as '${key}'`, 'undefined')
+    if (value instanceof RemoteModule) there.push({ key, ref: value.getModuleRref() })
+    else if (value instanceof RRef) there.push({ key, ref: value })
+    else if (value instanceof DistributedOptimizer) {
+      const { owners, groups } = value.checkpointParts()
+      const references = (refs: readonly RRef[]) => refs.map((ref) => ({ key, ref }))
+      if (owners instanceof Promise) later.push(owners.then(references))
+      else there.push(...references(owners))
+      here.push({ key: `${key}.groups`, kind: 'state', value: groups })
+    } else if (value instanceof Module) {
+      here.push({ key, kind: 'module', value })
+      for (const [path, module] of remoteModulesIn(value)) there.push({ key: `${key}.${path}`, ref: module.getModuleRref() })
+    } else here.push({ key, kind: isStateful(value) ? 'state' : 'value', value })
   }
-  return planner
+  return { here, there, later }
 }
 
-class Planner implements Plan {
-  readonly workers = new Map<string, { readonly info: WorkerInfo; readonly entries: Entry[] }>()
-  readonly made: RRef[] = []
-
-  at(info: WorkerInfo): Entry[] {
-    let worker = this.workers.get(info.name)
-    if (worker === undefined) {
-      worker = { info, entries: [] }
-      this.workers.set(info.name, worker)
+/**
+ * Asks the owners of `references` by `ask`, and then those of the modules that lie in what they own, down to the last.
+ * @returns the references with their kinds. @throws CHECKPOINT_UNSUPPORTED also for two of one name on one worker
+ */
+export async function askOwners(
+  first: readonly {
+    readonly owner: WorkerInfo
+    readonly references: readonly Reference[]
+    readonly found: PromiseLike<readonly Found[]>
+  }[],
+  ask: (owner: WorkerInfo, references: readonly Reference[]) => PromiseLike<readonly Found[]>,
+  made: RRef[],
+): Promise<{ readonly owner: WorkerInfo; readonly entry: Entry }[]> {
+  const entries: { owner: WorkerInfo; entry: Entry }[] = []
+  for (let asked = first; asked.length > 0; ) {
+    const nested: Reference[] = []
+    // All, so that nothing is under way when it rejects.
+    const ends = await Promise.allSettled(asked.map(({ found }) => found))
+    for (const [i, { owner, references }] of asked.entries()) {
+      const end = ends[i]!
+      if (end.status === 'rejected') throw failedUnlessTyped('plan', [owner.name], end.reason)
+      for (const [j, { key, kind, nested: inIt }] of end.value.entries()) {
+        entries.push({ owner, entry: { key, kind, ref: references[j]!.ref } })
+        for (const [path, module] of inIt) {
+          made.push(module.getModuleRref())
+          nested.push({ key: `${key}.${path}`, ref: module.getModuleRref() })
+        }
+      }
     }
+    asked = byOwner(nested).map(([owner, references]) => ({ owner, references, found: ask(owner, references) }))
+  }
+  return entries
+}
+
+export function byOwner(references: readonly Reference[]): [owner: WorkerInfo, references: Reference[]][] {
+  const lists = new Map<number, [WorkerInfo, Reference[]]>()
+  for (const reference of references) {
+    const owner = reference.ref.owner()
+    const list = lists.get(owner.id)
+    if (list === undefined) lists.set(owner.id, [owner, [reference]])
+    else list[1].push(reference)
+  }
+  return [...lists.values()]
+}
+
+/** For a load. @throws INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED, CHECKPOINT_FAILED (an owner cannot be asked) */
+export async function planOf(parts: CheckpointParts, workers: readonly WorkerInfo[]): Promise<Plan> {
+  const { here, there, later } = rootsOf(parts)
+  const made: RRef[] = []
+  const self = currentWorker().info
+  const planned = new Map<string, { readonly info: WorkerInfo; readonly entries: Entry[] }>()
+  const at = (info: WorkerInfo): Entry[] => {
+    const worker = planned.get(info.name) ?? { info, entries: [] }
+    planned.set(info.name, worker)
     return worker.entries
   }
-
-  async add(key: string, value: unknown): Promise<void> {
-    if (value instanceof RemoteModule) await this.addReference(key, value.getModuleRref())
-    else if (value instanceof RRef) await this.addReference(key, value)
-    else if (value instanceof DistributedOptimizer) await this.addOptimizer(key, value)
-    else if (value instanceof Module) {
-      this.addHere(key, 'module', value)
-      for (const [path, module] of remoteModulesIn(value)) await this.add(`${key}.${path}`, module)
-    } else this.addHere(key, isStateful(value) ? 'state' : 'value', value)
-  }
-
-  private addHere(key: string, kind: EntryKind, value: unknown): void {
-    this.at(currentWorker().info).push({ key, kind, ref: rref(value) })
-  }
-
-  private async addReference(key: string, ref: RRef): Promise<void> {
-    const { kind, nested } = await call(ref.owner(), lookAt, [ref])
-    this.at(ref.owner()).push({ key, kind, ref })
-    for (const [path, module] of nested) {
-      this.made.push(module.getModuleRref())
-      await this.add(`${key}.${path}`, module)
-    }
-  }
-
-  private async addOptimizer(key: string, optimizer: DistributedOptimizer): Promise<void> {
-    const { owners, groups } = await optimizer.checkpointParts()
-    for (const ref of owners) this.at(ref.owner()).push({ key, kind: 'state', ref })
-    this.addHere(`${key}.groups`, 'state', groups)
-  }
+  for (const info of [self, ...workers]) at(info)
+  for (const { key, kind, value } of here) at(self).push({ key, kind, ref: rref(value) })
+  const references = [...there, ...(await Promise.all(later)).flat()]
+  const ask = (owner: WorkerInfo, list: readonly Reference[]) => call(owner, lookAt, [list])
+  const first = byOwner(references).map(([owner, list]) => ({ owner, references: list, found: ask(owner, list) }))
+  for (const { owner, entry } of await askOwners(first, ask, made)) at(owner).push(entry)
+  return { workers: planned, made }
 }
 
-/** What a reference refers to, said by its owner. */
-async function lookAt(ref: RRef): Promise<{ kind: EntryKind; nested: [path: string, module: RemoteModule][] }> {
-  const value = await ref.toHere()
-  if (value instanceof Module) return { kind: 'module', nested: remoteModulesIn(value) }
-  if (isStateful(value)) return { kind: 'state', nested: [] }
-  throw new PostgradError('CHECKPOINT_UNSUPPORTED', {
-    op: 'checkpoint',
-    expected: `the reference on '${currentWorker().info.name}' to be one to a module, or to an object with stateDict and loadStateDict`,
-    got: value === null ? 'null' : typeof value === 'object' ? `an instance of ${value.constructor?.name}` : typeof value,
-    remedy: 'Give the class these two methods.',
-  })
-}
-
-function remoteModulesIn(module: Module, prefix = '', above: readonly Module[] = []): [path: string, module: RemoteModule][] {
-  const found: [string, RemoteModule][] = []
-  if (above.includes(module)) return found
-  for (const [name, child] of module.namedChildren()) {
-    if (child instanceof RemoteModule) found.push([prefix + name, child])
-    else found.push(...remoteModulesIn(child, `${prefix}${name}.`, [...above, module]))
-  }
-  return found
-}
-
-function isStateful(value: unknown): value is Stateful {
-  const { stateDict, loadStateDict } = (value ?? {}) as Partial<Stateful>
-  return typeof stateDict === 'function' && typeof loadStateDict === 'function'
+async function lookAt(references: readonly Reference[]): Promise<Found[]> {
+  return await Promise.all(references.map(async ({ key, ref }) => foundOf(key, await ref.toHere())))
 }
 
 export function refused(expected: string, got: string): PostgradError {

@@ -9,7 +9,7 @@
  */
 import { allReduce, allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { SparseTensor, tensor } from '@postgrad/tensor'
-import { BYTES_PER_ELEMENT, binaryScalarInto, copyInto, isSparse, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, binaryScalarInto, copyInto, isSparse, markShared, raw, Tensor, toDense, wrote } from '@postgrad/tensor/internal'
 import { viewsOf } from './grad-bucket.js'
 
 /** A parameter that requires a gradient. */
@@ -91,6 +91,7 @@ export class Bucket {
     else if (factor !== 1) binaryScalarInto('mul', dense.isContiguous ? dense : raw.contiguous(dense), factor, into)
     else if (!isSame(dense, into)) copyInto(dense.isContiguous ? dense : raw.contiguous(dense), into)
     wrote('allReduce', into)
+    markShared(into)
   }
 
   /** As if no parameter had a gradient. */

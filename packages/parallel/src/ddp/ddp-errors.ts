@@ -130,3 +130,40 @@ export function backwardTimedOut(timeoutMs: number): PostgradError {
     values: { timeoutMs },
   })
 }
+
+/** What `checkReplicas` has found: the first tensor whose bits differ, and the digest that each rank has of it, null where it was not compared. */
+export interface ReplicaDifference {
+  readonly name: string
+  readonly kind: 'parameter' | 'buffer'
+  readonly number: number
+  readonly reductions: number
+  readonly digests: readonly (string | null)[]
+}
+
+/** `workers`: by rank. */
+export function replicasDiffer(
+  { name, kind, number, reductions, digests }: ReplicaDifference,
+  workers: readonly { readonly name: string }[],
+): PostgradError {
+  const ranksOf = new Map<string, number[]>()
+  for (const [rank, digest] of digests.entries()) if (digest !== null) ranksOf.set(digest, [...(ranksOf.get(digest) ?? []), rank])
+  const groups = [...ranksOf].sort(([, a], [, b]) => b.length - a.length)
+  const holders = groups.map(([digest, ranks]) => `${namesText(ranks.map((rank) => `rank ${rank} (${workers[rank]!.name})`))}: ${digest}`)
+  const most = groups[0]![1]
+  const rest = groups
+    .slice(1)
+    .flatMap(([, ranks]) => ranks)
+    .sort((a, b) => a - b)
+  const hasMajority = most.length > rest.length
+  const diverged = hasMajority ? rest : []
+  return new PostgradError('REPLICAS_DIFFER', {
+    op: 'forward',
+    message: `after ${reductions} reductions the replicas differ: the first ${kind} whose bits are not the same on all ranks is '${name}' (number ${number} of the ${kind}s). Digests: ${holders.join('; ')}. ${
+      hasMajority
+        ? `Most ranks agree, so these have diverged: ${diverged.join(', ')}`
+        : 'No majority agrees, so no rank is known to be right'
+    }`,
+    remedy: `Stop and go on from a checkpoint, or give all ranks one rank's tensors: \`await broadcastCoalesced([...model.parameters(), ...model.buffers()], ${hasMajority ? most[0] : 'rank'})\`, and the optimizer's state. Then look for what one rank does alone: a step, a write to a parameter, a seed.`,
+    values: { tensor: name, kind, number, reductions, digests, diverged },
+  })
+}

@@ -18,8 +18,10 @@ import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
 import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
+import { quietly } from './no-sync.js'
 import { Reducer } from './reducer.js'
 import { copyFrom, groupOf, verifyReplicas } from './replica.js'
+import { ReplicaCheck } from './replica-check.js'
 import { checkStepped } from './steps-under-way.js'
 import { checkHooked } from './zero-redundancy-optimizer.js'
 
@@ -42,6 +44,11 @@ export interface DistributedDataParallelOptions {
   readonly gradientAsBucketView?: boolean
   /** All iterations use the same parameters, which the first one shows. Default false. */
   readonly staticGraph?: boolean
+  /**
+   * After every so many reductions the next forward compares a digest of all parameters and buffers between the ranks, and rejects with REPLICAS_DIFFER where they are not the same to the last bit. Default 0, never.
+   * Buffers are compared as rank 0's, or a hook, has made them, so not with `broadcastBuffers: false`; and nothing is under `postLocalSGDHook` or `PeriodicModelAverager`, where replicas differ by design.
+   */
+  readonly checkReplicas?: number
 }
 
 type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
@@ -56,6 +63,7 @@ const OPTIONS = [
   'findUnusedParameters',
   'gradientAsBucketView',
   'staticGraph',
+  'checkReplicas',
 ] as const satisfies readonly (keyof DistributedDataParallelOptions)[]
 
 /**
@@ -74,9 +82,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private reducer: (op: string) => Reducer
   private readonly broadcastBuffers: boolean
   private bufferHook: BufferHook | null = null
+  private readonly check: ReplicaCheck
   private isDisposed = false
+  /** Of the last forward pass in `join`. */
+  private turn: Promise<unknown> = Promise.resolve()
 
-  private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean) {
+  private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean, checkReplicas: number) {
     super()
     // For programs whose types nobody has checked.
     if (!(reducer instanceof Reducer)) throw constructorCalled()
@@ -84,6 +95,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     this.processGroup = processGroup
     this.reducer = () => reducer
     this.broadcastBuffers = broadcastBuffers
+    this.check = new ReplicaCheck(processGroup, checkReplicas)
   }
 
   /**
@@ -97,7 +109,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     checkOptions('DistributedDataParallel', options, OPTIONS)
     if (!(module instanceof Module)) throw invalidArgument('DistributedDataParallel', 'a module', argumentText(module))
     const { broadcastBuffers = true, bucketCapMb = 25, firstBucketMb = 1, findUnusedParameters = false } = options
-    const { gradientAsBucketView = false, staticGraph = false } = options
+    const { gradientAsBucketView = false, staticGraph = false, checkReplicas = 0 } = options
     const flags = { broadcastBuffers, findUnusedParameters, gradientAsBucketView, staticGraph }
     const limits = { bucketCapMb, firstBucketMb }
     for (const [name, value] of Object.entries(limits)) {
@@ -106,12 +118,14 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     for (const [name, value] of Object.entries(flags)) {
       if (typeof value !== 'boolean') throw invalidArgument('DistributedDataParallel', `true or false as ${name}`, argumentText(value))
     }
+    if (!Number.isSafeInteger(checkReplicas) || checkReplicas < 0)
+      throw invalidArgument('DistributedDataParallel', 'checkReplicas to be an integer ≥ 0', argumentText(checkReplicas))
     const group = groupOf('DistributedDataParallel', options.processGroup)
     const named = module.namedParameters()
     const trained = named.filter(([, { requiresGrad }]) => requiresGrad)
     if (trained.length === 0) throw nothingToTrain()
     const buffers = module.namedBuffers()
-    await verifyReplicas(group, [...named, ...buffers], { ...flags, ...limits })
+    await verifyReplicas(group, [...named, ...buffers], { ...flags, ...limits, checkReplicas })
     await copyFrom(
       group,
       0,
@@ -128,14 +142,22 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
       bucketLimits: [firstBucketMb * MIB, bucketCapMb * MIB],
       now: () => clock.now(),
     })
-    return new DistributedDataParallel(module, group, reducer, broadcastBuffers)
+    return new DistributedDataParallel(module, group, reducer, broadcastBuffers, checkReplicas)
   }
 
   /**
    * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
-   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
+   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, REPLICAS_DIFFER, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
+    if (this.joinContext === null) return this.goForward(args)
+    // Ranks without inputs do what each forward pass needs, one pass after the other.
+    const turn = this.turn.then(() => this.goForward(args))
+    this.turn = turn.catch(() => {})
+    return turn
+  }
+
+  private async goForward(args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     const reducer = this.reducer('forward')
     checkStepped('forward', () => this.module.parameters())
     const isRecorded = isGradEnabled()
@@ -147,12 +169,15 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (joinContext !== null) await ranksThat(isSynced, processGroup)
     if (isSynced) {
       await reducer.rebuildBuckets()
-      await this.syncBuffers('preForward')
+      await this.syncReplicas('preForward')
     }
     const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
-    if (isSynced) await this.syncBuffers('postForward')
-    if (isSynced) reducer.prepareForBackward(this.divisor)
-    else if (isRecorded) reducer.expectPassAlone()
+    if (isSynced) {
+      await this.syncReplicas('postForward')
+      // It may have been disposed meanwhile.
+      this.reducer('forward').prepareForBackward(this.divisor)
+    }
+    if (isRecorded && !isSynced) reducer.expectPassAlone()
     return outputs
   }
 
@@ -176,9 +201,19 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return joinContext === null || joinContext.options.divideByInitialWorldSize ? processGroup.size : joinContext.active.length
   }
 
+  /** What ranks do together before a forward pass, and behind it: buffers become alike, and then replicas are compared. */
+  private async syncReplicas(at: BufferCommHookLocation): Promise<void> {
+    if (this.broadcastBuffers) await this.syncBuffers(at)
+    if (at !== (this.bufferHook?.location ?? 'preForward')) return
+    const { module, broadcastBuffers, joinContext, processGroup } = this
+    const reducer = this.reducer('forward')
+    if (reducer.isLocalSGD) return
+    const buffers = broadcastBuffers ? module.namedBuffers() : []
+    await this.check.run(reducer.reductions, module.namedParameters(), buffers, joinContext?.active.includes(processGroup.rank) ?? true)
+  }
+
   private async syncBuffers(at: BufferCommHookLocation): Promise<void> {
     const { bufferHook, joinContext, module, processGroup } = this
-    if (!this.broadcastBuffers) return
     if (bufferHook === null) {
       if (at === 'preForward') await copyFrom(processGroup, joinContext === null ? 0 : joinContext.active.at(-1)!, module.buffers())
     } else if (bufferHook.location === at) {
@@ -199,7 +234,9 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private async run(roots: readonly Tensor[], options: LocalBackwardOptions): Promise<void> {
     checkOptions('backward', options, ['gradTensors', 'retainGraph', 'timeoutMs'])
     const reducer = this.reducer('backward')
-    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task) => reducer.onPass(task))
+    while (reducer.mustWait) await reducer.aloneEnded()
+    this.reducer('backward')
+    const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task, end) => reducer.onPass(task, end))
     await ended
   }
 
@@ -215,7 +252,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     reducer.forgetForwards()
     if (reducer.isQuiet) return false
     this.ensureReady(reducer)
-    await this.syncBuffers('preForward')
+    await this.syncReplicas('preForward')
     return true
   }
 
@@ -224,25 +261,26 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     if (!this.isDisposed && !this.reducer('Pipeline.step').isQuiet) this.processGroup.abort(reason)
   }
 
+  /** @internal Such a step has put its gradients into `.grad`, and they are not reduced. */
+  keepAlone(): void {
+    this.reducer('Pipeline.step').keepAllAlone()
+  }
+
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
   async reduceGradients(): Promise<void> {
     // Before a hook of buffers runs, and behind it, which may have disposed the model.
     this.reducer('Pipeline.step')
-    await this.syncBuffers('postForward')
+    await this.syncReplicas('postForward')
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
-  /** Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. PyTorch: `no_sync`. */
+  /**
+   * Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. What runs at the same time and was not begun by `fn` is outside;
+   * several may run at once. Until a pass outside has reduced the gradients an optimizer that is to step by them throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
+   */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)
-    const reducer = this.reducer('noSync')
-    const before = reducer.isQuiet
-    reducer.isQuiet = true
-    try {
-      return await fn()
-    } finally {
-      reducer.isQuiet = before
-    }
+    return quietly(this.reducer('noSync'), fn)
   }
 
   /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */
@@ -264,8 +302,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         const syncing = await ranksThat(false, this.processGroup)
         if (syncing.length === 0) return
         await reducer.rebuildBuckets()
-        await this.syncBuffers('preForward')
-        await this.syncBuffers('postForward')
+        await this.syncReplicas('preForward')
+        await this.syncReplicas('postForward')
         await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {

@@ -68,8 +68,11 @@ test('DDP-21 with uneven inputs nobody waits in vain, and all end with the model
             for (let i = 0; i < count; i++) {
               const run = async () =>
                 model.backward(lossOf(await model.forward(batchOf(rank, i), options.findUnusedParameters !== true || rank === 3)))
-              if (i % syncEvery !== syncEvery - 1) await model.noSync(run)
-              else await run()
+              if (i % syncEvery !== syncEvery - 1) {
+                await model.noSync(run)
+                continue
+              }
+              await run()
               optimizer.step()
               optimizer.zeroGrad()
             }

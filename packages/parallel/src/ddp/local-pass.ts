@@ -35,12 +35,16 @@ export interface LocalBackwardOptions {
 
 const engine = new Engine()
 
+/** Of all workers of this thread: a pass that was begun earlier goes first where it can, so that what passes add to one `.grad` is added in the order of the program. */
+let begun = 0
+
 export class LocalPass implements GradSink, ReadyQueue, Runnable {
   readonly ended = new Future<void>()
   private readonly queue = new HeapReadyQueue()
   private readonly task: GraphTask
   private readonly worker: WorkerRuntime
   private readonly scope: Scope
+  private readonly priority = HIGHEST_PRIORITY - ++begun
   private isQueued = false
 
   private constructor(worker: WorkerRuntime, keepGraph: boolean) {
@@ -50,20 +54,20 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
   }
 
   /**
-   * Begins one. `onTask` is called when its graph has been counted and no node has run; what it throws, it throws.
+   * Begins one. `onTask` is called when its graph has been counted and no node has run, with what settles at its end; what it throws, it throws.
    * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, TIMEOUT_INVALID, RPC_NOT_INITIALIZED
    */
   static start(
     roots: readonly Tensor[],
     { gradTensors, retainGraph = false, timeoutMs = 0 }: LocalBackwardOptions,
-    onTask: (task: GraphTask) => void,
+    onTask: (task: GraphTask, ended: Future<void>) => void,
   ): LocalPass {
     validateRoots(roots, { op: 'backward', ...(gradTensors && { grads: gradTensors }) })
     const limitMs = timeLimit('backward', timeoutMs)
     const pass = new LocalPass(currentRuntime(), retainGraph)
     const root = graphRoot(roots, gradTensors)
     engine.computeDependencies(pass.task, [root])
-    onTask(pass.task)
+    onTask(pass.task, pass.ended)
     pass.begin(root, limitMs)
     return pass
   }
@@ -109,7 +113,7 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
 
   private enqueue(): void {
     this.isQueued = true
-    this.worker.pushTask(this, HIGHEST_PRIORITY)
+    this.worker.pushTask(this, this.priority)
   }
 
   /** Runnable: nodes, as long as the mailbox has nothing that goes before. */

@@ -5,8 +5,9 @@
 import type { Optimizer, OptimizerState, ParamGroup } from '@postgrad/nn'
 import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
-import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { checkOptions, invalidArgument, markShared, raw } from '@postgrad/tensor/internal'
 import { groupOf } from './replica.js'
+import { letGoApart } from './replica-check.js'
 import { checkStepped, whileStepping } from './steps-under-way.js'
 
 /** Of `PeriodicModelAverager`. */
@@ -47,6 +48,7 @@ export class PeriodicModelAverager {
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
     const all = [...parameters]
     checkStepped('averageParameters', () => all)
+    letGoApart(all)
     const step = this.step++
     if (step < this.warmupSteps || (step - this.warmupSteps) % this.period !== 0) return
     await whileStepping(all, async () => {
@@ -83,6 +85,11 @@ export class PostLocalSGDOptimizer<Settings = object> {
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
     const parameters = this.paramGroups.flatMap(({ params }) => params)
     checkStepped('PostLocalSGDOptimizer.step', () => parameters)
+    // What this rank alone has gathered is averaged in the parameters.
+    for (const p of parameters) {
+      const grad = grads === undefined ? p.grad : grads.get(p)
+      if (grad) markShared(grad)
+    }
     this.optimizer.step(grads)
     await this.averager.averageParameters(parameters)
   }

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { crossEntropy } from '@postgrad/autograd'
-import { Embedding, Linear, Module, Sequential, SGD, type StateDict, Tanh } from '@postgrad/nn'
-import { type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { Embedding, Linear, Module, Sequential, SGD, Tanh } from '@postgrad/nn'
+import { currentGenerator, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
-import { flatten, unflatten } from '../checkpoint/state-tree.js'
+import { entryLines, headLine, type NamedTensors, readState } from '../checkpoint/state-lines.js'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
 import { expectState, numbers, target } from './golden.suite.js'
 import { batchOf, lossOf, seeded, values } from './models.suite.js'
@@ -38,10 +38,17 @@ async function run({ model, optimizer }: Training, rank: number, from: number, t
 }
 
 /** As a file would have it: a text, and tensors that are others. */
-function throughText<T>(value: T): T {
-  const tensors: StateDict = {}
-  const text = flatten(value, 'state', tensors)
-  return unflatten(text, (name) => raw.clone(tensors[name]!)) as T
+async function throughText<T>(value: T): Promise<T> {
+  const tensors: NamedTensors = new Map()
+  const lines = entryLines('state', 'value', value, tensors)
+  const head = headLine({ worker: 'worker0', generator: currentGenerator().state() })
+  const { entries } = await readState('state', asyncOf([head, ...lines]), () => true)
+  const file = { tensor: async (name: string) => raw.clone(tensors.get(name)!) }
+  return (await entries[0]!.tree!.fill(file)) as T
+}
+
+async function* asyncOf<T>(all: readonly T[]): AsyncGenerator<T> {
+  yield* all
 }
 
 test('DDP-55 a training that goes on from a saved state has the bits of one that was not interrupted, whatever the buckets are by then', async () => {
@@ -58,8 +65,8 @@ test('DDP-55 a training that goes on from a saved state has the bits of one that
     await overSeeds(3, async (rank) => {
       const whole = await begun(options)
       await run(whole, rank, 0, 4)
-      const saved = throughText({ power: whole.state.stateDict(), optimizer: whole.optimizer.stateDict() })
-      const weights = throughText(whole.model.module.stateDict())
+      const saved = await throughText({ power: whole.state.stateDict(), optimizer: whole.optimizer.stateDict() })
+      const weights = await throughText(whole.model.module.stateDict())
       const expected = await run(whole, rank, 4, 10)
       whole.model.dispose()
 

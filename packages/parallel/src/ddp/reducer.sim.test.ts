@@ -220,6 +220,43 @@ test('DDP-8 a pass that cannot be awaited is refused before anything is reduced,
   })
 })
 
+class Scaled extends Module {
+  readonly linear = new Linear(4, 3)
+  readonly scale = this.registerBuffer('scale', tensor([[1, 2, 3]], { dtype: 'float32' }))
+  readonly turned = this.registerBuffer('turned', tensor([[1], [2], [3]], { dtype: 'float32' }).transpose(0, 1))
+  readonly norm = new BatchNorm1d(3)
+  forward(x: Tensor): Tensor {
+    return this.norm.forward(this.linear.forward(x).mul(this.scale).mul(this.turned))
+  }
+}
+
+test('DDP-9 two forwards and one pass: what the first has saved of a buffer, and of a batch norm in eval, is as it was', async () => {
+  const results = await overSeeds(
+    3,
+    async (rank) => {
+      const model = await DistributedDataParallel.create(seeded(1, () => new Scaled()))
+      model.module.norm.eval()
+      for (let step = 0; step < 2; step++) {
+        const losses: Tensor[] = []
+        for (const k of [0, 1]) losses.push(lossOf(await model.forward(batchOf(rank, 2 * step + k))))
+        await model.backward(losses)
+      }
+      return grads(model)
+    },
+    3,
+  )
+  for (const got of results) expect(got).toEqual(results[0])
+  // Another value of rank 0 arrives, at whatever was saved before.
+  await overSeeds(2, async (rank) => {
+    const model = await DistributedDataParallel.create(seeded(1, () => new Scaled()))
+    for (const factor of [1, 5]) {
+      if (rank === 0) model.module.scale.fill_(factor)
+      await model.backward(lossOf(await model.forward(batchOf(rank, 0))))
+      expect(model.module.scale.toArray()).toEqual([[factor, factor, factor]])
+    }
+  })
+})
+
 test('DDP-9 buffers are those of rank 0 before each forward pass, or stay as they are', async () => {
   for (const broadcastBuffers of [true, false]) {
     const means = await overSeeds(2, async (rank) => {

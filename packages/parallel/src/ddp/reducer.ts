@@ -7,6 +7,9 @@
  *                                     ↑  └─ again: one more pass is awaited                              └─ or armed: passes are left
  *     (under noSync it stays as it is, and gradients stay this rank's; a pass that breaks off leaves it reducing, for good)
  *
+ * A pass is of noSync by its course: by the scope where it is begun here, by its context where that is a distributed one. A pass that is reduced begins when those that began before it here have
+ * ended, since its means would take the place of what they add; one that begins while another is reduced is an error.
+ *
  * Note [Buckets]
  *
  *     bucket 0   [ g9 | g8 | g7 ]   full: its all-reduce runs
@@ -28,24 +31,27 @@
  */
 import assert from 'node:assert'
 import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/autograd/internal'
-import { DistPass } from '@postgrad/dist-autograd/internal'
+import { currentContext, DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
-import { raw, Tensor } from '@postgrad/tensor/internal'
+import { markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
 import { Bucket, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
+import { PostLocalSGDState, postLocalSGDHook } from './comm-hooks.js'
 import {
   backwardNotAwaitable,
   createGraphRefused,
   forwardMissing,
   graphChanged,
   markedReadyTwice,
+  modelDisposed,
   parametersMissing,
   reductionUnfinished,
 } from './ddp-errors.js'
 import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
 import { type CommHook, checkedReduction, GradBucket } from './grad-bucket.js'
 import { LocalPass } from './local-pass.js'
+import { isQuiet } from './no-sync.js'
 import { gradOf, isInContext, writeMean, writeSparse } from './pass-gradients.js'
 import { ReducedGradients } from './reduced-gradients.js'
 
@@ -61,10 +67,12 @@ export interface ReducerOptions {
 }
 
 export class Reducer {
-  /** Under noSync. */
-  isQuiet = false
   readonly watch: Stopwatch
   private iterations = 0
+  /** Reductions that have ended, those of other ranks among them to which this one has brought zeros. */
+  reductions = 0
+  /** Whether the hook lets replicas go apart. */
+  isLocalSGD = false
   /** Of the last iteration, or of the first with staticGraph, on this rank. */
   private readonly unused = new Set<number>()
   private isGraphAlwaysTheSame = true
@@ -77,6 +85,8 @@ export class Reducer {
   /** Forward passes whose backward passes have not come: of those that are reduced, and of those of noSync. */
   private awaited = 0
   private awaitedQuietly = 0
+  /** Distributed contexts in which noSync has gone forward. */
+  private readonly quietContexts = new Set<bigint>()
   private buckets: Bucket[]
   /** Of each parameter: its bucket, and which one it is there. */
   private readonly places: { readonly bucket: Bucket; readonly k: number }[] = []
@@ -86,8 +96,10 @@ export class Reducer {
   private commHook: ((bucket: GradBucket) => Tensor | PromiseLike<Tensor>) | null = null
   /** Of the bucket before. */
   private lastHook: Promise<unknown> = Promise.resolve()
-  /** Passes whose gradients stay this rank's. */
+  /** Passes whose gradients stay this rank's; and those of them that are under way, and add to `.grad`. */
   private readonly alone = new WeakSet<object>()
+  private readonly aloneUnderWay = new Set<PromiseLike<void>>()
+  private isDisposed = false
 
   // Of the iteration that is under way.
   private task: GraphTask | null = null
@@ -133,15 +145,34 @@ export class Reducer {
     }
   }
 
+  /** A reduction that is under way comes to its end first, for the other ranks, and its pass rejects with DDP_DISPOSED. */
   dispose(): void {
+    this.isDisposed = true
+    if (!this.isReducing) this.release()
+  }
+
+  private release(): void {
     for (const hook of this.hooks) hook.remove()
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = []
+    // There are no others any more that a step could differ from.
+    for (const { value } of this.parameters) if (value.grad !== null) markShared(value.grad)
+  }
+
+  /** Whether the running code is inside of noSync. */
+  get isQuiet(): boolean {
+    return isQuiet(this)
+  }
+
+  /** Whether gradients are on their way, and may arrive. */
+  private get isReducing(): boolean {
+    return this.state === 'reducing' && this.failure === null && (this.task?.error ?? null) === null
   }
 
   /** Whether another hook is there already is for the caller to say. */
   setCommHook<S>(state: S, hook: CommHook<S>): void {
     this.commHook = (bucket) => hook(state, bucket)
+    this.isLocalSGD = state instanceof PostLocalSGDState || (hook as unknown) === postLocalSGDHook
     const { assignment } = this
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = this.make(assignment)
@@ -187,6 +218,8 @@ export class Reducer {
   /** A forward pass under noSync: the backward pass that follows is not reduced. */
   expectPassAlone(): void {
     this.awaitedQuietly++
+    const context = currentContext()
+    if (context !== null) this.quietContexts.add(context.id)
   }
 
   /** From here on one more backward pass is awaited whose gradients are reduced. `divisor`: what sums are divided by. @throws DDP_REDUCTION_UNFINISHED */
@@ -202,10 +235,12 @@ export class Reducer {
    * ranks go on.
    */
   async shadowBackward(divisor: number): Promise<void> {
+    await this.aloneEnded()
     this.begin()
     this.divisor = divisor
     if (!this.isUseKnown) this.usedMap = Tensor.empty('int32', [this.parameters.length])
     await this.reduceFilled((bucket) => bucket.fillZeros())
+    this.reductions++
     this.pushAllReady()
   }
 
@@ -213,24 +248,32 @@ export class Reducer {
   forgetForwards(): void {
     if (this.state === 'armed') this.state = 'idle'
     this.awaited = 0
+    this.forgetQuiet()
+  }
+
+  private forgetQuiet(): void {
     this.awaitedQuietly = 0
+    this.quietContexts.clear()
   }
 
   /**
-   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has no gradient is unused.
+   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has got none since the last reduction is unused.
    * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
+    await this.aloneEnded()
     this.ensureFinished('backward')
-    const missing = new Set([...this.parameters.keys()].filter((i) => this.parameters[i]!.value.grad === null))
+    // What has a gradient of an earlier reduction alone is not used.
+    const isUsed = (i: number): boolean => this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null
+    const missing = new Set([...this.parameters.keys()].filter((i) => !isUsed(i)))
     this.beginReduction(missing, divisor, null)
     try {
-      if (!this.isUseKnown) for (const i of this.parameters.keys()) if (!missing.has(i)) this.usedMap!.storage.array[i] = 1
       await this.reduceFilled((bucket) => {
         for (const [k, { grad }] of bucket.values.entries()) bucket.fill(k, grad, this.factor, true)
       })
       this.endReduction(null)
       this.state = 'idle'
+      this.ensureKept()
     } catch (error) {
       this.failure = error
       throw error
@@ -258,35 +301,54 @@ export class Reducer {
   // --- backward
 
   /**
-   * A pass that is this module's own begins, and none of its nodes has run. Refused, it has changed nothing.
+   * A pass that is this module's own begins, and none of its nodes has run; `ended` settles at its end. Refused, it has changed nothing.
    * @throws DDP_FORWARD_MISSING, and as `enter`
    */
-  onPass(task: GraphTask): void {
+  onPass(task: GraphTask, ended: PromiseLike<void>): void {
     if (this.state === 'idle' && !this.isQuiet && this.awaitedQuietly === 0) throw forwardMissing()
-    if (!this.isAlone()) this.enter(task)
-    else this.leaveAlone(task)
+    if (!this.isAlone(task)) {
+      this.enter(task)
+      return
+    }
+    this.leaveAlone(task)
+    const done = (): unknown => this.aloneUnderWay.delete(ended)
+    this.aloneUnderWay.add(ended)
+    ended.then(done, done)
   }
 
-  /** Whether gradients of a pass that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
-  private isAlone(): boolean {
-    return this.state === 'idle' || (this.state === 'armed' && this.isQuiet && this.awaitedQuietly > 0)
+  /** Whether a pass that is begun now would meet passes of this rank alone, which end by themselves. */
+  get mustWait(): boolean {
+    return this.aloneUnderWay.size > 0 && this.state === 'armed' && !this.isAlone(null)
+  }
+
+  /** When passes of this rank alone have ended that are under way. Never rejects. */
+  async aloneEnded(): Promise<void> {
+    while (this.aloneUnderWay.size > 0) await Promise.allSettled(this.aloneUnderWay)
+  }
+
+  /** Whether gradients of a pass (null: one that is begun here) that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
+  private isAlone(task: GraphTask | null): boolean {
+    if (this.state !== 'armed') return this.state === 'idle'
+    return this.awaitedQuietly > 0 && (task?.sink instanceof DistPass ? this.quietContexts.has(task.sink.contextId) : this.isQuiet)
   }
 
   private leaveAlone(task: GraphTask): void {
     this.alone.add(task)
     if (this.awaitedQuietly > 0) this.awaitedQuietly--
+    if (task.sink instanceof DistPass) this.quietContexts.delete(task.sink.contextId)
   }
 
   /** A pass has done with parameter i. */
   private onGradient(i: number, task: GraphTask, grad: Tensor | null): void {
     if (task !== this.task) {
+      // The module trains by itself again.
+      if (this.isDisposed && !this.isReducing) return
       if (!this.alone.has(task)) {
-        if (this.isAlone()) this.leaveAlone(task)
+        if (this.isAlone(task)) this.leaveAlone(task)
         else this.enterFrom(i, task)
       }
       if (task !== this.task) {
-        // In a context they stay in the context.
-        if (grad !== null && !isInContext(task)) this.usedAlone.add(i)
+        if (grad !== null) this.keepAlone(i, task)
         return
       }
     }
@@ -294,8 +356,25 @@ export class Reducer {
     this.markReady(i, task, grad !== null)
   }
 
+  /** A pass of this rank alone has given parameter i a gradient. */
+  private keepAlone(i: number, task: GraphTask): void {
+    const grad = gradOf(task, this.parameters[i]!.value)
+    if (grad !== null && this.options.group.size > 1) markAlone(grad)
+    // In a context it stays in the context.
+    if (!isInContext(task)) this.usedAlone.add(i)
+  }
+
+  /** The same of a pipeline's step, which puts what its passes have given into `.grad` when the last of them has ended. */
+  keepAllAlone(): void {
+    if (this.options.group.size === 1) return
+    for (const i of this.usedAlone) {
+      const { grad } = this.parameters[i]!.value
+      if (grad !== null) markAlone(grad)
+    }
+  }
+
   private enterFrom(i: number, task: GraphTask): void {
-    if (this.state === 'reducing' && this.failure === null && this.task?.error === null) throw markedReadyTwice(this.parameters[i]!.name, i)
+    if (this.isReducing) throw markedReadyTwice(this.parameters[i]!.name, i)
     this.enter(task)
   }
 
@@ -409,6 +488,7 @@ export class Reducer {
       (error) => {
         this.failure = error
         end.error = error
+        if (this.isDisposed) this.release()
         proceed()
       },
     )
@@ -432,12 +512,21 @@ export class Reducer {
     this.endReduction(task)
     this.awaited--
     this.state = this.awaited > 0 ? 'armed' : 'idle'
-    if (this.state === 'idle') this.awaitedQuietly = 0
+    if (this.state === 'idle') this.forgetQuiet()
+    this.ensureKept()
+  }
+
+  /** Behind a reduction. @throws DDP_DISPOSED */
+  private ensureKept(): void {
+    if (!this.isDisposed) return
+    this.release()
+    throw modelDisposed('backward')
   }
 
   private endReduction(task: GraphTask | null): void {
     if (!isInContext(task)) this.usedAlone.clear()
     this.iterations++
+    this.reductions++
     this.watch.end()
     this.task = null
   }
@@ -456,6 +545,8 @@ export class Reducer {
         const { tensor: mean, isView } = bucket.mean(k)
         if (bucket.isSparse) writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
         else writeMean(task, value, mean, isView, this.options.gradientAsBucketView)
+        markShared(gradOf(task, value)!)
+        if (!isInContext(task)) this.usedAlone.delete(i)
       }
       bucket.begin()
     }

@@ -5,8 +5,8 @@
 import { PostgradError } from '@postgrad/base'
 import { allGatherObject, broadcastCoalesced, ProcessGroup } from '@postgrad/process-group'
 import { currentProcessGroups } from '@postgrad/process-group/internal'
-import type { DType, Tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
+import type { DType } from '@postgrad/tensor'
+import { argumentText, invalidArgument, raw, Tensor } from '@postgrad/tensor/internal'
 import { modelMismatch } from './ddp-errors.js'
 
 export type Named = readonly (readonly [name: string, value: Tensor])[]
@@ -61,9 +61,27 @@ export async function verifyReplicas(group: ProcessGroup, tensors: Named, settin
 const text = ([, dtype, shape, requiresGrad]: Described): string =>
   `${dtype} [${shape.join(', ')}]${requiresGrad ? '' : ' without a gradient'}`
 
-/** Gives all ranks the values of one. `from`: a rank of the group. */
+/** Gives all ranks the values of one. `from`: a rank of the group. A tensor that has the same bits already, and that a graph may have saved, is not written to. */
 export async function copyFrom(group: ProcessGroup, from: number, tensors: readonly Tensor[]): Promise<void> {
-  if (tensors.length > 0) await broadcastCoalesced(tensors, group.ranks[from]!, { group })
+  if (tensors.length === 0) return
+  const isSaved = (t: Tensor): boolean => group.rank !== from && !t.requiresGrad && t.storage.isKept
+  const received = tensors.map((t) => (isSaved(t) ? Tensor.uninitialized(t.dtype, t.shape) : t))
+  await broadcastCoalesced(received, group.ranks[from]!, { group })
+  for (const [i, t] of tensors.entries()) {
+    const other = received[i]!
+    if (other === t || hasSameBits(t, other)) continue
+    raw.copy_(t, other)
+    t.storage.writer = 'broadcastCoalesced'
+  }
+}
+
+function hasSameBits(a: Tensor, b: Tensor): boolean {
+  return bytesOf(a.isContiguous ? a : raw.contiguous(a)).equals(bytesOf(b))
+}
+
+function bytesOf({ storage: { array }, offset, numel }: Tensor): Buffer {
+  const size = array.BYTES_PER_ELEMENT
+  return Buffer.from(array.buffer, array.byteOffset + offset * size, numel * size)
 }
 
 const rankText = ({ workers }: ProcessGroup, rank: number): string => `rank ${rank} (${workers[rank]!.name})`

@@ -201,6 +201,246 @@ describe('bits', () => {
   })
 })
 
+/** Two batches of `rows` rows, one step each, without zeroGrad between them: what `.grad` has at the end. */
+async function accumulated(
+  workers: readonly WorkerRuntime[],
+  partsOf: () => readonly Module[],
+  {
+    own,
+    batches = 2,
+    ...rest
+  }: { own: readonly (readonly number[])[]; batches?: number } & Omit<PipelineOptions<never, never>, 'workers' | 'loss'>,
+): Promise<(string | null)[]> {
+  const found: Module[] = []
+  await Promise.all(
+    own.map((mine, rank) =>
+      workers[rank]!.run(async () => {
+        // All parts, as one that shares a weight holds another.
+        const parts = partsOf()
+        for (const index of mine) found[index] = parts[index]!
+        const stages = mine.map((index) => new PipelineStage(parts[index] as Block, index, parts.length))
+        const pipeline = new Pipeline<Tensor, Tensor>(stages, { ...rest, workers: own.map((_, i) => `worker${i}`), loss })
+        for (let step = 0; step < batches; step++) {
+          const { x, target } = stepBatch(step)
+          await pipeline.step(mine.includes(0) ? [x] : [], mine.includes(parts.length - 1) ? { target } : {})
+        }
+      }),
+    ),
+  )
+  return gradients(found)
+}
+const stepBatch = (step: number) => {
+  const generator = new Generator(20 + step)
+  const make = () => tensor(Float32Array.from({ length: 12 * WIDTH }, () => generator.uniform() - 0.5)).reshape([12, WIDTH])
+  return { x: make(), target: make() }
+}
+
+/** The same in one place: each batch's gradient, and their sum. */
+function accumulatedInOnePlace(parts: readonly Module[], microbatches: number, divisor: number, batches = 2): (string | null)[] {
+  const weights = [...new Set(parts.flatMap((part) => part.parameters()))]
+  const sums = weights.map((): Tensor | null => null)
+  for (let step = 0; step < batches; step++) {
+    const { x, target } = stepBatch(step)
+    const size = 12 / microbatches
+    for (const weight of weights) weight.grad = null
+    for (let from = 0; from < 12; from += size) {
+      const y = parts.reduce((value, part) => (part as Linear).forward(value), x.narrow(0, from, size))
+      backward(loss(y, target.narrow(0, from, size)))
+    }
+    for (const [i, weight] of weights.entries()) {
+      const grad = weight.grad!.div(divisor)
+      sums[i] = sums[i] == null ? grad : sums[i].add(grad)
+    }
+  }
+  for (const [i, weight] of weights.entries()) weight.grad = sums[i]!
+  return gradients(parts)
+}
+const linearOf = (seed: number): Module => withScope({ generator: new Generator(seed) }, () => new Linear(WIDTH, WIDTH))
+
+test.each([
+  ['1F1B', 3],
+  ['GPipe', 4],
+  ['ZBVZeroBubble', 4],
+  ['InterleavedZeroBubble', 6],
+] as const)(
+  'PIP-8 %s, %d micro-batches: a step divides the gradients that it has made, and adds them to those of the step before',
+  async (schedule, microbatches) => {
+    const own =
+      schedule === 'ZBVZeroBubble'
+        ? [
+            [0, 3],
+            [1, 2],
+          ]
+        : schedule === 'InterleavedZeroBubble'
+          ? [
+              [0, 2],
+              [1, 3],
+            ]
+          : [[0], [1]]
+    const partsOf = () => own.flat().map((_, i) => linearOf(i))
+    await overSeeds(
+      2,
+      async (workers) =>
+        expect(await accumulated(workers, partsOf, { own, schedule, microbatches })).toEqual(
+          accumulatedInOnePlace(partsOf(), microbatches, microbatches),
+        ),
+      2,
+    )
+  },
+)
+
+test('PIP-8 what a loss of the program has left in .grad is not divided; a step that fails adds nothing where it divides', async () => {
+  await overSeeds(
+    2,
+    async (workers) => {
+      const modules: [Module, Module] = [linearOf(0), linearOf(1)]
+      const pipelines = pair(workers, modules, { microbatches: 3 })
+      const before = [0.25, 3]
+      for (const [i, part] of modules.entries())
+        for (const weight of part.parameters()) weight.grad = weight.mul(0).add(before[i]!).detach()
+      const { x, target } = stepBatch(0)
+      const forward = (modules[1] as Linear).forward.bind(modules[1])
+      let calls = 0
+      ;(modules[1] as Linear).forward = (...args) => {
+        if (++calls === 3) throw new RangeError('on purpose')
+        return forward(...args)
+      }
+      const step = () =>
+        Promise.all(
+          workers.map((worker, i) => worker.run(() => failure(pipelines[i]!.step(i === 0 ? [x] : [], i === 1 ? { target } : {})))),
+        )
+      for (const { code } of await step()) expect(code).toBe('PIPELINE_FAILED')
+      for (const [i, part] of modules.entries())
+        for (const { grad } of part.parameters()) expect(new Set(grad!.dataSync())).toEqual(new Set([before[i]!]))
+      calls = 3
+      await Promise.all(workers.map((worker, i) => worker.run(() => pipelines[i]!.step(i === 0 ? [x] : [], i === 1 ? { target } : {}))))
+      const whole = [linearOf(0), linearOf(1)]
+      accumulatedInOnePlace(whole, 3, 3, 1)
+      for (const [i, part] of whole.entries()) for (const weight of part.parameters()) weight.grad = weight.grad!.add(before[i]!)
+      expect(gradients(modules)).toEqual(gradients(whole))
+    },
+    1,
+  )
+})
+
+/** Multiplies with the weights of other layers, and uses the first of them twice. */
+class Head extends Module {
+  readonly weights: Tensor[]
+  readonly first: Tensor
+  constructor(...layers: readonly Linear[]) {
+    super()
+    this.first = layers[0]!.weight
+    this.weights = layers.map(({ weight }) => weight)
+    for (const [i, weight] of this.weights.entries()) Object.assign(this, { [`shared${i}`]: weight })
+  }
+  forward(x: Tensor): Tensor {
+    return this.weights.reduce((y, weight) => y.matmul(weight).tanh(), x).matmul(this.first)
+  }
+}
+
+describe('a weight in several stages of one worker', () => {
+  const tied = (count: number, sharing: readonly number[]) => () => {
+    const parts = Array.from({ length: count }, (_, i) => linearOf(i))
+    for (const stage of sharing.slice(1))
+      parts[stage] = new Head(
+        ...sharing
+          .slice(0, sharing.indexOf(stage))
+          .map((i) => parts[i] as Linear)
+          .filter((part) => part instanceof Linear),
+      )
+    return parts
+  }
+  test.each([
+    [
+      'ZBVZeroBubble',
+      [
+        [0, 3],
+        [1, 2],
+      ],
+      [0, 3],
+    ],
+    [
+      'DualPipeV',
+      [
+        [0, 3],
+        [1, 2],
+      ],
+      [0, 3],
+    ],
+    [
+      'Interleaved1F1B',
+      [
+        [0, 2, 4],
+        [1, 3, 5],
+      ],
+      [0, 2, 4],
+    ],
+    [
+      'InterleavedZeroBubble',
+      [
+        [0, 2, 4],
+        [1, 3, 5],
+      ],
+      [1, 5],
+    ],
+    [
+      'LoopedBFS',
+      [
+        [0, 2],
+        [1, 3],
+      ],
+      [1, 3],
+    ],
+  ] as const)('PIP-19 %s: has the bits of one place', async (schedule, own, sharing) => {
+    const partsOf = tied(own.flat().length, sharing)
+    await overSeeds(
+      2,
+      async (workers) => {
+        for (const microbatches of [4, 6]) {
+          const found = await accumulated(workers, partsOf, { own, schedule, microbatches, name: `${microbatches}` })
+          expect(found).toEqual(accumulatedInOnePlace(partsOf(), microbatches, microbatches))
+        }
+      },
+      2,
+    )
+  })
+
+  test('PIP-19 also with a loaded schedule whose weights come before inputs of others, and hooks see one gradient for each micro-batch', async () => {
+    const rows = [
+      '0F0 0F1 0F2 3F2 3F0 3I2 3F1 3I0 3I1 0I2 3W1 0I0 0W2 3W2 0W0 3W0 0I1 0W1',
+      '1F0 2F0 1F2 2F2 1F1 2F1 2B2 1B2 2I0 1I0 2I1 1I1 1W0 1W1 2W0 2W1',
+    ]
+    const schedule = scheduleOf(rows.map((row) => row.split(' ').map((text) => parseAction(text)!)))
+    let seen: (string | null)[] = []
+    const partsOf = () => {
+      const parts = tied(4, [0, 3])()
+      ;(parts[0] as Linear).weight.registerHook((grad) => void seen.push(hex(grad)))
+      return parts
+    }
+    const expected = accumulatedInOnePlace(partsOf(), 3, 3, 1)
+    const hooked = seen.toSorted()
+    expect(hooked).toHaveLength(3)
+    await overSeeds(
+      2,
+      async (workers) => {
+        seen = []
+        expect(
+          await accumulated(workers, partsOf, {
+            own: [
+              [0, 3],
+              [1, 2],
+            ],
+            schedule,
+            batches: 1,
+          }),
+        ).toEqual(expected)
+        expect(seen.toSorted()).toEqual(hooked)
+      },
+      2,
+    )
+  })
+})
+
 /** Each worker's pipeline of two stages, around whatever modules. */
 function pair(
   workers: readonly WorkerRuntime[],

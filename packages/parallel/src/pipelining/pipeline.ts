@@ -13,6 +13,7 @@ import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import type { ChunkSpec } from './microbatches.js'
 import { type Plan, planOf } from './plan.js'
 import { hasBackward, type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
+import { checkReplicas } from './shared-weights.js'
 import { simulateSchedule } from './simulation.js'
 import { busy, PipelineStage } from './stage.js'
 import { claimName, openStageLink } from './stage-link.js'
@@ -28,7 +29,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly microbatches?: number
   /** Of one micro-batch: a scalar. It runs on the last stage's worker, but all workers name it: without it a step only evaluates. PyTorch: `loss_fn`. */
   readonly loss?: (output: Output, target: Target_) => Tensor
-  /** Divides gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
+  /** Divides the step's gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
   readonly scaleGrads?: boolean
   /** How inputs are divided; default dimension 0 of all. PyTorch: `args_chunk_spec`. */
   readonly inputSpec?: ChunkSpec
@@ -66,8 +67,8 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof PipelineOptions)[]
 
 /**
- * This worker's part of a pipeline: see the options. A step runs the schedule, adds gradients to `.grad` of the stages' parameters, to the bit those of the model that is not split, run micro-batch
- * by micro-batch in ascending order, and divides them by the number of micro-batches. Call `zeroGrad` between steps, and an optimizer on each worker behind each.
+ * This worker's part of a pipeline: see the options. A step runs the schedule and adds its gradients to `.grad` of the stages' parameters: to the bit those of the model that is not split, run micro-batch
+ * by micro-batch in ascending order, divided by the number of micro-batches. So steps without `zeroGrad` between them add up. Call an optimizer on each worker after the last of them.
  * @throws (the constructor) INVALID_ARGUMENT, SCHEDULE_UNSUPPORTED, SCHEDULE_INVALID, SCHEDULE_DEADLOCK, PIPELINE_STAGES_MISMATCH, UNKNOWN_WORKER
  */
 export class Pipeline<Output = unknown, Target_ = unknown> {
@@ -226,25 +227,6 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
       remedy: `Give each worker the stages that the schedule has for it, as its rankOf says, and PipelineStage their number, ${stages}.`,
       values: { expected, got, rank: this.rank },
     })
-  }
-}
-
-/** What one mean writes to `.grad` another stage's backward must not add to. */
-function checkReplicas(stages: readonly PipelineStage[]): void {
-  const stageOf = new Map<Tensor, number>()
-  for (const { index, module, isReplica } of stages) {
-    if (!isReplica) continue
-    for (const [name, parameter] of module.namedParameters()) {
-      const other = stageOf.get(parameter)
-      if (other !== undefined)
-        throw invalidArgument(
-          'Pipeline',
-          `stages that share no parameter, where each is a DistributedDataParallel`,
-          `'${name}' in stages ${other} and ${index}`,
-          'Give them a copy each, or put both parts in one stage.',
-        )
-      stageOf.set(parameter, index)
-    }
   }
 }
 

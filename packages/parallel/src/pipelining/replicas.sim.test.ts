@@ -45,6 +45,7 @@ async function madeOn(
   options: DistributedDataParallelOptions = {},
   makeStage: (stage: number) => Module & { forward(...args: never[]): unknown } = layersOf,
   scaleGrads = true,
+  round = '',
 ): Promise<Made> {
   const { pipeline: which, place, workers, group } = await gridOf(rank)
   const perRank = schedule === 'GPipe' || schedule === '1F1B' ? 1 : 2
@@ -53,7 +54,7 @@ async function madeOn(
   const replicas: DistributedDataParallel[] = []
   for (const stage of own) replicas.push(await DistributedDataParallel.create(makeStage(stage), { processGroup: group, ...options }))
   const stages = replicas.map((replica, i) => new PipelineStage(replica, own[i]!, count))
-  const name = `pipeline ${which}`
+  const name = `pipeline ${which}${round}`
   const pipeline = new Pipeline<Tensor, Tensor>(stages, { workers, schedule, microbatches: MICROBATCHES, loss, name, scaleGrads })
   return {
     pipeline,
@@ -200,6 +201,94 @@ test('PIP-18 under noSync a step adds up here, and the next one reduces both; a 
   }
 })
 
+test.each(['1F1B', 'ZBVZeroBubble'] as const)(
+  'PIP-18 %s: what was added up under noSync is divided once, and what was reduced is not divided again',
+  async (schedule) => {
+    const count = schedule === '1F1B' ? 2 : 4
+    const results = await overSeeds(
+      4,
+      async (rank) => {
+        const made = await madeOn(rank, schedule)
+        const quietly = (fn: () => Promise<void>, [replica, ...others]: readonly DistributedDataParallel[]): Promise<void> =>
+          replica === undefined ? fn() : replica.noSync(() => quietly(fn, others))
+        await quietly(() => made.step(0), made.replicas)
+        await made.step(1)
+        const both = gradsOf(made, rank)
+        await made.step(2)
+        return { both, all: gradsOf(made, rank) }
+      },
+      1,
+    )
+    const sumsOf = (steps: readonly number[]) => {
+      const sums = steps.map((step) => inOnePlace(count, [step]))
+      return sums[0]!.map((stage, i) =>
+        stage.map((first, k) => first!.map((_, at) => sums.reduce((sum, each) => sum + each[i]![k]![at]!, 0))),
+      )
+    }
+    for (const [part, steps] of [
+      ['both', [0, 1]],
+      ['all', [0, 1, 2]],
+    ] as const) {
+      const found = byStage(results.map((each) => each[part]))
+      for (const [stage, expected] of sumsOf(steps).entries()) {
+        const [first, second] = found.get(stage) as number[][][]
+        expect(second).toEqual(first)
+        for (const [k, values] of expected.entries())
+          for (const [at, value] of values.entries()) expect(first![k]![at]).toBeCloseTo(value, 6)
+      }
+    }
+  },
+)
+
+test('PIP-18 a weight that no replica uses in a step keeps its gradient, or is refused, though the step before has left one', async () => {
+  await overSeeds(
+    3,
+    async (rank, group) => {
+      for (const findUnusedParameters of [true, false]) {
+        const module = new Either()
+        const replica = await DistributedDataParallel.create(module, { processGroup: group, findUnusedParameters })
+        const pipeline = new Pipeline<Tensor, Tensor>(new PipelineStage(replica, 0, 1), {
+          workers: [rank],
+          schedule: 'GPipe',
+          microbatches: 2,
+          loss,
+          name: `${findUnusedParameters}`,
+        })
+        const { x, target } = batchOf(rank, 0)
+        const evenGrads = () => bits(module.even.parameters().map(({ grad }) => grad))
+        module.forward = (y) => module.even.forward(module.odd.forward(y))
+        await pipeline.step([x], { target })
+        const before = evenGrads()
+        module.forward = (y) => module.odd.forward(y)
+        const second = pipeline.step([x], { target })
+        if (findUnusedParameters) await second
+        else
+          expect((await failure(second)) as unknown).toMatchObject({ code: 'PIPELINE_FAILED', cause: { code: 'DDP_REDUCTION_UNFINISHED' } })
+        expect(evenGrads()).toEqual(before)
+      }
+    },
+    1,
+  )
+})
+
+test('PIP-18 an optimizer does not step by what a step under noSync has left alone in .grad', async () => {
+  await overSeeds(
+    4,
+    async (rank) => {
+      for (const scaleGrads of [true, false]) {
+        const made = await madeOn(rank, '1F1B', {}, layersOf, scaleGrads, `${scaleGrads}`)
+        const [replica] = made.replicas
+        const optimizer = new SGD(replica!.parameters(), { lr: 0.1 })
+        await replica!.noSync(() => made.step(0))
+        expect(await failure((async () => optimizer.step())())).toMatchObject({ code: 'GRADIENTS_NOT_REDUCED' })
+        await made.step(1)
+        optimizer.step()
+      }
+    },
+    1,
+  )
+})
+
 /** Uses its first layer for even batches, the second one for others. */
 class Either extends Module {
   readonly even = seeded(1, () => new Linear(4, 4))
@@ -332,6 +421,22 @@ test('PIP-18 what one pipeline fails at ends the other at once, and the groups o
       await Promise.allSettled(ends.slice(1, 2).map((end) => Promise.race([end, Promise.resolve()])))
     })
   }
+})
+
+test('PIP-18 a stage that is no DistributedDataParallel shares no parameter with one that is', async () => {
+  await overSeeds(
+    1,
+    async (rank, group) => {
+      const shared = layersOf(0)
+      const stages = [
+        new PipelineStage(shared, 0, 2),
+        new PipelineStage(await DistributedDataParallel.create(shared, { processGroup: group }), 1, 2),
+      ]
+      const make = async () => new Pipeline<Tensor, Tensor>(stages, { workers: [rank], schedule: 'LoopedBFS', microbatches: 1, loss })
+      expect((await failure(make())).message).toMatch(/share no parameter.*in stages 0 and 1/s)
+    },
+    1,
+  )
 })
 
 test('PIP-18 what is refused: stages that share a parameter, a step inside of join', async () => {

@@ -13,7 +13,7 @@ import { isTensor, type Tensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { DistributedDataParallel } from '../ddp/distributed-data-parallel.js'
 import type { ForwardModule } from '../remote-module.js'
-import { GradientOrder } from './gradient-order.js'
+import type { GradientOrder } from './gradient-order.js'
 import { mapTensors, tensorsIn } from './microbatches.js'
 
 /** Of `PipelineStage`. */
@@ -64,7 +64,8 @@ export class PipelineStage {
   readonly count: number
   private readonly checkpoint: NonNullable<PipelineStageOptions['checkpoint']>
   private readonly kept = new Map<number, Kept>()
-  private order = new GradientOrder()
+  /** Of the step that is under way. */
+  private order: GradientOrder | null = null
   private readonly replica: DistributedDataParallel | null
   private state: 'idle' | 'stepping' = 'idle'
   /** Whether the step's gradients are reduced over replicas. */
@@ -114,11 +115,16 @@ export class PipelineStage {
     this.state = 'stepping'
   }
 
+  /** @internal A training step: where its gradients are added up. */
+  addTo(order: GradientOrder): void {
+    this.order = order
+  }
+
   /** @internal The step is over: forgets all micro-batches. */
   end(): void {
     this.state = 'idle'
     this.kept.clear()
-    this.order = new GradientOrder()
+    this.order = null
     this.reduces = false
     this.backwards = 0
   }
@@ -181,10 +187,17 @@ export class PipelineStage {
 
   /** @internal B. `grads` is null on the last stage, whose root is the loss. Gives the gradients of what was taken. */
   backward(microbatch: number, grads: Gradients | null): Gradients {
+    const order = this.order!
+    if (order.isShared) {
+      const given = this.backwardInput(microbatch, grads)
+      this.backwardWeight(microbatch)
+      return given
+    }
     const { inputs, roots, given } = this.rootsOf(microbatch, grads)
     const found = new Map<Tensor, Tensor>()
-    const sink = this.order.sinkOf(microbatch, new Set(inputs), (input, grad) => found.set(input, grad))
+    const sink = order.sinkOf(microbatch, new Set(inputs), (input, grad) => found.set(input, grad))
     if (roots.length > 0) noGrad(() => backwardInto(sink, roots, given))
+    order.ended(microbatch)
     this.ended(microbatch)
     return inputs.map((input) => found.get(input) ?? null)
   }
@@ -200,15 +213,8 @@ export class PipelineStage {
 
   /** @internal W. */
   backwardWeight(microbatch: number): void {
-    const { parts } = this.kept.get(microbatch)!
-    const sink = this.order.sinkOf(microbatch, new Set(), () => {})
-    noGrad(() => parts?.backwardRest(sink))
+    this.order!.rest(microbatch, this.kept.get(microbatch)!.parts)
     this.ended(microbatch)
-  }
-
-  /** @internal What the step has put gradients into; of a replica all, since others may have used what this one has not. */
-  get leaves(): Iterable<Tensor> {
-    return this.replica === null ? this.order.touched : [...this.order.touched, ...this.replica.parameters()]
   }
 
   private rootsOf(
@@ -226,8 +232,8 @@ export class PipelineStage {
 
   private ended(microbatch: number): void {
     this.kept.delete(microbatch)
-    this.order.ended(microbatch)
     this.backwards++
+    if (!this.reduces && this.order!.isFinished) this.replica?.keepAlone()
   }
 }
 

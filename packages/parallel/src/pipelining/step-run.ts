@@ -6,9 +6,10 @@ import type { Worker, WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, collectEarly, invalidArgument, shapeText } from '@postgrad/tensor/internal'
 import { actionText, isCommunication, type PipelineAction, type PipelineActionKind } from './action.js'
-import { divideGrads } from './gradient-order.js'
+import { GradientOrder } from './gradient-order.js'
 import { type ChunkSpec, mergeBatch, splitBatch, tensorsIn } from './microbatches.js'
 import { forwardOnly, type PipelineSchedule } from './schedule.js'
+import { groupedByWeights } from './shared-weights.js'
 import type { TimedAction } from './simulation.js'
 import type { Activations, Gradients, PipelineStage } from './stage.js'
 import type { StageLink } from './stage-link.js'
@@ -105,6 +106,7 @@ export class StepRun {
       this.trouble = { error }
     })
     this.divide(given)
+    if (training) this.order()
     if (training) for (const stage of stages.values()) await this.unlessItFails(stage.beginReplica())
     const timed: TimedAction[] = []
     for (const action of actions) {
@@ -158,15 +160,25 @@ export class StepRun {
       )
   }
 
-  /** Replicas have their mean, then all are divided by the number of micro-batches. */
-  private async finishGradients(): Promise<void> {
+  /** Where gradients are added up: stages that share weights have one place. */
+  private order(): void {
     const { stages, scaleGrads, schedule } = this.context
+    const { microbatches } = schedule
+    // Of one stage there is nothing to look for.
+    const groups = stages.size === 1 ? [[...stages.values()]] : groupedByWeights(stages.values())
+    for (const group of groups) {
+      const order = new GradientOrder({ microbatches, divisor: scaleGrads ? microbatches : 1, stages: group.length })
+      for (const stage of group) stage.addTo(order)
+    }
+  }
+
+  /** Replicas have their mean. */
+  private async finishGradients(): Promise<void> {
+    const { stages, schedule } = this.context
     // As PyTorch calls it.
     this.current = [...stages.values()].some((stage) => stage.isReducedAfter(schedule.microbatches)) ? 'REDUCE_GRAD' : null
     await this.unlessItFails(this.reduced)
     this.current = null
-    // Stages may share weights.
-    if (scaleGrads) divideGrads(new Set([...stages.values()].flatMap(({ leaves }) => [...leaves])), schedule.microbatches)
   }
 
   /** All that it will receive, so that it leaves when it is made. */

@@ -1,5 +1,6 @@
 /** Collectives that move tensors and add nothing up. Where another rank gets what no other gets, it is one step; what all get is spread (`spread.ts`). */
 import type { Tensor } from '@postgrad/tensor'
+import { raw } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, fromRoot, type Place, toRoot } from '../common/step.js'
 import { flat, release, tensorsOf, write } from './parts.js'
 import { spread } from './spread.js'
@@ -15,7 +16,12 @@ export function* broadcast(place: Place, op: string, root: number, tensors: read
 /** What each rank gives is written into the tensors that stand for it at each other: `outs[rank][i]` is like `tensors[i]`. */
 export function* allGather(place: Place, op: string, outs: readonly (readonly Tensor[])[], tensors: readonly Tensor[]): Algorithm<void> {
   const take = (root: number, parts: readonly Tensor[]): void => {
-    for (const [i, part] of parts.entries()) write(op, part, outs[root]![i]!)
+    const into = outs[root]!
+    // An output of this rank's own tensors may be another of them, which is not written yet.
+    const isRead = (part: Tensor, i: number): boolean =>
+      root === place.rank && into.some(({ storage }, k) => k < i && storage === part.storage)
+    const apart = parts.map((part, i) => (isRead(part, i) ? raw.clone(part) : part))
+    for (const [i, part] of apart.entries()) write(op, part, into[i]!)
   }
   yield* spread(place, [...outs.keys()], () => tensors, take)
 }
@@ -23,10 +29,14 @@ export function* allGather(place: Place, op: string, outs: readonly (readonly Te
 /** The same at `root` alone; `outs` are null elsewhere. */
 export function* gather(place: Place, op: string, root: number, outs: readonly Tensor[] | null, tensor: Tensor): Algorithm<void> {
   const came = yield toRoot(place, root, () => [flat(tensor)])
-  for (const [rank, into] of (outs ?? []).entries()) {
-    const parts = rank === place.rank ? [flat(tensor)] : tensorsOf(came[rank], [tensor], rank)
+  if (outs === null) return
+  // First, since an output for another rank may lie over the tensor.
+  write(op, flat(tensor), outs[root]!)
+  for (const [rank, into] of outs.entries()) {
+    if (rank === root) continue
+    const parts = tensorsOf(came[rank], [tensor], rank)
     write(op, parts[0]!, into)
-    if (rank !== place.rank) release(parts)
+    release(parts)
   }
 }
 

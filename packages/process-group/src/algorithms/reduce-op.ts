@@ -56,7 +56,7 @@ export function nameOfOp(op: ReduceOp): ReduceName {
 
 const BITS: ReadonlySet<ReduceName> = new Set(['band', 'bor', 'bxor'])
 
-/** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+/** All that a reduction of this dtype could throw is thrown here, before anything is sent. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
 export function checkOp(fn: string, op: ReduceOp, dtype: DType): void {
   const isPremul = typeof op === 'object' && op !== null && op.kind === 'premulSum'
   if (!isPremul && !(typeof op === 'string' && Object.hasOwn(KERNELS, op) && (op as string) !== 'premulSum')) {
@@ -67,6 +67,15 @@ export function checkOp(fn: string, op: ReduceOp, dtype: DType): void {
       remedy: 'Write { op: ReduceOp.MAX }, or premulSum(factor).',
     })
   }
+  if (isPremul) premulSum(op.factor)
+  if (isPremul && dtype === 'int32' && (op.factor | 0) !== op.factor)
+    throw new PostgradError('DTYPE_MISMATCH', {
+      op: fn,
+      expected: 'a factor that int32 holds, for premulSum of int32',
+      got: String(op.factor),
+      remedy: "Convert with to('float32') first.",
+      values: { dtype, reduction: 'premulSum', factor: op.factor },
+    })
   const name = nameOfOp(op)
   const refused = (BITS.has(name) && isFloating(dtype)) || (dtype === 'bool' && (name === 'avg' || name === 'premulSum'))
   if (!refused) return

@@ -1,10 +1,20 @@
 /** Checks of what users pass, before anything of a collective begins: which group, which rank, which tensors. The words are PyTorch's where it has some. */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, checkOptions, checkTensor, invalidArgument, isSparse, isTensor, shapeText } from '@postgrad/tensor/internal'
+import {
+  argumentText,
+  checkOptions,
+  checkTensor,
+  invalidArgument,
+  isSparse,
+  isTensor,
+  markShared,
+  shapeText,
+} from '@postgrad/tensor/internal'
 import { notInitialized } from '../common/errors.js'
 import { type CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import { currentProcessGroups } from '../group/process-groups.js'
+import { firstOverlap } from './overlap.js'
 
 const OPTIONS = ['group', 'timeoutMs', 'signal', 'asyncOp'] as const
 
@@ -68,7 +78,7 @@ export function checkDense(op: string, what: string, x: unknown): asserts x is T
   }
 }
 
-/** What is written to. @throws INPLACE_OVERLAP when several elements are one memory cell */
+/** What is written to, each for itself: no gradient of this rank alone any more. @throws INPLACE_OVERLAP when several elements are one memory cell */
 export function checkOutputs(op: string, what: string, outputs: readonly Tensor[]): void {
   for (const { shape, strides } of outputs) {
     if (!shape.some((extent, d) => extent > 1 && strides[d] === 0)) continue
@@ -79,6 +89,22 @@ export function checkOutputs(op: string, what: string, outputs: readonly Tensor[
       remedy: 'It was expanded: clone() it first.',
     })
   }
+  for (const each of outputs) markShared(each)
+}
+
+/** The same of outputs that get different values: also no two of them may have an element in common. @throws INPLACE_OVERLAP */
+export function checkOutputsApart(op: string, what: string, outputs: readonly Tensor[]): void {
+  checkOutputs(op, what, outputs)
+  const common = firstOverlap(outputs)
+  if (common === null) return
+  const [a, b] = common
+  throw new PostgradError('INPLACE_OVERLAP', {
+    op,
+    expected: `tensors that share no element as ${what}`,
+    got: `numbers ${a} and ${b}, ${outputs[a] === outputs[b] ? 'which are one tensor' : 'which are views of the same elements'}`,
+    remedy: 'Pass each tensor once, and clone() one of two views that overlap.',
+    values: { first: a, second: b },
+  })
 }
 
 /** @throws INVALID_ARGUMENT unless they are tensors of one dtype, and at least one */

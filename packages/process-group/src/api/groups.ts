@@ -5,6 +5,7 @@ import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/in
 import { formDefault, formSubgroups } from '../group/form.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from '../group/process-group.js'
 import { currentProcessGroups, type ProcessGroups } from '../group/process-groups.js'
+import { GROUP_TIMEOUT_MS } from '../group/wait-for.js'
 import { groupOf, groupOrDefault } from './checks.js'
 
 /** Of `initProcessGroup`. */
@@ -17,6 +18,11 @@ export interface ProcessGroupOptions {
   readonly timeoutMs?: number
   /** 'info': errors say what was called before. 'detail': ranks also say what they call before anything of a collective begins. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
   readonly debug?: DebugLevel
+  /**
+   * After so many ms in which a rank has waited in an operation of the group, or of one that is made from it, the first rank that waits prints one line that says for whom. Default 10,000;
+   * 0 turns it off. In a simulation nothing is printed.
+   */
+  readonly warnAfterMs?: number
 }
 
 /** Of `newGroup` and its kin. */
@@ -25,8 +31,8 @@ export interface NewGroupOptions extends CollectiveOptions {
   readonly groupTimeoutMs?: number
 }
 
-/** PyTorch's default of gloo, in ms. */
-export const GROUP_TIMEOUT_MS = 30 * 60 * 1000
+/** How long a rank waits before it is said. */
+const WARN_AFTER_MS = 10_000
 /** What PyTorch's programs pass. */
 const NO_BACKEND =
   'There is one backend, and the workers have met already: rank and world size follow from { ranks }, their names. Write initProcessGroup({ timeoutMs: 10_000 }).'
@@ -39,14 +45,15 @@ const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
  */
 export async function initProcessGroup(options: ProcessGroupOptions = {}): Promise<ProcessGroup> {
   const op = 'initProcessGroup'
-  checkOptions(op, options, ['name', 'ranks', 'timeoutMs', 'debug'], NO_BACKEND)
-  const { name = 'default', ranks, timeoutMs = GROUP_TIMEOUT_MS, debug = 'off' } = options
+  checkOptions(op, options, ['name', 'ranks', 'timeoutMs', 'debug', 'warnAfterMs'], NO_BACKEND)
+  const { name = 'default', ranks, timeoutMs = GROUP_TIMEOUT_MS, debug = 'off', warnAfterMs = WARN_AFTER_MS } = options
   if (typeof name !== 'string' || name === '') throw invalidArgument(op, 'a non-empty string as { name }', argumentText(name))
   if (!DEBUG_LEVELS.includes(debug)) throw invalidArgument(op, "'off', 'info' or 'detail' as { debug }", argumentText(debug))
   checkTime(op, timeoutMs, '0 for no limit')
+  checkTime(op, warnAfterMs, '0 for never')
   const groups = currentProcessGroups()
   const workers = membersOf(groups, ranks)
-  return groups.initialize(() => formDefault(groups, name, workers, timeoutMs, debug))
+  return groups.initialize(() => formDefault(groups, name, workers, timeoutMs, debug, warnAfterMs))
 }
 
 /** @throws UNKNOWN_WORKER, INVALID_ARGUMENT */

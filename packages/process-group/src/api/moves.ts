@@ -1,6 +1,6 @@
 /** What users write to hand tensors from rank to rank. */
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, invalidArgument, raw } from '@postgrad/tensor/internal'
+import { argumentText, invalidArgument, markShared, raw } from '@postgrad/tensor/internal'
 import * as algorithms from '../algorithms/moves.js'
 import type { Algorithm, Place } from '../common/step.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
@@ -11,6 +11,7 @@ import {
   checkLike,
   checkList,
   checkOutputs,
+  checkOutputsApart,
   checkPerRank,
   groupOf,
   listText,
@@ -54,6 +55,7 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
     checkDense('broadcast', 'the tensor', tensor)
     const root = rankIn('broadcast', 'src', group, src)
     if (group.rank !== root) checkOutputs('broadcast', 'the tensor', [tensor])
+    else markShared(tensor)
     return begin(group, 'broadcast', `broadcast(src ${src}) ${tensorText(tensor)}`, tensor, options, (place) =>
       algorithms.broadcast(place, 'broadcast', root, [tensor]),
     )
@@ -68,6 +70,7 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
     for (const tensor of tensors) checkDense('broadcastCoalesced', 'each of the tensors', tensor)
     const root = rankIn('broadcastCoalesced', 'src', group, src)
     if (group.rank !== root) checkOutputs('broadcastCoalesced', 'the tensors', tensors)
+    else for (const tensor of tensors) markShared(tensor)
     return begin(group, 'broadcastCoalesced', `broadcastCoalesced(src ${src}) ${listText(tensors)}`, tensors, options, (place) =>
       algorithms.broadcast(place, 'broadcastCoalesced', root, tensors),
     )
@@ -80,7 +83,7 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
     const group = groupOf('allGather', options)
     checkDense('allGather', 'the tensor', tensor)
     checkPerRank('allGather', 'the outputs', tensorList, group, tensor)
-    checkOutputs('allGather', 'the outputs', tensorList)
+    checkOutputsApart('allGather', 'the outputs', tensorList)
     const outs = tensorList.map((out) => [out])
     return begin(group, 'allGather', `allGather ${tensorText(tensor)}`, tensorList, options, (place) =>
       algorithms.allGather(place, 'allGather', outs, [tensor]),
@@ -126,8 +129,8 @@ export function allGatherCoalesced(
         checkDense('allGatherCoalesced', 'each of the outputs', out)
         checkLike('allGatherCoalesced', `output ${i}`, out, tensors[i]!)
       }
-      checkOutputs('allGatherCoalesced', 'the outputs', list)
     }
+    checkOutputsApart('allGatherCoalesced', 'the outputs', lists.flat())
     return begin(group, 'allGatherCoalesced', `allGatherCoalesced ${listText(tensors)}`, lists, options, (place) =>
       algorithms.allGather(place, 'allGatherCoalesced', lists, tensors),
     )
@@ -143,7 +146,7 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
     const group = groupOf('gather', options, ['dst', 'gatherList'])
     const { dst = group.ranks[0]!, gatherList = null } = options
     const root = checkAtRoot('gather', group, tensor, ['dst', dst], ['gatherList', gatherList])
-    checkOutputs('gather', 'gatherList', gatherList ?? [])
+    checkOutputsApart('gather', 'gatherList', gatherList ?? [])
     return begin(group, 'gather', `gather(dst ${dst}) ${tensorText(tensor)}`, gatherList, options, (place) =>
       algorithms.gather(place, 'gather', root, gatherList, tensor),
     )
@@ -168,7 +171,7 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
   return attempt(() => {
     const group = groupOf('allToAll', options)
     checkCount('allToAll', 'the outputs', outputs, group)
-    checkOutputs('allToAll', 'the outputs', outputs)
+    checkOutputsApart('allToAll', 'the outputs', outputs)
     checkCount('allToAll', 'the inputs', inputs, group)
     checkLike('allToAll', 'the output of this rank', outputs[group.rank]!, inputs[group.rank]!)
     return begin(group, 'allToAll', `allToAll ${inputs[0]!.dtype}`, outputs, options, (place) =>

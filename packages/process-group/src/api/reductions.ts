@@ -8,7 +8,18 @@ import { allReduceSparse } from '../algorithms/sparse.js'
 import type { Algorithm, Place } from '../common/step.js'
 import type { CollectiveOptions, ProcessGroup } from '../group/process-group.js'
 import { Work } from '../group/work.js'
-import { checkDense, checkList, checkOutputs, checkPerRank, groupOf, listText, rankIn, shapeError, tensorText } from './checks.js'
+import {
+  checkDense,
+  checkList,
+  checkOutputs,
+  checkOutputsApart,
+  checkPerRank,
+  groupOf,
+  listText,
+  rankIn,
+  shapeError,
+  tensorText,
+} from './checks.js'
 
 /** Of collectives that reduce. */
 export interface AllReduceOptions extends CollectiveOptions {
@@ -30,7 +41,7 @@ export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions
   })
 }
 
-/** The same of several tensors of one dtype at once. PyTorch: `all_reduce_coalesced`. */
+/** The same of several tensors of one dtype at once, which share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce` */
 export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduceOptions = {}): Work<readonly Tensor[]> {
   return attempt(() => {
     const group = groupOf('allReduceCoalesced', options, ['op'])
@@ -41,7 +52,7 @@ export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduc
 
 function reduceAll<T>(fn: string, group: ProcessGroup, tensors: readonly Tensor[], value: T, options: AllReduceOptions): Work<T> {
   const { op = 'sum' } = options
-  checkOutputs(fn, 'what is reduced', tensors)
+  checkOutputsApart(fn, 'the tensors', tensors)
   checkOp(fn, op, tensors[0]!.dtype)
   const name = nameOfOp(op)
   const head = `${fn}(${name}) ${listText(tensors)}`
@@ -129,12 +140,16 @@ function scattered(fn: string, group: ProcessGroup, output: Tensor, inputs: read
   checkOutputs(fn, 'the output', [output])
   checkOp(fn, op, output.dtype)
   const name = nameOfOp(op)
+  // What this rank reads while it writes: in place is the very same elements.
+  const mine = inputs[group.rank]!
+  const isCopied = mine.storage === output.storage && !isSameView(mine, output)
   return group.start(
     {
       op: fn,
       head: `${fn}(${name}) ${tensorText(output)}`,
       *algorithm(place: Place): Algorithm<Tensor> {
-        const own = typeof op === 'object' ? inputs.map((input) => raw.mul(input, op.factor)) : inputs
+        const apart = isCopied ? inputs.map((input) => (input === mine ? raw.clone(input) : input)) : inputs
+        const own = typeof op === 'object' ? inputs.map((input) => raw.mul(input, op.factor)) : apart
         yield* reduceScatterAlgorithm(place, fn, name, output, own)
         return output
       },
@@ -142,6 +157,8 @@ function scattered(fn: string, group: ProcessGroup, output: Tensor, inputs: read
     options,
   )
 }
+
+const isSameView = (a: Tensor, b: Tensor): boolean => a.offset === b.offset && a.shape.every((_, d) => a.strides[d] === b.strides[d])
 
 /** A large tensor as one view for each rank, each of the shape of the small one. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
 export function slicesOf(op: string, what: string, large: Tensor, small: Tensor, { size }: ProcessGroup): Tensor[] {

@@ -1,5 +1,6 @@
 /** The errors of process groups, worded once. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { ownEnd } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 
 /** A group as errors name it. */
@@ -92,6 +93,12 @@ export function notMet(name: string, cause: PostgradError): PostgradError {
   })
 }
 
+/** Of `initProcessGroup`: GROUP_BROKEN, since a member has returned without having called it. */
+export function neverMet(group: GroupName, worker: number): PostgradError {
+  const rank = group.workers.findIndex(({ id }) => id === worker)
+  return groupBroken('initProcessGroup', group, overText(group, rank), programOver(group, rank))
+}
+
 /** Of monitoredBarrier, in PyTorch's words. */
 export function barrierFailed(group: GroupName, missing: readonly number[], timeoutMs: number, sequence: number): PostgradError {
   return new PostgradError('COLLECTIVE_TIMEOUT', {
@@ -142,12 +149,13 @@ export function directMismatch(
 /** GROUP_BROKEN, whose cause is what broke it; values: group, and what identifies the cause. */
 export function groupBroken(op: string, group: GroupName, why: string, cause: unknown): PostgradError {
   const values = isPostgradError(cause) ? { because: cause.code, ...cause.values } : {}
-  // Of a death `why` says all.
-  const because = why.includes('has ended') ? '' : causeText(cause)
+  const isOver = isPostgradError(cause, 'PROGRAM_OVER')
+  // Of a death `why` says all, as it does of a program that is over.
+  const because = isOver || why.includes('has ended') ? '' : causeText(cause)
   return new PostgradError('GROUP_BROKEN', {
     op,
     message: `process group '${group.name}' is broken: ${why}${because}`,
-    remedy: 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
+    remedy: isOver ? SAME_STEPS : 'destroyProcessGroup(), then initProcessGroup({ ranks }) with the workers that live.',
     cause,
     values: { ...values, group: group.name },
   })
@@ -158,6 +166,24 @@ function causeText(cause: unknown): string {
   if (typeof cause === 'string') return `, because of ${cause}`
   const { name, message } = Object(cause) as Partial<Error>
   return typeof message === 'string' ? `, because of ${name}: ${message}` : ''
+}
+
+const SAME_STEPS =
+  'All ranks call the same collectives: give each as many steps, with a backward in each of them, or train over uneven data within join().'
+
+/** Why a group is broken of which one rank calls nothing any more. */
+export function overText(group: GroupName, rank: number): string {
+  return `${rankText(group, rank)} has returned from its main, and every rank whose main still runs waits`
+}
+
+/** The cause of that; values: rank, worker. */
+export function programOver(group: GroupName, rank: number): PostgradError {
+  return new PostgradError('PROGRAM_OVER', {
+    op: 'collective',
+    message: overText(group, rank),
+    remedy: SAME_STEPS,
+    values: { group: group.name, rank, worker: group.workers[rank]!.name, workerId: group.workers[rank]!.id },
+  })
 }
 
 /** What `abort` without a reason gives as the cause. */
@@ -196,12 +222,14 @@ export function notMember(op: string, group: GroupName, worker: string): Postgra
 }
 
 export function destroyed(op: string, group: GroupName): PostgradError {
-  return new PostgradError('PROCESS_GROUP_DESTROYED', {
-    op,
-    message: `process group '${group.name}' was destroyed on this worker`,
-    remedy: 'Make a new one: initProcessGroup() or newGroup().',
-    values: { group: group.name },
-  })
+  return ownEnd(
+    new PostgradError('PROCESS_GROUP_DESTROYED', {
+      op,
+      message: `process group '${group.name}' was destroyed on this worker`,
+      remedy: 'Make a new one: initProcessGroup() or newGroup().',
+      values: { group: group.name },
+    }),
+  )
 }
 
 /** What ends a group, and so many works of it of which perhaps nobody is awaited: none of them may end the process. */

@@ -96,7 +96,7 @@ export class Collectives implements CollectiveHost {
         op,
         timeoutMs,
         signal: options.signal,
-        about: () => this.about(collective),
+        about: (sinceMs) => this.about(collective, sinceMs),
         timedOut: () => this.timedOut(collective, spec),
         giveUp: (error) => this.onFailed(collective, error),
       })
@@ -200,9 +200,10 @@ export class Collectives implements CollectiveHost {
     return heads
   }
 
-  private about({ sequence, head, missing, hasBegun }: Collective): WaitAbout {
+  private about({ sequence, head, missing, hasBegun, isThrough }: Collective, sinceMs: number): WaitAbout {
     const what = `${head}, number ${sequence} of group '${this.host.name}'${hasBegun ? '' : ', which waits for earlier ones'}`
-    return { kind: 'collective', what, on: missing.map((rank) => this.host.workers[rank]!) }
+    const about = { kind: 'collective', what, on: missing.map((rank) => this.host.workers[rank]!) } as const
+    return isThrough ? about : { ...about, standing: { group: this.host, number: sequence, sinceMs } }
   }
 
   // --- what others say
@@ -250,6 +251,12 @@ export class Collectives implements CollectiveHost {
   }
 
   // --- ends
+
+  /** The number of the first that runs here, or else of the next. */
+  get first(): number {
+    for (const sequence of this.running.keys()) return sequence
+    return this.next
+  }
 
   /** The number of the first that waits for this rank; null: none does. */
   firstThatNeeds(rank: number): number | null {

@@ -3,9 +3,10 @@
  * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { allGather, type WorkerInfo } from '@postgrad/rpc'
+import type { WorkerInfo } from '@postgrad/rpc'
+import { gatherAsGroup } from '@postgrad/rpc/internal'
 import { invalid } from '../algorithms/parts.js'
-import { collectiveTimedOut, notMet } from '../common/errors.js'
+import { collectiveTimedOut, neverMet, notMet } from '../common/errors.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
@@ -26,11 +27,14 @@ export async function formDefault(
   workers: readonly WorkerInfo[],
   timeoutMs: number,
   debug: DebugLevel,
+  warnAfterMs: number,
 ): Promise<ProcessGroup> {
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const proposals = await allGather(own, workers, { round: `processGroup ${name}`, timeoutMs }).catch((error: unknown) => {
+    const round = `processGroup ${name}`
+    const proposals = await gatherAsGroup(own, workers, { round, timeoutMs, warnAfterMs }).catch((error: unknown) => {
+      if (isPostgradError(error, 'PROGRAM_OVER')) throw neverMet({ name, workers }, Number(error.values.workerId))
       throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
     })
     const of = ({ name: worker }: WorkerInfo): Proposal => proposals.get(worker)!
@@ -38,7 +42,7 @@ export async function formDefault(
     const other = workers.find((worker) => termsOf(of(worker)) !== termsOf(first))
     if (other !== undefined) throw disagreed(name, workers[0]!, first, other, of(other))
     const heaps = workers.map((worker) => of(worker).heap)
-    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, heaps })
+    const group = groups.add({ id: first.id, name, workers, ranks: workers.map((_, rank) => rank), timeoutMs, debug, warnAfterMs, heaps })
     groups.defaultGroup = group
     return group
   })
@@ -77,7 +81,8 @@ export function formSubgroups(
       const workers = ranks.map((rank) => parent.workers[rank]!)
       const name = `${parent.name}/${number}${lists.length === 1 ? '' : `.${i}`}`
       const heapOf = (rank: number): number => agreed.heaps[rank]![i]!
-      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug: parent.debug, heaps: ranks.map(heapOf) })
+      const { debug, warnAfterMs } = parent
+      return groups.add({ id: agreed.ids[i]!, name, workers, ranks, timeoutMs, debug, warnAfterMs, heaps: ranks.map(heapOf) })
     })
   })
 }

@@ -1,6 +1,6 @@
 /** What the two halves of a group, `collectives.ts` and `point-to-point.ts`, know of it. `process-group.ts` is it. */
 import type { WorkerInfo } from '@postgrad/rpc'
-import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import type { StandingGroup, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Values, What } from '../common/protocol.js'
 import type { Place } from '../common/step.js'
 import type { WaitOptions } from './wait-for.js'
@@ -25,11 +25,13 @@ export interface SayOptions {
   readonly onFlushed?: () => void
 }
 
-export interface GroupHost extends Place {
+export interface GroupHost extends Place, StandingGroup {
   readonly name: string
   readonly workers: readonly WorkerInfo[]
   readonly runtime: WorkerRuntime
   readonly debug: DebugLevel
+  /** The number of the next collective of this rank. */
+  readonly next: number
   /** Nothing begins any more. */
   readonly isBroken: boolean
   /** Gives the time in ms that it may take. @throws where nothing may begin, and TIMEOUT_INVALID, CALL_CANCELLED */

@@ -11,7 +11,7 @@ import { others } from '../common/step.js'
 import { dropValues } from './drop-values.js'
 import type { GroupHost } from './group-host.js'
 import { IncomingSends, OutgoingSends, SEND_WINDOW, type SendWindow } from './send-window.js'
-import { type WaitOptions, waitFor } from './wait-for.js'
+import { GROUP_TIMEOUT_MS, type WaitOptions, waitFor } from './wait-for.js'
 import { Work } from './work.js'
 
 /** A tensor that has come. */
@@ -29,6 +29,8 @@ class Waiter<Given, T> {
   readonly rank: number | null
   readonly tag: number
   readonly work = new Work<T>()
+  /** It waits until its tensor is flushed. */
+  isSent = false
   endWait: () => void = () => {}
   private readonly make: (given: Given) => T
 
@@ -58,7 +60,6 @@ type Receiver = Waiter<Arrival, unknown>
 
 /** Waits for room at the receiver, and then until its tensor is flushed. */
 class Sender extends Waiter<void, void> {
-  isSent = false
   readonly say: (onFlushed: () => void) => void
 
   constructor(op: string, rank: number, tag: number, say: (onFlushed: () => void) => void) {
@@ -177,10 +178,14 @@ export class PointToPoint {
     const missing = this.awaitedBy(waiter)
     waiter.endWait = waitFor(host.runtime, work, {
       ...{ op, timeoutMs, signal },
-      about: () => ({
+      about: (sinceMs) => ({
         kind: 'collective',
         what: `${what()} of group '${host.name}'`,
         on: missing.map((rank) => host.workers[rank]!),
+        // One that ends by itself breaks no group, and its program goes on.
+        ...(signal !== undefined || timeoutMs < GROUP_TIMEOUT_MS || waiter.isSent
+          ? {}
+          : { standing: { group: host, number: host.next, sinceMs } }),
       }),
       timedOut: (): PostgradError => directTimedOut(op, host, { call: what(), tag, missing, timeoutMs }),
       giveUp: (error) => {

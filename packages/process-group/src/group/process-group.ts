@@ -23,7 +23,7 @@ import { checkSignal, currentScope, timeLimit } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { MessageType } from '@postgrad/wire/internal'
-import { destroyed, groupAborted, groupBroken, notMember, rankText } from '../common/errors.js'
+import { destroyed, groupAborted, groupBroken, notMember, overText, programOver, rankText } from '../common/errors.js'
 import { type Body, NOTHING, type Values, What } from '../common/protocol.js'
 import { limitsFor, others, type ReduceLimits } from '../common/step.js'
 import { type CollectiveSpec, Collectives } from './collectives.js'
@@ -56,6 +56,7 @@ export interface GroupSpec {
   readonly ranks: readonly number[]
   readonly timeoutMs: number
   readonly debug: DebugLevel
+  readonly warnAfterMs: number
   /** By rank, see `Place`; as all members have said. */
   readonly heaps: readonly number[]
   readonly onDestroyed: (group: ProcessGroup) => void
@@ -77,6 +78,8 @@ export class ProcessGroup implements GroupHost {
   readonly timeoutMs: number
   /** See `initProcessGroup`. */
   readonly debug: DebugLevel
+  /** See `initProcessGroup`. */
+  readonly warnAfterMs: number
   /** @internal Others only in tests, of all ranks. */
   limits: ReduceLimits
   /** @internal By rank. Others only in tests, of all ranks. */
@@ -95,7 +98,7 @@ export class ProcessGroup implements GroupHost {
   private toldFrom = Number.POSITIVE_INFINITY
 
   /** @internal */
-  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, heaps, onDestroyed }: GroupSpec) {
+  constructor(runtime: WorkerRuntime, { id, name, workers, ranks, timeoutMs, debug, warnAfterMs, heaps, onDestroyed }: GroupSpec) {
     this.heaps = heaps
     this.limits = limitsFor(heaps)
     this.runtime = runtime
@@ -105,6 +108,7 @@ export class ProcessGroup implements GroupHost {
     this.ranks = ranks
     this.timeoutMs = timeoutMs
     this.debug = debug
+    this.warnAfterMs = warnAfterMs
     this.onDestroyed = onDestroyed
     this.rank = this.rankOf(runtime.info.id)
     this.collectives = new Collectives(this)
@@ -134,6 +138,16 @@ export class ProcessGroup implements GroupHost {
   /** @internal -1: no member. */
   rankOf(worker: number): number {
     return this.workers.findIndex(({ id }) => id === worker)
+  }
+
+  /** @internal StandingGroup */
+  get key(): string {
+    return String(this.id)
+  }
+
+  /** @internal The number of the next collective of this rank. */
+  get next(): number {
+    return this.collectives.next
   }
 
   /** @internal How many works wait here. */
@@ -196,7 +210,7 @@ export class ProcessGroup implements GroupHost {
       case What.taken:
         return this.direct.onTaken(from, sequence, step)
       case What.failed:
-        this.break(sequence, `${rankText(this, from)} has given up number ${sequence}`, error)
+        this.break(sequence, this.whyFailed(from, sequence, error), error)
         return null
       case What.left:
         this.onGone(from, `${rankText(this, from)} has destroyed it`, null)
@@ -207,6 +221,11 @@ export class ProcessGroup implements GroupHost {
       default:
         return `there is no ${what}`
     }
+  }
+
+  private whyFailed(from: number, sequence: number, error: unknown): string {
+    const rank = isPostgradError(error, 'PROGRAM_OVER') ? Number(error.values.rank) : Number.NaN
+    return rank < this.size ? overText(this, rank) : `${rankText(this, from)} has given up number ${sequence}`
   }
 
   /** @internal Something of a member is lost, and nobody knows of which of the groups that it is in. */
@@ -224,6 +243,12 @@ export class ProcessGroup implements GroupHost {
     const why = `${rankText(this, rank)} has ended`
     this.onGone(rank, why, error)
     this.break(this.collectives.next, why, error)
+  }
+
+  /** @internal StandingGroup. All that runs here waits for ever: for that rank, or for one that waits for it. */
+  onOver(worker: number): void {
+    const rank = this.rankOf(worker)
+    this.break(this.collectives.first, overText(this, rank), programOver(this, rank))
   }
 
   /** It will send nothing more; what it has sent has come. What does not need it goes on. */

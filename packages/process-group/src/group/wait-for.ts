@@ -1,8 +1,11 @@
-/** How each work of a group waits: by a deadline, a signal, and `cancel`. Every wait of a group is one of these. */
+/** How each work of a group waits: by a deadline, a signal, and `cancel`. Every wait of a group is one of these, and is watched by rpc's `standstill-watch.ts`. */
 import type { PostgradError } from '@postgrad/base'
 import { callCancelled, onAbort } from '@postgrad/base/internal'
-import type { WaitAbout, WorkerRuntime } from '@postgrad/rpc/internal'
+import { standstillOf, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Work } from './work.js'
+
+/** PyTorch's default of gloo, in ms. */
+export const GROUP_TIMEOUT_MS = 30 * 60 * 1000
 
 /** Of whatever may wait. */
 export interface WaitOptions {
@@ -14,7 +17,8 @@ export interface Waiting {
   readonly op: string
   readonly timeoutMs: number
   readonly signal: AbortSignal | undefined
-  about(): WaitAbout
+  /** @param sinceMs when the wait began, on the worker's clock */
+  about(sinceMs: number): WaitAbout
   timedOut(): PostgradError
   /** Ends the work with this error, and the wait. */
   giveUp(error: unknown): void
@@ -23,16 +27,18 @@ export interface Waiting {
 /** Gives what ends the wait; `giveUp` is not called afterwards. @throws RPC_SHUT_DOWN */
 export function waitFor(runtime: WorkerRuntime, work: Work<never> | Work<unknown>, waiting: Waiting): () => void {
   const { op, timeoutMs, signal, giveUp } = waiting
+  const sinceMs = runtime.clock.now()
   const pending = {
     deadlineMs: Number.POSITIVE_INFINITY,
     parent: null,
     op,
-    about: waiting.about,
+    about: () => waiting.about(sinceMs),
     onReply: () => {},
     onError: giveUp,
     timedOut: waiting.timedOut,
   }
   const end = runtime.requests.wait(pending, timeoutMs, op)
+  standstillOf(runtime).onWait()
   const canceller = { cancel: (reason: unknown) => giveUp(callCancelled(op, null, reason)) }
   const unlisten = signal && onAbort(signal, () => canceller.cancel(signal.reason))
   work.cancelWith(canceller)

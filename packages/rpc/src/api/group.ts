@@ -5,8 +5,9 @@
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { timeLimit } from '@postgrad/base/internal'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
-import { arrive, type Coming, type GatherOp, type Met, meetingKey, NAMES_KEPT } from '../groups/gather.js'
+import { arrive, type Coming, type GatherOp, type Met, meetingKey, NAMES_KEPT, STANDING_MS } from '../groups/gather.js'
 import { byName, LEADER_GRACE_MS, leaderSilent } from '../groups/group-errors.js'
+import { StandingRound } from '../groups/standing-round.js'
 import type { ShutdownOptions, WorkerRuntime } from '../worker/worker-runtime.js'
 import { currentRuntime } from './api.js'
 
@@ -83,11 +84,21 @@ interface Standing {
 /** Of this worker, by meeting. */
 const STANDINGS = Symbol('postgrad.standings')
 
+/** As `allGather`, of a round that says after `warnAfterMs` for whom it waits: see `Standstill`. */
+export async function gatherAsGroup<T>(
+  value: T,
+  members: readonly WorkerInfo[],
+  options: RoundOptions & { readonly warnAfterMs: number },
+): Promise<Map<string, T>> {
+  const met = await gather('allGather', value, members, options)
+  return new Map(met.members.map(({ name }, i) => [name, met.values[i] as T]))
+}
+
 async function gather(
   op: GatherOp,
   value: unknown,
   names: readonly Target[] | undefined,
-  options: RoundOptions = {},
+  options: RoundOptions & { readonly warnAfterMs?: number } = {},
 ): Promise<{ members: readonly WorkerInfo[]; values: readonly unknown[] }> {
   const worker = currentRuntime()
   const limitMs = timeLimit(op, options.timeoutMs ?? worker.rpcTimeoutMs)
@@ -99,9 +110,11 @@ async function gather(
   const key = meetingKey(op, members, round)
   const standing = standings.get(key) ?? { members, isNamed: round !== null, era: 0, failures: 0 }
   const { era, failures } = standing
+  const stands = limitMs < STANDING_MS ? null : new StandingRound(worker, op, members, key, options.warnAfterMs ?? 0)
   const coming: Coming = { op, members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
   try {
-    const met = (await worker.call(leader, arrive, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })) as Met
+    const call = worker.call(leader, arrive, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })
+    const met = (await (stands === null ? call : stands.until(call))) as Met
     if (failures === standing.failures) standing.era = met.era
     if (standing.era === 0 && standings.get(key) === standing) standings.delete(key)
     return { members, values: met.values }
@@ -116,6 +129,8 @@ async function gather(
       if (known.isNamed) forgetOldNames(standings)
     }
     throw isSilent ? leaderSilent(op, limitMs, leader) : error
+  } finally {
+    stands?.end()
   }
 }
 

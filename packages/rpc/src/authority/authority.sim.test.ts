@@ -359,11 +359,14 @@ describe('AUT-5 one-way messages', () => {
         [4, [0, 1, 2], null],
         [5, null, null],
         [6, null, new Error('forged')],
+        [7, [1, []], null],
+        [8, [1, null], null],
+        [9, ['g', 1], null],
       ] as const) {
         observer.post(0, GROUP_UPDATE, [what, data, error])
       }
       expect(await call('worker0', selectAction, [1])).toBe(2)
-      expect(lettersOf(workers[0])).toEqual(Array.from({ length: 5 }, () => "invalid GROUP_UPDATE: not permitted to the role 'observer'"))
+      expect(lettersOf(workers[0])).toEqual(Array.from({ length: 8 }, () => "invalid GROUP_UPDATE: not permitted to the role 'observer'"))
       await observer.leave({ timeoutMs: 1000 })
       expect(workers[0]!.isClosed).toBe(false)
     }))

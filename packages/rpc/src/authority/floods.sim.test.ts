@@ -19,7 +19,7 @@ expose({ 'floods.may': may, 'floods.mayNot': mayNot, 'floods.much': much })
 const [MEMBER, OTHER, OBSERVER] = [0, 1, 2]
 const WINDOW = 64
 /** Of each kind, in one go. */
-const FLOOD = 2 * OTHERS_WAITING_MAX
+const FLOOD = OTHERS_WAITING_MAX + 400
 const ID = (BigInt(OBSERVER) << 48n) | 5n
 const error = new Error('forged')
 
@@ -135,6 +135,21 @@ describe('a flood by an observer', () => {
     })
     await cluster.world.drain()
     expect([inflow!.waiting, inflow!.bytes, member.letters.counts.unreadable]).toEqual([0, 0, 2 * FLOOD])
+  })
+
+  test('CRE-18: one that reads no answer and is refused over and over loses its link, and is dead to the member', async () => {
+    const cluster = clusterOf(4)
+    const [member, other, observer] = cluster.workers as [WorkerRuntime, WorkerRuntime, WorkerRuntime]
+    Object.defineProperty(member.peers.resolve(OBSERVER).link!, 'unreadBytes', { get: () => 2 ** 27 })
+    await cluster.run(OTHER, async () => {
+      flood(observer, MessageType.CALL, 1)
+      flood(observer, MessageType.CALL_CANCEL, FLOOD)
+      await wait(10_000)
+      expect(member.deathOf(OBSERVER)).toMatchObject({ code: 'WORKER_DIED', message: expect.stringContaining('unread meanwhile') })
+      expect(other.deathOf(OBSERVER)).toBeNull()
+      expect(await call(MEMBER, may, [1])).toBe(2)
+    })
+    expect(await cluster.leftovers({ letters: null })).toEqual([])
   })
 
   test('CRE-18: the calls of one that reads no answer stay where they are; it reads, and all are answered', async () => {

@@ -173,7 +173,7 @@ describe('errors of user code', () => {
     await cluster.run(0, async () => {
       const error = (await failure(call('worker1', throwsType))) as TypeError & { remoteStack?: string }
       expect([error.message, error.remoteStack]).toEqual(['wrong\nkind', undefined])
-      expect(error.stack).not.toContain('throwsType')
+      expect(error.stack).not.toContain('at throwsType')
     })
   })
 
@@ -539,7 +539,7 @@ describe('stacks', () => {
     })
   })
 
-  test('RPC-54: lines of other workers stand above a line that names the worker, one for each on the way', async () => {
+  test('RPC-54: lines of other workers stand above a line that names the worker and what was called, one for each on the way', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
       const userProgram = async (): Promise<void> => {
@@ -547,9 +547,9 @@ describe('stacks', () => {
       }
       const { stack, message, name } = await failure(userProgram())
       expect({ message, name }).toEqual({ message: 'nothing there', name: 'TypeError' })
-      const parts = stack!.split(/\n {4}--- above: on worker '(.*)' ---/)
+      const parts = stack!.split(/\n {4}--- above: on worker (.*) ---/)
       expect(parts).toHaveLength(5)
-      expect([parts[1], parts[3]]).toEqual(['worker2', 'worker1'])
+      expect([parts[1], parts[3]]).toEqual(["'worker2', called as fails", "'worker1', called as relays"])
       for (const [part, frame] of [
         [0, /at fails/],
         [2, /at (async )?relays/],

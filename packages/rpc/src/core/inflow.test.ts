@@ -49,17 +49,15 @@ function bounded() {
     setPaused: (isPaused: boolean) => {
       state.isPaused = isPaused
     },
+    abandon: (detail: string) => {
+      state.ended = detail
+    },
     get unreadBytes() {
       return state.unreadBytes
     },
   } as unknown as Link
-  const inflow = new Inflow(clock, link, {
-    holdCalls: (isHeld) => {
-      state.isHeld = isHeld
-    },
-    end: (detail) => {
-      state.ended = detail
-    },
+  const inflow = new Inflow(clock, link, (isHeld) => {
+    state.isHeld = isHeld
   })
   return { clock, state, inflow }
 }

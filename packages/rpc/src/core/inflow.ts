@@ -52,14 +52,6 @@ export class Allowance {
   }
 }
 
-/** What an `Inflow` does to its peer. */
-export interface InflowEnds {
-  /** Whether the calls of the peer wait in its line. */
-  holdCalls(isHeld: boolean): void
-  /** The link ends. */
-  end(detail: string): void
-}
-
 export class Inflow {
   /** Messages that have not had their turn, without those in a window, and their bytes. */
   waiting = 0
@@ -68,7 +60,8 @@ export class Inflow {
   pauses = 0
   private readonly clock: Clock
   private readonly link: Link
-  private readonly ends: InflowEnds
+  /** Whether the calls of the peer wait in its line. */
+  private readonly holdCalls: (isHeld: boolean) => void
   /** Too much waits. */
   private isFull = false
   /** It was refused too often. */
@@ -80,10 +73,10 @@ export class Inflow {
   private isPaused = false
   private isHeld = false
 
-  constructor(clock: Clock, link: Link, ends: InflowEnds) {
+  constructor(clock: Clock, link: Link, holdCalls: (isHeld: boolean) => void) {
     this.clock = clock
     this.link = link
-    this.ends = ends
+    this.holdCalls = holdCalls
   }
 
   /** A message has come that is in no window. */
@@ -116,7 +109,7 @@ export class Inflow {
   onRefused(allowance: Allowance): void {
     const pauseMs = allowance.spend()
     if (this.unreadTimer !== null && ++this.refusedUnread > REFUSALS_MAX) {
-      this.ends.end(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
+      this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
       return
     }
     if (pauseMs === 0) return
@@ -153,7 +146,7 @@ export class Inflow {
     const isHeld = this.unreadTimer !== null || this.refusedTimer !== null
     if (isHeld !== this.isHeld) {
       this.isHeld = isHeld
-      this.ends.holdCalls(isHeld)
+      this.holdCalls(isHeld)
     }
     if (isPaused === this.isPaused) return
     this.isPaused = isPaused

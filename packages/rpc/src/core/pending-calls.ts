@@ -4,7 +4,7 @@
  * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-25 and RPC-26 are in SPEC.md.
  */
 
-import type { PostgradError } from '@postgrad/base'
+import type { PostgradError, WorkerId } from '@postgrad/base'
 import { callCancelled } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message, MessageType } from '@postgrad/wire/internal'
@@ -68,6 +68,28 @@ export interface WaitAbout {
   readonly on?: readonly WorkerInfo[]
   /** The value that is waited for, where it is made. */
   readonly rrefId?: bigint
+  /** Only the programs of the other members can end it, by what they call. */
+  readonly standing?: Standing
+}
+
+/** A wait of which Note [Programs that are over] in `groups/standstill.ts` speaks. */
+export interface Standing {
+  readonly group: StandingGroup
+  /** Which operation of the group is waited for: it grows as the group goes on. */
+  readonly number: number
+  readonly sinceMs: number
+}
+
+/** Workers whose operations end when all of them call the same. */
+export interface StandingGroup {
+  /** The same on all members, and never given again. */
+  readonly key: string
+  /** By rank. */
+  readonly workers: readonly WorkerInfo[]
+  /** After so many ms of waiting the first rank that waits prints who is missing; 0: never. */
+  readonly warnAfterMs: number
+  /** The program of a member, which somebody waits for, is over: what waits here never ends otherwise. */
+  onOver(worker: WorkerId): void
 }
 
 /** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
@@ -132,9 +154,9 @@ export class PendingCalls {
     }
   }
 
-  /** Ends every call with an error of its own. */
-  failAll(makeError: () => unknown): void {
-    for (const [requestId] of this.waiting.entries()) this.take(requestId)?.onError(makeError())
+  /** Ends every call with an error of its own, which says what was called. */
+  failAll(makeError: (op: string) => unknown): void {
+    for (const [requestId, { op }] of this.waiting.entries()) this.take(requestId)?.onError(makeError(op))
   }
 
   /** Ends the calls whose deadline has passed; gives the earliest of the others. */

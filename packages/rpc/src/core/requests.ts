@@ -4,8 +4,18 @@
  *
  *   start: time left → signal → prepare → intercept → note → send     … RESULT, EXCEPTION, the deadline, the peer's death, cancelling, the close
  */
-import { Future, type PostgradError } from '@postgrad/base'
-import { type Canceller, callCancelled, checkSignal, currentScope, markHop, outOfTime, timeLimit, withHop } from '@postgrad/base/internal'
+import { Future, isPostgradError, type PostgradError } from '@postgrad/base'
+import {
+  type Canceller,
+  callCancelled,
+  checkSignal,
+  currentScope,
+  markHop,
+  outOfTime,
+  ownEnd,
+  timeLimit,
+  withHop,
+} from '@postgrad/base/internal'
 import { MESSAGE_TABLE, type Message, MessageType, type OutgoingMessage, setChain } from '@postgrad/wire/internal'
 import type { CallOptions } from '../common/call-options.js'
 import { notThereInTime, shutDownError, timedOut, wrongReply } from '../common/rpc-errors.js'
@@ -250,8 +260,11 @@ export class Requests {
 
   private onException({ body, type, requestId }: Message, peer: Peer): void {
     const error = body[0]
-    addHop(error, peer.info)
-    this.takePending(peer, type, requestId)?.onError(error)
+    const waiting = this.takePending(peer, type, requestId)
+    addHop(error, peer.info, waiting?.op)
+    // Released by its maker, in whose program this worker serves.
+    if (isPostgradError(error, 'CONTEXT_RELEASED')) ownEnd(error)
+    waiting?.onError(error)
   }
 
   private onUnreadable({ peer, type, head, error }: Unreadable): void {
@@ -319,7 +332,7 @@ export class Requests {
   /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
   onDeath(peer: Peer): void {
     const error = (op: string) => this.host.peers.diedError(peer, op)
-    peer.pending.failAll(() => error('call'))
+    peer.pending.failAll(error)
     peer.ledger.outgoing.fail(() => error('ready'))
     this.deadlines.unwatch(peer.pending)
     this.giveUp(this.orphans(peer), error('currentSignal'))
@@ -332,16 +345,19 @@ export class Requests {
     }
   }
 
-  /** This worker closes: waits for its own things are rejected with RPC_SHUT_DOWN. `failAll` does the same for one peer. */
+  /**
+   * This worker closes: waits for its own things are rejected with RPC_SHUT_DOWN. `failAll` does the same for one peer. What is asked for later is not marked as an
+   * end of the program's own: it is a mistake, which must be seen.
+   */
   close(): void {
     this.shutdown?.abort(this.host.closedBy)
-    this.waits.failAll(() => shutDownError('call', this.host.info))
+    this.waits.failAll((op) => ownEnd(shutDownError(op, this.host.info)))
     this.deadlines.close()
   }
 
   failAll({ served, pending }: Peer): void {
     for (const [, call] of served.entries()) call.giveUp(this.host.closedBy)
-    pending.failAll(() => shutDownError('call', this.host.info))
+    pending.failAll((op) => ownEnd(shutDownError(op, this.host.info)))
   }
 
   get pendingCount(): number {
@@ -351,9 +367,9 @@ export class Requests {
   }
 }
 
-/** Writes into an error that came from `from` that it did; where it arose stands first. */
-function addHop(error: unknown, from: WorkerInfo): void {
+/** Writes into an error that came from `from` that it did, and as the answer to what; where it arose stands first. */
+function addHop(error: unknown, from: WorkerInfo, op: string | undefined): void {
   const travelled = error as { workers?: readonly { name: string; id: number }[] }
   travelled.workers = withHop(travelled.workers ?? [], from)
-  markHop(error, from.name)
+  markHop(error, from.name, op)
 }

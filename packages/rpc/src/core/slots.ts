@@ -34,7 +34,8 @@ export function currentCore(): WorkerCore {
       op: 'currentWorker',
       message: 'no worker is current here',
       remedy:
-        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), a simulation's sim.on(name).run(fn), or a function that a worker serves.",
+        "Run this inside cluster.on(name).run(fn), cluster.runHere(fn), member.run(fn) after init, a simulation's sim.on(name).run(fn), or a function that a worker serves. " +
+        'To end a process of init from outside of run: member.shutdown() or member.leave(); all workers of launch: cluster.close().',
     })
   }
   return worker as WorkerCore

@@ -18,7 +18,7 @@ import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
 import type { ContextHead, Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
-import { Allowance, Inflow, type InflowEnds } from './inflow.js'
+import { Allowance, Inflow } from './inflow.js'
 import { type Envelope, MessagePath } from './message-path.js'
 import { type Peer, Standing } from './peer.js'
 import { PeerLedger } from './peer-ledger.js'
@@ -217,14 +217,11 @@ export abstract class WorkerCore implements RequestsHost {
 
   private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role = MEMBER): Peer {
     const source = new Source(info.name)
-    const ends: InflowEnds = {
-      holdCalls: (isHeld) => {
-        const { mailbox } = this.pump
-        if (isHeld) mailbox.holdCalls(source)
-        else mailbox.releaseCalls(source)
-        this.pump.wake()
-      },
-      end: (detail) => this.endLink(peer, detail),
+    const holdCalls = (isHeld: boolean) => {
+      const { mailbox } = this.pump
+      if (isHeld) mailbox.holdCalls(source)
+      else mailbox.releaseCalls(source)
+      this.pump.wake()
     }
     const peer: Peer = {
       info,
@@ -238,7 +235,7 @@ export abstract class WorkerCore implements RequestsHost {
       pending: this.requests.pendingFor(info),
       served: new RequestTable(),
       ledger: new PeerLedger(this.window, this.clock, transport),
-      inflow: link?.setPaused === undefined ? null : new Inflow(this.clock, link, ends),
+      inflow: link?.setPaused === undefined ? null : new Inflow(this.clock, link, holdCalls),
     }
     this.peers.add(peer)
     return peer
@@ -419,23 +416,11 @@ export abstract class WorkerCore implements RequestsHost {
 
   private onLinkClosed(peer: Peer, { by, detail }: LinkClosed): void {
     if (by === 'self' || this.isClosed) return
-    this.lastOf(peer, detail)
-    inScope(this.scope, () => this.pump.runNow())
-  }
-
-  /** This worker ends its link with a peer that exceeds what it may: to this worker it has died. */
-  private endLink(peer: Peer, detail: string): void {
-    if (peer.link === null || peer.link.closed) return
-    peer.link.close()
-    this.lastOf(peer, detail)
-    this.pump.wake()
-  }
-
-  private lastOf(peer: Peer, detail: string): void {
     const { mailbox } = this.pump
     // Nobody reads any more what its calls give.
     mailbox.releaseCalls(peer.source)
     mailbox.pushLast(peer.source, Lane.control, { run: () => this.onDeath(peer, detail) })
+    inScope(this.scope, () => this.pump.runNow())
   }
 
   /** Behind everything that was received from the peer. */

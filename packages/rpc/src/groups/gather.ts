@@ -50,6 +50,7 @@ export interface Met {
 interface Arrival {
   readonly served: ServedCall | null
   readonly value: unknown
+  readonly limitMs: number
   readonly timer: Timer | null
   resolve(met: Met): void
   reject(error: PostgradError): void
@@ -76,6 +77,8 @@ interface Meeting {
 
 /** The built-in function behind both. */
 export const ARRIVE = 'postgrad.arrive'
+/** A round with such a limit, in ms, or with none, waits for what members' programs do: see Note [Programs that are over] in `standstill.ts`. */
+export const STANDING_MS = 30 * 60 * 1000
 /** So many named rounds that were abandoned are remembered for those who still come to them. */
 export const NAMES_KEPT = 1000
 
@@ -125,10 +128,27 @@ class Gathers {
       const expire = () => this.giveUp(meeting, round, timeoutMs)
       const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.worker.clock.setTimer(limitMs, expire)
       const served = currentServing()
-      round.arrived.set(from, { served, value, timer, resolve, reject })
+      round.arrived.set(from, { served, value, limitMs, timer, resolve, reject })
       if (round.arrived.size === members.length) this.complete(meeting, round)
       else served?.signal.addEventListener('abort', () => this.takeBack(meeting, round, from), { once: true })
     })
+  }
+
+  /** How many calls are served here only since a round without a limit waits for others. */
+  get standing(): number {
+    let count = 0
+    for (const { open } of this.meetings.values()) {
+      for (const { arrived } of open)
+        for (const { served, limitMs } of arrived.values()) if (served !== null && limitMs >= STANDING_MS) count++
+    }
+    return count
+  }
+
+  /** Of those that meet under this key, who has not come to a round in which others wait. */
+  missing(key: string): readonly WorkerInfo[] {
+    const meeting = this.meetings.get(key)
+    if (meeting === undefined) return []
+    return meeting.members.filter(({ name }) => meeting.open.some(({ arrived }) => !arrived.has(name)))
   }
 
   private meeting(op: GatherOp, members: readonly WorkerInfo[], name: string | null): Meeting {
@@ -238,7 +258,7 @@ class Gathers {
   }
 }
 
-const GATHERS = new WorkerSlot('gathers', (worker) => new Gathers(worker))
+export const GATHERS = new WorkerSlot('gathers', (worker) => new Gathers(worker))
 
 function missingIn({ members }: Meeting, { arrived }: Round): string[] {
   return members.filter(({ name }) => !arrived.has(name)).map(({ name }) => name)

@@ -1,6 +1,6 @@
 /**
- * A worker as one of a group, as a part of it: takes GROUP_UPDATE apart for leaving (`leave.ts`) and for the end of all (`shutdown.ts`), and has the ways in
- * which a worker ends.
+ * A worker as one of a group, as a part of it: takes GROUP_UPDATE apart for leaving (`leave.ts`), for the end of all (`shutdown.ts`) and for whether
+ * anything goes on (`standstill-watch.ts`), and has the ways in which a worker ends.
  */
 import type { PostgradError } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
@@ -10,13 +10,15 @@ import type { Incoming } from '../core/incoming-call.js'
 import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { Draining } from './drain.js'
-import { GroupWhat, isJoin, isRelease, isReport } from './group-protocol.js'
+import { GroupWhat, isAnswer, isAsk, isJoin, isOver, isRelease, isReport } from './group-protocol.js'
 import { GroupView } from './group-view.js'
 import { Leaving } from './leave.js'
 import { GroupEnd } from './shutdown.js'
+import { Standstill } from './standstill-watch.js'
 import type { Counts } from './traffic.js'
 
 export class Membership {
+  readonly standstill: Standstill
   private readonly core: WorkerCore
   private readonly view: GroupView
   /** Null before anybody asks for it; so is the next. */
@@ -28,12 +30,14 @@ export class Membership {
     this.core = core
     this.view = new GroupView(core)
     this.end = new GroupEnd(this.view)
+    this.standstill = new Standstill(this.view, () => this.end.isAwaited)
     core.handle(MessageType.GROUP_UPDATE, (message, _from, item) => this.onUpdate(message, item))
     core.onPeerConnect((peer) => this.end.onConnect(peer))
     core.onPeerDeath((peer, error) => this.onPeerDeath(peer, error))
     core.onClose(() => {
       this.view.quiet.stop()
       this.end.onClose()
+      this.standstill.onClose()
     })
   }
 
@@ -72,11 +76,12 @@ export class Membership {
 
   private onPeerDeath(peer: WorkerInfo, error: PostgradError): void {
     this.leavingPart?.onSeen(peer.id)
+    this.standstill.onGone(peer)
     if (this.core.peers.get(peer.id)?.isGuest !== true) this.end.onGone(peer, error, error.values.cause === 'left')
   }
 
   private onUpdate({ body }: Message, item: Incoming): void {
-    const { end, core } = this
+    const { end, core, standstill } = this
     const { peer } = item
     const [what, data, error] = body as [GroupWhat, unknown, PostgradError | null]
     const { id } = peer.info
@@ -92,6 +97,9 @@ export class Membership {
     else if (what === GroupWhat.RELEASE && isRelease(data) && end.mayRelease(id, data)) end.onRelease(id, data)
     else if (what === GroupWhat.DONE && end.mayEnd(id)) end.onDone()
     else if (what === GroupWhat.FAILED && error !== null) end.onFailed(error)
+    else if (what === GroupWhat.ASK && isAsk(data)) standstill.onAsk(peer.info, data)
+    else if (what === GroupWhat.ANSWER && isAnswer(data) && standstill.onAnswer(id, data)) return
+    else if (what === GroupWhat.OVER && isOver(data) && standstill.onOver(id, data)) return
     else core.messages.discard(item, 'invalid', `GROUP_UPDATE ${what}`)
   }
 
@@ -99,6 +107,11 @@ export class Membership {
     this.leavingPart ??= new Leaving(this.view)
     return this.leavingPart
   }
+}
+
+/** What watches how long a worker waits in operations of groups. */
+export function standstillOf(core: WorkerCore): Standstill {
+  return MEMBERSHIP.of(core).standstill
 }
 
 export const MEMBERSHIP = new WorkerSlot('membership', (core) => new Membership(core))

@@ -56,6 +56,11 @@ export class GroupEnd {
     this.view = view
   }
 
+  /** Whether this worker has called `shutdown`, and waits for the others. */
+  get isAwaited(): boolean {
+    return this.own !== null
+  }
+
   // --- as a member
 
   shutdown(timeoutMs: number): Promise<void> {

@@ -109,6 +109,9 @@ test('GRP-36: what a guest says of the end of all is a dead letter', async () =>
     [GroupWhat.RELEASE, [0, 1, 2], null],
     [GroupWhat.DONE, null, null],
     [GroupWhat.FAILED, null, new Error('by a guest')],
+    [GroupWhat.ASK, [1, []], null],
+    [GroupWhat.ANSWER, [1, null], null],
+    [GroupWhat.OVER, ['g', 1], null],
   ]
   await overClusters(async (cluster) => {
     const ended = on(cluster, [0, 1, 2], async () => {

@@ -63,7 +63,7 @@ test('RPC-16: a built-in function that is called with odd arguments refuses them
     expect(await call('worker1', echo, [1])).toBe(1)
   }))
 
-test('RPC-16: a word about the group that makes no sense is a dead letter', () =>
+test('RPC-16, STA-4: a word about the group that makes no sense is a dead letter', () =>
   overSeeds(3, 2, async ({ workers }) => {
     const worker = workers[0]!
     const odd: readonly [number, unknown][] = [
@@ -72,6 +72,12 @@ test('RPC-16: a word about the group that makes no sense is a dead letter', () =
       [GroupWhat.REPORT, [1]],
       [GroupWhat.RELEASE, 7],
       [GroupWhat.FAILED, null],
+      [GroupWhat.ASK, [1]],
+      [GroupWhat.ASK, [1, [5]]],
+      [GroupWhat.ANSWER, [1, [true, [['g', [1]]], []]]],
+      [GroupWhat.OVER, ['g']],
+      // To what was not asked.
+      [GroupWhat.ANSWER, [1, null]],
     ]
     for (const [what, data] of odd) worker.post(1, MessageType.GROUP_UPDATE, [what, data, null])
     // Of an end of the group that this worker takes no part in.

@@ -70,6 +70,10 @@ export class Gate implements Link {
     this.link.setPaused?.(isPaused)
   }
 
+  abandon(detail: string): void {
+    this.link.abandon?.(detail)
+  }
+
   get unreadBytes(): number {
     return this.link.unreadBytes ?? 0
   }

@@ -33,6 +33,8 @@ export class Storage {
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
+  /** Which write of this thread was the last one here, by `writeCount()`; 0 before the first. A checkpoint sees by it what was written since it was asked for. */
+  writtenAt: number
   /** The operation that wrote last, or `OPTIMIZER_STEP`, for the message when autograd finds another version than it saw; null before the first. */
   writer: string | null
   /** @internal The block, of heap storage that is open. */
@@ -46,6 +48,7 @@ export class Storage {
     this.dtype = dtype
     this.array = array
     this.version = 0
+    this.writtenAt = 0
     this.writer = null
     this.lease = null
     this.isClosed = false

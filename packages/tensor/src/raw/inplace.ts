@@ -35,9 +35,17 @@ function checkWritable(op: string, x: Tensor): void {
 /** The writer of a parameter's storage where an optimizer is: its user has called none of the operations that it is made of. */
 export const OPTIMIZER_STEP = 'a step of an optimizer'
 
+let writes = 0
+
+/** How many writes to storages this thread has made. */
+export function writeCount(): number {
+  return writes
+}
+
 /** After a write: what was read from this storage before is no longer there. */
 export function wrote(op: string, x: Tensor): void {
   x.storage.version++
+  x.storage.writtenAt = ++writes
   x.storage.writer = op
 }
 

@@ -64,7 +64,10 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
   [MessageType.UNREADABLE]: [[7]],
   [MessageType.CALL_CANCEL]: [[70_000, true]],
   [MessageType.STREAM_ITEM]: [[{ frame: x }]],
-  [MessageType.GROUP_UPDATE]: [[3, [0, [[1, 2, 3]]], null]],
+  [MessageType.GROUP_UPDATE]: [
+    [3, [0, [[1, 2, 3]]], null],
+    [8, [1, [true, [['7', [1], 5]], [[1, 2, 3]]]], null],
+  ],
   [MessageType.PROPAGATE_GRADIENTS]: [[[null, x, null], 1]],
   [MessageType.PASS_REPORT]: [[3, 2, [[1, 2]], 1, [[A, 1, 'f']]]],
   [MessageType.PASS_ERROR]: [[failure()]],

@@ -52,13 +52,16 @@ const NOT_SENT: readonly (readonly [MessageType, readonly unknown[]])[] = [
   [MessageType.PROGRESS, [1, 1, 64, 0, 0, []]],
   [MessageType.LINEAGE, []],
   [MessageType.UNREADABLE, [1]],
-  // SEEN, JOIN, REPORT, RELEASE, DONE, FAILED
+  // SEEN, JOIN, REPORT, RELEASE, DONE, FAILED, ASK, ANSWER, OVER
   [MessageType.GROUP_UPDATE, [1, null, null]],
   [MessageType.GROUP_UPDATE, [2, [TIMEOUT_MS], null]],
   [MessageType.GROUP_UPDATE, [3, [0, [[1, 2, 3]]], null]],
   [MessageType.GROUP_UPDATE, [4, [0, 1, 2, 3], null]],
   [MessageType.GROUP_UPDATE, [5, null, null]],
   [MessageType.GROUP_UPDATE, [6, null, new RangeError('forged')]],
+  [MessageType.GROUP_UPDATE, [7, [1, ['1']], null]],
+  [MessageType.GROUP_UPDATE, [8, [1, [true, [], [[1, 2, 3]]]], null]],
+  [MessageType.GROUP_UPDATE, [9, ['1', 1], null]],
   // Goes ahead of tens of thousands of messages; its context and lineage are put in where it is sent.
   [MessageType.LINEAGE, []],
 ]

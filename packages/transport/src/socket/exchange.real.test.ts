@@ -1,6 +1,7 @@
 /** Exchanges of two workers in one process, over real sockets: links that live through breaks, services, refusals, limits. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { chownSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -15,7 +16,7 @@ import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeOptions } from './exchange.js'
 import type { ListenAddress } from './listener.js'
 import type { SocketLimits } from './socket-limits.js'
-import { clock, sleep, socketFolder, until } from './socket-pair.fixture.js'
+import { clock, leaveSocket, sleep, socketFolder, until } from './socket-pair.fixture.js'
 
 const TCP: ListenAddress = { kind: 'tcp', host: '127.0.0.1', port: 0 }
 const made: { close(): unknown }[] = []
@@ -728,13 +729,31 @@ describe('services of an exchange', () => {
     left.listen(path)
     await once(left, 'listening')
     await expect(b.listen([{ kind: 'unix', path }])).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' })
-    // Closed below Node, as a kill does: the file stays.
-    ;(left as unknown as { _handle: { close(): void; fd: number } })._handle.close()
-    const { existsSync, writeFileSync } = await import('node:fs')
-    if (!existsSync(path)) writeFileSync(path, '')
+    left.close()
+    leaveSocket(path)
     expect(await b.listen([{ kind: 'unix', path }])).toEqual([{ kind: 'unix', path }])
     await b.close()
     expect(existsSync(path)).toBe(false)
+  })
+
+  test('EXC-14 what is at the path of a socket and is none, or is of another user, stays there: ADDRESS_IN_USE', async () => {
+    const a = exchange(1)
+    const place = folder()
+    const file = join(place, 'weights.bin')
+    writeFileSync(file, 'a week of work')
+    await expect(a.listen([{ kind: 'unix', path: file }])).rejects.toMatchObject({
+      code: 'ADDRESS_IN_USE',
+      message: expect.stringContaining('no socket'),
+    })
+    expect(readFileSync(file, 'utf8')).toBe('a week of work')
+    const left = join(place, 'left')
+    leaveSocket(left)
+    symlinkSync(left, join(place, 'link'))
+    await expect(a.listen([{ kind: 'unix', path: join(place, 'link') }])).rejects.toMatchObject({ code: 'ADDRESS_IN_USE' })
+    if (process.getuid?.() !== 0) return
+    chownSync(left, 65_534, 65_534)
+    await expect(a.listen([{ kind: 'unix', path: left }])).rejects.toMatchObject({ message: expect.stringContaining('another user') })
+    expect(existsSync(left)).toBe(true)
   })
 
   test('EXC-15 who does not say who he is: too much, too slow, too many', async () => {

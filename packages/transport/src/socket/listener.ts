@@ -11,7 +11,7 @@ import { Bye } from './chunk.js'
 import { type Established, establish } from './connection.js'
 import { type Identity, requireCredentials } from './credentials.js'
 import { checksumsOf, type Endpoint } from './dialler.js'
-import { addressInUse, cannotListen } from './socket-errors.js'
+import { addressInUse, cannotListen, pathTaken } from './socket-errors.js'
 
 /** Where to listen. */
 export type ListenAddress =
@@ -38,7 +38,6 @@ export class Listener {
   readonly counts = { accepted: 0, refused: 0, failed: 0 }
   private readonly options: ListenerOptions
   private readonly servers: Server[] = []
-  private readonly paths: string[] = []
   private readonly halfOpen = new Map<string, number>()
   private readonly open = new Map<string, number>()
   private readonly known: Budget
@@ -65,13 +64,12 @@ export class Listener {
 
   close(): void {
     this.isClosed = true
+    // A server takes its socket's file away as well.
     for (const server of this.servers) server.close()
-    const { rmSync } = builtin<typeof import('node:fs')>('node:fs')
-    for (const path of this.paths) rmSync(path, { force: true })
   }
 
   private async listenUnix(path: string): Promise<Address> {
-    const { chmodSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
+    const { chmodSync, lstatSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
     // A pipe of Windows is no file: it has no mode, and goes with its process.
     if (process.platform === 'win32') {
       await this.startAt(path)
@@ -81,13 +79,16 @@ export class Listener {
       await this.start({ path })
     } catch (error) {
       if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(path, error as NodeJS.ErrnoException)
+      const there = lstatSync(path, { throwIfNoEntry: false })
+      // A user's file: to connect to it is refused as well.
+      if (there?.isSocket() === false) throw pathTaken(path, 'is no socket')
+      if (there !== undefined && there.uid !== process.geteuid?.()) throw pathTaken(path, 'belongs to another user')
       // What a process leaves behind that was killed: nobody listens there any more.
       if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
       rmSync(path, { force: true })
       await this.startAt(path)
     }
     chmodSync(path, 0o600)
-    this.paths.push(path)
     return { kind: 'unix', path }
   }
 

@@ -1,5 +1,6 @@
 /** What goes wrong on the way to a connection, in sentences that name the address and say what it said. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { type Address, formatAddress } from './address.js'
 
 /** One address that was tried, and why there is no connection to it. */
@@ -19,6 +20,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer',
   EACCES: 'not allowed',
   EPIPE: 'the connection was closed',
+  EMFILE: 'this process may open no more files',
+  ENFILE: 'this machine can open no more files',
 }
 
 /** These say that the other end is there and will not have this one: trying again changes nothing. */
@@ -57,7 +60,7 @@ export function connectFailed(whom: string, attempts: readonly Attempt[]): Postg
     message: `no connection to ${whom}: ${attemptsText(attempts)}`,
     remedy:
       cause === undefined
-        ? 'Check that it runs, that its address is right, and that no firewall stands between.'
+        ? (filesRemedy(attempts) ?? 'Check that it runs, that its address is right, and that no firewall stands between.')
         : (cause.remedy as string),
     cause: cause ?? attempts.at(-1)?.error,
     values: {
@@ -69,6 +72,10 @@ export function connectFailed(whom: string, attempts: readonly Attempt[]): Postg
   })
 }
 
+/** What keeps this end from connecting, whatever the other one does. */
+const filesRemedy = (attempts: readonly Attempt[]): string | undefined =>
+  attempts.map(({ error }) => tooManyOpenFiles('connect', error)?.remedy).find((remedy) => remedy !== undefined)
+
 export function addressInUse(address: string, code: string): PostgradError {
   return new PostgradError('ADDRESS_IN_USE', {
     op: 'listen',
@@ -79,7 +86,20 @@ export function addressInUse(address: string, code: string): PostgradError {
   })
 }
 
+/** There is something at the path of a socket that must not be removed. */
+export function pathTaken(path: string, why: string): PostgradError {
+  return new PostgradError('ADDRESS_IN_USE', {
+    op: 'listen',
+    expected: 'a path at which there is nothing, or a socket of yours that a killed process has left',
+    got: `unix:${path}, which ${why}`,
+    remedy: 'Choose another path, or remove what is there.',
+    values: { address: `unix:${path}` },
+  })
+}
+
 export function cannotListen(address: string, error: NodeJS.ErrnoException): PostgradError {
+  const files = tooManyOpenFiles('listen', error)
+  if (files !== null) return files
   return new PostgradError('ADDRESS_INVALID', {
     op: 'listen',
     expected: 'an address of this machine that may be listened on',

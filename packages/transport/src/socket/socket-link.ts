@@ -231,6 +231,10 @@ export class SocketLink implements Link {
     else this.clock.defer(() => this.deliverRest())
   }
 
+  abandon(detail: string): void {
+    if (this.reason === null) this.fail(detail)
+  }
+
   /** `bye` and `detail` are for the other end. */
   close(bye: Bye = Bye.CLOSED, detail = ''): void {
     if (this.reason !== null) return

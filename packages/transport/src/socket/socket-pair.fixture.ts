@@ -1,4 +1,5 @@
 /** Connected sockets for tests: over TCP on the loopback, and over a Unix socket in a folder of its own. */
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import net from 'node:net'
@@ -18,6 +19,13 @@ export async function until(done: () => boolean): Promise<void> {
 export function socketFolder(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'pg-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Of a process that listens there and is killed: nobody listens on it any more. */
+export function leaveSocket(path: string): void {
+  const script = "require('node:net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))"
+  const { NODE_OPTIONS: _, ...env } = process.env
+  spawnSync(process.execPath, ['-e', script, path], { env })
 }
 
 export interface SocketPair {

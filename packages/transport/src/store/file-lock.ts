@@ -11,9 +11,9 @@
  * it now, as the holder is dead and there is one breaker. Where a breaker has died, its lock is broken in the same way, by `path.break.break`.
  *
  * A holder on another machine, or whose threads cannot be looked at, is never taken for dead while that is not known. So a lock may be left for ever, and
- * whoever waits for it is told who has it.
+ * whoever waits for it is told who has it. A caller that holds a lock for long can `refresh` it: another one may then take a lock over that has had the same `sign` for long.
  */
-import { readFileSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
+import { lstatSync, lutimesSync, readFileSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /** More breakers than this have not died one after the other while they broke a lock. */
@@ -30,10 +30,15 @@ export class FileLock {
     this.self = ownName()
   }
 
-  /** Whether this object now holds the lock. @throws what the file system says, other than that there is a lock. */
-  tryAcquire(): boolean {
+  /**
+   * Whether this object now holds the lock. @throws what the file system says, other than that there is a lock.
+   * @param silent a `sign` that has been there for so long that its holder is taken for dead
+   */
+  tryAcquire(silent: string | null = null): boolean {
     const text = `${this.self}/${++this.count}/${performance.timeOrigin + performance.now()}`
-    if (!makeLock(this.path, text, 0)) return false
+    if (silent !== null && this.sign() === silent) {
+      if (!makeLock(this.path, text, 0, readLock(this.path))) return false
+    } else if (!makeLock(this.path, text, 0)) return false
     this.mine = text
     return true
   }
@@ -49,6 +54,29 @@ export class FileLock {
     return this.mine !== null && readLock(this.path) === this.mine
   }
 
+  /** What the lock says of its holder, which no other lock does; null where there is none. */
+  text(): string | null {
+    return readLock(this.path)
+  }
+
+  /** Gives the lock another `sign`. */
+  refresh(): void {
+    const now = Date.now() / 1000
+    if (this.isMine()) lutimesSync(this.path, now, now)
+  }
+
+  /** The holder and when it last refreshed the lock, of which only this can be said: whether it is the same as before. Null where there is none. */
+  sign(): string | null {
+    const text = readLock(this.path)
+    return text === null ? null : `${text} ${readOr(0, () => lstatSync(this.path).mtimeMs)}`
+  }
+
+  /** Whether nobody here can tell if the holder lives. */
+  isBeyondSight(): boolean {
+    const text = readLock(this.path)
+    return text !== null && !isInSight(partsOf(text))
+  }
+
   /** Who has it, for people. */
   holder(): string {
     const text = readLock(this.path)
@@ -58,10 +86,16 @@ export class FileLock {
   }
 }
 
-function makeLock(path: string, text: string, depth: number): boolean {
+/** Whether the lock at `path` names a process, or a thread, that has surely died. What is no lock is nobody's. */
+export function isLockLeft(path: string): boolean {
+  const holder = readLock(path)
+  return holder !== null && isDead(holder)
+}
+
+function makeLock(path: string, text: string, depth: number, silent: string | null = null): boolean {
   if (tryMake(path, text)) return true
   const holder = readLock(path)
-  if (holder === null || !isDead(holder) || depth === BREAKERS_MAX) return false
+  if (holder === null || (holder !== silent && !isDead(holder)) || depth === BREAKERS_MAX) return false
   const breaker = `${path}.break`
   if (!makeLock(breaker, text, depth + 1)) return false
   try {
@@ -117,7 +151,7 @@ function partsOf(text: string): Holder {
 /** Only when it is sure. */
 function isDead(text: string): boolean {
   const { host, machine: where, pid, thread, started } = partsOf(text)
-  if (host !== hostname() || where !== machine() || !Number.isInteger(pid) || pid <= 0) return false
+  if (!isOnThisMachine(host, where) || !Number.isInteger(pid) || pid <= 0) return false
   try {
     process.kill(pid, 0)
   } catch (error) {
@@ -127,6 +161,14 @@ function isDead(text: string): boolean {
   const stat = readStat(`/proc/${pid}/task/${thread}`)
   // A zombie has ended, and a number may have been given to another thread since.
   return stat === null || stat.state === 'Z' || stat.state === 'X' || stat.started !== started
+}
+
+const isOnThisMachine = (host: string, where: string): boolean => host === hostname() && where === machine()
+
+/** Whether `isDead` is right where it says no. What is no lock has no holder, and stays. */
+function isInSight({ host, machine: where, pid, thread }: Holder): boolean {
+  if (!Number.isInteger(pid)) return true
+  return isOnThisMachine(host, where) && thread !== '' && readStat('/proc/thread-self') !== null
 }
 
 /** Linux alone says which thread of the system this is; elsewhere a lock belongs to the process. */

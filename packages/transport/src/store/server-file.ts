@@ -8,11 +8,11 @@
  *     { by }               + value     of a change that was made before the file was written anew; an add's sum
  *     { forget }           a client that will not ask again
  */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { FileLock } from './file-lock.js'
 import { storeFileDamaged, storeFileFailed, storeLocked } from './store-errors.js'
-import { StoreFile } from './store-file.js'
+import { removeStoreFile, StoreFile } from './store-file.js'
 import type { LogRecord } from './store-record.js'
 import type { StoreChange } from './store-table.js'
 
@@ -88,7 +88,7 @@ export class ServerFile {
     const path = `${this.path}.new`
     let file: StoreFile | null = null
     try {
-      rmSync(path, { force: true })
+      removeStoreFile(path)
       file = new StoreFile(path)
       file.readLocked('serve', () => {})
       file.append('serve', { store: state.store }, NO_BYTES)

@@ -1,5 +1,6 @@
 /** Errors of stores, whatever carries them. */
 import { PostgradError } from '@postgrad/base'
+import { ownEnd, tooManyOpenFiles } from '@postgrad/base/internal'
 
 export function storeTimeout(op: string, missing: readonly string[], timeoutMs: number): PostgradError {
   return new PostgradError('STORE_TIMEOUT', {
@@ -19,7 +20,13 @@ export function storeCancelled(op: string, reason: unknown): PostgradError {
   })
 }
 
-export function storeClosed(op: string, why = 'the store has been closed', cause?: unknown): PostgradError {
+/** Of a store that this program has closed. */
+export function storeClosed(op: string): PostgradError {
+  return ownEnd(storeEnded(op, 'the store has been closed'))
+}
+
+/** Of one that has ended otherwise. */
+export function storeEnded(op: string, why: string, cause?: unknown): PostgradError {
   return new PostgradError('STORE_CLOSED', {
     op,
     message: why,
@@ -62,7 +69,7 @@ export function storeFileFailed(op: string, path: string, cause: unknown): Postg
   return new PostgradError('STORE_FILE_FAILED', {
     op,
     message: `'${path}' cannot be used: ${(cause as { message?: unknown })?.message ?? cause}`,
-    remedy: 'Look at the folder, its permissions and the space on its disk.',
+    remedy: tooManyOpenFiles(op, cause)?.remedy ?? 'Look at the folder, its permissions and the space on its disk.',
     values: { path },
     cause,
   })

@@ -2,7 +2,7 @@
  * The file of a store as its users see it: what others have written is read from where one stopped, and what one writes goes behind the last whole record.
  * Everything here is done at once. `file-store.ts` and `server-file.ts` lock it, `store-record.ts` says what lies in it.
  */
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { storeFileDamaged, storeFileFailed, storeLimit } from './store-errors.js'
 import { encodeRecord, FILE_MAGIC, type LogEnd, type LogRecord, magicOf, RECORD_BYTES_MAX, readRecords } from './store-record.js'
 
@@ -98,6 +98,17 @@ export class StoreFile {
     }
     return bytes.subarray(0, read)
   }
+}
+
+/** Removes what a killed process has left at `path`, if something is there. @throws STORE_FILE_DAMAGED when that is no store's file, which stays */
+export function removeStoreFile(path: string): void {
+  const left = new StoreFile(path)
+  try {
+    left.read('serve', () => {})
+  } finally {
+    left.close()
+  }
+  rmSync(path, { force: true })
 }
 
 function trying<T>(op: string, path: string, run: () => T): T {

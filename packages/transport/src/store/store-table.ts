@@ -116,7 +116,7 @@ export class StoreTable {
   /** Rejects what waits with STORE_CLOSED, as everything that is tried later. Idempotent. */
   close(): void {
     this.isClosed = true
-    this.failWaits(storeClosed('close'))
+    if (this.isWaitedFor) this.failWaits(storeClosed('close'))
     this.values.clear()
   }
 

@@ -1,5 +1,5 @@
 /** A store that a server keeps, under the contract, over links in memory; and links that are cut, servers that are started again, ends that lie. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
@@ -313,6 +313,20 @@ describe('TcpStore', () => {
       writeFileSync(path, whole)
       expect(() => new StoreServer({ clock, file: path })).toThrow(expect.objectContaining({ code: 'STORE_FILE_DAMAGED' }))
       expect(readFileSync(path).equals(whole)).toBe(true)
+    }))
+
+  test('STO-19: a user’s file with the name of the new one stays, and the store goes on without it; what a killed server has left there is replaced', () =>
+    inFolder(async (path) => {
+      writeFileSync(`${path}.new`, 'a week of work')
+      const net = new Net({ file: path })
+      const client = net.client()
+      for (let i = 0; i < 30; i++) await client.set('large', `${i}`.padEnd(100_000))
+      expect(readFileSync(`${path}.new`, 'utf8')).toBe('a week of work')
+      expect(statSync(path).size).toBeGreaterThan(2_000_000)
+      writeFileSync(`${path}.new`, readFileSync(path).subarray(0, 50_000))
+      for (let i = 0; i < 100; i++) await client.set('large', `${i}`.padEnd(100_000))
+      expect([existsSync(`${path}.new`), statSync(path).size < 2_000_000]).toEqual([false, true])
+      net.close()
     }))
 
   test('STO-19: a store that others serve, or that has keys beside a file, is refused', () =>

@@ -15,7 +15,7 @@ import { checkTime, onAbort, timeLimit } from '@postgrad/base/internal'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
 import { STORE_TIMEOUT_MS, type Store, type StoreValue, type StoreWaitOptions } from './store.js'
-import { storeCancelled, storeClosed, storeLimit, storeTimeout } from './store-errors.js'
+import { storeCancelled, storeClosed, storeEnded, storeLimit, storeTimeout } from './store-errors.js'
 import {
   decodeReply,
   encodeFrame,
@@ -94,7 +94,8 @@ export class TcpStore implements Store {
   private answerTimer: Timer | null = null
   private serverStore: string | null = null
   private lastFailure: unknown = undefined
-  private end: { readonly why: string; readonly cause: unknown } | null = null
+  /** Its error; null while it is open. */
+  private end: ((op: string) => PostgradError) | null = null
 
   /** Dials when it is first used. @throws TIMEOUT_INVALID */
   constructor({ clock, connect, connectMs = 30_000, graceMs = 10_000, answerMs = 30_000, random = randomBytes }: TcpStoreOptions) {
@@ -158,7 +159,7 @@ export class TcpStore implements Store {
   /** Rejects what waits with STORE_CLOSED, as everything that is tried later. The server's store goes on. Idempotent. */
   close(): void {
     if (this.state === 'open') this.tell({ op: 'bye' })
-    this.closeWith('the store has been closed')
+    this.endWith(storeClosed)
   }
 
   private async waitFor<T>(
@@ -209,7 +210,7 @@ export class TcpStore implements Store {
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const { op } = request
-      if (this.end !== null) throw storeClosed(op, this.end.why, this.end.cause)
+      if (this.end !== null) throw this.end(op)
       const n = this.nextNumber++
       const isChange = op === 'set' || op === 'add' || op === 'compareSet' || op === 'deleteKey'
       const settle = (reply: StoreReply, value: Uint8Array | undefined) => {
@@ -399,13 +400,17 @@ export class TcpStore implements Store {
   }
 
   private closeWith(why: string, cause?: unknown): void {
+    this.endWith((op) => storeEnded(op, why, cause))
+  }
+
+  private endWith(error: (op: string) => PostgradError): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    this.end = { why, cause }
+    this.end = error
     for (const timer of [this.retryTimer, this.giveUpTimer, this.answerTimer]) timer?.cancel()
     this.link?.close()
     this.link = null
-    for (const pending of this.pending.values()) pending.fail(storeClosed(pending.request.op, why, cause))
+    for (const pending of this.pending.values()) pending.fail(error(pending.request.op))
     this.pending.clear()
   }
 }

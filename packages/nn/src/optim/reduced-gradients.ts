@@ -1,0 +1,28 @@
+/** What an optimizer must not step by: gradients that one rank has gathered alone, where the others have other ones. */
+import { PostgradError } from '@postgrad/base'
+import type { Tensor } from '@postgrad/tensor'
+import { isAlone } from '@postgrad/tensor/internal'
+
+/** `grads`: as of a step; left out: `.grad`. @throws GRADIENTS_NOT_REDUCED */
+export function checkReduced(op: string, parameters: Iterable<Tensor>, grads?: ReadonlyMap<Tensor, Tensor>): void {
+  const alone: number[] = []
+  let number = 0
+  for (const p of parameters) {
+    const grad = grads === undefined ? p.grad : grads.get(p)
+    if (grad && isAlone(grad)) alone.push(number)
+    number++
+  }
+  if (alone.length === 0) return
+  const some =
+    alone.length > NUMBERS_MAX ? `${alone.slice(0, NUMBERS_MAX).join(', ')} and ${alone.length - NUMBERS_MAX} more` : alone.join(', ')
+  throw new PostgradError('GRADIENTS_NOT_REDUCED', {
+    op,
+    message: `this rank alone has gathered gradients, in noSync or by a forward of the bare module, and no reduced pass has followed: a step by them would let the replicas go apart (parameters number ${some} of the optimizer)`,
+    remedy:
+      'Run the last pass before each step outside of noSync, by `await model.backward(loss)`, or drop the gradients with zeroGrad(). To let each rank step by itself, use postLocalSGDHook, or PostLocalSGDOptimizer.',
+    values: { numbers: alone },
+  })
+}
+
+/** At most so many numbers are written out. */
+const NUMBERS_MAX = 20
