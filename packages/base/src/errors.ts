@@ -2,6 +2,7 @@
  * The one error class of expected failures, at the bottom of the house: every package throws it, `wire` carries it whole.
  * A bug is an assertion (`node:assert`); what a user, a peer or the machine can cause is a `PostgradError` with a stable code.
  */
+import { types } from 'node:util'
 
 /** What failed, in parts, so that the message always reads "op: expected …, got …. What to do." */
 export interface ErrorParts {
@@ -132,4 +133,17 @@ function openFiles(op: string, said: string, cause: unknown): PostgradError {
     values: { code: said },
     cause,
   })
+}
+
+/**
+ * A value as text for an error or a log, whoever has made the value. `String(value)` and `${value}` run what the value says, and values of peers say anything:
+ * `{ toString: 1 }` makes them throw where nobody expects it. This never throws and calls nothing of the value.
+ */
+export function plainText(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (Array.isArray(value)) return 'an array'
+  const message = types.isNativeError(value) ? Object.getOwnPropertyDescriptor(value, 'message')?.value : undefined
+  return typeof message === 'string' ? message : 'an object'
 }

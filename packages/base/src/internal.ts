@@ -1,6 +1,6 @@
 export { markHop, rejectTraced, traceAwait, withCallerInStack } from './await-stack.js'
 export { builtin } from './builtin.js'
-export { HOPS_KEPT, tooManyOpenFiles, withHop } from './errors.js'
+export { HOPS_KEPT, plainText, tooManyOpenFiles, withHop } from './errors.js'
 export { onAbort } from './futures/abort-listeners.js'
 export { callCancelled, checkSignal, isEndedElsewhere, isSignal, outOfTime } from './futures/cancelling.js'
 export type { Canceller } from './futures/future.js'

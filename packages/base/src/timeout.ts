@@ -1,5 +1,5 @@
 /** Times that users pass, checked where they come in: what is no number would otherwise become a timer that fires at once, or never. */
-import { PostgradError } from './errors.js'
+import { PostgradError, plainText } from './errors.js'
 
 /**
  * How long to wait, in ms: 0, which is no limit (as in a call between workers), becomes Infinity.
@@ -15,7 +15,7 @@ export function checkTime(op: string, timeoutMs: number, zero: string): number {
   throw new PostgradError('TIMEOUT_INVALID', {
     op,
     expected: `a number of milliseconds, ${zero}`,
-    got: String(timeoutMs),
+    got: plainText(timeoutMs),
     remedy: 'Leave it out for the default.',
   })
 }

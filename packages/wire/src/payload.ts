@@ -2,7 +2,8 @@
  * Arguments, results and errors as plain bytes for a channel that is not a link (comlink's, a pool's): wire's frames, so that tensors, every
  * structured-clone type and errors with class, code, cause and stack survive. Each end holds one codec, without rpc's extensions: an RRef belongs to workers and the calls between them.
  */
-import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
+import { PostgradError, type WorkerHop } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import { Codec } from './codec.js'
 import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
@@ -49,7 +50,7 @@ export class PayloadCodec {
     try {
       return this.encode(MessageType.EXCEPTION, [error])
     } catch (problem) {
-      const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+      const text = error instanceof Error ? `${error.name}: ${error.message}` : plainText(error)
       return this.encode(MessageType.EXCEPTION, [
         new PostgradError('REMOTE_EXCEPTION', { op: 'run', message: `${text} (its values could not be sent: ${describe(problem)})` }),
       ])
@@ -92,5 +93,5 @@ function ownBytes(bytes: Uint8Array): Uint8Array {
 }
 
 function describe(problem: unknown): string {
-  return isPostgradError(problem) ? problem.message : String(problem)
+  return plainText(problem)
 }

@@ -3,6 +3,7 @@
  * WIRE_TOO_LARGE, WIRE_TOO_DEEP and, at the sender only, WIRE_UNSUPPORTED_VALUE.
  */
 import { PostgradError } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 
 export function corrupt(what: string, cause?: unknown): PostgradError {
   return new PostgradError('WIRE_CORRUPT', {
@@ -43,7 +44,7 @@ export function badField(message: string, field: string, expected: string, got: 
 export function unknownValue(tag: unknown): PostgradError {
   return new PostgradError('WIRE_UNKNOWN_VALUE', {
     op: 'decode',
-    message: `a value of the unknown kind ${String(tag)}`,
+    message: `a value of the unknown kind ${plainText(tag)}`,
     remedy: 'Give both codecs the same extensions.',
   })
 }

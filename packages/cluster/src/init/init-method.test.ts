@@ -35,7 +35,26 @@ describe('INI-1 the place of a process', () => {
     [{ initMethod: 'http://a:1' }, TORCHRUN, "'tcp://host:port'"],
     [{ initMethod: 'tcp://a' }, TORCHRUN, "'tcp://host:port'"],
     [{ worldSize: 0 }, TORCHRUN, 'from 1 to'],
+    ...[
+      'file://relative/store',
+      'file://host/path',
+      'file:///path?round=1',
+      'file:///path#part',
+      'file:///a%2Fb',
+      'file:///a%00b',
+      'tcp://user:secret@a:1',
+      'tcp://user@a:1',
+      'tcp://a:1/path',
+      'tcp://a:1?x=1',
+      'tcp://a:1#x',
+    ].map((initMethod) => [{ initMethod }, TORCHRUN, "'file:///path', got"] as const),
   ])('%j with %j is refused with what is missing', (options, env, text) => {
     expect(() => placeOf(options, env)).toThrow(text)
+    expect(() => placeOf(options, env)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+    expect(() => placeOf(options, env)).not.toThrow('secret')
+  })
+
+  test('a slash at the end of a TCP address means nothing', () => {
+    expect(placeOf({ initMethod: 'tcp://a:1/' }, {}).meeting).toEqual({ kind: 'tcp', host: 'a', port: 1 })
   })
 })

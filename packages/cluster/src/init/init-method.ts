@@ -56,14 +56,22 @@ export function placeOf({ initMethod = 'env://', rank, worldSize }: PlaceOptions
 function meetingOf(initMethod: string, env: NodeJS.ProcessEnv): Meeting {
   if (initMethod === 'env://') return fromEnvironment(env)
   const url = URL.canParse(initMethod) ? new URL(initMethod) : null
-  if (url?.protocol === 'file:') return { kind: 'file', path: fileURLToPath(url) }
+  // What a URL says beyond where to meet would be left out in silence.
+  const more = url === null ? '' : [url.username, url.password, url.search, url.hash].join('')
+  if (url?.protocol === 'file:' && url.hostname === '' && more === '' && !/%2f|%00/i.test(url.pathname)) {
+    return { kind: 'file', path: fileURLToPath(url) }
+  }
   const port = Number(url?.port)
-  if (url?.protocol === 'tcp:' && url.hostname !== '' && port >= 1) return { kind: 'tcp', host: url.hostname.replace(/^\[|\]$/g, ''), port }
+  const isPlain = more === '' && (url?.pathname === '' || url?.pathname === '/')
+  if (url?.protocol === 'tcp:' && isPlain && url.hostname !== '' && port >= 1) {
+    return { kind: 'tcp', host: url.hostname.replace(/^\[|\]$/g, ''), port }
+  }
   throw invalid(
     'initMethod',
     "'env://', 'tcp://host:port' or 'file:///path'",
-    `'${initMethod}'`,
-    "Name where rank 0 listens, as in 'tcp://10.0.0.5:29500'.",
+    // A password is nothing for a log.
+    `'${initMethod.replace(/\/\/[^/@]*@/, '//…@')}'`,
+    "Name where rank 0 listens, as in 'tcp://10.0.0.5:29500', or the absolute path of a file, with three slashes; nothing else belongs there.",
   )
 }
 

@@ -3,6 +3,7 @@
  * the group above (`process-group.ts`) carries messages and knows who is gone.
  */
 import type { PostgradError } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import type { WaitAbout } from '@postgrad/rpc/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
 import { MessageType } from '@postgrad/wire/internal'
@@ -121,7 +122,7 @@ export class Collectives implements CollectiveHost {
   private *agreed<T>(sequence: number, head: string, algorithm: () => Algorithm<T>): Algorithm<T> {
     const { host } = this
     const said = yield exchange(host, () => [head])
-    const calls = host.workers.map((_, rank) => [rank, rank === host.rank ? head : String(said[rank]?.[0])] as const)
+    const calls = host.workers.map((_, rank) => [rank, rank === host.rank ? head : plainText(said[rank]?.[0])] as const)
     if (calls.some(([, call]) => call !== head)) throw new Disagreement(mismatch(host, sequence, calls))
     return yield* algorithm()
   }

@@ -11,7 +11,7 @@
  */
 import type { Exit } from '@postgrad/actor/internal'
 import { PostgradError } from '@postgrad/base'
-import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
+import { currentScope, inScope, isThenable, plainText, Scope } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import { type Outlet, OwnCall, type ServedCall, servedIn } from '../core/served-call.js'
 import type { WorkerCore } from '../core/worker-core.js'
@@ -468,5 +468,5 @@ export function isSerialClass(target: unknown): boolean {
 }
 
 function textOf(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason)
+  return plainText(reason)
 }

@@ -3,6 +3,7 @@
  * names of their own here. `actor-register.ts` is what users write.
  */
 import { PostgradError } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import { currentServing } from '../core/served-call.js'
 import { currentCore, WorkerSlot } from '../core/slots.js'
 import { RRef, type RRefOptions } from '../references/rref.js'
@@ -26,10 +27,10 @@ export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> 
   if (actor === undefined) {
     throw new PostgradError('UNKNOWN_ACTOR', {
       op: 'whereis',
-      message: `no actor has the name '${String(name)}' on worker '${worker.info.name}'`,
+      message: `no actor has the name '${plainText(name)}' on worker '${worker.info.name}'`,
       remedy:
         'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor: it is gone for good, or its supervision has ended.',
-      values: { name: String(name), worker: worker.info.name },
+      values: { name: plainText(name), worker: worker.info.name },
     })
   }
   if (actor instanceof RRef) return actor

@@ -5,6 +5,7 @@
 
 import type { Exit } from '@postgrad/actor/internal'
 import { PostgradError, workerOf } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import type { AnyClass } from '../common/function-registry.js'
 import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
@@ -147,8 +148,7 @@ export class Actors {
       this.bound.delete(rref.rrefId)
       this.observation.inspection?.actorEnded(nameOfActor(cell.what, rref.rrefId), exit)
     }
-    if (!normal && !isKnown)
-      this.core.letter('unwatched-crash', `${cell.what}: ${reason instanceof Error ? reason.message : String(reason)}`)
+    if (!normal && !isKnown) this.core.letter('unwatched-crash', `${cell.what}: ${plainText(reason)}`)
   }
 }
 

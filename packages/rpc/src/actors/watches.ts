@@ -8,9 +8,10 @@
  */
 import type { Exit } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime } from '@postgrad/base/internal'
+import { checkTime, plainText } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
+import { currentServing } from '../core/served-call.js'
 import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { REFERENCES } from '../references/references.js'
@@ -147,8 +148,12 @@ export class Watches {
   /** Serves WATCH_ACTOR. */
   onWatch(rref: unknown, watcher: unknown, id: unknown): Promise<void> | void {
     const owned = ownedActor(WATCH_ACTOR, rref)
-    const to = watcher as number
-    const watchId = id as number
+    const serving = currentServing()
+    if (typeof watcher !== 'number' || typeof id !== 'number' || (serving !== null && serving.caller.id !== watcher)) {
+      throw notAnActor(WATCH_ACTOR, 'the watch of another worker')
+    }
+    const to = watcher
+    const watchId = id
     const begin = (value: unknown) => this.begin(this.actors.cellOf(owned, value), to, watchId)
     if (owned.hasValue) return begin(owned.localValue())
     // A constructor that fails is the end of what it was to make.
@@ -266,7 +271,7 @@ function downBy(reason: unknown): Down {
 function linkedDown(what: string, cause: unknown): PostgradError {
   return new PostgradError('LINKED_ACTOR_DOWN', {
     op: 'link',
-    message: `an actor that this ${what} was linked to has crashed: ${cause instanceof Error ? cause.message : String(cause)}`,
+    message: `an actor that this ${what} was linked to has crashed: ${plainText(cause)}`,
     remedy: 'Look at the cause.',
     values: { actor: what },
     cause,

@@ -5,7 +5,7 @@
  */
 import { type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { checkTime } from '@postgrad/base/internal'
+import { checkTime, plainText } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
 import { ACTOR_NAMES } from '../actors/actor-register-host.js'
@@ -426,5 +426,5 @@ function isList(place: Placement): place is readonly Target[] {
 }
 
 function textOf(reason: unknown): string {
-  return reason instanceof Error ? reason.message : String(reason)
+  return plainText(reason)
 }

@@ -6,6 +6,7 @@
  * method is about to run (`methodRefusal`).
  */
 import { type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import { type Authority, MEMBER, notPermitted, type Want } from '../common/authority.js'
 import { BUILT_IN, METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
@@ -112,10 +113,10 @@ export class AuthorityCheck implements Gate {
   /** Functions of streams and methods are those that are meant. */
   functionWant(name: string, args: unknown, kind: 'call' | 'stream' | 'remote', from: WorkerId): Want | null {
     const list = Array.isArray(args) ? args : []
-    if (name === STREAM_CALL) return this.functionWant(String(list[0]), list[1], kind === 'remote' ? kind : 'stream', from)
+    if (name === STREAM_CALL) return this.functionWant(plainText(list[0]), list[1], kind === 'remote' ? kind : 'stream', from)
     // Which method of which class is asked when the value is there; for that the caller must have a reference to it, or may do without.
     if (name === METHOD_CALL) {
-      return this.isHeld(list[0], from) ? null : { kind: 'reference', name: String(list[1]), isOwn: false }
+      return this.isHeld(list[0], from) ? null : { kind: 'reference', name: plainText(list[1]), isOwn: false }
     }
     if (name === VALUE_READY) return { kind: 'fetch', name: '', isOwn: this.isHeld(list[0], from) }
     return { kind: name.startsWith(BUILT_IN) && kind !== 'remote' ? 'built-in' : kind, name, isOwn: true }

@@ -477,6 +477,21 @@ test('AUT-7 roles and built-in names that every object has are none', async () =
   }
 })
 
+test('AUT-3 RPC-55 a name that is no text is refused as any other that is not listed, and no check throws', () =>
+  asObserver(async ({ bugs }) => {
+    const { caller } = currentRuntime()
+    for (const odd of [{ toString: 1 }, { toString: null }, [[]]]) {
+      for (const args of [
+        ['postgrad.stream', [odd, [], 1]],
+        ['postgrad.stream', [[odd, []], [], 1]],
+        ['postgrad.callMethod', [5n, odd, []]],
+      ] as const) {
+        expect(await failure(caller.call('worker0', args[0], args[1]))).toMatchObject({ code: 'NOT_PERMITTED' })
+      }
+    }
+    expect(bugs).toEqual([])
+  }))
+
 describe('AUT-8 forged messages', () => {
   /** `npm run soak -- --seeds 10000 authority/authority` takes more. */
   const SEEDS = Number(process.env.POSTGRAD_SOAK_SEEDS ?? 15)

@@ -162,6 +162,8 @@ export class CallServing {
     const { messages, observer } = this.core
     messages.progress.begun(call)
     if (state === 'refused' && received !== null) messages.references.discard(received)
+    // It may have waited for a value that nobody has made.
+    if (outcome === 'error') messages.references.forgetSubject(call.message)
     peer.served.take(requestId)
     if (observer !== null) observer.ended(call, givenUp === null ? outcome : 'given-up')
     call.end()

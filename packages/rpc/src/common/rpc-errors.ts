@@ -1,7 +1,7 @@
 /** Why a request did not go, or was not answered: the errors that a worker makes for its callers. */
 
 import { PostgradError } from '@postgrad/base'
-import { outOfTime } from '@postgrad/base/internal'
+import { outOfTime, plainText } from '@postgrad/base/internal'
 import type { WorkerInfo } from './worker-info.js'
 
 /** @param target what was asked for: a name, an id, a WorkerInfo, or what is none of these */
@@ -10,9 +10,9 @@ export function unknownWorker(op: string, target: unknown, workers: readonly Wor
   return new PostgradError('UNKNOWN_WORKER', {
     op,
     expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of the workers ${known.join(', ')}`,
-    got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : String(target),
+    got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : plainText(target),
     remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; after a restart its id is another.',
-    values: { target: isInfo(target) ? target.name : typeof target === 'number' ? target : String(target) },
+    values: { target: isInfo(target) ? target.name : typeof target === 'number' ? target : plainText(target) },
   })
 }
 

@@ -10,7 +10,7 @@
 
 import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
-import { Lane, type MessageLane } from '@postgrad/base/internal'
+import { Lane, type MessageLane, plainText } from '@postgrad/base/internal'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
 import type { Clock, Frame, OnFlushed } from '@postgrad/transport'
 import {
@@ -304,7 +304,7 @@ export class MessagePath implements Taker {
     const { host } = this
     const head = requestHead(frame)
     const bytes = peer.ledger.onRead(head?.type, frame, false)
-    host.letter('unreadable', isPostgradError(error) ? error.message : String(error), peer.info)
+    host.letter('unreadable', plainText(error), peer.info)
     // In a turn of its own: this may be a pause in the middle of writing another message to the peer.
     const { inflow } = peer
     inflow?.onReceived(0)
@@ -387,10 +387,9 @@ export class MessagePath implements Taker {
   }
 
   private refuseCall(call: IncomingCall, error: PostgradError): void {
-    const { message, peer, requestId, type, received, functionName } = call
+    const { peer, requestId, type, received, functionName } = call
     call.refuse()
     this.notBegun(call)
-    this.references.forgetSubject(message)
     if (received !== null) this.references.decline(received, peer.info)
     this.host.letter('invalid', `${nameOf(type)} ${functionName}: not permitted to the role '${peer.role}'`, peer.info)
     // Under the number of another that is served: an answer would be taken for that one's.
@@ -427,7 +426,7 @@ export class MessagePath implements Taker {
   // --- what nobody gets
 
   private noteFailure({ info }: Peer, type: MessageType, error: unknown): void {
-    const what = isPostgradError(error) ? `${error.code}: ${error.message}` : String(error)
+    const what = isPostgradError(error) ? `${error.code}: ${error.message}` : plainText(error)
     this.host.letter('failed', `${nameOf(type)}: ${what}`, info)
     this.host.onHandlerError(error)
   }
@@ -455,6 +454,8 @@ export class MessagePath implements Taker {
 
   notBegun(call: IncomingCall): void {
     this.progress.begun(call)
+    // Of the value whose method it was for nothing is kept on its account.
+    this.references.forgetSubject(call.message)
     this.host.observer?.notBegun(call)
   }
 

@@ -16,7 +16,7 @@
  * So each member hears once of what was abandoned, however many rounds that were, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
-import { callCancelled, timeLimit } from '@postgrad/base/internal'
+import { callCancelled, plainText, timeLimit } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { currentServing, type ServedCall } from '../core/served-call.js'
@@ -88,7 +88,7 @@ export function arrive(coming: Coming): Promise<Met> {
   // What came from another worker need not be what `gather` sends.
   if (!isComing(coming) || (serving !== null && serving.caller.name !== coming.from)) {
     throw new PostgradError('INVALID_ARGUMENT', {
-      op: String(coming?.op),
+      op: plainText(coming?.op),
       expected: 'the arguments of a member of the round',
       got: 'something else',
       remedy: 'Use allGather() or barrier().',

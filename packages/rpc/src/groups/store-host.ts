@@ -2,6 +2,7 @@
  * The store of one worker, and the built-in function by which others use it. It is made when somebody first asks for it. `store-over-rpc.ts` is the other side.
  */
 import { PostgradError } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import { HashStore, type StoreWaitOptions } from '@postgrad/transport'
 import { currentServing } from '../core/served-call.js'
 import { WorkerSlot } from '../core/slots.js'
@@ -12,7 +13,7 @@ export const STORE_CALL = 'postgrad.store'
 /** The host's side. Arguments that are odd fail as they fail in a store. */
 export function callStore(method: unknown, args: unknown): unknown {
   const store = HOSTED_STORE.here
-  const [first, second, third] = args as readonly never[]
+  const [first, second, third] = (Array.isArray(args) ? args : []) as unknown as readonly never[]
   /** A caller that gives its wait up, or dies, ends it here. */
   const waiting = (): StoreWaitOptions => {
     const signal = currentServing()?.signal
@@ -36,7 +37,7 @@ export function callStore(method: unknown, args: unknown): unknown {
     case 'numKeys':
       return store.numKeys()
     default:
-      throw new PostgradError('METHOD_NOT_FOUND', { op: 'store', expected: 'a method of Store', got: String(method) })
+      throw new PostgradError('METHOD_NOT_FOUND', { op: 'store', expected: 'a method of Store', got: plainText(method) })
   }
 }
 

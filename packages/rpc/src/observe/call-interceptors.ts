@@ -6,7 +6,7 @@
  *     callee   incoming(call, next) of each, the first outermost ──▶ the function
  */
 import { PostgradError } from '@postgrad/base'
-import { isThenable } from '@postgrad/base/internal'
+import { isThenable, plainText } from '@postgrad/base/internal'
 import {
   type CallHeaders,
   type HeaderValue,
@@ -205,12 +205,14 @@ function seen({ type, body }: Pick<Message, 'type' | 'body'>, from: WorkerInfo, 
   const kind = KINDS.get(type)
   if (kind === undefined) return null
   if (kind === 'fetch') return { kind, functionName: 'toHere', isMethod: false, from, to }
-  const [name, args] = body as [string, readonly unknown[]]
+  const [name, args] = body
+  // A stream of something odd is refused where it is served.
+  if (typeof name !== 'string' || !Array.isArray(args)) return null
   if (name === STREAM_CALL) {
     const inner = seen({ type, body: args }, from, to)
     return inner === null ? null : { ...inner, kind: 'stream' }
   }
-  if (name === METHOD_CALL) return { kind, functionName: String(args[1]), isMethod: true, from, to }
+  if (name === METHOD_CALL) return { kind, functionName: plainText(args[1]), isMethod: true, from, to }
   return name.startsWith(BUILT_IN) ? null : { kind, functionName: name, isMethod: false, from, to }
 }
 

@@ -6,6 +6,7 @@
 import type { DeadLetter, Exit } from '@postgrad/actor/internal'
 import type { DeathCause } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
 import type { Observer, Outcome } from '../core/hooks.js'
@@ -155,7 +156,7 @@ export class Inspection implements Observer {
 
   actorEnded(what: string, { normal, reason }: Exit): void {
     if (this.listeners.size === 0) return
-    const text = reason === undefined ? '' : reason instanceof Error ? reason.message : String(reason)
+    const text = reason === undefined ? '' : plainText(reason)
     this.tell({ kind: 'actor-ended', what, normal, reason: text })
   }
 

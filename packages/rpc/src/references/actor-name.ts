@@ -1,5 +1,6 @@
 /** What a call is for, in words for people: which actor, which method. */
 import { workerOf } from '@postgrad/base'
+import { plainText } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import { METHOD_CALL } from '../common/built-in-names.js'
 import { OwnerRRef, RRef } from './rref.js'
@@ -30,7 +31,7 @@ export function whatOf(called: Called): string {
   if (type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) return ''
   const args = body[1] as readonly unknown[]
   // As a user sends it.
-  if (body[0] === METHOD_CALL && typeof args[0] === 'bigint') return `${nameOfActor('', args[0])}.${String(args[1])}`
+  if (body[0] === METHOD_CALL && typeof args[0] === 'bigint') return `${nameOfActor('', args[0])}.${plainText(args[1])}`
   const actor = actorOf(called)
-  return actor === null ? String(body[0]) : `${actorName(actor)}.${String(args[1])}`
+  return actor === null ? plainText(body[0]) : `${actorName(actor)}.${plainText(args[1])}`
 }

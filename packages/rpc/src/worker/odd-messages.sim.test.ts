@@ -4,11 +4,12 @@
  */
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
+import { WHEREIS } from '../actors/actor-register-host.js'
 import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
 import { call, currentRuntime, currentSignal, remote, stream } from '../api/api.js'
 import { METHOD_CALL, STREAM_CALL, VALUE_READY } from '../common/built-in-names.js'
 import { expose } from '../common/function-registry.js'
-import type { Coming } from '../groups/gather.js'
+import { ARRIVE, type Coming } from '../groups/gather.js'
 import { GroupWhat } from '../groups/group-protocol.js'
 import { STORE_CALL } from '../groups/store-host.js'
 import { Cluster, overSeeds } from './sim-cluster.suite.js'
@@ -31,9 +32,9 @@ const later = async <T>(value: T): Promise<T> => {
 expose({ countTo, echo, later, Plain })
 
 /** A call of a built-in function with whatever arguments. */
-function callBuiltIn(name: string, args: readonly unknown[]): Promise<string> {
+function callBuiltIn(name: string, args: readonly unknown[], options: { timeoutMs?: number } = {}): Promise<string> {
   return currentRuntime()
-    .caller.call(1, name, args)
+    .caller.call(1, name, args, options)
     .then(
       () => 'done',
       ({ code }: { code: string }) => code,
@@ -285,3 +286,68 @@ test('STR-11: a window that is no window, or so large that its generator would k
       await expect(stream('worker1', countTo, [3], { window }).next()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     }
   }))
+
+/** What a peer can make of a value that is to be a name: `String` of any of these throws. */
+const UNNAMED: readonly unknown[] = [
+  { toString: 1 },
+  { toString: null, valueOf: null },
+  [[{ toString: 1 }]],
+  { [Symbol.toPrimitive]: 1, toString: 1 },
+]
+
+test('RPC-55: a name that is no text is refused by a typed error wherever one is wanted, while somebody looks too, and no handler throws', () =>
+  overSeeds(2, 2, async ({ workers, bugs }) => {
+    using plain = remote('worker1', Plain, [])
+    const stop = workers[1]!.inspect(() => {})
+    workers[1]!.metrics()
+    const intercepted = workers[1]!.interceptCalls({ incoming: (_, next) => next() })
+    for (const odd of UNNAMED) {
+      for (const [name, args] of [
+        [STREAM_CALL, [odd, [1], 8]],
+        [STREAM_CALL, [METHOD_CALL, [plain, odd, []], 8]],
+        [STREAM_CALL, odd],
+        [METHOD_CALL, [plain, odd, []]],
+        [METHOD_CALL, [odd, odd, odd]],
+        [VALUE_READY, [odd]],
+        [WHEREIS, [odd, odd]],
+        [ARRIVE, [odd]],
+        [ARRIVE, [{ op: odd }]],
+        [STORE_CALL, [odd, odd]],
+        [STORE_CALL, ['get', ['key', odd]]],
+        [WATCH_ACTOR, [plain, odd, odd]],
+        [STOP_ACTOR, [plain, odd]],
+      ] as const) {
+        const code = await callBuiltIn(name, args as readonly unknown[])
+        expect([name, code]).toEqual([name, expect.stringMatching(/^[A-Z]+(_[A-Z]+)+$/)])
+      }
+    }
+    expect(bugs).toEqual([])
+    intercepted()
+    stop()
+    workers[1]!.stopMetrics()
+    expect(await plain.call('get', [])).toBe(1)
+  }))
+
+test('RREF-36: calls of methods that are refused, for want of room or at their turn, keep nothing of the values that they name', async () => {
+  const cluster = new Cluster(3, 2, { mailboxOf: (id) => (id === 1 ? { callsMax: 4 } : {}) })
+  const { pump } = cluster.workers[1]!
+  await cluster.run(0, async () => {
+    // Worker 1 computes while they come.
+    const { runNow } = pump
+    pump.runNow = () => {}
+    // Ids that worker 0 might have made there, and has not.
+    const calls = Array.from({ length: 50 }, (_, i) =>
+      callBuiltIn(METHOD_CALL, [ofWorker(0, 1000 + i), 'get', []], { timeoutMs: i % 2 === 0 ? 50 : 500 }),
+    )
+    await later(0)
+    pump.runNow = runNow
+    cluster.workers[1]!.pushTask({ run: () => {} }, 0)
+    const codes = await Promise.all(calls)
+    // The first four have room; of these two expire in the mailbox, and two begin, and wait.
+    expect(codes.filter((code) => code === 'MAILBOX_FULL').length).toBeGreaterThanOrEqual(23)
+    expect(codes.filter((code) => code === 'RPC_TIMEOUT').length).toBeGreaterThanOrEqual(4)
+    await later(0)
+  })
+  cluster.workers[1]!.letters.counts['mailbox-full'] = 0
+  expect(await cluster.leftovers({ letters: null })).toEqual([])
+})
