@@ -287,7 +287,7 @@ export const MUTATIONS = [
     'faulty-programs',
     30,
     'rpc/src/core/requests.ts',
-    "    peer.pending.failAll(error)\n",
+    '    peer.pending.failAll(error)\n',
     '',
     'calls to a worker that died go on waiting',
   ),
