@@ -1,13 +1,14 @@
 /**
  * Installs the tarball of `pack.mjs` as a user would, in a fresh folder outside this repository, and tries it: the library and its test tools
  * can be imported, their types resolve under strict settings, the command answers, and a program finds what it loads by place: kernels, the
- * entries of workers and processes, a dataset's module, gpu.js. What an installation takes has a bound, and documents have no dead links. Needs the
+ * entries of workers and processes, a dataset's module, gpu.js. First it packs twice at the same time, which once left a broken tarball. What an installation takes has a bound, and documents have no dead links. Needs the
  * registry; run by `npm run pack:check`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deadLinks } from './pack-docs.mjs'
+import { wrongIn } from './pack-verify.mjs'
 import { capture, root, timed } from './setup.mjs'
 
 /** What one `npm install` of the tarball alone may bring; 12 packages and 10 MB when this was written. */
@@ -142,10 +143,28 @@ const EXPECTED = {
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
+  await atOnce()
   for (const flags of [[], ['--ignore-scripts']]) await installed(flags)
   await check()
 } finally {
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** Two packs at the same time leave a whole tarball; what a pack looks at would show one that is not. */
+async function atOnce() {
+  const end = timed(console.log, 'pack-check: two packs at the same time')
+  const packs = await Promise.all([0, 1].map(() => capture(process.execPath, [join(root, 'scripts/pack.mjs')])))
+  for (const { code, output } of packs) if (code !== 0) fail(`a pack next to another one failed:\n${output}`)
+  const stage = join(folder, 'whole', 'package')
+  mkdirSync(join(folder, 'whole'))
+  const { code, output } = await capture('tar', ['-xzf', tarball, '-C', join(folder, 'whole')])
+  if (code !== 0) fail(`two packs at the same time left what cannot be unpacked:\n${output}`)
+  const wrong = await wrongIn(tarball, stage, join(folder, 'unpacked'))
+  writeFileSync(join(stage, 'dist/library.cjs'), 'half of it')
+  rmSync(join(stage, 'LICENSE'))
+  const found = await wrongIn(tarball, stage, join(folder, 'again'))
+  if (wrong.length > 0 || found.length !== 2) fail(`a tarball is not seen as what it is:\n  ${[...wrong, ...found].join('\n  ')}`)
+  end('done')
 }
 
 /** The tarball alone, in a folder of its own: how much it brings, and whether its documents lead somewhere. */

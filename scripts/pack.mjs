@@ -10,18 +10,23 @@
  *
  * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
 import { BY_PLACE, buildLibrary, nameOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
 import { noticesOf } from './pack-notices.mjs'
 import { copyTypes } from './pack-types.mjs'
+import { wrongIn } from './pack-verify.mjs'
 import { capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
-const stage = join(out, 'stage')
 await setupOrExit()
+mkdirSync(out, { recursive: true })
+// Of this run alone: another may pack at the same time, and both would stage in one folder.
+const own = mkdtempSync(join(out, 'pack-'))
+const stage = join(own, 'stage')
+process.once('exit', () => rmSync(own, { recursive: true, force: true }))
 const manifests = new Map(projects().map((folder) => [folder, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))]))
 const postgrad = manifestOf('packages/postgrad')
 const cli = manifestOf('apps/cli')
@@ -29,7 +34,6 @@ const isShipped = ([folder, manifest]) => folder.startsWith(join(root, 'packages
 const bundled = [...manifests].filter(isShipped)
 const siblings = new Map([...manifests.values()].map((manifest) => [manifest.name, manifest.version]))
 
-rmSync(stage, { recursive: true, force: true })
 const packages = join(root, 'packages')
 const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWith('.js'))
 const { exports, inputs } = await library(doors)
@@ -43,7 +47,7 @@ writeJson(join(stage, 'package.json'), outer({ ...exports, './package.json': './
 
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const env = { ...process.env, npm_config_loglevel: 'error' }
-const { code, output } = await capture(npm, ['pack', '--ignore-scripts', '--pack-destination', out], {
+const { code, output } = await capture(npm, ['pack', '--ignore-scripts', '--pack-destination', own], {
   cwd: stage,
   env,
   shell: process.platform === 'win32',
@@ -52,8 +56,15 @@ if (code !== 0) {
   console.error(`npm pack failed:\n${output}`)
   process.exit(1)
 }
-rmSync(stage, { recursive: true })
-const tarball = join(out, `postgrad-${postgrad.version}.tgz`)
+const name = `postgrad-${postgrad.version}.tgz`
+const wrong = await wrongIn(join(own, name), stage, join(own, 'unpacked'))
+if (wrong.length > 0) {
+  console.error(`pack: what npm has packed is not what was to be packed:\n  ${wrong.join('\n  ')}`)
+  process.exit(1)
+}
+// Whole, or not at all.
+const tarball = join(out, name)
+renameSync(join(own, name), tarball)
 console.log(`pack: ${relative(root, tarball)}, ${Math.ceil(readFileSync(tarball).length / 1024)} KiB, of ${bundled.length} packages`)
 
 function manifestOf(folder) {

@@ -27,6 +27,8 @@ npm run soak -- --turmoil-ms 600000 main-turmoil                        the main
 npm run soak -- --messages 10000 lineage/lineage                        how the lineage of a pass grows
 npm run soak -- --rounds 500 --seed 1 cluster/dist/fire                 training over processes while their network breaks and they are stopped and killed
 npm run soak -- --kills 200 checkpoint/runs                             two runs that are killed while they save into one directory
+npm run soak -- --flood-ms 3600000 peer-flood                            floods by a peer in a restricted role on a member that trains, in all so long; POSTGRAD_SOAK_FLOOD_KIND=CALL
+                                                                        for the kinds with that in their name, POSTGRAD_SOAK_TOLD=1 prints as it goes
 
 A path is a part of a test file's; each COUNT reaches the tests as POSTGRAD_SOAK_NAME.`
 

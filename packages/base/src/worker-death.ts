@@ -2,8 +2,7 @@
  * The death of a worker: why, and the one error that everybody gets who waits for it, whoever noticed: a peer whose link has closed, the main thread
  * whose thread has ended, a pool, a simulation.
  */
-import { PostgradError, type WorkerHop } from './errors.js'
-import { tooManyOpenFiles } from './open-files.js'
+import { PostgradError, tooManyOpenFiles, type WorkerHop } from './errors.js'
 
 /** Why a worker died, one gloss a line. */
 export type DeathCause =

@@ -83,6 +83,8 @@ export interface Link {
    * frame then waits. Resumed, it delivers in a later turn. Only a link whose peer may be of another process has this: threads of one process trust each other.
    */
   setPaused?(isPaused: boolean): void
+  /** What came last brings nothing: an acknowledgement of nothing, a frame that was here. The peer may send so much of that, and is then not read for a while. Left out where `setPaused` is. */
+  idle?(): void
   /** Ends the link as the end of its peer would: `onClose` says by peer, with this detail. What was sent may be lost. */
   abandon?(detail: string): void
   /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. Like `abandon` it is there where `setPaused` is. */

@@ -50,10 +50,9 @@ class Everywhere {
   }
 
   async run(): Promise<Failure | null> {
-    // Whoever fails by a death says so; one that was done is heard of here.
-    const stop = this.cluster.onWorkerDeath(({ name }, error) => this.mourners.get(name)?.(error))
+    // A main that fails by a death says so; a worker that was done is heard of here. The listener stays until the cluster has ended: `run-cluster.ts` says what died last.
+    this.cluster.onWorkerDeath(({ name }, error) => this.mourners.get(name)?.(error))
     await Promise.all(this.cluster.workers.map(({ name }) => this.runOne(name)))
-    stop()
     return this.failure
   }
 

@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { type Cluster, PostgradError, type WorkerInfo } from 'postgrad'
 import type { Bridge } from '../bridge.js'
+import { EXIT } from '../exit-codes.js'
 import { surroundings } from '../surroundings.fixture.js'
 import { run } from './run-command.js'
 
@@ -35,9 +36,29 @@ test.each([
       return () => {}
     },
     close: async () => {},
+    closed: Promise.resolve({ deaths: [], leaks: [] }),
   }
   const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
   const around = surroundings()
   expect(await run('p.js', [], { workers: 2, status: false, output }, around, bridge)).toBe(0)
   expect(output === 'json' ? around.out() : around.err()).toMatch(expected)
+})
+
+test('CLU-24 what a worker throws, uncaught, when its main is done fails the run', async () => {
+  const worker = { name: 'worker0', id: 0 } as WorkerInfo
+  const values = { worker: 'worker0', cause: 'uncaught-exception' }
+  const death = new PostgradError('WORKER_DIED', { op: 'cluster', message: 'it threw RangeError: after main', values })
+  const cluster = {
+    workers: [worker],
+    on: () => ({ runMain: async () => {} }),
+    onWorkerDeath: () => () => {},
+    onWorkerStalled: () => () => {},
+    onWorkerRecovered: () => () => {},
+    close: async () => {},
+    closed: Promise.resolve({ deaths: [death], leaks: [] }),
+  }
+  const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
+  const around = surroundings()
+  expect(await run('p.js', [], { workers: 1, status: false, output: 'plain' }, around, bridge)).toBe(EXIT.lost)
+  expect(around.err()).toContain('RangeError: after main')
 })

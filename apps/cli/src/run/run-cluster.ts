@@ -2,7 +2,7 @@
  * A run that starts all workers, as threads or spread over processes: launches, runs every main (`everywhere.ts`), shows how far they are. Under `--restart all`
  * the whole cluster is launched again after a failure, and the program goes on from its last checkpoint.
  */
-import { type Cluster, isPostgradError, type LaunchOptions } from 'postgrad'
+import { type Cluster, isPostgradError, type LaunchOptions, type PostgradError } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
 import type { Bridge } from '../bridge.js'
 import { EXIT, EXIT_BY_SIGNAL } from '../exit-codes.js'
@@ -101,7 +101,8 @@ class ClusterRun {
         around.stderr.write(`postgrad: stopped by ${this.signalled}\n`)
         return EXIT_BY_SIGNAL[this.signalled]
       }
-      if (failure !== null) return failure
+      const late = failure ?? this.lateFailure((await cluster.closed).deaths)
+      if (late !== null) return late
       screen.end()
       return EXIT.done
     } catch (error) {
@@ -110,6 +111,14 @@ class ClusterRun {
       this.cluster = null
       this.status?.show(null)
     }
+  }
+
+  /** What a worker threw, uncaught, when its main was done: nobody waits for that, as nobody does in a process, which then ends with exit code 1. */
+  private lateFailure(deaths: readonly PostgradError[]): Failure | null {
+    // What is started again has been told of.
+    if (this.options.restart === 'failed') return null
+    const death = deaths.find(({ values }) => values.cause === 'uncaught-exception' || values.cause === 'unhandled-rejection')
+    return death === undefined ? null : { worker: String(death.values.worker), error: death }
   }
 
   private fail(worker: string | null, error: unknown, code: number): number {

@@ -42,7 +42,7 @@ export interface Kind {
   readonly name: string
   /** Default 'session'. */
   readonly purpose?: 'store'
-  /** Each connection is closed after the first write. */
+  /** Each connection is closed behind its handshake. */
   readonly isBrief?: true
   /** What comes back is not read. */
   readonly isDeaf?: true
@@ -115,7 +115,7 @@ export function kinds(): readonly Kind[] {
         return 100
       },
     },
-    message('connections', act, { isBrief: true }),
+    { name: 'connections', isBrief: true, write: () => 1 },
     store('checks of the store', { op: 'check', n: 1, keys: [entry] }),
     store('changes of the store', { op: 'set', n: 1, done: 1, key: 'x' }),
     { ...store('waits in the store', {}), write: waits(entry) },

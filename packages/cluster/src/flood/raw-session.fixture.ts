@@ -23,6 +23,7 @@ const HEAD_OF_SESSION = 32
 /** Of frames that go into one chunk, which has 32 KiB at most. */
 const BATCH_BYTES = 30 * 1024
 const PLAIN_BYTES = 200_000
+const OPEN_MS = 5000
 /** Bytes that wait in the socket; with more it is full. */
 const FULL_BYTES = 2 * 2 ** 20
 
@@ -57,8 +58,8 @@ export class RawSession {
     socket.on('error', () => {})
   }
 
-  /** Resolves when frames may be sent. Rejects when it is turned away. */
-  static async open({ at, self, credentials, wants }: RawSessionOptions, purpose = 'session'): Promise<RawSession> {
+  /** Resolves when frames may be sent, or behind the handshake. Rejects when it is turned away, or nothing comes of it. */
+  static async open({ at, self, credentials, wants }: RawSessionOptions, purpose = 'session', isKnownEnough = false): Promise<RawSession> {
     const socket = net.connect(at.port, at.host)
     const session = new RawSession(socket)
     const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes))
@@ -70,14 +71,15 @@ export class RawSession {
     known.catch(() => {})
     socket.on('data', (bytes: Buffer) => {
       try {
-        session.read(bytes, handshake, purpose)
+        session.read(bytes, handshake, purpose, isKnownEnough)
       } catch {
         socket.destroy()
       }
     })
     await Promise.race([once(socket, 'connect'), known])
     session.control(ChunkType.HANDSHAKE, handshake.begin() as Uint8Array)
-    await known
+    const timer = setTimeout(() => socket.destroy(), OPEN_MS)
+    await known.finally(() => clearTimeout(timer))
     return session
   }
 
@@ -166,7 +168,7 @@ export class RawSession {
     at.writeDoubleLE(this.ack, offset + 24)
   }
 
-  private read(bytes: Buffer, handshake: Handshake, purpose: string): void {
+  private read(bytes: Buffer, handshake: Handshake, purpose: string, isKnownEnough: boolean): void {
     const { reader } = this
     this.got.bytes += bytes.length
     reader.push(bytes)
@@ -180,7 +182,7 @@ export class RawSession {
         if (send !== null) this.control(ChunkType.HANDSHAKE, send)
         if (done === null) continue
         reader.admit()
-        if (purpose !== 'session') this.onAttach?.()
+        if (purpose !== 'session' || isKnownEnough) this.onAttach?.()
         const resume = Buffer.alloc(12)
         resume.writeUInt32LE(this.life, 0)
         if (purpose === 'session') this.control(ChunkType.RESUME, resume)

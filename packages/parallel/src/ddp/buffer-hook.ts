@@ -9,7 +9,7 @@ export type BufferCommHook<S = unknown> = (state: S, buffers: ReadonlyMap<string
 
 /** Of `registerBufferCommHook`. */
 export interface BufferCommHookOptions {
-  /** Before each synchronised forward pass, or behind it, before its backward pass; default behind it. */
+  /** Before a forward pass that is the first behind a synchronised one, or of all; or behind that forward pass, before its backward pass. Default behind it. */
   readonly location?: BufferCommHookLocation
 }
 

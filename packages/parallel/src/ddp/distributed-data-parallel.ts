@@ -16,7 +16,7 @@ import type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions, Buf
 import { commHookExists, modelDisposed, parametersChanged } from './ddp-errors.js'
 import type { DistributedDataParallelStats } from './ddp-stats.js'
 import type { CommHook } from './grad-bucket.js'
-import { type Joinable, type JoinContext, type JoinHook, join, ranksThat, type UnevenInputsOptions } from './join.js'
+import { type Joinable, type JoinContext, type JoinHook, join, numbersOf, ranksThat, type UnevenInputsOptions } from './join.js'
 import { type LocalBackwardOptions, LocalPass } from './local-pass.js'
 import { quietly } from './no-sync.js'
 import { Reducer } from './reducer.js'
@@ -29,7 +29,7 @@ import { checkHooked } from './zero-redundancy-optimizer.js'
 export interface DistributedDataParallelOptions {
   /** Who trains together; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** Before each forward pass whose gradients are reduced, all take rank 0's buffers; default true. */
+  /** All take rank 0's buffers before the first forward pass, and before the first one behind each whose gradients are reduced, in `noSync` too; default true. */
   readonly broadcastBuffers?: boolean
   /** How much is reduced at once, in MiB; default 25. */
   readonly bucketCapMb?: number
@@ -55,6 +55,8 @@ type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
 type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
 
 const MIB = 1024 * 1024
+/** What a rank with inputs says of a forward pass in `join`: it is synchronised; it is the first behind a synchronised one. */
+const [IS_SYNCED, IS_FIRST] = [1, 2]
 const OPTIONS = [
   'processGroup',
   'broadcastBuffers',
@@ -84,8 +86,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private bufferHook: BufferHook | null = null
   private readonly check: ReplicaCheck
   private isDisposed = false
-  /** Of the last forward pass in `join`. */
-  private turn: Promise<unknown> = Promise.resolve()
+  /** Settles when ranks have done together what the last forward pass needs; null: they have. */
+  private turn: Promise<void> | null = null
+  /** Whether the next forward pass that is recorded is the first behind a synchronised one, or of all: buffers become alike then. PyTorch: `require_forward_param_sync`. */
+  private isFirst = true
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean, checkReplicas: number) {
     super()
@@ -146,15 +150,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together.
+   * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together. The first one in `noSync` waits for the others if the module has buffers.
    * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, REPLICAS_DIFFER, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
-    if (this.joinContext === null) return this.goForward(args)
     // Ranks without inputs do what each forward pass needs, one pass after the other.
-    const turn = this.turn.then(() => this.goForward(args))
-    this.turn = turn.catch(() => {})
-    return turn
+    return this.joinContext === null ? this.goForward(args) : this.inTurn(() => this.goForward(args))
   }
 
   private async goForward(args: ForwardArgs<M>): Promise<ForwardResult<M>> {
@@ -163,22 +164,62 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     const isRecorded = isGradEnabled()
     const isSynced = isRecorded && !reducer.isQuiet
     if (isSynced) this.ensureReady(reducer)
+    const isFirst = isRecorded && this.isFirst
+    // By the order of the calls, which is the same on all ranks.
+    if (isRecorded) this.isFirst = isSynced
+    const prepare = (): Promise<void> => this.prepare(reducer, isSynced, isFirst)
+    const compute = async (): Promise<ForwardResult<M>> =>
+      (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
+    const isSyncedBehind = isFirst && this.bufferHook?.location === 'postForward'
+    const all = async (): Promise<ForwardResult<M>> => {
+      await prepare()
+      const outputs = await compute()
+      if (isSyncedBehind) await this.syncReplicas(reducer, 'postForward')
+      return outputs
+    }
+    let outputs: ForwardResult<M>
+    if (this.joinContext !== null) outputs = await all()
+    else if (isSyncedBehind) outputs = await this.inTurn(all)
+    else {
+      if (isSynced || isFirst) await this.inTurn(prepare)
+      else if (isRecorded) await this.turn
+      outputs = await compute()
+    }
+    // It may have been disposed meanwhile.
+    if (isSynced) this.reducer('forward').prepareForBackward(this.divisor)
+    else if (isRecorded) reducer.expectPassAlone()
+    return outputs
+  }
+
+  /** What ranks do together before a forward pass. */
+  private async prepare(reducer: Reducer, isSynced: boolean, isFirst: boolean): Promise<void> {
     const { joinContext, processGroup } = this
     await joinContext?.notify(this)
-    // Those that have no inputs any more must know whether a reduction follows.
-    if (joinContext !== null) await ranksThat(isSynced, processGroup)
-    if (isSynced) {
-      await reducer.rebuildBuckets()
-      await this.syncReplicas('preForward')
+    // Those that have no inputs any more must know what follows.
+    if (joinContext !== null) await numbersOf((isSynced ? IS_SYNCED : 0) + (isFirst ? IS_FIRST : 0), processGroup)
+    if (isSynced) await reducer.rebuildBuckets()
+    if (!isFirst) return
+    try {
+      await this.syncReplicas(reducer, 'preForward')
+    } catch (error) {
+      this.isFirst = true
+      throw error
     }
-    const outputs = (await reducer.watch.forward(() => this.module.forward(...args))) as ForwardResult<M>
-    if (isSynced) {
-      await this.syncReplicas('postForward')
-      // It may have been disposed meanwhile.
-      this.reducer('forward').prepareForBackward(this.divisor)
-    }
-    if (isRecorded && !isSynced) reducer.expectPassAlone()
-    return outputs
+  }
+
+  /** Runs what ranks do together one after the other, in the order of the calls. */
+  private inTurn<T>(fn: () => Promise<T>): Promise<T> {
+    const run = this.turn === null ? fn() : this.turn.then(fn)
+    const over: Promise<void> = run
+      .then(
+        () => {},
+        () => {},
+      )
+      .then(() => {
+        if (this.turn === over) this.turn = null
+      })
+    this.turn = over
+    return run
   }
 
   /** @throws DDP_REDUCTION_UNFINISHED, DDP_PARAMETERS_CHANGED, INVALID_ARGUMENT */
@@ -202,11 +243,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /** What ranks do together before a forward pass, and behind it: buffers become alike, and then replicas are compared. */
-  private async syncReplicas(at: BufferCommHookLocation): Promise<void> {
+  private async syncReplicas(reducer: Reducer, at: BufferCommHookLocation): Promise<void> {
     if (this.broadcastBuffers) await this.syncBuffers(at)
     if (at !== (this.bufferHook?.location ?? 'preForward')) return
     const { module, broadcastBuffers, joinContext, processGroup } = this
-    const reducer = this.reducer('forward')
     if (reducer.isLocalSGD) return
     const buffers = broadcastBuffers ? module.namedBuffers() : []
     await this.check.run(reducer.reductions, module.namedParameters(), buffers, joinContext?.active.includes(processGroup.rank) ?? true)
@@ -252,7 +292,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     reducer.forgetForwards()
     if (reducer.isQuiet) return false
     this.ensureReady(reducer)
-    await this.syncReplicas('preForward')
+    await this.syncReplicas(reducer, 'preForward')
     return true
   }
 
@@ -269,13 +309,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
   async reduceGradients(): Promise<void> {
     // Before a hook of buffers runs, and behind it, which may have disposed the model.
-    this.reducer('Pipeline.step')
-    await this.syncReplicas('postForward')
+    await this.syncReplicas(this.reducer('Pipeline.step'), 'postForward')
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }
 
   /**
-   * Runs `fn`, in which forward passes are this rank's alone: gradients add up here, and are reduced with those of the next pass outside. What runs at the same time and was not begun by `fn` is outside;
+   * Runs `fn`, in which forward passes are this rank's alone, but for buffers before the first: gradients add up here, and are reduced with those of the next pass outside. What runs at the same time and was not begun by `fn` is outside;
    * several may run at once. Until a pass outside has reduced the gradients an optimizer that is to step by them throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
    */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
@@ -299,12 +338,13 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return {
       mainHook: async () => {
         const reducer = this.reducer('join')
-        const syncing = await ranksThat(false, this.processGroup)
-        if (syncing.length === 0) return
-        await reducer.rebuildBuckets()
-        await this.syncReplicas('preForward')
-        await this.syncReplicas('postForward')
-        await reducer.shadowBackward(this.divisor)
+        const others = await numbersOf(0, this.processGroup)
+        const [isSynced, isFirst] = [IS_SYNCED, IS_FIRST].map((flag) => others.some((each) => (each & flag) !== 0))
+        if (isSynced || isFirst) this.isFirst = isSynced!
+        if (isSynced) await reducer.rebuildBuckets()
+        if (isFirst) await this.syncReplicas(reducer, 'preForward')
+        if (isFirst) await this.syncReplicas(reducer, 'postForward')
+        if (isSynced) await reducer.shadowBackward(this.divisor)
       },
       postHook: async (isLastJoiner) => {
         const last = await ranksThat(isLastJoiner, this.processGroup)

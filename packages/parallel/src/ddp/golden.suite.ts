@@ -82,7 +82,7 @@ export function started(model: Case['model']): Sequential {
   return module
 }
 
-function expectClose(what: string, got: Tensor, want: readonly number[], tolerance: number): void {
+export function expectClose(what: string, got: Tensor, want: readonly number[], tolerance: number): void {
   got.dataSync().forEach((value, i) => {
     const isClose = Math.abs(value - want[i]!) <= tolerance * Math.max(1, Math.abs(want[i]!))
     expect(isClose ? what : `${what}[${i}] is ${value}, not ${want[i]}`).toBe(what)

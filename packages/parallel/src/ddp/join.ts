@@ -71,14 +71,19 @@ export class JoinContext {
   }
 }
 
-/** The ranks of a group for which `flag` is true: a collective. */
-export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<number[]> {
-  const flags = tensor(
-    Array.from({ length: group.size }, (_, rank) => (flag && rank === group.rank ? 1 : 0)),
+/** The number that each rank of a group gives, by rank: a collective. */
+export async function numbersOf(own: number, group: ProcessGroup): Promise<number[]> {
+  const numbers = tensor(
+    Array.from({ length: group.size }, (_, rank) => (rank === group.rank ? own : 0)),
     { dtype: 'int32' },
   )
-  await allReduce(flags, { group })
-  const all = [...flags.dataSync()]
+  await allReduce(numbers, { group })
+  return [...numbers.dataSync()]
+}
+
+/** The ranks of a group for which `flag` is true: a collective. */
+export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<number[]> {
+  const all = await numbersOf(Number(flag), group)
   return [...all.keys()].filter((rank) => all[rank] === 1)
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { BatchNorm1d, clipGradNorm_, Linear, Module, Sequential, SGD } from '@postgrad/nn'
-import { allReduce } from '@postgrad/process-group'
+import { allReduce, broadcastCoalesced } from '@postgrad/process-group'
 import { rref } from '@postgrad/rpc'
 import { thrown } from '@postgrad/rpc/suite'
 import { ones, type Tensor } from '@postgrad/tensor'
@@ -108,6 +108,26 @@ test('DDP-24 what passes of noSync add to one gradient at once is added in the o
     10,
   )
   for (const got of results) expect(got).toEqual(expected)
+})
+
+test('DDP-24 forwards at once update statistics in the order of their calls, behind the buffers that arrive before the first', async () => {
+  for (const location of [undefined, 'preForward', 'postForward'] as const) {
+    await overSeeds(
+      2,
+      async (rank, group) => {
+        const model = await DistributedDataParallel.create(new BatchNorm1d(4))
+        const give = (_: null, buffers: ReadonlyMap<string, Tensor>) => broadcastCoalesced([...buffers.values()], 0, { group })
+        if (location !== undefined) model.registerBufferCommHook(null, give, { location })
+        await Promise.all([0, 1, 2].map((k) => model.noSync(() => model.forward(batchOf(rank, k)))))
+        // As if one forward had followed the other; the hook behind the first gives rank 0's.
+        const alone = new BatchNorm1d(4)
+        alone.forward(batchOf(location === 'postForward' ? 0 : rank, 0))
+        for (const k of [1, 2]) alone.forward(batchOf(rank, k))
+        expect(values(model.buffers())).toEqual(values(alone.buffers()))
+      },
+      2,
+    )
+  }
 })
 
 test('DDP-24 a pass of noSync that begins while another is reduced is an error, and the other has its mean', async () => {

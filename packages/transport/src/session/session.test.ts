@@ -828,6 +828,22 @@ describe('session', () => {
       expect([pauses, atB.texts]).toEqual([['first true', 'second true', 'second false', 'second true', 'second false'], ['x']])
     })
 
+    test('SOCK-15 what brings nothing is told to the carrier: acknowledgements of nothing new, frames that were here, and those that are refused', () => {
+      const { clock, a, ofA, ofB, atB } = pair(fine, fine, { ...lossless, reconnectMs: Number.POSITIVE_INFINITY })
+      let idle = 0
+      Object.assign(ofB, { idle: () => idle++ })
+      for (let i = 0; i < 20; i++) a.send(frame(`${i}`))
+      clock.run(50)
+      expect([idle, atB.frames.length]).toEqual([0, 20])
+      const say = (kind: SessionKind, seq: number, from = 1) => ofA.send(sessionFrame({ kind, from, to: 2, seq, ack: 0 }, null))
+      for (let i = 0; i < 3; i++) say(SessionKind.ACK, 0)
+      for (let i = 0; i < 3; i++) say(SessionKind.DATA, 5)
+      for (let i = 0; i < 3; i++) say(SessionKind.DATA, 5000)
+      for (let i = 0; i < 3; i++) say(SessionKind.DATA, 21, 9)
+      clock.run(100)
+      expect([idle, atB.frames.length]).toEqual([12, 20])
+    })
+
     test('SES-18 one that never said anything closes at once; one that did waits for a carrier, but not for ever', () => {
       const clock = new ByHand()
       const over: string[] = []

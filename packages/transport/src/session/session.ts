@@ -143,12 +143,20 @@ export class Session implements Link {
     const head = this.heads.read(frame)
     if (this.over || head === null || head.from !== sending.peer || head.to !== this.settings.self || head.ack > sending.transmitted) {
       this.counts.refused++
+      sending.carrier?.idle?.()
       return
     }
+    const { unacknowledged } = sending
     sending.onAck(head.ack)
     // The last of all, END, has arrived.
     if (this.reason?.by === 'self' && sending.unacknowledged === 0) this.finish()
-    if (head.kind !== SessionKind.ACK) this.receiving.accept(head, frame)
+    if (head.kind === SessionKind.ACK) {
+      if (unacknowledged === sending.unacknowledged) sending.carrier?.idle?.()
+      return
+    }
+    const { duplicates, refused } = this.counts
+    this.receiving.accept(head, frame)
+    if (duplicates !== this.counts.duplicates || refused !== this.counts.refused) sending.carrier?.idle?.()
   }
 
   /** The peer has closed. Its END may come again until it knows that it has arrived, so the carrier stays until the peer closes it. */

@@ -297,6 +297,28 @@ describe('the socket link', () => {
     dispose()
   })
 
+  test('SOCK-15 a link that gets too much that brings nothing rests, and delivers what comes behind that later', async () => {
+    const { a, b, dispose } = await socketPair('tcp')
+    const link = new SocketLink(a, { clock })
+    const at = new Recorder()
+    link.open(at)
+    const state = link as unknown as { rest: unknown; idled: number }
+    let rests = 0
+    let sequence = 0
+    for (let i = 0; i < 2040; i++) b.write(controlChunk(i % 2 ? ChunkType.PING : ChunkType.PONG, new Uint8Array(0), sequence++))
+    await until(() => state.idled > 0)
+    await sleep(20)
+    expect(state.rest).toBeNull()
+    for (let i = 0; i < 500; i++) b.write(controlChunk(ChunkType.PING, new Uint8Array(0), sequence++))
+    b.write(controlChunk(ChunkType.BYE, Buffer.from([0]), sequence++))
+    while (at.closed === null) {
+      if (state.rest !== null) rests++
+      await sleep(5)
+    }
+    expect(rests).toBeGreaterThan(0)
+    dispose()
+  })
+
   test('SOCK-6 where one kernel has both ends, a peer that says nothing is suspected, and its end is what the kernel tells', async () => {
     const limits = socketLimits({ heartbeatMs: 10, suspectMs: 40, deadMs: 60 })
     const { a, b, dispose } = await socketPair('tcp')

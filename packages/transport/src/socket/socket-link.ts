@@ -37,6 +37,12 @@ const LOOKED_MS = 1
 const EARLY_BYTES = 4096
 const EARLY_LOOKED_MS = 5
 
+/** Chunks and frames that bring nothing: a peer may send so many at once, and then so many a second. Twice the window of a session, which is sent again when a connection has broken. */
+const IDLE_MAX = 2048
+const IDLE_PER_SECOND = 1000
+/** Beyond, nothing is read for so long. */
+const REST_MS = 100
+
 /** What a link does once its other end is known. */
 export interface Admission {
   /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until it is closed. So `close` drops what has not left. */
@@ -112,6 +118,10 @@ export class SocketLink implements Link {
   /** See `setPaused`. */
   private isPaused = false
   private room: FrameRoom | null = null
+  private idled = 0
+  private idledMs = 0
+  /** Runs while too much has brought nothing. */
+  private rest: Timer | null = null
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
   private isRestDue = false
   /** A frame is to leave, whose answer may be near. */
@@ -233,6 +243,18 @@ export class SocketLink implements Link {
 
   abandon(detail: string): void {
     if (this.reason === null) this.fail(detail)
+  }
+
+  idle(): void {
+    const nowMs = this.clock.now()
+    this.idled = Math.max(0, this.idled - ((nowMs - this.idledMs) * IDLE_PER_SECOND) / 1000) + 1
+    this.idledMs = nowMs
+    if (this.idled <= IDLE_MAX || this.rest !== null || this.reason !== null) return
+    this.socket.pause()
+    this.rest = this.clock.setTimer(REST_MS, () => {
+      this.rest = null
+      this.deliverRest()
+    })
   }
 
   /** `bye` and `detail` are for the other end. */
@@ -379,7 +401,7 @@ export class SocketLink implements Link {
     let isThrown = true
     try {
       for (;;) {
-        const got = this.isPaused ? null : this.next()
+        const got = this.isPaused || this.rest !== null ? null : this.next()
         if (got === null) {
           if (this.reader.isWaiting) this.socket.pause()
           break
@@ -412,11 +434,12 @@ export class SocketLink implements Link {
       return held
     }
     try {
-      for (;;) {
+      while (this.rest === null) {
         const got = this.reader.next()
         if (!(got instanceof ControlChunk)) return got
         this.onControlChunk(got)
       }
+      return null
     } catch (error) {
       this.reader.drop()
       this.fail((error as Error).message, { error, isUnreadable: true })
@@ -425,6 +448,7 @@ export class SocketLink implements Link {
   }
 
   private onControlChunk({ type, body }: ControlChunk): void {
+    if (type === ChunkType.PING || type === ChunkType.PONG) this.idle()
     if (type === ChunkType.PING) this.isPongDue = true
     else if (type === ChunkType.BYE) this.onBye(body)
     else if (type !== ChunkType.PONG) this.onControl(type, body)
@@ -455,7 +479,7 @@ export class SocketLink implements Link {
 
   /** Nothing is read, and that is this end's doing. */
   private get isStill(): boolean {
-    return this.isPaused || this.reader.isWaiting
+    return this.isPaused || this.rest !== null || this.reader.isWaiting
   }
 
   // --- the other end's health
@@ -495,9 +519,11 @@ export class SocketLink implements Link {
   private end(reason: LinkClosed, { bye = null, error = null, isDead = false, isUnreadable = false }: Partial<SocketEnd> = {}): void {
     if (this.reason !== null) return
     this.reason = reason
-    if (this.isPaused) {
+    if (this.isPaused || this.rest !== null) {
       // What was read comes before the end.
       this.isPaused = false
+      this.rest?.cancel()
+      this.rest = null
       this.isRestDue = reason.by === 'peer' && this.receiver !== null
       if (this.isRestDue) this.clock.defer(() => this.deliverRest())
     }

@@ -1,10 +1,10 @@
-/** The command in this process: hands the process's arguments, streams, clocks and signals to `commands/cli.ts`, and ends with its exit code. */
+/** The command in this process: hands the process's arguments, streams, clocks and signals to `cli.ts`, and ends with its exit code. */
 import { readFileSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { bridge } from './bridge.js'
-import { main } from './commands/cli.js'
-import { EXIT, EXIT_BY_SIGNAL } from './exit-codes.js'
-import type { StopSignal, Surroundings } from './surroundings.js'
+import { bridge } from '../bridge.js'
+import { EXIT, EXIT_BY_SIGNAL } from '../exit-codes.js'
+import type { StopSignal, Surroundings } from '../surroundings.js'
+import { main } from './cli.js'
 
 // The library's own, found by its name: where this file lies differs between the repository and the package that users install.
 const manifest = createRequire(import.meta.url).resolve('postgrad/package.json')

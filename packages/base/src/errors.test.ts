@@ -1,7 +1,6 @@
 /** What is said when the system gives no more open files: CLU-67. */
 import { expect, test } from '@jest/globals'
-import { PostgradError } from './errors.js'
-import { tooManyOpenFiles } from './open-files.js'
+import { PostgradError, tooManyOpenFiles } from './errors.js'
 import { workerDied } from './worker-death.js'
 
 const coded = (code: string, message: string): Error => Object.assign(new Error(message), { code })
@@ -24,7 +23,14 @@ test.each([
 
 test('CLU-67 the machine’s own limit has another remedy, and other errors none', () => {
   expect(tooManyOpenFiles('launch', coded('ENFILE', 'file table overflow'))!.message).toContain('fs.file-max')
-  for (const other of [undefined, null, 'EMFILE', coded('ENOENT', 'no such file'), new Error('EMFILES')])
+  for (const other of [
+    undefined,
+    null,
+    'EMFILE',
+    coded('ENOENT', 'no such file'),
+    new Error('EMFILES'),
+    { code: Object.create(null), message: {} },
+  ])
     expect(tooManyOpenFiles('launch', other)).toBeNull()
 })
 
