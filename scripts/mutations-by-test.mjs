@@ -882,8 +882,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/transport/src/socket/socket-link.real.test.ts',
     'SOCK-14',
     'packages/transport/src/socket/socket-link.ts',
-    'const got = this.isPaused ? null : this.next()',
-    'const got = this.next()',
+    'const got = this.isPaused || this.rest !== null ? null : this.next()',
+    'const got = this.rest !== null ? null : this.next()',
     'A paused link delivers what it has read',
   ),
   t(
@@ -891,8 +891,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/transport/src/socket/socket-link.real.test.ts',
     'SOCK-14',
     'packages/transport/src/socket/socket-link.ts',
-    'this.held !== null || this.isPaused) {',
-    'this.held !== null) {',
+    'if (this.hasReceived || this.held !== null || this.isStill) {',
+    'if (this.hasReceived || this.held !== null) {',
     'A link that this end does not read is taken for dead',
   ),
   t(

@@ -5,8 +5,12 @@ import { Ranks, runWithCrash, withSeed } from '../ddp/sim-ranks.suite.js'
 import { accumulationProgramOf, type Entry, runAccumulation } from './accumulation.suite.js'
 import { type Compared, compareWithOnePlace } from './accumulation-in-one-place.suite.js'
 
-/** What a survivor may end with, beside its program's end. */
+/** What a survivor may end with, other than its program's end. */
 const ENDS = ['GROUP_BROKEN', 'WORKER_DIED', 'GATHER_FAILED', 'PIPELINE_FAILED']
+
+/** A pass of noSync that begins after a reduction has failed says so, with that error as the cause. */
+const isOfDeath = ({ code, cause }: PostgradError): boolean =>
+  ENDS.includes(code) || (code === 'DDP_REDUCTION_UNFINISHED' && ENDS.includes((cause as PostgradError | undefined)?.code ?? ''))
 
 export const nothingCompared = () => ({ reductions: 0, alone: 0, refused: 0, mistakes: 0, steps: 0, deaths: 0, failed: 0 })
 
@@ -45,7 +49,7 @@ async function accumulationOf(seed: number, compared: Compared & { deaths: numbe
       for (const end of value!) {
         if (end.status === 'fulfilled') continue
         compared.failed++
-        if (!crashed || !ENDS.includes((end.reason as PostgradError).code)) throw end.reason
+        if (!crashed || !isOfDeath(end.reason as PostgradError)) throw end.reason
       }
     }
     if (ranks.bugs.length > 0) throw ranks.bugs[0]
