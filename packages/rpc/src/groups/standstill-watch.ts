@@ -98,7 +98,8 @@ export class Standstill {
   onAsk(from: WorkerInfo, [round, groups]: AskData): void {
     const { core } = this.view
     for (const { group } of this.standing()) {
-      if (groups.includes(group.key) && rankIn(group, from.id) < rankIn(group, core.info.id)) {
+      const rank = rankIn(group, from.id)
+      if (groups.includes(group.key) && rank >= 0 && rank < rankIn(group, core.info.id)) {
         this.yields.set(group.key, core.clock.now() + YIELD_MS)
       }
     }
