@@ -42,8 +42,11 @@ export function end(token: bigint): void {
   captures().delete(token)
 }
 
-/** Takes the state of something of this worker. @throws CHECKPOINT_UNSUPPORTED, SAFETENSORS_CHANGED (it was written to since `begin`) */
-export function take(token: bigint, key: string, kind: EntryKind, value: unknown): void {
+/**
+ * Takes the state of something of this worker. @throws CHECKPOINT_UNSUPPORTED, SAFETENSORS_CHANGED (it was written to since `begin`)
+ * @param isNew it was made just now, and what has written to it since `begin` is its making
+ */
+export function take(token: bigint, key: string, kind: EntryKind, value: unknown, isNew = false): void {
   const capture = captureOf(token)
   if (capture.keys.has(key)) throw unsupported(key, 'two things of that name on one worker', 'Rename a module: no name may have a dot.')
   capture.keys.add(key)
@@ -54,7 +57,7 @@ export function take(token: bigint, key: string, kind: EntryKind, value: unknown
   for (const line of entryLines(key, kind, state, capture.tensors)) capture.lines.push(line)
   for (const { storage } of [...capture.tensors.values()].slice(known)) {
     // What `stateDict` itself has written is of this moment.
-    if (storage.writtenAt > capture.writes && storage.writtenAt <= before) throw safetensorsChanged()
+    if (!isNew && storage.writtenAt > capture.writes && storage.writtenAt <= before) throw safetensorsChanged()
     capture.versions.set(storage, storage.version)
   }
 }
@@ -90,9 +93,10 @@ export async function add(token: bigint, references: readonly Reference[]): Prom
     references.map(async ({ key, ref }) => {
       const owned = ref as OwnerRRef
       // Without a turn between: see the note above.
-      const value = owned.hasValue ? owned.localValue() : await ref.toHere()
+      const isMade = owned.hasValue
+      const value = isMade ? owned.localValue() : await ref.toHere()
       const found = foundOf(key, value)
-      take(token, key, found.kind, value)
+      take(token, key, found.kind, value, !isMade)
       return found
     }),
   )

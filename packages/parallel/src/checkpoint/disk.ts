@@ -9,6 +9,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   renameSync,
   rmdirSync,
   type Stats,
@@ -137,7 +138,15 @@ export const syncDisk: CheckpointDisk = {
     }
   },
   async *read(path, bytesMax) {
-    yield readFileSync(path).subarray(0, bytesMax)
+    const bytes = new Uint8Array(bytesMax)
+    const file = openSync(path, 'r')
+    let done = 0
+    try {
+      for (let read = 1; read > 0 && done < bytesMax; done += read) read = readSync(file, bytes, done, bytesMax - done, null)
+    } finally {
+      closeSync(file)
+    }
+    yield bytes.subarray(0, done)
   },
   async size(path) {
     try {

@@ -3,7 +3,7 @@
  * `npm run soak -- --kills 200 checkpoint/runs` kills more.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -106,6 +106,29 @@ test(
     console.log(`${KILLS} kills: ${JSON.stringify(totals)}`)
   },
   24 * 3_600_000,
+)
+
+test.each([
+  ['save', 'CHECKPOINT_FAILED'],
+  ['load', 'CHECKPOINT_NOT_FOUND'],
+])(
+  'CP-12 a %s that is forgotten and fails is an unhandled rejection',
+  async (what, code) => {
+    const directory = mkdtempSync(join(tmpdir(), 'postgrad-runs-'))
+    // A file, where a directory is needed.
+    const path = join(directory, 'file')
+    writeFileSync(path, '')
+    const program = fileURLToPath(new URL('./forgotten.fixture.js', import.meta.url))
+    const child = spawn(process.execPath, [program, path, what], { stdio: ['ignore', 'ignore', 'pipe'] })
+    let errors = ''
+    child.stderr.on('data', (text) => {
+      errors += text
+    })
+    const status = await new Promise((resolve) => child.once('close', resolve))
+    rmSync(directory, { recursive: true })
+    expect([status, errors]).toEqual([1, expect.stringContaining(code)])
+  },
+  60_000,
 )
 
 /** How many there were. */
