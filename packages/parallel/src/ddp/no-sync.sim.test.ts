@@ -1,12 +1,15 @@
 import { expect, test } from '@jest/globals'
+import { Lane } from '@postgrad/base/internal'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { BatchNorm1d, clipGradNorm_, Linear, Module, Sequential, SGD } from '@postgrad/nn'
 import { allReduce, broadcastCoalesced } from '@postgrad/process-group'
 import { rref } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { thrown } from '@postgrad/rpc/suite'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
+import { convertSyncBatchNorm } from '../sync-norm/sync-batch-norm.js'
 import { allReduceHook } from './comm-hooks.js'
 import { DistributedDataParallel, type DistributedDataParallelOptions } from './distributed-data-parallel.js'
 import { PeriodicModelAverager, PostLocalSGDOptimizer } from './local-sgd.js'
@@ -81,10 +84,39 @@ test('DDP-24 a pass outside that runs at the same time as noSync is reduced, wit
   for (const got of results) expect(got).toEqual(expected)
 })
 
+/** Where it does not skip them, its first layers wait for other ranks in backward. */
+class Waiting extends Module {
+  readonly a = seeded(4, () => new Linear(4, 4))
+  readonly norm = new BatchNorm1d(4)
+  readonly b = seeded(5, () => new Linear(4, 2))
+  async forward(x: Tensor, skips: boolean): Promise<Tensor> {
+    return this.b.forward(skips ? x : await this.norm.forward(this.a.forward(x)))
+  }
+}
+
+test('DDP-24 a pass that is reduced waits for one of noSync that waits for other ranks', async () => {
+  const results = await overSeeds(
+    2,
+    async (rank) => {
+      const model = await DistributedDataParallel.create(convertSyncBatchNorm(new Waiting()), { findUnusedParameters: true })
+      const quiet = lossOf(await model.noSync(() => model.forward(batchOf(rank, 0), false)))
+      const outside = lossOf(await model.forward(batchOf(rank, 1), true))
+      await Promise.all([model.noSync(() => model.backward(quiet)), model.backward(outside)])
+      return grads(model)
+    },
+    3,
+  )
+  expect(results[1]).toEqual(results[0])
+})
+
 test('DDP-24 noSync of one model leaves another model alone, and ends with its function, whatever that throws', async () => {
   const results = await overSeeds(2, async (rank) => {
     const [one, other] = [await create(), await create()]
     await one.noSync(() => pass(other, rank, 0))
+    // Inside of both.
+    await one.noSync(() => other.noSync(() => pass(one, rank, 9)))
+    expect(one.stats().iterations).toBe(0)
+    one.zeroGrad()
     expect(await failure(one.noSync(() => Promise.reject(new Error('mine'))))).toMatchObject({ message: 'mine' })
     await pass(one, rank, 0)
     return [grads(one), grads(other)]
@@ -94,19 +126,18 @@ test('DDP-24 noSync of one model leaves another model alone, and ends with its f
 
 test('DDP-24 what passes of noSync add to one gradient at once is added in the order in which they began, whatever messages arrive', async () => {
   const expected = mean(2, [0, 1, 2, 3])
-  const results = await overSeeds(
-    2,
-    async (rank, group) => {
-      const model = await create()
-      const losses = await Promise.all([0, 1, 2].map(async (step) => lossOf(await model.noSync(() => model.forward(batchOf(rank, step))))))
-      const others = Promise.all(Array.from({ length: 20 }, () => allReduce(ones([1]), { group })))
-      await Promise.all(losses.map((loss) => model.noSync(() => model.backward(loss))))
-      await others
-      await pass(model, rank, 3)
-      return grads(model)
-    },
-    10,
-  )
+  const results = await overSeeds(2, async (rank) => {
+    const model = await create()
+    const outputs = await Promise.all([0, 1, 2].map((step) => model.noSync(() => model.forward(batchOf(rank, step)))))
+    const { pump } = currentRuntime()
+    // As if a message had arrived while the first pass runs, which goes before what waits of it.
+    outputs[0]!.registerHook(() => {
+      pump.mailbox.push(Lane.control, { run: () => {} })
+    })
+    await Promise.all(outputs.map((y) => model.noSync(() => model.backward(lossOf(y)))))
+    await pass(model, rank, 3)
+    return grads(model)
+  })
   for (const got of results) expect(got).toEqual(expected)
 })
 
