@@ -407,6 +407,21 @@ describe('PG-42: the line', () => {
     }
   })
 
+  test('also while one of those that are waited for does not answer, since it computes in one go', async () => {
+    const ranks = new Mains(1, 4)
+    await ranks.mains(async (rank) => {
+      await initProcessGroup(NEVER)
+      if (rank === 0) {
+        for (const other of [1, 2, 3]) ranks.gate(0, other).shut()
+        await later(25_000)
+        for (const other of [1, 2, 3]) ranks.gate(0, other).unshut()
+      }
+      await allReduce(ones([2]))
+    })
+    expect(ranks.lines).toHaveLength(1)
+    expect(ranks.lines[0]).toContain('rank 1 (worker1) has waited 10 s for rank 0 (worker0) in')
+  })
+
   test('0 turns it off, and the option sets it', async () => {
     const off = new Mains(1, 3)
     await off.mains(waiting(0, [25_000, 0, 0]))
