@@ -8,6 +8,7 @@
  * counts in the order in which it came (credits, blocks, lineage, the table of calls), whatever becomes of it; its references count when it has its turn.
  */
 
+import { types } from 'node:util'
 import type { DeadLetterReason, Pump } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
 import { Lane, type MessageLane, plainText } from '@postgrad/base/internal'
@@ -426,7 +427,9 @@ export class MessagePath implements Taker {
   // --- what nobody gets
 
   private noteFailure({ info }: Peer, type: MessageType, error: unknown): void {
-    const what = isPostgradError(error) ? `${error.code}: ${error.message}` : plainText(error)
+    const what = isPostgradError(error)
+      ? `${error.code}: ${error.message}`
+      : `${types.isNativeError(error) ? `${error.name}: ` : ''}${plainText(error)}`
     this.host.letter('failed', `${nameOf(type)}: ${what}`, info)
     this.host.onHandlerError(error)
   }
