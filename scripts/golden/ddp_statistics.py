@@ -22,8 +22,8 @@ CASES = [
     {"counts": [9, 9, 9], "location": None},
     {"counts": [9, 9], "location": "preForward"},
     {"counts": [9, 9], "location": "postForward"},
-    {"counts": [9, 4, 6], "location": None},
-    {"counts": [2, 9], "location": None},
+    {"counts": [9, 3, 6], "location": None},
+    {"counts": [3, 9], "location": None},
 ]
 EVERY = 3
 
