@@ -432,7 +432,7 @@ describe('shares of sources', () => {
   test('MB-21 the end of a link waits for what is held, and nothing is held behind it', () => {
     const mailbox = new Mailbox<string>()
     const a = new Source('a')
-    for (let i = 0; i < 2 * SHARE_MAX; i++) mailbox.pushFrom(a, Lane.call, `${i}`)
+    for (let i = 0; i < 3 * SHARE_MAX; i++) mailbox.pushFrom(a, Lane.call, `${i}`)
     mailbox.holdCalls(a)
     expect(drain(mailbox)).toHaveLength(SHARE_MAX)
     mailbox.releaseCalls(a)
