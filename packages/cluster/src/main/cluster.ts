@@ -244,10 +244,12 @@ export class Cluster {
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
   runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
-    return this.main.run('cluster.runHere', () => {
+    try {
       checkFunction('cluster.runHere', 'what to run', fn)
-      return fn(...args)
-    })
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.main.run('cluster.runHere', () => fn(...args))
   }
 
   /**

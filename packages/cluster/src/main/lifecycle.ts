@@ -271,16 +271,16 @@ export class Lifecycle {
 
   /** Its program has ended the worker by `shutdown`, `leave` or `drain`: when its runs are done, it leaves as by `cluster.leave`, and its thread ends. */
   private async leaveByItself(worker: RemoteWorker): Promise<void> {
-    const { members, news } = this.parts
+    const { gate, members, news } = this.parts
     const { name } = worker.info
-    // What closes it here has its own way.
-    if (worker.leaving !== null) return
+    // What closes it here has its own way, `cluster.leave` or `cluster.close`.
+    if (worker.leaving !== null || !gate.isOpen) return
     members.depart(worker)
     await news.until(
       () => worker.dead || worker.waitingCount === 0,
       () => Number.POSITIVE_INFINITY,
     )
-    if (worker.dead || worker.leaving !== null) return
+    if (worker.dead || worker.leaving !== null || !gate.isOpen) return
     const supervisor = this.supervisorOf(name)
     if (supervisor !== null) return this.change(() => supervisor.leave('cluster', name, name))
     return this.change(async () => {
