@@ -677,6 +677,33 @@ export const MUTATIONS_BY_TEST = [
     ``,
     'a forward of noSync runs before buffers have arrived for the one before it',
   ),
+  t(
+    'ddp-buckets-of-quiet-first',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24 ranks may gather',
+    DDP('distributed-data-parallel.ts'),
+    `if (isSynced || isFirst) await reducer.rebuildBuckets()\n    if`,
+    `if (isSynced) await reducer.rebuildBuckets()\n    if`,
+    'buckets are made again after a first forward in noSync',
+  ),
+  t(
+    'ddp-check-in-reduction',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-24 a forward of noSync',
+    DDP('distributed-data-parallel.ts'),
+    `    if (isFirst) await reducer.reductionEnded()\n`,
+    ``,
+    'a forward sends its collectives in the middle of a reduction',
+  ),
+  t(
+    'ddp-refused-sum-counts',
+    DDP('no-sync.sim.test.ts'),
+    'DDP-25 no optimizer',
+    'packages/process-group/src/api/reductions.ts',
+    `  checkOp(fn, op, tensors[0]!.dtype)\n  checkOutputsApart(fn, 'the tensors', tensors)\n`,
+    `  checkOutputsApart(fn, 'the tensors', tensors)\n  checkOp(fn, op, tensors[0]!.dtype)\n`,
+    'a collective that is refused counts as a reduction',
+  ),
   // ---- ranks that return
   t(
     'over-unnoticed',
@@ -1391,6 +1418,15 @@ export const MUTATIONS_BY_TEST = [
     '    return { dtype, shape, dataOffsets',
     '    if (!isReadable(dtype)) throw unsupportedDType(name, dtype)\n    return { dtype, shape, dataOffsets',
     'a file with one tensor of an unknown dtype is refused whole',
+  ),
+  t(
+    'checkpoint-looks-once',
+    'packages/parallel/src/checkpoint/directory.sim.test.ts',
+    'CP-15 the only step',
+    'packages/parallel/src/checkpoint/steps.ts',
+    'if (seen === before) return null',
+    'return null',
+    'latest() gives null while a save replaces the only step',
   ),
 ]
 

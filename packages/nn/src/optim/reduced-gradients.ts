@@ -17,9 +17,9 @@ export function checkReduced(op: string, parameters: Iterable<Tensor>, grads?: R
     alone.length > NUMBERS_MAX ? `${alone.slice(0, NUMBERS_MAX).join(', ')} and ${alone.length - NUMBERS_MAX} more` : alone.join(', ')
   throw new PostgradError('GRADIENTS_NOT_REDUCED', {
     op,
-    message: `this rank alone has gathered gradients, in noSync or by a forward of the bare module, and no reduced pass has followed: a step by them would let the replicas go apart (parameters number ${some} of the optimizer)`,
+    message: `these gradients were computed on this rank alone, in noSync or without model.forward, and were not reduced since: parameters number ${some} of the optimizer. A step by them would make the replicas differ`,
     remedy:
-      'Run the last pass before each step outside of noSync, by `await model.backward(loss)`, or drop the gradients with zeroGrad(). To let each rank step by itself, use postLocalSGDHook, or PostLocalSGDOptimizer.',
+      'Run the last pass before each step outside of noSync, by await model.backward(loss). Give a loss that does not use model.forward to the same pass: model.backward([loss, penalty]). Or reduce each gradient by allReduce(p.grad), or drop it with zeroGrad(). To let each rank step by itself, use postLocalSGDHook or PostLocalSGDOptimizer.',
     values: { numbers: alone },
   })
 }

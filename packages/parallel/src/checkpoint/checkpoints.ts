@@ -18,6 +18,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
+import { timeLimit } from '@postgrad/base/internal'
 import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { checkOptions } from '@postgrad/tensor/internal'
@@ -120,6 +121,7 @@ export class Checkpoints {
    */
   async save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
     checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
+    timeLimit('Checkpoints.save', options.timeoutMs ?? 0)
     if (!Number.isSafeInteger(step) || step < 0 || step > 1e15 - 1) throw refused('an integer from 0 as step', String(step))
     const moment = this.moment(parts, options)
     try {
@@ -144,6 +146,7 @@ export class Checkpoints {
   load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
     return this.inTurn('load', async () => {
       checkOptions('Checkpoints.load', given, ['step', 'timeoutMs', 'signal'])
+      timeLimit('Checkpoints.load', given.timeoutMs ?? 0)
       const { step, ...options } = given
       const plan = await noGrad(() => planOf(parts, this.workers()))
       try {

@@ -164,6 +164,39 @@ describe('CP-15 what is listed', () => {
   })
 })
 
+describe('CP-15 next to a save', () => {
+  test('CP-15 the only step that was listed may go while a newer one comes: that is found', () => {
+    let isDue = false
+    const disk: CheckpointDisk = {
+      ...syncDisk,
+      async list(path) {
+        const names = await syncDisk.list(path)
+        if (isDue && path === directory()) {
+          isDue = false
+          renameSync(folder(1), join(directory(), 'gone'))
+          renameSync(join(directory(), 'next'), folder(2))
+        }
+        return names
+      },
+    }
+    return onCluster(
+      1,
+      async () => {
+        const checkpoints = new Checkpoints(directory())
+        for (const look of [async () => [await checkpoints.latest()], () => checkpoints.list()]) {
+          await checkpoints.save(2, { done: 2 })
+          renameSync(folder(2), join(directory(), 'next'))
+          await checkpoints.save(1, { done: 1 })
+          isDue = true
+          expect(await look()).toMatchObject([{ step: 2 }])
+          rmSync(join(directory(), 'gone'), { recursive: true })
+        }
+      },
+      disk,
+    )
+  })
+})
+
 describe('CP-16 what is removed', () => {
   test('CP-16 a folder that holds anything else keeps it, and a step that is superseded leaves nothing', () =>
     onCluster(1, async () => {
@@ -204,6 +237,10 @@ describe('CP-17 arguments and errors', () => {
       for (const parts of [{ model: undefined }, null, 5, { 'a b': 1 }] as never[]) {
         expect((await failure(checkpoints.save(1, parts))).code).toBe('INVALID_ARGUMENT')
         expect((await failure(checkpoints.load(parts))).code).toBe('INVALID_ARGUMENT')
+      }
+      for (const timeoutMs of [-5, Number.NaN, '5' as never]) {
+        expect((await failure(checkpoints.save(1, { done: 1 }, { timeoutMs }))).code).toBe('TIMEOUT_INVALID')
+        expect((await failure(checkpoints.load({}, { timeoutMs }))).code).toBe('TIMEOUT_INVALID')
       }
       expect(readdirSync(directory())).toEqual([])
     }))

@@ -78,8 +78,11 @@ export const fileDisk: CheckpointDisk = {
         for (let done = 0; done < bytes.length; ) done += (await handle.write(bytes, done, bytes.length - done)).bytesWritten
       },
       async commit() {
-        await handle.sync()
-        await handle.close()
+        try {
+          await handle.sync()
+        } finally {
+          await handle.close()
+        }
         await rename(temporary, path)
         await syncDirectory(dirname(path))
       },

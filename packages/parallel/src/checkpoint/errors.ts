@@ -25,7 +25,7 @@ const OWN = ['CORRUPT', 'MISMATCH', 'UNSUPPORTED', 'NOT_FOUND', 'FAILED', 'BUSY'
 
 /** The error itself where it is one of checkpoints, or says that an argument is wrong. */
 export function failedUnlessTyped(op: CheckpointStage, workers: readonly string[], error: unknown): unknown {
-  return [...OWN, 'INVALID_ARGUMENT'].some((code) => isPostgradError(error, code)) ? error : failed(op, workers, error)
+  return [...OWN, 'INVALID_ARGUMENT', 'TIMEOUT_INVALID'].some((code) => isPostgradError(error, code)) ? error : failed(op, workers, error)
 }
 
 export function corrupt(path: string, expected: string, got: string, cause?: unknown): PostgradError {

@@ -52,9 +52,10 @@ export async function alone<T>(
     return await fn(async () => {
       if (!claiming.isOpen) await next()
       // A worker that leaves keeps its lock until this save has ended, but without a lock others ask the next worker.
-      if (!claiming.isOpen || (mine === null && asked().id !== holder.id)) throw lost('it keeps nobody else from saving any more')
+      if (!claiming.isOpen || (mine === null && asked().id !== holder.id))
+        throw lost(`'${holder.name}', which kept other saves out of the directory, has ended or left`)
       if (mine !== null && new FileLock(join(directory, LOCK)).text() !== mine)
-        throw lost('another run has taken the lock of the directory over')
+        throw lost('another run has taken over the lock of the directory')
     })
   } finally {
     // Awaited, so that whoever hears of this save's end may begin one; but that worker may be computing, and this save has ended.
@@ -127,7 +128,7 @@ function busy(directory: string, who: string, values: Record<string, unknown>): 
     remedy:
       values.worker === undefined
         ? 'Give each run a directory of its own, or wait until the other run has ended.'
-        : 'Let one worker save for all of them, as rank 0: every worker then writes its part. On that worker, let one Checkpoints object have the directory.',
+        : 'Call save on one worker only, such as rank 0: every worker then writes its part. On that worker, make one Checkpoints object for the directory.',
     values: { ...values, directory },
   })
 }

@@ -152,7 +152,7 @@ export function notFound(directory: string): PostgradError {
   return new PostgradError('CHECKPOINT_NOT_FOUND', {
     op: 'checkpoint',
     expected: `a complete checkpoint in '${directory}'`,
-    got: 'none, or one whose saving did not come to its end',
+    got: 'none, or only a save that was not finished',
     remedy: 'See list() for those that are there.',
     values: { directory },
   })

@@ -33,25 +33,33 @@ export class Steps {
       const one = await this.withManifest(step)
       if (one !== null && (await this.isWhole(one, hashed))) found.push(one)
     }
-    return found
+    if (found.length > 0) return found
+    const one = await this.newest(hashed)
+    return one === null ? [] : [one]
   }
 
   /** The newest of them. */
   async newest(hashed: boolean): Promise<Step | null> {
-    for (const step of (await this.numbers()).reverse()) {
-      const one = await this.withManifest(step)
-      if (one !== null && (await this.isWhole(one, hashed))) return one
-    }
-    return null
+    return await this.search((one) => this.isWhole(one, hashed))
   }
 
   /** The newest with a manifest, whatever its files are like. */
   async newestOfAll(): Promise<Step | null> {
-    for (const step of (await this.numbers()).reverse()) {
-      const one = await this.withManifest(step)
-      if (one !== null) return one
+    return await this.search(async () => true)
+  }
+
+  /** The newest that fits. A save may remove the last one that was listed before it is read, so this looks again until nothing has changed between two looks. */
+  private async search(fits: (one: Step) => Promise<boolean>): Promise<Step | null> {
+    for (let before = ''; ; ) {
+      let seen = ''
+      for (const step of (await this.numbers()).reverse()) {
+        const one = await this.withManifest(step)
+        if (one !== null && (await fits(one))) return one
+        seen += `${step} ${one === null ? 'none' : filesOf(one.manifest)[0]?.file} `
+      }
+      if (seen === before) return null
+      before = seen
     }
-    return null
   }
 
   async before(step: number): Promise<Before> {

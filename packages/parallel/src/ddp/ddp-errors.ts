@@ -140,15 +140,17 @@ export interface ReplicaDifference {
   readonly digests: readonly (string | null)[]
 }
 
-/** `workers`: by rank. */
+/** `group`: of the replicas; `digests` are by rank in it. */
 export function replicasDiffer(
   { name, kind, number, reductions, digests }: ReplicaDifference,
-  workers: readonly { readonly name: string }[],
+  group: { readonly workers: readonly { readonly name: string }[]; readonly ranks: readonly number[] },
 ): PostgradError {
   const ranksOf = new Map<string, number[]>()
   for (const [rank, digest] of digests.entries()) if (digest !== null) ranksOf.set(digest, [...(ranksOf.get(digest) ?? []), rank])
   const groups = [...ranksOf].sort(([, a], [, b]) => b.length - a.length)
-  const holders = groups.map(([digest, ranks]) => `${namesText(ranks.map((rank) => `rank ${rank} (${workers[rank]!.name})`))}: ${digest}`)
+  const holders = groups.map(
+    ([digest, ranks]) => `${namesText(ranks.map((rank) => `rank ${rank} (${group.workers[rank]!.name})`))}: ${digest}`,
+  )
   const most = groups[0]![1]
   const rest = groups
     .slice(1)
@@ -163,7 +165,7 @@ export function replicasDiffer(
         ? `Most ranks agree, so these have diverged: ${diverged.join(', ')}`
         : 'No majority agrees, so no rank is known to be right'
     }`,
-    remedy: `Stop and go on from a checkpoint, or give all ranks one rank's tensors: \`await broadcastCoalesced([...model.parameters(), ...model.buffers()], ${hasMajority ? most[0] : 'rank'})\`, and the optimizer's state. Then look for what one rank does alone: a step, a write to a parameter, a seed.`,
+    remedy: `Stop and continue from a checkpoint, or give all ranks one rank's tensors: \`await broadcastCoalesced([...model.parameters(), ...model.buffers()], ${hasMajority ? group.ranks[most[0]!] : 'rank'}, { group: model.processGroup })\`, and the optimizer's state. Then look for what one rank does alone: a step, a write to a parameter, a seed.`,
     values: { tensor: name, kind, number, reductions, digests, diverged },
   })
 }

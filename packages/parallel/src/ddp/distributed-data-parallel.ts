@@ -29,7 +29,7 @@ import { checkHooked } from './zero-redundancy-optimizer.js'
 export interface DistributedDataParallelOptions {
   /** Who trains together; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** All take rank 0's buffers before the first forward pass, and before the first one behind each whose gradients are reduced, in `noSync` too; default true. */
+  /** Before the first forward pass, and before the next one after each forward pass whose gradients are reduced, all ranks take rank 0's buffers. That next one may be in `noSync`. Default true. */
   readonly broadcastBuffers?: boolean
   /** How much is reduced at once, in MiB; default 25. */
   readonly bucketCapMb?: number
@@ -197,7 +197,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     await joinContext?.notify(this)
     // Those that have no inputs any more must know what follows.
     if (joinContext !== null) await numbersOf((isSynced ? IS_SYNCED : 0) + (isFirst ? IS_FIRST : 0), processGroup)
-    if (isSynced) await reducer.rebuildBuckets()
+    if (isFirst) await reducer.reductionEnded()
+    if (isSynced || isFirst) await reducer.rebuildBuckets()
     if (!isFirst) return
     try {
       await this.syncReplicas(reducer, 'preForward')
@@ -274,7 +275,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private async run(roots: readonly Tensor[], options: LocalBackwardOptions): Promise<void> {
     checkOptions('backward', options, ['gradTensors', 'retainGraph', 'timeoutMs'])
     const reducer = this.reducer('backward')
-    while (reducer.mustWait) await reducer.aloneEnded()
+    for (;;) {
+      // The collectives of forward passes that were called before come first.
+      if (this.turn !== null && this.joinContext === null && !reducer.isQuiet) await this.turn
+      else if (reducer.mustWait) await reducer.aloneEnded()
+      else break
+    }
     this.reducer('backward')
     const { ended }: { readonly ended: Future<void> } = LocalPass.start(roots, options, (task, end) => reducer.onPass(task, end))
     await ended
@@ -314,8 +320,8 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Runs `fn`, in which forward passes are this rank's alone, but for buffers before the first: gradients add up here, and are reduced with those of the next pass outside. What runs at the same time and was not begun by `fn` is outside;
-   * several may run at once. Until a pass outside has reduced the gradients an optimizer that is to step by them throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
+   * Runs `fn`. Passes that `fn` begins stay this rank's own: their gradients add up in `.grad`, and the next pass outside reduces them. Code that `fn` did not begin is outside, even if it runs at the same time. Several `noSync` may
+   * run at once. The first forward may wait for the other ranks' buffers. If an optimizer steps before a pass outside has reduced the gradients, it throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
    */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)
@@ -341,7 +347,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
         const others = await numbersOf(0, this.processGroup)
         const [isSynced, isFirst] = [IS_SYNCED, IS_FIRST].map((flag) => others.some((each) => (each & flag) !== 0))
         if (isSynced || isFirst) this.isFirst = isSynced!
-        if (isSynced) await reducer.rebuildBuckets()
+        if (isSynced || isFirst) await reducer.rebuildBuckets()
         if (isFirst) await this.syncReplicas(reducer, 'preForward')
         if (isFirst) await this.syncReplicas(reducer, 'postForward')
         if (isSynced) await reducer.shadowBackward(this.divisor)
@@ -368,7 +374,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Makes buffers alike by `hook` instead of rank 0's broadcast, around each forward pass whose gradients are reduced; a rank without inputs in `join` calls it, too. Once, on
+   * Makes buffers alike by `hook` instead of rank 0's broadcast, with the first forward pass, and with the next one after each forward pass whose gradients are reduced, before it or after it (`location`); a rank without inputs in `join` calls it, too. Once, on
    * all ranks alike, with `broadcastBuffers`. PyTorch: `_register_buffer_comm_hook`.
    * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_DISPOSED
    * @example

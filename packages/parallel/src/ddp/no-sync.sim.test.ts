@@ -196,6 +196,58 @@ test('DDP-24 under join several noSync at once: ranks without inputs follow each
   expect(results[0]).not.toEqual(values(net().parameters()))
 })
 
+class WithStatistics extends Net {
+  readonly norm = new BatchNorm1d(4)
+  override forward(x: Tensor): Tensor {
+    return super.forward(this.norm.forward(x))
+  }
+}
+
+test('DDP-24 ranks may gather different numbers of batches, of models with buffers too', async () => {
+  const results = await overSeeds(
+    2,
+    async (rank) => {
+      const model = await DistributedDataParallel.create(
+        seeded(3, () => new WithStatistics()),
+        SMALL,
+      )
+      const sgd = new SGD(model.parameters(), { lr: 0.1 })
+      for (let step = 0; step < 3; step++) {
+        const run = async (): Promise<void> => model.backward(lossOf(await model.forward(batchOf(rank, step))))
+        if (rank === 0) await model.noSync(run)
+        await run()
+        sgd.step()
+        sgd.zeroGrad()
+      }
+      return values(model.parameters())
+    },
+    3,
+  )
+  expect(results[1]).toEqual(results[0])
+})
+
+test('DDP-24 a forward of noSync that begins while another pass is reduced leaves the collectives of that pass in their order', async () => {
+  const results = await overSeeds(
+    2,
+    async (rank) => {
+      const model = await create({ ...SMALL, checkReplicas: 1 })
+      for (let step = 0; step < 3; step++) {
+        const reduced = model.backward(lossOf(await model.forward(batchOf(rank, step))))
+        // Ranks are of different speed.
+        for (let turn = 0; turn < rank * 40; turn++) await Promise.resolve()
+        const loss = lossOf(await model.noSync(() => model.forward(batchOf(rank, 5))))
+        await reduced
+        await model.noSync(() => model.backward(loss))
+        await pass(model, rank, 7)
+        model.zeroGrad()
+      }
+      return values(model.parameters())
+    },
+    20,
+  )
+  expect(results[1]).toEqual(results[0])
+})
+
 const REFUSED = { code: 'GRADIENTS_NOT_REDUCED', values: { numbers: [0, 1, 2, 3] } }
 
 test('DDP-25 no optimizer steps by gradients that were not reduced, clipped ones too, and what it refuses changes nothing', async () => {
@@ -223,6 +275,11 @@ test('DDP-25 no optimizer steps by gradients that were not reduced, clipped ones
       sgd.zeroGrad()
       sgd.step()
       await model.noSync(() => pass(model, rank, 4))
+      const [first] = model.parameters()
+      expect(await failure((async () => allReduce(first!.grad!, { group, op: 'nonsense' as never }))())).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+      })
+      expect(thrown(() => sgd.step())).toMatchObject(REFUSED)
       for (const { grad } of model.parameters()) await allReduce(grad!, { group })
       sgd.step()
       await model.noSync(() => pass(model, rank, 5))

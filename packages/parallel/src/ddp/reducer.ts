@@ -103,6 +103,8 @@ export class Reducer {
 
   // Of the iteration that is under way.
   private task: GraphTask | null = null
+  /** The end of the pass that is reduced, if it is of this worker alone. */
+  private reduced: PromiseLike<void> | null = null
   private divisor: number
   private ready = new Set<number>()
   private launched = 0
@@ -273,7 +275,7 @@ export class Reducer {
     this.beginReduction(missing, divisor, null)
     try {
       await this.reduceFilled((bucket) => {
-        for (const [k, { grad }] of bucket.values.entries()) bucket.fill(k, grad, this.factor, true)
+        for (const [k, i] of bucket.numbers.entries()) bucket.fill(k, this.parameters[i]!.value.grad, this.factor, !missing.has(i))
       })
       this.endReduction(null)
       this.state = 'idle'
@@ -312,6 +314,7 @@ export class Reducer {
     if (this.state === 'idle' && !this.isQuiet && this.awaitedQuietly === 0) throw forwardMissing()
     if (!this.isAlone(task)) {
       this.enter(task)
+      this.reduced = ended
       return
     }
     this.leaveAlone(task)
@@ -328,6 +331,11 @@ export class Reducer {
   /** When passes of this rank alone have ended that are under way. Never rejects. */
   async aloneEnded(): Promise<void> {
     while (this.aloneUnderWay.size > 0) await Promise.allSettled(this.aloneUnderWay)
+  }
+
+  /** When the reduction that is under way has ended: what ranks do together next follows its collectives. Never rejects. */
+  async reductionEnded(): Promise<void> {
+    if (this.isReducing && this.reduced !== null) await Promise.allSettled([this.reduced])
   }
 
   /** Whether gradients of a pass (null: one that is begun here) that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */

@@ -48,7 +48,7 @@ export class ReplicaCheck {
       const place = first!.findIndex((digest, i) => rows.some((row) => row !== null && row[i] !== digest))
       const digests = rows.map((row) => row?.[place] ?? null)
       const [kind, number] = place < parameters.length ? (['parameter', place] as const) : (['buffer', place - parameters.length] as const)
-      throw replicasDiffer({ name: named[place]![0], kind, number, reductions, digests }, group.workers)
+      throw replicasDiffer({ name: named[place]![0], kind, number, reductions, digests }, group)
     }
     this.checkedAt = reductions
   }

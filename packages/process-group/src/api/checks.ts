@@ -78,8 +78,13 @@ export function checkDense(op: string, what: string, x: unknown): asserts x is T
   }
 }
 
-/** What is written to, each for itself: no gradient of this rank alone any more. @throws INPLACE_OVERLAP when several elements are one memory cell */
+/** What is written to, each for itself, as the last check of a call: from then on none is a gradient of this rank alone. @throws INPLACE_OVERLAP when several elements are one memory cell */
 export function checkOutputs(op: string, what: string, outputs: readonly Tensor[]): void {
+  checkExpanded(op, what, outputs)
+  for (const each of outputs) markShared(each)
+}
+
+function checkExpanded(op: string, what: string, outputs: readonly Tensor[]): void {
   for (const { shape, strides } of outputs) {
     if (!shape.some((extent, d) => extent > 1 && strides[d] === 0)) continue
     throw new PostgradError('INPLACE_OVERLAP', {
@@ -89,14 +94,16 @@ export function checkOutputs(op: string, what: string, outputs: readonly Tensor[
       remedy: 'It was expanded: clone() it first.',
     })
   }
-  for (const each of outputs) markShared(each)
 }
 
 /** The same of outputs that get different values: also no two of them may have an element in common. @throws INPLACE_OVERLAP */
 export function checkOutputsApart(op: string, what: string, outputs: readonly Tensor[]): void {
-  checkOutputs(op, what, outputs)
+  checkExpanded(op, what, outputs)
   const common = firstOverlap(outputs)
-  if (common === null) return
+  if (common === null) {
+    for (const each of outputs) markShared(each)
+    return
+  }
   const [a, b] = common
   throw new PostgradError('INPLACE_OVERLAP', {
     op,

@@ -52,8 +52,8 @@ export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduc
 
 function reduceAll<T>(fn: string, group: ProcessGroup, tensors: readonly Tensor[], value: T, options: AllReduceOptions): Work<T> {
   const { op = 'sum' } = options
-  checkOutputsApart(fn, 'the tensors', tensors)
   checkOp(fn, op, tensors[0]!.dtype)
+  checkOutputsApart(fn, 'the tensors', tensors)
   const name = nameOfOp(op)
   const head = `${fn}(${name}) ${listText(tensors)}`
   return group.start(

@@ -169,11 +169,11 @@ function causeText(cause: unknown): string {
 }
 
 const SAME_STEPS =
-  'All ranks call the same collectives: give each as many steps, with a backward in each of them, or train over uneven data within join().'
+  'All ranks must call the same collectives. Give each rank the same number of steps, with a backward in each, or train inside join() if the data is uneven.'
 
 /** Why a group is broken of which one rank calls nothing any more. */
 export function overText(group: GroupName, rank: number): string {
-  return `${rankText(group, rank)} has returned from its main, and every rank whose main still runs waits`
+  return `${rankText(group, rank)} has returned from its main, and every rank whose main still runs waits in a collective`
 }
 
 /** The cause of that; values: rank, worker. */
