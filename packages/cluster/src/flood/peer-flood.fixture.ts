@@ -1,6 +1,7 @@
 /**
- * A restricted peer floods a member that trains, and then burns as much CPU as that took and sends nothing, in turns: so the steps of both are of the same minute of the same machine. What others
- * do on the machine is taken out: time in which a trainer has waited for a core does not count.
+ * A restricted peer floods a member that trains, and in other turns burns as much CPU as that took and sends nothing: so the steps of both are of the same minute of the same machine, and either
+ * turn comes first as often. What others do on the machine is taken out: time in which a trainer has waited for a core does not count. The trainers wait for each other in each step, so the one that
+ * has waited longer counts.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,6 +19,7 @@ const FLOODER = fileURLToPath(new URL('./fixtures/flooder.js', import.meta.url))
 const SETTLE_MS = 500
 const START_MS = 30_000
 const PATIENCE_MS = 60_000
+const WARM_MS_MAX = 20_000
 /** A turn is no longer than that, since the machine changes. */
 const TURN_MS_MAX = 30_000
 
@@ -128,7 +130,7 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
     const [victim] = trainers as [Process, Process]
     const looks = (): Promise<Look[]> => Promise.all(trainers.map((trainer) => trainer.ask<Look>({})))
     const kinds = [...names.entries()].filter(([, name]) => name.includes(only))
-    const rounds = Math.max(1, Math.ceil(ms / (2 * TURN_MS_MAX * kinds.length)))
+    const rounds = 2 * Math.ceil(ms / (4 * TURN_MS_MAX * kinds.length))
     const turnMs = Math.max(500, ms / (2 * rounds * kinds.length) - SETTLE_MS)
     const turn = async (order: Extract<FloodOrder, { ms: number }>, into: Turn): Promise<readonly [Flooded, Look]> => {
       const before = await looks()
@@ -136,13 +138,14 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
       await later(SETTLE_MS)
       const after = await looks()
       const wallMs = after[0]!.nowMs - before[0]!.nowMs
-      const waitedMs = after.reduce((sum, look, i) => sum + look.waitedMs - before[i]!.waitedMs, 0)
+      const waitedMs = Math.max(...after.map((look, i) => look.waitedMs - before[i]!.waitedMs))
       into.steps += after[0]!.steps - before[0]!.steps
       into.fairMs += Math.max(wallMs / 10, wallMs - waitedMs)
       into.cpuMs += after[0]!.cpuMs - before[0]!.cpuMs
       return [flooded, after[0]!]
     }
-    await later(1000)
+    // Until the code of a step is compiled.
+    await later(Math.min(WARM_MS_MAX, ms / 10))
     const [{ rssBytes: rssBytesBefore }] = (await looks()) as [Look, Look]
     const results: KindResult[] = []
     const all = [noTurn(), noTurn()] as const
@@ -151,8 +154,10 @@ export async function floodPeers(ms: number, only: string, onKind: (line: string
       const sum = { sent: 0, connections: 0, joins: 0, flooderCpuMs: 0, rssBytes: 0, heapBytes: 0, said: '' }
       for (let round = 0; round < rounds && victim.ended === null; round++) {
         await flooder.ask({ prepare: kind })
+        const isQuietFirst = round % 2 === 1
+        if (isQuietFirst) await turn({ burnMs: sum.flooderCpuMs / round, ms: turnMs }, quiet)
         const [flooded, look] = await turn({ kind, ms: turnMs }, loud)
-        await turn({ burnMs: flooded.cpuMs, ms: turnMs }, quiet)
+        if (!isQuietFirst) await turn({ burnMs: flooded.cpuMs, ms: turnMs }, quiet)
         sum.sent += flooded.sent
         sum.connections += flooded.connections
         sum.joins += flooded.joins
@@ -191,7 +196,7 @@ function lineOf(
   const rate = ({ steps, fairMs }: Turn): string => ((1000 * steps) / fairMs).toFixed(0)
   const cpu = ({ steps, cpuMs }: Turn): string => (cpuMs / steps).toFixed(2)
   return (
-    `${ratio.toFixed(2)} of the steps (${rate(loud)} and ${rate(quiet)} a second; of ${cpu(loud)} and ${cpu(quiet)} ms of CPU each): ${kind}: ${sent} sent over ${connections} connections of ${joins} visits in ${Math.round(flooderCpuMs)} ms of ` +
+    `${ratio.toFixed(2)} of the steps, ${(loud.steps / Math.max(1, quiet.steps)).toFixed(2)} with waits for a core (${rate(loud)} and ${rate(quiet)} a second; of ${cpu(loud)} and ${cpu(quiet)} ms of CPU each): ${kind}: ${sent} sent over ${connections} connections of ${joins} visits in ${Math.round(flooderCpuMs)} ms of ` +
     `CPU; the member had ${mib(rssBytes)} MiB, of them heap ${mib(heapBytes)}${said === '' ? '' : `; ended: ${said}`}`
   )
 }
