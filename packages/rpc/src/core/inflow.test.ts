@@ -1,5 +1,7 @@
 /** The bounds of one peer by hand: a clock, and a link that says when it is paused. */
 import { describe, expect, test } from '@jest/globals'
+import { Pump, Source } from '@postgrad/actor/internal'
+import { Lane } from '@postgrad/base/internal'
 import type { Clock, Link, Timer } from '@postgrad/transport'
 import {
   Allowance,
@@ -143,6 +145,41 @@ describe('what is not read', () => {
     state.unreadBytes = UNREAD_BYTES_MAX / 2
     clock.pass(20)
     expect([state.isHeld, clock.timers]).toEqual([false, []])
+  })
+
+  test('CRE-16, CRE-18: a link that is full of what waits behind held calls lets them begin, and then the peer’s acknowledgements are read', () => {
+    const clock = new ByHand()
+    const box = new Pump<{ turn(): void }>({ clock, dispatch: (item) => item.turn(), onBug: () => {} }).mailbox
+    const source = new Source('peer')
+    let isPaused = false
+    let unreadBytes = UNREAD_BYTES_MAX + 1
+    const link = {
+      setPaused: (is: boolean) => {
+        isPaused = is
+      },
+      get unreadBytes() {
+        return unreadBytes
+      },
+    } as unknown as Link
+    const inflow = new Inflow(clock, link, (isHeld) => (isHeld ? box.holdCalls(source) : box.releaseCalls(source)))
+    const work = () => {
+      for (let item = box.take(); item !== undefined; item = box.take()) item.turn()
+    }
+    const count = 2 * OTHERS_WAITING_MAX
+    for (let id = 0; id < count; id++) box.pushFrom(source, Lane.call, { turn: () => inflow.onCall() }, BigInt(id), null)
+    work()
+    for (let id = 0; id < count && !isPaused; id++) {
+      // The last message of the context that the call came in.
+      inflow.onReceived(100)
+      box.pushFrom(source, Lane.control, { turn: () => inflow.onTurn(100) }, BigInt(count - 1 - id), null)
+    }
+    for (let seconds = 0; seconds < 10; seconds++) {
+      work()
+      if (!isPaused) unreadBytes = 0
+      clock.pass(1000)
+    }
+    work()
+    expect([isPaused, source.isHeld, inflow.waiting, box.size, clock.timers]).toEqual([false, false, 0, 0, []])
   })
 
   test('CRE-18: one that is refused over and over meanwhile loses its link', () => {

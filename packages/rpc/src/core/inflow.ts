@@ -8,13 +8,15 @@
  *       └───────────────── setPaused ────────────────────┴───────────────────────────────┘
  *
  * Note [Why every pause ends]. A pause waits for nothing that a peer does. What counts towards `waiting` gets its turn from the mailbox alone: a dispatch never
- * waits, and calls that wait for replies of others have begun by then. An allowance grows with time. So two workers that pause each other both continue: each works its own
+ * waits, and calls that wait for replies of others have begun by then. Messages may wait behind calls that are held (MB-5), but calls are held only until an allowance has grown, or while the link is
+ * read. An allowance grows with time. So two workers that pause each other both continue: each works its own
  * mailbox empty. Frames that let the other end continue (acknowledgements, PROGRESS) are late by the pause and never lost, a paused link sends as ever, and it takes no
  * silence for a death meanwhile. Calls within the windows do not pause a link, so gradients and replies still pass the calls of their sender (MB-18).
  *
  * Note [Answers that nobody reads]. A link is not paused for what its peer leaves unread: two workers that send each other much would wait for each other for ever, since the word
- * that it has arrived would not be read. In place of that the calls of the peer do not begin: they wait in its line of the mailbox, where the windows bound them, and all else is
- * read and has its turn. So the acknowledgements of the peer are read, and with them its calls begin again. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
+ * that it has arrived would not be read. Instead, this worker does not begin the peer's calls: they wait in its line of the mailbox, where the windows bound them. All else is
+ * read, and has its turn unless it belongs to a held call. So the acknowledgements of the peer are read, and with them its calls begin again. If so many messages wait behind held calls that the
+ * link is paused, the calls begin until half of those messages have had their turn. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
  * it is refused `REFUSALS_MAX` times meanwhile, its link ends.
  */
 import type { Clock, Link, Timer } from '@postgrad/transport'
@@ -143,7 +145,8 @@ export class Inflow {
   /** Calls that wait in the mailbox would be refused, too: while the link is not read for refusals they are held. */
   private update(): void {
     const isPaused = this.isFull || this.refusedTimer !== null
-    const isHeld = this.unreadTimer !== null || this.refusedTimer !== null
+    // Messages that wait behind a held call (MB-5) count as waiting. If the link is full of them, the acknowledgement that would end the hold is not read: so calls begin again.
+    const isHeld = this.refusedTimer !== null || (this.unreadTimer !== null && !this.isFull)
     if (isHeld !== this.isHeld) {
       this.isHeld = isHeld
       this.holdCalls(isHeld)
