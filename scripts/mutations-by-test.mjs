@@ -842,6 +842,15 @@ export const MUTATIONS_BY_TEST = [
     'Calls that wait are refused though their peer is not read for refusals',
   ),
   t(
+    'session-unread-under-way',
+    'packages/rpc/src/core/inflow.test.ts',
+    'CRE-18: while one large answer',
+    'packages/transport/src/session/sending.ts',
+    'this.allBytes - kept.at(0).bytes - FRAME_KEPT_BYTES',
+    'this.allBytes',
+    'One large answer to a slow peer holds all its calls',
+  ),
+  t(
     'inflow-full-of-held',
     'packages/rpc/src/core/inflow.test.ts',
     'CRE-16, CRE-18: a link that is full',

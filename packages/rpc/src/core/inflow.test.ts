@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { Pump, Source } from '@postgrad/actor/internal'
 import { Lane } from '@postgrad/base/internal'
 import type { Clock, Link, Timer } from '@postgrad/transport'
+import { Session } from '@postgrad/transport/internal'
 import {
   Allowance,
   Inflow,
@@ -145,6 +146,23 @@ describe('what is not read', () => {
     state.unreadBytes = UNREAD_BYTES_MAX / 2
     clock.pass(20)
     expect([state.isHeld, clock.timers]).toEqual([false, []])
+  })
+
+  test('CRE-18: while one large answer is under way to a slow peer, its calls are served; the second one holds them', () => {
+    const clock = new ByHand()
+    const options = { clock, self: 1, peer: 2, carrierLoses: false, carrierTakes: false, keptBytesMax: 2 ** 31 }
+    const session = new Session(null, options)
+    let isHeld = false
+    const inflow = new Inflow(clock, session, (is) => {
+      isHeld = is
+    })
+    for (const expected of [false, true]) {
+      session.send({ header: new Uint8Array(8), segments: [new Uint8Array(100 * 2 ** 20)] })
+      for (let i = 0; i < 10; i++) inflow.onCall()
+      expect(isHeld).toBe(expected)
+    }
+    inflow.close()
+    session.abandon('the test is over')
   })
 
   test('CRE-16, CRE-18: a link that is full of what waits behind held calls lets them begin, and then the peer’s acknowledgements are read', () => {

@@ -29,7 +29,7 @@ export const REFUSALS_MAX = 1024
 export const REFUSALS_PER_SECOND = 500
 /** A pause for refusals lasts so long at least: fewer and longer ones cost less. */
 const REFUSED_PAUSE_MS = 100
-/** While a peer has left so much unread its calls do not begin; they do again below half of it. */
+/** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20
 /** How often it is looked whether it has read. */
 const UNREAD_LOOK_MS = 10
