@@ -27,6 +27,9 @@ export const OTHER_BYTES_WAITING_MAX = 64 * 2 ** 20
 /** A peer (the peers of a restricted role together) may be refused so often at once, and then so often a second: 500 refusals take some 30 ms. */
 export const REFUSALS_MAX = 1024
 export const REFUSALS_PER_SECOND = 500
+/** Of one link. Below this no link is paused, whatever others of its role have used up; above it a link is paused if the allowance is used up, too. */
+const OWN_REFUSALS_MAX = 10
+const OWN_REFUSALS_PER_SECOND = 10
 /** A pause for refusals lasts so long at least: fewer and longer ones cost less. */
 const REFUSED_PAUSE_MS = 100
 /** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
@@ -37,20 +40,24 @@ const UNREAD_LOOK_MS = 10
 /** How often peers may be refused: so many at once, refilled with time. */
 export class Allowance {
   private readonly clock: Clock
+  private readonly atOnce: number
+  private readonly perSecond: number
   private spent = 0
   private atMs = 0
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, atOnce = REFUSALS_MAX, perSecond = REFUSALS_PER_SECOND) {
     this.clock = clock
+    this.atOnce = atOnce
+    this.perSecond = perSecond
   }
 
   /** One more was refused. Returns how long, in ms, its peer is not to be read; 0: there was room. */
   spend(): number {
     const nowMs = this.clock.now()
-    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * REFUSALS_PER_SECOND) / 1000) + 1
+    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + 1
     this.atMs = nowMs
-    const beyond = this.spent - REFUSALS_MAX
-    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / REFUSALS_PER_SECOND)
+    const beyond = this.spent - this.atOnce
+    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / this.perSecond)
   }
 }
 
@@ -62,6 +69,8 @@ export class Inflow {
   pauses = 0
   private readonly clock: Clock
   private readonly link: Link
+  /** How often its peer may be refused when others have used up what they share. */
+  private readonly own: Allowance
   /** Whether the calls of the peer wait in its line. */
   private readonly holdCalls: (isHeld: boolean) => void
   /** Too much waits. */
@@ -78,6 +87,7 @@ export class Inflow {
   constructor(clock: Clock, link: Link, holdCalls: (isHeld: boolean) => void) {
     this.clock = clock
     this.link = link
+    this.own = new Allowance(clock, OWN_REFUSALS_MAX, OWN_REFUSALS_PER_SECOND)
     this.holdCalls = holdCalls
   }
 
@@ -110,11 +120,12 @@ export class Inflow {
   /** Nothing came of a message. */
   onRefused(allowance: Allowance): void {
     const pauseMs = allowance.spend()
+    const isOwn = this.own.spend() > 0
     if (this.unreadTimer !== null && ++this.refusedUnread > REFUSALS_MAX) {
       this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
       return
     }
-    if (pauseMs === 0) return
+    if (pauseMs === 0 || !isOwn) return
     this.refusedUntilMs = this.clock.now() + pauseMs
     this.refusedTimer ??= this.clock.setTimer(pauseMs, this.onTime)
     this.update()
