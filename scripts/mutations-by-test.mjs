@@ -1117,8 +1117,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/transport/src/socket/hostile-peer.real.test.ts',
     'EXC-7',
     'packages/transport/src/socket/exchange.ts',
-    'this.strangerBudget.share(holder)',
-    'this.strangerBudget.share({ ...holder, identity: null })',
+    'this.strangerBudget.share(holder,',
+    'this.strangerBudget.share({ ...holder, identity: null },',
     'one identity takes all places of those who wait for a link',
   ),
   t(

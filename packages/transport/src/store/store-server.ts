@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
-import { Budget, type Holder, NOBODY, type OverBudget, type Share } from '../budget.js'
+import { Budget, type Holder, NOBODY, type OverBudget, ofLevel, type Share } from '../budget.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
 import { Rate } from '../rate.js'
@@ -621,7 +621,7 @@ class Connection {
 }
 
 function overBudget(op: string, what: string, { level, limit }: OverBudget): PostgradError {
-  return storeLimit(op, level === 'process' ? what : `${what} of one ${level}`, limit)
+  return storeLimit(op, level === 'process' ? what : `${what} of ${ofLevel(level)}`, limit)
 }
 
 function outOfPlace(got: string): PostgradError {
