@@ -123,6 +123,14 @@ describe('what is refused', () => {
     expect([state.isPaused, other.state.isPaused]).toEqual([false, true])
   })
 
+  test('CRE-17: a refusal may cost more than one', () => {
+    const { state, inflow, clock } = bounded()
+    const allowance = new Allowance(clock)
+    let refused = 0
+    for (; !state.isPaused; refused++) inflow.onRefused(allowance, 5)
+    expect(refused).toBe(Math.floor(REFUSALS_MAX / 5) + 1)
+  })
+
   test('CRE-16, CRE-17: a link that is paused for two reasons is read when both are over', () => {
     const { clock, state, inflow } = bounded()
     const allowance = new Allowance(clock)

@@ -51,10 +51,10 @@ export class Allowance {
     this.perSecond = perSecond
   }
 
-  /** One more was refused. Returns how long, in ms, its peer is not to be read; 0: there was room. */
-  spend(): number {
+  /** Uses so much. Returns how long, in ms, its peer is not to be read; 0: there was room. */
+  spend(amount = 1): number {
     const nowMs = this.clock.now()
-    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + 1
+    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + amount
     this.atMs = nowMs
     const beyond = this.spent - this.atOnce
     return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / this.perSecond)
@@ -117,9 +117,9 @@ export class Inflow {
     this.update()
   }
 
-  /** Nothing came of a message. */
-  onRefused(allowance: Allowance): void {
-    const pauseMs = allowance.spend()
+  /** Nothing came of a message; it costs so much of the allowance. */
+  onRefused(allowance: Allowance, amount = 1): void {
+    const pauseMs = allowance.spend(amount)
     const isOwn = this.own.spend() > 0
     if (this.unreadTimer !== null && ++this.refusedUnread > REFUSALS_MAX) {
       this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
