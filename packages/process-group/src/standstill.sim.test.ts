@@ -91,7 +91,8 @@ describe('PG-40: a rank that returns early', () => {
       for (const rank of [0, 1, 2].filter((each) => each !== gone)) {
         const [formed, met] = ends[rank] as Awaited<ReturnType<typeof failsIn>>[]
         expect(formed).toMatchObject({ error: { ...isOver(gone), op: 'initProcessGroup' } })
-        expect(met).toMatchObject({ error: { code: 'PROGRAM_OVER', op: 'barrier', values: { worker: `worker${gone}` } } })
+        const message = expect.stringContaining(`worker 'worker${gone}' has returned from its main or called shutdown()`)
+        expect(met).toMatchObject({ error: { code: 'PROGRAM_OVER', op: 'barrier', message, values: { worker: `worker${gone}` } } })
         expect(formed!.ms).toBeLessThan(5000)
         expect(met!.ms).toBeLessThan(5000)
       }

@@ -22,6 +22,9 @@ export interface OverBudget {
   readonly limit: number
 }
 
+/** For a message. */
+export const ofLevel = (level: OverBudget['level']): string => (level === 'restricted roles' ? 'all restricted roles' : `one ${level}`)
+
 interface Level extends OverBudget {
   readonly key: string
 }

@@ -67,9 +67,9 @@ describe('room for large frames', () => {
   })
 
   test('BUD-6 restricted roles have a room of their own, and no frame that is more than an identity’s part of it', () => {
-    const rooms = new FrameRooms(new RealClock(), (role) => role === 'observer', 400, 2 ** 28)
-    expect(() => reading(rooms, at('a', 'observer'), 2 ** 26 + 1)).toThrow(expect.objectContaining({ code: 'CHUNK_INVALID' }))
-    expect(reading(rooms, at('a', 'observer'), 2 ** 26).reader.isWaiting).toBe(false)
+    const rooms = new FrameRooms(new RealClock(), (role) => role === 'observer', 400)
+    expect(() => reading(rooms, at('a', 'observer'), 2 ** 28 + 1)).toThrow(expect.objectContaining({ code: 'CHUNK_INVALID' }))
+    expect(reading(rooms, at('a', 'observer'), 2 ** 28).reader.isWaiting).toBe(false)
     expect(reading(rooms, at('a', 'observer'), 1).reader.isWaiting).toBe(true)
     expect(reading(rooms, at('a'), 60).reader.isWaiting).toBe(false)
   })

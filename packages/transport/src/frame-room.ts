@@ -1,5 +1,5 @@
 /**
- * Room for large frames whose bytes are coming, by who sends them (`budget.ts`): a frame is announced before its bytes come, and has to have room for all of them. A link whose next frame has none is not read
+ * Memory that large frames take while their bytes arrive, by who sends them (`budget.ts`): a frame is announced before its bytes come, and has to have room for all of them. A link whose next frame has none is not read
  * until there is some; frames of others go on meanwhile. Roles that are restricted have a room of their own, which is small, and so are their frames.
  */
 import { Budget, type Holder, type Share } from './budget.js'
@@ -8,7 +8,7 @@ import type { Clock } from './clock.js'
 /** Of all frames under way in a process. One frame of the largest is less than an identity's quarter. */
 export const FRAME_BYTES_UNDER_WAY_MAX = 2 ** 33
 /** Of those of restricted roles. */
-export const RESTRICTED_FRAME_BYTES_UNDER_WAY_MAX = 2 ** 28
+export const RESTRICTED_FRAME_BYTES_UNDER_WAY_MAX = 2 ** 30
 const RESTRICTED_FRAME_BYTES_MAX = RESTRICTED_FRAME_BYTES_UNDER_WAY_MAX / 4
 
 /** Of one exchange. */

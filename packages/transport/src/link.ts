@@ -87,7 +87,7 @@ export interface Link {
   idle?(): void
   /** Ends the link as the end of its peer would: `onClose` says by peer, with this detail. What was sent may be lost. */
   abandon?(detail: string): void
-  /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. Like `abandon` it is there where `setPaused` is. */
+  /** Bytes that were sent and that the peer has not taken yet, with 512 for what it costs to keep a frame. The frame that is under way does not count. Like `abandon` it is there where `setPaused` is. */
   readonly unreadBytes?: number
 }
 

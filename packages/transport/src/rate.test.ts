@@ -37,6 +37,15 @@ describe('rates', () => {
     expect(fill(at('10.0.0.1', 'eye'))).toBe(200)
   })
 
+  test('BUD-5 an identity owes all that it has used; others wait for a second at most', () => {
+    const { rate, pass } = setUp()
+    for (let i = 0; i < 600; i++) rate.spend(at('10.0.0.1'), 1000)
+    expect([rate.spend(at('10.0.0.2'), 1), rate.spend(at('10.0.0.3', 'eye'), 1)]).toEqual([1000, 1000])
+    pass(1100)
+    expect([rate.spend(at('10.0.0.2'), 1), rate.spend(at('10.0.0.3', 'eye'), 1)]).toEqual([0, 0])
+    expect(rate.spend(at('10.0.0.1'), 0)).toBeGreaterThan(5_000_000)
+  })
+
   test('BUD-5 who has used nothing for a while is forgotten', () => {
     const { rate, pass } = setUp()
     for (let i = 0; i < 5000; i++) {

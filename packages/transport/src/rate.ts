@@ -1,6 +1,7 @@
 /**
  * How fast this process does something for its peers, by who they are: so much at once, and then so much a second. Rates nest as budgets do (`budget.ts`): an identity has half of what its role has, and a
- * role half of what all have. Nothing is refused: what is over the rate has its peer wait.
+ * role half of what all have. Nothing is refused: a peer over its rate waits. Only the identity owes all that it has used. Its role, and all together, owe what one second gives back at most: one identity
+ * that asks for much at once does not make others wait for longer.
  */
 import { type Holder, levelsOf } from './budget.js'
 import type { Clock } from './clock.js'
@@ -32,10 +33,13 @@ export class Rate {
   spend(holder: Holder, amount: number): number {
     const nowMs = this.clock.now()
     let pauseMs = 0
+    let isFirst = true
     for (const { key, limit } of levelsOf(holder, false, this.perSecond)) {
       const bucket = this.bucketOf(key, nowMs)
-      bucket.spent = Math.max(0, bucket.spent - ((nowMs - bucket.atMs) * limit) / 1000) + amount
+      const spent = Math.max(0, bucket.spent - ((nowMs - bucket.atMs) * limit) / 1000)
+      bucket.spent = isFirst ? spent + amount : Math.max(spent, Math.min(spent + amount, limit * (this.seconds + 1)))
       bucket.atMs = nowMs
+      isFirst = false
       const beyond = bucket.spent - limit * this.seconds
       if (beyond > 0) pauseMs = Math.max(pauseMs, PAUSE_MS_MIN, (beyond * 1000) / limit)
     }

@@ -78,7 +78,7 @@ export class AuthorityCheck implements Gate {
   mayBring(message: ContextHead, peer: Peer): boolean {
     if (peer.link === null) return true
     const isOwn = this.takesPart(message, peer.info.id)
-    return this.refuse(peer, { kind: 'context', name: nameOf(message.type), isOwn }) === null
+    return this.permits(peer, { kind: 'context', name: nameOf(message.type), isOwn })
   }
 
   refusal({ message, peer, received }: Incoming): PostgradError | null {
@@ -132,14 +132,18 @@ export class AuthorityCheck implements Gate {
     return this.core.takesPart(message, from)
   }
 
-  private refuse({ info, role }: Peer, want: Want): PostgradError | null {
-    const caller = { info, role }
+  private refuse(peer: Peer, want: Want): PostgradError | null {
+    return this.permits(peer, want) ? null : notPermitted(peer, want, this.core.info)
+  }
+
+  /** Makes no error, which costs 12 µs, for what nobody is answered. */
+  private permits({ info, role }: Peer, want: Want): boolean {
     try {
-      if (this.authority.permits(caller, want) === true) return null
+      return this.authority.permits({ info, role }, want) === true
     } catch (error) {
       this.core.onBug(error)
+      return false
     }
-    return notPermitted(caller, want, this.core.info)
   }
 }
 

@@ -2,9 +2,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { Random } from '@postgrad/sim/internal'
-import { MESSAGE_TABLE, type Message, type MessageType } from '@postgrad/wire/internal'
+import { MESSAGE_TABLE, type Message, MessageType } from '@postgrad/wire/internal'
 import { currentRuntime } from '../api/api.js'
 import type { RequestingPeer, Want } from '../common/authority.js'
+import type { ContextHead } from '../core/hooks.js'
+import type { Peer } from '../core/peer.js'
+import type { WorkerCore } from '../core/worker-core.js'
 import {
   allGather,
   call,
@@ -23,6 +26,7 @@ import {
 import { UserRRef } from '../references/rref.js'
 import { Cluster, failure, thrown } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
+import { AuthorityCheck } from './authority-check.js'
 import { type RoleRights, rolePolicy } from './role-policy.js'
 
 /** What has run, by name. */
@@ -475,6 +479,22 @@ test('AUT-7 roles and built-in names that every object has are none', async () =
   for (const name of ['toString', 'constructor', '__proto__']) {
     expect(policy.permits({ info, role: 'observer' }, { kind: 'built-in', name, isOwn: true })).toBe(false)
   }
+})
+
+test('AUT-5 for a message that is dropped, and not answered, no error is made', () => {
+  let made = 0
+  const info = {
+    id: 5,
+    get name() {
+      made++
+      return 'eye'
+    },
+  }
+  const core = { info: { name: 'worker0', id: 0 }, takesPart: () => false, onBug: () => {} } as unknown as WorkerCore
+  const check = new AuthorityCheck(core, { permits: () => false })
+  const message = { type: MessageType.LINEAGE, context: 1n, autogradId: null, pass: null } as unknown as ContextHead
+  expect(check.mayBring(message, { link: {}, info, role: 'observer' } as unknown as Peer)).toBe(false)
+  expect(made).toBe(0)
 })
 
 test('AUT-3 RPC-55 a name that is no text is refused as any other that is not listed, and no check throws', () =>

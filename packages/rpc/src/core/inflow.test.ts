@@ -1,6 +1,9 @@
 /** The bounds of one peer by hand: a clock, and a link that says when it is paused. */
 import { describe, expect, test } from '@jest/globals'
+import { Pump, Source } from '@postgrad/actor/internal'
+import { Lane } from '@postgrad/base/internal'
 import type { Clock, Link, Timer } from '@postgrad/transport'
+import { Session } from '@postgrad/transport/internal'
 import {
   Allowance,
   Inflow,
@@ -107,14 +110,25 @@ describe('what is refused', () => {
     expect(refused).toBeGreaterThanOrEqual(90)
   })
 
-  test('CRE-17: peers of one allowance share it: the one that is refused is paused, and no other', () => {
+  test('CRE-17: peers of one allowance share it: one that is refused more than ten times is paused, and no other', () => {
     const { clock, state, inflow } = bounded()
     const other = bounded()
     const allowance = new Allowance(clock)
     for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
     expect([state.isPaused, other.state.isPaused]).toEqual([false, false])
+    // It is refused now and then, as an honest worker may be: what others have used up does not pause it.
+    for (let i = 0; i < 10; i++) other.inflow.onRefused(allowance)
+    expect([state.isPaused, other.state.isPaused]).toEqual([false, false])
     other.inflow.onRefused(allowance)
     expect([state.isPaused, other.state.isPaused]).toEqual([false, true])
+  })
+
+  test('CRE-17: a refusal may cost more than one', () => {
+    const { state, inflow, clock } = bounded()
+    const allowance = new Allowance(clock)
+    let refused = 0
+    for (; !state.isPaused; refused++) inflow.onRefused(allowance, 5)
+    expect(refused).toBe(Math.floor(REFUSALS_MAX / 5) + 1)
   })
 
   test('CRE-16, CRE-17: a link that is paused for two reasons is read when both are over', () => {
@@ -143,6 +157,58 @@ describe('what is not read', () => {
     state.unreadBytes = UNREAD_BYTES_MAX / 2
     clock.pass(20)
     expect([state.isHeld, clock.timers]).toEqual([false, []])
+  })
+
+  test('CRE-18: while one large answer is under way to a slow peer, its calls are served; the second one holds them', () => {
+    const clock = new ByHand()
+    const options = { clock, self: 1, peer: 2, carrierLoses: false, carrierTakes: false, keptBytesMax: 2 ** 31 }
+    const session = new Session(null, options)
+    let isHeld = false
+    const inflow = new Inflow(clock, session, (is) => {
+      isHeld = is
+    })
+    for (const expected of [false, true]) {
+      session.send({ header: new Uint8Array(8), segments: [new Uint8Array(100 * 2 ** 20)] })
+      for (let i = 0; i < 10; i++) inflow.onCall()
+      expect(isHeld).toBe(expected)
+    }
+    inflow.close()
+    session.abandon('the test is over')
+  })
+
+  test('CRE-16, CRE-18: a link that is full of what waits behind held calls lets them begin, and then the peer’s acknowledgements are read', () => {
+    const clock = new ByHand()
+    const box = new Pump<{ turn(): void }>({ clock, dispatch: (item) => item.turn(), onBug: () => {} }).mailbox
+    const source = new Source('peer')
+    let isPaused = false
+    let unreadBytes = UNREAD_BYTES_MAX + 1
+    const link = {
+      setPaused: (is: boolean) => {
+        isPaused = is
+      },
+      get unreadBytes() {
+        return unreadBytes
+      },
+    } as unknown as Link
+    const inflow = new Inflow(clock, link, (isHeld) => (isHeld ? box.holdCalls(source) : box.releaseCalls(source)))
+    const work = () => {
+      for (let item = box.take(); item !== undefined; item = box.take()) item.turn()
+    }
+    const count = 2 * OTHERS_WAITING_MAX
+    for (let id = 0; id < count; id++) box.pushFrom(source, Lane.call, { turn: () => inflow.onCall() }, BigInt(id), null)
+    work()
+    for (let id = 0; id < count && !isPaused; id++) {
+      // The last message of the context that the call came in.
+      inflow.onReceived(100)
+      box.pushFrom(source, Lane.control, { turn: () => inflow.onTurn(100) }, BigInt(count - 1 - id), null)
+    }
+    for (let seconds = 0; seconds < 10; seconds++) {
+      work()
+      if (!isPaused) unreadBytes = 0
+      clock.pass(1000)
+    }
+    work()
+    expect([isPaused, source.isHeld, inflow.waiting, box.size, clock.timers]).toEqual([false, false, 0, 0, []])
   })
 
   test('CRE-18: one that is refused over and over meanwhile loses its link', () => {

@@ -8,13 +8,15 @@
  *       └───────────────── setPaused ────────────────────┴───────────────────────────────┘
  *
  * Note [Why every pause ends]. A pause waits for nothing that a peer does. What counts towards `waiting` gets its turn from the mailbox alone: a dispatch never
- * waits, and calls that wait for replies of others have begun by then. An allowance grows with time. So two workers that pause each other both continue: each works its own
+ * waits, and calls that wait for replies of others have begun by then. Messages may wait behind calls that are held (MB-5), but calls are held only until an allowance has grown, or while the link is
+ * read. An allowance grows with time. So two workers that pause each other both continue: each works its own
  * mailbox empty. Frames that let the other end continue (acknowledgements, PROGRESS) are late by the pause and never lost, a paused link sends as ever, and it takes no
  * silence for a death meanwhile. Calls within the windows do not pause a link, so gradients and replies still pass the calls of their sender (MB-18).
  *
  * Note [Answers that nobody reads]. A link is not paused for what its peer leaves unread: two workers that send each other much would wait for each other for ever, since the word
- * that it has arrived would not be read. In place of that the calls of the peer do not begin: they wait in its line of the mailbox, where the windows bound them, and all else is
- * read and has its turn. So the acknowledgements of the peer are read, and with them its calls begin again. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
+ * that it has arrived would not be read. Instead, this worker does not begin the peer's calls: they wait in its line of the mailbox, where the windows bound them. All else is
+ * read, and has its turn unless it belongs to a held call. So the acknowledgements of the peer are read, and with them its calls begin again. If so many messages wait behind held calls that the
+ * link is paused, the calls begin until half of those messages have had their turn. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
  * it is refused `REFUSALS_MAX` times meanwhile, its link ends.
  */
 import type { Clock, Link, Timer } from '@postgrad/transport'
@@ -25,9 +27,12 @@ export const OTHER_BYTES_WAITING_MAX = 64 * 2 ** 20
 /** A peer (the peers of a restricted role together) may be refused so often at once, and then so often a second: 500 refusals take some 30 ms. */
 export const REFUSALS_MAX = 1024
 export const REFUSALS_PER_SECOND = 500
+/** Of one link. Below this no link is paused, whatever others of its role have used up; above it a link is paused if the allowance is used up, too. */
+const OWN_REFUSALS_MAX = 10
+const OWN_REFUSALS_PER_SECOND = 10
 /** A pause for refusals lasts so long at least: fewer and longer ones cost less. */
 const REFUSED_PAUSE_MS = 100
-/** While a peer has left so much unread its calls do not begin; they do again below half of it. */
+/** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20
 /** How often it is looked whether it has read. */
 const UNREAD_LOOK_MS = 10
@@ -35,20 +40,24 @@ const UNREAD_LOOK_MS = 10
 /** How often peers may be refused: so many at once, refilled with time. */
 export class Allowance {
   private readonly clock: Clock
+  private readonly atOnce: number
+  private readonly perSecond: number
   private spent = 0
   private atMs = 0
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, atOnce = REFUSALS_MAX, perSecond = REFUSALS_PER_SECOND) {
     this.clock = clock
+    this.atOnce = atOnce
+    this.perSecond = perSecond
   }
 
-  /** One more was refused. Returns how long, in ms, its peer is not to be read; 0: there was room. */
-  spend(): number {
+  /** Uses so much. Returns how long, in ms, its peer is not to be read; 0: there was room. */
+  spend(amount = 1): number {
     const nowMs = this.clock.now()
-    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * REFUSALS_PER_SECOND) / 1000) + 1
+    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + amount
     this.atMs = nowMs
-    const beyond = this.spent - REFUSALS_MAX
-    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / REFUSALS_PER_SECOND)
+    const beyond = this.spent - this.atOnce
+    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / this.perSecond)
   }
 }
 
@@ -60,6 +69,8 @@ export class Inflow {
   pauses = 0
   private readonly clock: Clock
   private readonly link: Link
+  /** How often its peer may be refused when others have used up what they share. */
+  private readonly own: Allowance
   /** Whether the calls of the peer wait in its line. */
   private readonly holdCalls: (isHeld: boolean) => void
   /** Too much waits. */
@@ -76,6 +87,7 @@ export class Inflow {
   constructor(clock: Clock, link: Link, holdCalls: (isHeld: boolean) => void) {
     this.clock = clock
     this.link = link
+    this.own = new Allowance(clock, OWN_REFUSALS_MAX, OWN_REFUSALS_PER_SECOND)
     this.holdCalls = holdCalls
   }
 
@@ -105,14 +117,15 @@ export class Inflow {
     this.update()
   }
 
-  /** Nothing came of a message. */
-  onRefused(allowance: Allowance): void {
-    const pauseMs = allowance.spend()
+  /** Nothing came of a message; it costs so much of the allowance. */
+  onRefused(allowance: Allowance, amount = 1): void {
+    const pauseMs = allowance.spend(amount)
+    const isOwn = this.own.spend() > 0
     if (this.unreadTimer !== null && ++this.refusedUnread > REFUSALS_MAX) {
       this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
       return
     }
-    if (pauseMs === 0) return
+    if (pauseMs === 0 || !isOwn) return
     this.refusedUntilMs = this.clock.now() + pauseMs
     this.refusedTimer ??= this.clock.setTimer(pauseMs, this.onTime)
     this.update()
@@ -143,7 +156,8 @@ export class Inflow {
   /** Calls that wait in the mailbox would be refused, too: while the link is not read for refusals they are held. */
   private update(): void {
     const isPaused = this.isFull || this.refusedTimer !== null
-    const isHeld = this.unreadTimer !== null || this.refusedTimer !== null
+    // Messages that wait behind a held call (MB-5) count as waiting. If the link is full of them, the acknowledgement that would end the hold is not read: so calls begin again.
+    const isHeld = this.refusedTimer !== null || (this.unreadTimer !== null && !this.isFull)
     if (isHeld !== this.isHeld) {
       this.isHeld = isHeld
       this.holdCalls(isHeld)

@@ -5,6 +5,7 @@ import { drain } from '../api/group.js'
 import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, withSeed } from '../worker/sim-cluster.suite.js'
+import { MEMBERSHIP } from './membership.js'
 
 const SEEDS = 20
 const log: string[] = []
@@ -64,6 +65,28 @@ test('DRN-1: what had come is served to its end, what comes later is refused and
     await sleep(5)
     expect(cluster.info(2)).toMatchObject({ ownerRRefs: 0, forks: 0 })
   })
+})
+
+test('DRN-1, CRE-18: calls that are held, since their caller reads no answers, are served before the worker is gone; meanwhile it is not at a standstill', async () => {
+  const cluster = new Cluster(1, 2)
+  await cluster.run(0, async () => {
+    const draining = cluster.workers[1]!
+    const { standstill } = MEMBERSHIP.of(draining)
+    const { link, source } = draining.peers.resolve(0)
+    let unreadBytes = 2 ** 27
+    Object.defineProperty(link!, 'unreadBytes', { get: () => unreadBytes })
+    const calls = Array.from({ length: 100 }, () => call('worker1', sleep, [5]))
+    await sleep(10)
+    const drained = draining.drain()
+    await sleep(300)
+    expect(source.isHeld).toBe(true)
+    expect(draining.isClosed).toBe(false)
+    expect((standstill as unknown as { said(): unknown }).said()).toBeNull()
+    unreadBytes = 0
+    await Promise.all(calls)
+    await drained
+  })
+  expect(cluster.bugs).toEqual([])
 })
 
 test('DRN-2: fetches and the protocol of references go on while it drains', async () => {

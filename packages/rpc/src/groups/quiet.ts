@@ -3,6 +3,7 @@
  * group wait for that. It looks only while somebody watches, after everything that may have brought it about, and in a turn of its own, so
  * that what the last reply set off (a callback that calls again) counts as under way.
  */
+import { Lane } from '@postgrad/base/internal'
 import { CALL_SERVING, type CallServing } from '../calls/call-serving.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
@@ -33,7 +34,9 @@ export class Quiet {
   }
 
   get isBusy(): boolean {
-    return this.hasPending || this.serving.count > 0 || this.core.pump.mailbox.size > 0
+    const { mailbox } = this.core.pump
+    // Calls that are held (MB-21) do not count in the size.
+    return this.hasPending || this.serving.count > 0 || mailbox.size > 0 || mailbox.depth(Lane.call) > 0
   }
 
   /** `fn` runs soon, and again after whatever may have changed the answer. Returns its removal. */

@@ -52,8 +52,8 @@ export class StandingRound {
 function programOver(op: GatherOp, { name, id }: WorkerInfo): PostgradError {
   return new PostgradError('PROGRAM_OVER', {
     op,
-    message: `worker '${name}' has returned from its main, and every worker whose main still runs waits`,
-    remedy: 'Each member calls it equally often; look at why that one does not.',
+    message: `worker '${name}' has returned from its main or called shutdown(), and every other worker waits in an operation of a group`,
+    remedy: `Call ${op}() equally often on every member. Look at why worker '${name}' ended before this call.`,
     values: { worker: name, workerId: id },
   })
 }

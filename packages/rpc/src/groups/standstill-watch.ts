@@ -3,6 +3,7 @@
  * and prints who is missing. Each worker answers; only those of a real cluster ask (`watch`).
  */
 import type { WorkerId } from '@postgrad/base'
+import { Lane } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import { CALL_SERVING } from '../calls/call-serving.js'
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -109,7 +110,9 @@ export class Standstill {
   /** Null: something is under way here. */
   private said(): Said {
     const { core } = this.view
-    if (CALL_SERVING.of(core).count > GATHERS.of(core).standing || core.pump.mailbox.size > 0) return null
+    const { mailbox } = core.pump
+    // Calls that are held (MB-21) do not count in the size.
+    if (CALL_SERVING.of(core).count > GATHERS.of(core).standing || mailbox.size > 0 || mailbox.depth(Lane.call) > 0) return null
     let calls = 0
     for (const { pending } of core.peers) {
       for (const [, { op }] of pending.entries()) {

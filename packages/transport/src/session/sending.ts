@@ -53,14 +53,20 @@ export class Sending {
     return this.kept.size
   }
 
+  /** Without the oldest frame: the peer may be taking that one just now, however long it takes. */
   get unreadBytes(): number {
+    const { kept } = this
+    return kept.size === 0 ? 0 : this.allBytes - kept.at(0).bytes - FRAME_KEPT_BYTES
+  }
+
+  private get allBytes(): number {
     return this.kept.bytes + this.kept.size * FRAME_KEPT_BYTES
   }
 
   /** The credit of a peer that acknowledges nothing ends: it is as good as dead, and keeping more would only be found later. */
   checkRoom(frame: Frame): void {
     const { kept, settings } = this
-    if (kept.size < settings.keptFramesMax && this.unreadBytes + keptBytesOf(frame) <= settings.keptBytesMax) return
+    if (kept.size < settings.keptFramesMax && this.allBytes + keptBytesOf(frame) <= settings.keptBytesMax) return
     this.giveUp(`the other end has left ${kept.size} frames (${kept.bytes} bytes) unacknowledged, which is the limit`)
   }
 

@@ -30,6 +30,8 @@ export interface Endpoint {
   readonly checksums: 'always' | 'network'
   readonly place: Place | undefined
   readonly rooms: FrameRooms
+  /** Restricted roles have a quarter of each budget together (BUD-3). */
+  readonly isRestricted: (role: string) => boolean
   readonly reads: ReadBuffer
   readonly stayAwake: StayAwake | undefined
   /** Every socket, from its beginning; it is let go when it has closed. */

@@ -589,6 +589,22 @@ describe('a link of an exchange', () => {
     expect(b.identityOf(1)).toBeNull()
   })
 
+  test('EXC-8 ended while the link is paused: what it had sent is read all the same', async () => {
+    const { a, ofA, ofB } = await two('tcp', { limits: { lingerMs: 300 } })
+    const [atA, atB] = [new Recorder(), new Recorder()]
+    ofA.open(atA)
+    ofB.open(atB)
+    ofB.send(frame('first'))
+    await until(() => atA.frames.length === 1)
+    ofA.setPaused!(true)
+    ofB.send(frame('its last reply'))
+    await sleep(30)
+    expect(atA.texts).toEqual(['first'])
+    a.ended(2, 'its process has ended')
+    await until(() => atA.closed !== null)
+    expect(atA.texts).toEqual(['first', 'its last reply'])
+  })
+
   test('EXC-9 a worker that was started again under the same id is another: the old link ends, a new one begins', async () => {
     const b = exchange(2, { limits: { graceMs: 2000 } })
     const atB = await b.listen([TCP])

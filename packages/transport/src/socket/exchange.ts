@@ -39,7 +39,7 @@ export interface ExchangeOptions {
   readonly credentials: Credentials | null
   readonly clock: Clock
   readonly limits?: Partial<SocketLimits>
-  /** Whether a role is restricted: its large frames have a small room of their own (`frame-room.ts`). Default: none is. */
+  /** Whether a role is restricted: its large frames have a small room of their own (`frame-room.ts`), and all such roles have a quarter of the connections together. Default: none is. */
   readonly isRestricted?: (role: string) => boolean
   /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
@@ -96,7 +96,7 @@ export class Exchange {
 
   /** @throws CREDENTIALS_INVALID, INVALID_ARGUMENT, AUTH_FAILED if the certificate names nobody */
   constructor(options: ExchangeOptions) {
-    const { self, credentials, clock, random, release = RELEASE } = options
+    const { self, credentials, clock, random, release = RELEASE, isRestricted = () => false } = options
     if (credentials !== null) checkCredentials(credentials)
     const tls = credentials?.kind === 'tls' ? new TlsEnds(credentials) : null
     this.self = { cluster: self.cluster, name: self.name, id: self.id, role: roleOf(options) }
@@ -110,7 +110,8 @@ export class Exchange {
       release,
       checksums: options.checksums ?? 'always',
       place: options.place,
-      rooms: new FrameRooms(clock, options.isRestricted ?? (() => false)),
+      rooms: new FrameRooms(clock, isRestricted),
+      isRestricted,
       reads: new ReadBuffer(),
       stayAwake: options.stayAwake,
       track: (socket) => this.track(socket),
@@ -307,7 +308,7 @@ export class Exchange {
   private onStranger(established: Established, resume: Buffer | null): void {
     const { link, holder } = established
     const { clock, limits } = this.end
-    const share = this.strangerBudget.share(holder)
+    const share = this.strangerBudget.share(holder, this.end.isRestricted(holder.role))
     if (this.closing !== null || share.take(1) !== null) {
       link.abort(Bye.STRANGER, 'too many wait that are not known here')
       return

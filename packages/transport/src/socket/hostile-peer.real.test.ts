@@ -321,6 +321,44 @@ test('EXC-7 who waits for a link is counted by its identity, too', async () => {
   await until(() => waiting() === 3)
 })
 
+test('EXC-7, EXC-20, BUD-3 restricted roles have a quarter of the connections and of the places of those who wait together', async () => {
+  const keys = { member: new Uint8Array(32).fill(1), observer: new Uint8Array(32).fill(2) }
+  const as = (id: number, role: string) => {
+    const exchange = new Exchange({
+      self: { cluster: 'c', ...peer(id) },
+      credentials: { kind: 'key', role, keys },
+      clock,
+      limits: { connectionsMax: 16, strangersMax: 8, strangerMs: 3000 },
+      isRestricted: (role) => role === 'observer',
+    })
+    made.push(exchange)
+    return exchange
+  }
+  const victim = as(9, 'member')
+  victim.serve('store', (link) => link.open(new Recorder()))
+  const at = await victim.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0 }])
+  const waiting = () => (victim as unknown as { strangers: { size: number } }).strangers.size
+  const observer = as(1, 'observer')
+  const got: string[] = []
+  for (let i = 0; i < 3; i++) {
+    const { link } = await observer.dial('store', at, { timeoutMs: 2000 })
+    const end = new Recorder()
+    link.open(end)
+    await sleep(20)
+    got.push(end.closed?.detail ?? 'open')
+  }
+  expect(got).toEqual(['open', 'open', expect.stringContaining('one identity may have 2 connections, and has them')])
+  observer.close()
+  await until(() => (victim as unknown as { listener: { open: Map<string, number> } }).listener.open.size === 0)
+  for (const id of [2, 3])
+    as(id, 'observer')
+      .link(peer(9), () => at)
+      .send(frame('x'))
+  await until(() => victim.counts.strangers === 1)
+  await sleep(50)
+  expect(waiting()).toBe(1)
+})
+
 describe('who has no credentials, or old ones', () => {
   test('SEC-1 without credentials no other machine is listened for or dialled, and no socket is made for it', async () => {
     const one = new Exchange({ self: { cluster: 'c', ...peer(1) }, credentials: null, clock })

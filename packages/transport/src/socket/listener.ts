@@ -4,7 +4,7 @@
  */
 import type { Server, Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
-import { Budget } from '../budget.js'
+import { Budget, ofLevel } from '../budget.js'
 import { type Address, checkAddress, networkOf } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import { Bye } from './chunk.js'
@@ -197,11 +197,11 @@ export class Listener {
       onDone: (established) => {
         known()
         const { holder, link } = established
-        const share = this.known.share(holder)
+        const share = this.known.share(holder, end.isRestricted(holder.role))
         const over = share.take(1)
         if (over !== null) {
           this.counts.refused++
-          link.abort(Bye.STRANGER, `there are ${over.limit} connections of this ${over.level} already`)
+          link.abort(Bye.STRANGER, `${ofLevel(over.level)} may have ${over.limit} connections, and has them`)
           return
         }
         socket.once('close', () => share.end())

@@ -169,9 +169,13 @@ export class PeerLink {
     if (this.endedDetail !== null || this.isOver) return
     this.endedDetail = detail
     this.stopDialling()
-    if (this.carrier === null) this.session.abandon(detail)
-    // What it had sent before may still be on its way.
-    else this.endTimer = this.clock.setTimer(this.options.end.limits.lingerMs, () => this.session.abandon(detail))
+    if (this.carrier === null) {
+      this.session.abandon(detail)
+      return
+    }
+    // What it had sent before may still be on its way, and is read though the link was paused.
+    this.session.setPaused(false)
+    this.endTimer = this.clock.setTimer(this.options.end.limits.lingerMs, () => this.session.abandon(detail))
   }
 
   // --- which connection

@@ -5,7 +5,7 @@ import type { Link, LinkReceiver } from '../link.js'
 import { memoryLinkPair } from '../memory-link.js'
 import { clock, failure, inFolder, Net, until } from './served.fixture.js'
 import { decodeReply, encodeFrame, type StoreReply } from './store-protocol.js'
-import type { GuardedRequest, StoreGuard } from './store-server.js'
+import { type GuardedRequest, type StoreGuard, StoreServer } from './store-server.js'
 
 const notPermitted = ({ op }: GuardedRequest) =>
   new PostgradError('NOT_PERMITTED', {
@@ -132,6 +132,62 @@ describe('STO-24 a guard', () => {
     const free = Array.from({ length: 9 }, () => connect(null))
     expect(new Set(await Promise.all(free.map(said)))).toEqual(new Set(['welcome']))
     net.close()
+  })
+
+  test('BUD-5 a new connection of an identity that is over its rate is not read before that has passed, and then has its time to say hello', () => {
+    let nowMs = 0
+    let timers: { readonly dueMs: number; readonly fn: () => void }[] = []
+    const byHand = {
+      now: () => nowMs,
+      defer: (fn: () => void) => fn(),
+      setTimer: (ms: number, fn: () => void) => {
+        const timer = { dueMs: nowMs + ms, fn }
+        timers.push(timer)
+        return { cancel: () => (timers = timers.filter((other) => other !== timer)) }
+      },
+    }
+    const pass = (ms: number) => {
+      nowMs += ms
+      const due = timers.filter(({ dueMs }) => dueMs <= nowMs)
+      timers = timers.filter(({ dueMs }) => dueMs > nowMs)
+      for (const { fn } of due) fn()
+    }
+    const server = new StoreServer({ clock: byHand })
+    const open = () => {
+      const state = { closed: false, isPaused: false, receiver: null as LinkReceiver | null }
+      const link: Link = {
+        closed: false,
+        open(to) {
+          state.receiver = to
+        },
+        send() {},
+        flush() {},
+        poll: () => 0,
+        close() {
+          state.closed = true
+        },
+        setPaused(is) {
+          state.isPaused = is
+        },
+      }
+      server.accept(link, { check() {}, isRestricted: true }, { identity: 'observer at 10.0.0.1', role: 'observer' })
+      return state
+    }
+    open().receiver!.onFrame({ header: encodeFrame({ op: 'bye' }).header, segments: [new Uint8Array(2 ** 26)] })
+    const next = open()
+    const seen: unknown[] = []
+    for (const ms of [0, 14_000, 1000, 4000, 1500]) {
+      pass(ms)
+      seen.push([next.isPaused, next.closed])
+    }
+    expect(seen).toEqual([
+      [true, false],
+      [true, false],
+      [false, false],
+      [false, false],
+      [false, true],
+    ])
+    server.close()
   })
 
   test('BUD-5 a restricted client that asks too fast is not read for a while, on another connection neither, and others are', async () => {

@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
-import { Budget, type Holder, NOBODY, type OverBudget, type Share } from '../budget.js'
+import { Budget, type Holder, NOBODY, type OverBudget, ofLevel, type Share } from '../budget.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
 import { Rate } from '../rate.js'
@@ -109,7 +109,7 @@ const RESTRICTED_PER_SECOND = 2000
 const RESTRICTED_SECONDS = 2
 const costOf = ({ header, segments }: Frame): number => segments.reduce((sum, { length }) => sum + length / 8192, 1 + header.length / 128)
 
-/** So long a link may be open and say nothing. */
+/** So long a link may be read and say nothing. */
 const HELLO_MS = 5_000
 
 /** A change of a client's that was made. */
@@ -409,7 +409,7 @@ class Connection {
   private readonly waits = new Map<number, AbortController>()
   /** Of all waits, each as often as it is named. */
   private waitKeys = 0
-  private helloTimer: Timer | null
+  private helloTimer: Timer | null = null
   /** Nothing is read until then. */
   private pauseTimer: Timer | null = null
   private isEnded = false
@@ -419,8 +419,10 @@ class Connection {
     this.link = link
     this.guard = guard
     this.shares = shares
-    this.helloTimer = server.clock.setTimer(HELLO_MS, () => this.end())
     link.open({ onFrame: (frame) => this.onFrame(frame), onTurnEnd() {}, onClose: () => this.end() })
+    // A new connection does not buy a new rate.
+    this.pause(shares.spend(0))
+    if (this.pauseTimer === null) this.awaitHello()
   }
 
   say(reply: StoreReply, value?: Uint8Array): void {
@@ -479,7 +481,13 @@ class Connection {
     this.pauseTimer = this.server.clock.setTimer(ms, () => {
       this.pauseTimer = null
       this.link.setPaused?.(false)
+      if (this.client === null && this.helloTimer === null) this.awaitHello()
     })
+  }
+
+  /** From when it is read. */
+  private awaitHello(): void {
+    this.helloTimer = this.server.clock.setTimer(HELLO_MS, () => this.end())
   }
 
   /** What it throws ends the connection: only what cannot come from a client of ours. */
@@ -613,7 +621,7 @@ class Connection {
 }
 
 function overBudget(op: string, what: string, { level, limit }: OverBudget): PostgradError {
-  return storeLimit(op, level === 'process' ? what : `${what} of one ${level}`, limit)
+  return storeLimit(op, level === 'process' ? what : `${what} of ${ofLevel(level)}`, limit)
 }
 
 function outOfPlace(got: string): PostgradError {
