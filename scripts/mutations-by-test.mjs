@@ -181,6 +181,15 @@ export const MUTATIONS_BY_TEST = [
     'after an end of its own a program hears of no unhandled rejection',
   ),
   t(
+    'late-reply-together',
+    'packages/cluster/src/main/late-replies.real.test.ts',
+    'CAN-14',
+    'packages/base/src/futures/own-ends.ts',
+    '  queueMicrotask(() => {\n',
+    '  Array.of(1).forEach(() => {\n',
+    'an error hides behind an end of its own that Node reports in the same turn',
+  ),
+  t(
     'late-reply-warned',
     'packages/cluster/src/main/late-replies.real.test.ts',
     'CAN-14',
