@@ -145,6 +145,33 @@ export const MUTATIONS_BY_TEST = [
   ),
   // ---- the end of a worker, of a call, of a program
   t(
+    'late-throw-restarts',
+    'apps/cli/src/run/run-cluster.test.ts',
+    'CLU-24',
+    'apps/cli/src/run/run-cluster.ts',
+    'cluster.workers.some((one) => one.id === id)',
+    'false',
+    'a run under --restart failed ends with 0 after an uncaught error of a worker whose main is done',
+  ),
+  t(
+    'late-throw-supervised',
+    'packages/cluster/src/main/ends.real.test.ts',
+    'CLU-24',
+    'packages/cluster/src/main/lifecycle.ts',
+    'this.parts.supervision !== null && this.parts.gate.isOpen',
+    'this.parts.supervision !== null',
+    'a supervised cluster says nothing of an uncaught error right before its close',
+  ),
+  t(
+    'close-cut-short',
+    'packages/cluster/src/main/launch.real.test.ts',
+    'CLU-25',
+    'packages/cluster/src/main/lifecycle.ts',
+    'if (worker.leaving !== null || !gate.isOpen) return\n    members.depart(worker)',
+    'if (worker.leaving !== null) return\n    members.depart(worker)',
+    'a worker that close ends leaves by itself, before its grace is over',
+  ),
+  t(
     'late-reply-call',
     'packages/dist-autograd/src/context/unawaited.sim.test.ts',
     'CAN-14',
