@@ -145,6 +145,33 @@ export const MUTATIONS_BY_TEST = [
   ),
   // ---- the end of a worker, of a call, of a program
   t(
+    'hup-twice',
+    'apps/cli/src/run/run-cluster.test.ts',
+    'CLU-63',
+    'apps/cli/src/run/run-cluster.ts',
+    "if (this.signalled !== null && signal === 'SIGHUP') return",
+    '',
+    'a shell that sends SIGHUP twice takes the grace from the run',
+  ),
+  t(
+    'hup-twice-member',
+    'apps/cli/src/run/run-member.test.ts',
+    'CLU-63',
+    'apps/cli/src/run/run-member.ts',
+    "if (signalled !== null && signal === 'SIGHUP') return",
+    '',
+    'a shell that sends SIGHUP twice takes the grace from a member',
+  ),
+  t(
+    'hup-eio',
+    'apps/cli/src/cli.real.test.ts',
+    'CLU-63',
+    'apps/cli/src/commands/start.ts',
+    "if (error.code === 'EIO') return",
+    '',
+    'the output of a run whose terminal has gone ends the run before its grace',
+  ),
+  t(
     'late-throw-restarts',
     'apps/cli/src/run/run-cluster.test.ts',
     'CLU-24',

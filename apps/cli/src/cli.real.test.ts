@@ -143,6 +143,10 @@ const held = []
 try { for (;;) held.push(openSync('/dev/null')) } catch {}
 for (const file of held.splice(-Number(process.env.FREE))) closeSync(file)
 `
+/** What a stream says whose terminal has gone. */
+const NO_TERMINAL = `
+process.on('SIGHUP', () => process.stdout.emit('error', Object.assign(new Error('write EIO'), { code: 'EIO' })))
+`
 const testLimits = process.platform === 'win32' ? test.skip : test
 
 testLimits('CLU-67 where the system gives no files for the modules of the command it ends with 3, and says what to do', async () => {
@@ -307,6 +311,25 @@ describe('run, without a terminal', () => {
     })
     expect(code).toBe(130)
     expect(out.match(/has cleaned up/g) ?? []).toHaveLength(cleaned)
+  })
+
+  test('CLU-63 also after SIGHUP, when nothing can be written to the terminal any more', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'postgrad-cli-'))
+    try {
+      const preload = join(folder, 'no-terminal.cjs')
+      writeFileSync(preload, NO_TERMINAL)
+      let sent = false
+      const args = ['--require', preload, MAIN, 'run', PROGRAM, '--workers', '2', '--grace', '5000', '--', 'clean']
+      const { code, out } = await run(process.execPath, args, (soFar, kill) => {
+        if (sent || !(soFar.includes('worker0 waits') && soFar.includes('worker1 waits'))) return
+        sent = true
+        kill('SIGHUP')
+      })
+      expect(code).toBe(129)
+      expect(out.match(/has cleaned up/g) ?? []).toHaveLength(2)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
   })
 
   test('--timeout ends a run that takes too long', async () => {

@@ -66,3 +66,28 @@ test.each([
   expect(await run('p.js', [], { workers: 1, status: false, output: 'plain', restart }, around, bridge)).toBe(code)
   expect(around.err().includes('RangeError: after main')).toBe(code !== EXIT.done)
 })
+
+test('CLU-63 a shell sends SIGHUP twice when its terminal closes: the run keeps its grace', async () => {
+  const around = surroundings()
+  let stop: (error: Error) => void = () => {}
+  const cluster = {
+    workers: [{ name: 'worker0', id: 0 } as WorkerInfo],
+    on: () => ({
+      runMain: () =>
+        new Promise<void>((_, reject) => {
+          stop = reject
+          setImmediate(() => {
+            for (let i = 0; i < 2; i++) around.signal('SIGHUP')
+          })
+        }),
+    }),
+    onWorkerDeath: () => () => {},
+    onWorkerStalled: () => () => {},
+    onWorkerRecovered: () => () => {},
+    close: async () => stop(new Error('closed')),
+    closed: Promise.resolve({ deaths: [], leaks: [] }),
+  }
+  const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
+  expect(await run('p.js', [], { workers: 1, status: false, output: 'plain' }, around, bridge)).toBe(129)
+  expect(around.exited).toEqual([])
+})

@@ -150,6 +150,8 @@ class ClusterRun {
   }
 
   private onSignal(signal: StopSignal): void {
+    // An interactive shell sends it twice when its terminal closes.
+    if (this.signalled !== null && signal === 'SIGHUP') return
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has interrupted twice.
     if (this.cluster === null || this.signalled !== null) {
       this.screen.end()
