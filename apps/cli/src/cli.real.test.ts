@@ -154,19 +154,16 @@ testLimits('CLU-67 where the system gives no files for the modules of the comman
   try {
     const fill = join(folder, 'fill.cjs')
     writeFileSync(fill, FILL)
-    const { code, out, err } = await run(
-      'bash',
-      ['-c', `ulimit -n 200; exec ${process.execPath} --require ${fill} ${MAIN} --version`],
-      undefined,
-      {
-        FREE: '3',
-      },
-    )
-    // Newer versions of Node load one module after the other.
-    if (Number.parseInt(process.versions.node, 10) > 20 && code === 0) expect(out).toMatch(/^\d/)
-    else {
+    const limited = ['-c', `ulimit -n 200; exec ${process.execPath} --require ${fill} ${MAIN} --version`]
+    // How many files Node itself needs, and how many modules it loads at once, differs between versions.
+    const ends = await Promise.all([1, 2, 3, 6].map((FREE) => run('bash', limited, undefined, { FREE: `${FREE}` })))
+    const failed = ends.filter(({ code }) => code !== 0)
+    expect(failed).not.toEqual([])
+    for (const { code, out, err } of failed) {
       expect([code, out]).toEqual([3, ''])
-      expect(err).toMatch(/^postgrad: the command could not be loaded: EMFILE: .* \(ulimit -n 4096\)\.\n {2}code: TOO_MANY_OPEN_FILES\n$/)
+      expect(err).toMatch(
+        /^postgrad: the command could not be loaded: .*too many open files.* \(ulimit -n 4096\)\.\n {2}code: TOO_MANY_OPEN_FILES\n$/,
+      )
     }
   } finally {
     rmSync(folder, { recursive: true, force: true })
