@@ -37,10 +37,12 @@ const toPattern = (arg, tree) =>
  * `tree` is where they are: the repository, or `bundledTree()`. `node` is the Node that runs them, this one by default. With `renews` processes are renewed before
  * their heaps are full (`HEAP_MAX`): they are killed for that, and their coverage is lost. A file that cannot be loaded, and a process that is left
  * hanging, each count as one failed test. Without `reports` jest prints nothing.
- * @returns {Promise<{ passed: number, failed: number, skipped: number, trouble: string | null }>}
+ * `failedTests` leaves those two out: only tests that have run and failed.
+ * @returns {Promise<{ passed: number, failed: number, failedTests: number, skipped: number, trouble: string | null }>}
  */
 export async function runLane(lane, args, { env = {}, limitMs, node = process.execPath, tree, renews = false, reports = true }) {
-  const results = join(root, `.cache/jest-${lane}.json`)
+  // Of this process alone: another may run the same lane here at the same time.
+  const results = join(root, `.cache/jest-${lane}-${process.pid}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(results, { force: true })
   const command = [
@@ -68,10 +70,13 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)
   const json = JSON.parse(read(results) ?? 'null')
-  if (json === null) return { passed: 0, failed: 1, skipped: 0, trouble: trouble ?? `jest ended with code ${code} and no results` }
+  rmSync(results, { force: true })
+  if (json === null)
+    return { passed: 0, failed: 1, failedTests: 0, skipped: 0, trouble: trouble ?? `jest ended with code ${code} and no results` }
   const counts = {
     passed: json.numPassedTests,
     failed: json.numFailedTests + json.numRuntimeErrorTestSuites + (trouble === null ? 0 : 1),
+    failedTests: json.numFailedTests,
     skipped: json.numPendingTests + json.numTodoTests,
   }
   const unexplained = code !== 0 && counts.failed === 0

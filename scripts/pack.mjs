@@ -18,10 +18,11 @@ import { packDocs } from './pack-docs.mjs'
 import { noticesOf } from './pack-notices.mjs'
 import { copyTypes } from './pack-types.mjs'
 import { wrongIn } from './pack-verify.mjs'
-import { capture, projects, root, setupOrExit } from './setup.mjs'
+import { buildKey, builtFrom, capture, projects, root, setupOrExit } from './setup.mjs'
 
 const out = join(root, 'out')
 await setupOrExit()
+const packedFrom = [builtFrom(), buildKey()].join()
 mkdirSync(out, { recursive: true })
 // Of this run alone: another may pack at the same time, and both would stage in one folder.
 const own = mkdtempSync(join(out, 'pack-'))
@@ -44,6 +45,11 @@ const docs = packDocs(root, stage, postgrad.repository)
 const copied = [...(await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))), ...noticesOf(inputs)]
 writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
 writeJson(join(stage, 'package.json'), outer({ ...exports, './package.json': './package.json' }))
+// Two builds at once do not wait for each other, and the other may have written while this one read.
+if ([builtFrom(), buildKey()].join() !== packedFrom) {
+  console.error('pack: the sources, or what is built from them, changed meanwhile. Run it again when nothing else builds.')
+  process.exit(1)
+}
 
 const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const env = { ...process.env, npm_config_loglevel: 'error' }

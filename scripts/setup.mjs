@@ -156,7 +156,7 @@ export function builtFrom() {
 }
 
 /** Names, sizes and times of all sources and of all that was built from them: a deleted dist is noticed as an edited source is. */
-function buildKey() {
+export function buildKey() {
   const hash = createHash('sha256').update(read(installStamp) ?? '')
   for (const project of projects()) {
     for (const part of ['tsconfig.json', 'src', 'assembly', 'dist']) {

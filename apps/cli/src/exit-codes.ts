@@ -19,4 +19,4 @@ export const EXIT_HELP = `Exit codes:
   2    the command line makes no sense
   3    could not start, or could not join the others
   4    lost: a worker died, or the others are out of reach; the same command may do better
-  130  stopped by Ctrl-C; 143: by SIGTERM; 129: by SIGHUP, when its terminal closes; 141: nobody reads the output any more`
+  130  stopped by Ctrl-C; 143: by SIGTERM; 129: by SIGHUP; 141: nobody reads the output any more`

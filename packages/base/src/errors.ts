@@ -126,9 +126,11 @@ function openFiles(op: string, said: string, cause: unknown): PostgradError {
   const ofProcess = said === 'EMFILE'
   return new PostgradError('TOO_MANY_OPEN_FILES', {
     op,
-    message: ofProcess ? 'this process has as many files open as it may (EMFILE)' : 'the machine has as many files open as it can (ENFILE)',
+    message: ofProcess
+      ? 'this process has reached its limit of open files (EMFILE)'
+      : 'the machine has as many files open as it can (ENFILE)',
     remedy: ofProcess
-      ? 'Allow more before you start it (ulimit -n 4096; LimitNOFILE of systemd), or start fewer workers in a process. A worker holds four, each connection one more, and loading takes some.'
+      ? 'Raise the limit before you start the program (ulimit -n 4096; LimitNOFILE in systemd), or start fewer workers in a process. Each worker holds four open files, each connection one more, and loading modules needs a few.'
       : 'End what holds them (lsof), or raise the limit of the machine (fs.file-max).',
     values: { code: said },
     cause,

@@ -56,10 +56,11 @@ export async function start(): Promise<void> {
     })
   }
 
-  // Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides. So would a disk that is full, or a terminal that has gone.
+  // Node ignores SIGPIPE: `postgrad run … | head` would end in a stack of the streams' insides. So would a disk that is full.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') process.exit(EXIT.byPipe)
+      if (error.code === 'EIO') return // The terminal has gone: SIGHUP ends the run, with its grace.
       try {
         writeSync(process.stderr.fd, `postgrad: the output cannot be written: ${error.message}\n`)
       } catch {} // nor can that

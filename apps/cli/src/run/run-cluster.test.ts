@@ -44,9 +44,13 @@ test.each([
   expect(output === 'json' ? around.out() : around.err()).toMatch(expected)
 })
 
-test('CLU-24 what a worker throws, uncaught, when its main is done fails the run', async () => {
-  const worker = { name: 'worker0', id: 0 } as WorkerInfo
-  const values = { worker: 'worker0', cause: 'uncaught-exception' }
+test.each([
+  ['', undefined, 0, EXIT.lost],
+  [', also under --restart failed', 'failed', 0, EXIT.lost],
+  [', but not one that was started again', 'failed', 1, EXIT.done],
+] as const)('CLU-24 what a worker throws, uncaught, when its main is done fails the run%s', async (_, restart, id, code) => {
+  const worker = { name: 'worker0', id } as WorkerInfo
+  const values = { worker: 'worker0', workerId: 0, cause: 'uncaught-exception' }
   const death = new PostgradError('WORKER_DIED', { op: 'cluster', message: 'it threw RangeError: after main', values })
   const cluster = {
     workers: [worker],
@@ -59,6 +63,31 @@ test('CLU-24 what a worker throws, uncaught, when its main is done fails the run
   }
   const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
   const around = surroundings()
-  expect(await run('p.js', [], { workers: 1, status: false, output: 'plain' }, around, bridge)).toBe(EXIT.lost)
-  expect(around.err()).toContain('RangeError: after main')
+  expect(await run('p.js', [], { workers: 1, status: false, output: 'plain', restart }, around, bridge)).toBe(code)
+  expect(around.err().includes('RangeError: after main')).toBe(code !== EXIT.done)
+})
+
+test('CLU-63 a shell sends SIGHUP twice when its terminal closes: the run keeps its grace', async () => {
+  const around = surroundings()
+  let stop: (error: Error) => void = () => {}
+  const cluster = {
+    workers: [{ name: 'worker0', id: 0 } as WorkerInfo],
+    on: () => ({
+      runMain: () =>
+        new Promise<void>((_, reject) => {
+          stop = reject
+          setImmediate(() => {
+            for (let i = 0; i < 2; i++) around.signal('SIGHUP')
+          })
+        }),
+    }),
+    onWorkerDeath: () => () => {},
+    onWorkerStalled: () => () => {},
+    onWorkerRecovered: () => () => {},
+    close: async () => stop(new Error('closed')),
+    closed: Promise.resolve({ deaths: [], leaks: [] }),
+  }
+  const bridge = { launch: async () => cluster as unknown as Cluster } as unknown as Bridge
+  expect(await run('p.js', [], { workers: 1, status: false, output: 'plain' }, around, bridge)).toBe(129)
+  expect(around.exited).toEqual([])
 })

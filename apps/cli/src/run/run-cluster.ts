@@ -101,7 +101,7 @@ class ClusterRun {
         around.stderr.write(`postgrad: stopped by ${this.signalled}\n`)
         return EXIT_BY_SIGNAL[this.signalled]
       }
-      const late = failure ?? this.lateFailure((await cluster.closed).deaths)
+      const late = failure ?? this.lateFailure(cluster, (await cluster.closed).deaths)
       if (late !== null) return late
       screen.end()
       return EXIT.done
@@ -114,10 +114,12 @@ class ClusterRun {
   }
 
   /** What a worker threw, uncaught, when its main was done: nobody waits for that, as nobody does in a process, which then ends with exit code 1. */
-  private lateFailure(deaths: readonly PostgradError[]): Failure | null {
-    // What is started again has been told of.
-    if (this.options.restart === 'failed') return null
-    const death = deaths.find(({ values }) => values.cause === 'uncaught-exception' || values.cause === 'unhandled-rejection')
+  private lateFailure(cluster: Cluster, deaths: readonly PostgradError[]): Failure | null {
+    // One that was started again has been told of, and another worker has its name.
+    const isLast = (id: unknown): boolean => this.options.restart !== 'failed' || cluster.workers.some((one) => one.id === id)
+    const death = deaths.find(
+      ({ values }) => (values.cause === 'uncaught-exception' || values.cause === 'unhandled-rejection') && isLast(values.workerId),
+    )
     return death === undefined ? null : { worker: String(death.values.worker), error: death }
   }
 
@@ -148,6 +150,8 @@ class ClusterRun {
   }
 
   private onSignal(signal: StopSignal): void {
+    // An interactive shell sends it twice when its terminal closes.
+    if (this.signalled !== null && signal === 'SIGHUP') return
     // Nothing of a cluster that is still starting is worth waiting for, nor of one that the user has interrupted twice.
     if (this.cluster === null || this.signalled !== null) {
       this.screen.end()

@@ -227,6 +227,17 @@ describe('one worker of several processes', () => {
     expect(around.err()).toMatch(/worker 'worker1' failed: run: main took longer than --timeout 5 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
   })
 
+  test('CLU-63 a shell sends SIGHUP twice when its terminal closes: that ends nothing at once', async () => {
+    const around = surroundings()
+    const { asked, code } = play({ main: () => new Promise(() => {}) }, FLAGS, around)
+    while (!asked.includes('run')) await new Promise(setImmediate)
+    for (let i = 0; i < 2; i++) around.signal('SIGHUP')
+    expect(around.exited).toEqual([])
+    around.signal('SIGINT')
+    expect(around.exited).toEqual([130])
+    void code
+  })
+
   test('CLI-42 a signal makes it leave; a second one ends the process, and so does one before it has joined', async () => {
     const around = surroundings()
     let reject: (error: Error) => void = () => {}

@@ -52,6 +52,8 @@ export async function runMember(
   let status: RunStatus | null = null
   let signalled: StopSignal | null = null
   const stopListening = around.onSignal((signal) => {
+    // An interactive shell sends it twice when its terminal closes.
+    if (signalled !== null && signal === 'SIGHUP') return
     // Nobody to leave, or the user has interrupted twice.
     if (member === null || signalled !== null) {
       end()

@@ -47,7 +47,10 @@ export function quietAtOwnEnd<T>(work: Promise<T>): Promise<T> {
  */
 function onUnhandled(reason: unknown): void {
   if (isOwnEnd(reason) || process.listenerCount('unhandledRejection') > 1) return
-  process.removeListener('unhandledRejection', onUnhandled)
-  ends.isListening = false
-  void Promise.reject(reason)
+  // After the others that Node reports in this turn, some of which may be ends of our own.
+  queueMicrotask(() => {
+    process.removeListener('unhandledRejection', onUnhandled)
+    ends.isListening = false
+    void Promise.reject(reason)
+  })
 }

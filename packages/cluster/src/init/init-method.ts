@@ -58,8 +58,9 @@ function meetingOf(initMethod: string, env: NodeJS.ProcessEnv): Meeting {
   const url = URL.canParse(initMethod) ? new URL(initMethod) : null
   // What a URL says beyond where to meet would be left out in silence.
   const more = url === null ? '' : [url.username, url.password, url.search, url.hash].join('')
-  if (url?.protocol === 'file:' && url.hostname === '' && more === '' && !/%2f|%00/i.test(url.pathname)) {
-    return { kind: 'file', path: fileURLToPath(url) }
+  if (url?.protocol === 'file:' && url.hostname === '' && more === '') {
+    const path = pathOf(initMethod, url)
+    if (path !== null) return { kind: 'file', path }
   }
   const port = Number(url?.port)
   const isPlain = more === '' && (url?.pathname === '' || url?.pathname === '/')
@@ -70,9 +71,19 @@ function meetingOf(initMethod: string, env: NodeJS.ProcessEnv): Meeting {
     'initMethod',
     "'env://', 'tcp://host:port' or 'file:///path'",
     // A password is nothing for a log.
-    `'${initMethod.replace(/\/\/[^/@]*@/, '//…@')}'`,
+    `'${initMethod.replace(/\/\/.*@/s, '//…@').replace(/[?#].*/s, '…')}'`,
     "Name where rank 0 listens, as in 'tcp://10.0.0.5:29500', or the absolute path of a file, with three slashes; nothing else belongs there.",
   )
+}
+
+/** Null: no path, or one that a URL understands differently from the file system. */
+function pathOf(initMethod: string, url: URL): string | null {
+  if (!/^file:\/\//i.test(initMethod) || /%2f|%00|%(?![0-9a-f]{2})/i.test(url.pathname)) return null
+  try {
+    return fileURLToPath(url)
+  } catch {
+    return null
+  }
 }
 
 function fromEnvironment(env: NodeJS.ProcessEnv): Meeting {

@@ -278,7 +278,10 @@ export class Cluster {
     return this.events.listen('cluster.onWorkerDeath', this.events.deaths, listener)
   }
 
-  /** Called when a worker has left, by `leave` or for a `restart`, and its thread has ended; not when it is `close` that ends it. Returns what takes the listener away. */
+  /**
+   * Called when a worker has left and its thread has ended: by `cluster.leave`, for a `restart`, or because its program called `shutdown()`, `leave()` or `drain()`.
+   * Not called for workers that `close` ends. Returns what takes the listener away.
+   */
   onWorkerLeft(listener: LeaveListener): () => void {
     return this.events.listen('cluster.onWorkerLeft', this.events.leaves, listener)
   }

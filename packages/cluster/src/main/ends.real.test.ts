@@ -9,7 +9,7 @@ import type { LaunchOptions } from './launch.js'
 
 const launch = launcher()
 const PROGRAM = new URL('../fixtures/ends.js', import.meta.url)
-const ending = (way: string) => script(new URL('../fixtures/ends-by-itself.js', import.meta.url), way)
+const ending = (...way: string[]) => script(new URL('../fixtures/ends-by-itself.js', import.meta.url), ...way)
 
 afterEach(() => {
   const heap = threadHeap()
@@ -228,9 +228,15 @@ describe('a cluster that is closed right after a worker has died', () => {
 })
 
 test('CLU-24 an uncaught error right before close is told of, and the exit code is 1; a thread that ended itself well is only told of', async () => {
-  const [throws, exits] = await Promise.all([ending('uncaught-then-close'), ending('exits-well')])
-  expect(throws).toMatchObject({ code: 1, out: 'end of script\n' })
-  expect(throws.err).toMatch(/WORKER_DIED: .*uncaught-exception[\s\S]*RangeError: nobody catches this\n +at .*ends/)
-  expect(throws.err).toMatch(/WORKER_DIED: .*unhandled-rejection[\s\S]*RangeError: nobody handles this\n +at .*ends/)
+  const [plain, supervised, exits] = await Promise.all([
+    ending('uncaught-then-close'),
+    ending('uncaught-then-close', 'supervised'),
+    ending('exits-well'),
+  ])
+  for (const throws of [plain, supervised]) {
+    expect(throws).toMatchObject({ code: 1, out: 'end of script\n' })
+    expect(throws.err).toMatch(/WORKER_DIED: .*uncaught-exception[\s\S]*RangeError: nobody catches this\n +at .*ends/)
+    expect(throws.err).toMatch(/WORKER_DIED: .*unhandled-rejection[\s\S]*RangeError: nobody handles this\n +at .*ends/)
+  }
   expect(exits).toMatchObject({ code: 0, out: 'end of script\n', err: expect.stringContaining('exit code 0') })
 })

@@ -21,6 +21,13 @@ test("CAN-14: a cluster that is closed in a finally does not hide the program's 
   expect(code).toBe(1)
 })
 
+test('CAN-14: nor does a store that is closed in a finally, when Node reports both rejections in one turn', async () => {
+  const { code, err } = await script(url, 'together')
+  expect(err).toContain('Error: the real error')
+  expect(err).not.toContain('STORE_CLOSED')
+  expect(code).toBe(1)
+})
+
 test('CAN-14: who awaits it later is warned of nothing, and every other rejection ends the process as before', async () => {
   const { code, out, err } = await script(url, 'later')
   expect({ out, code }).toEqual({ out: 'CLUSTER_CLOSED\n', code: 1 })

@@ -214,6 +214,15 @@ describe('a process with a cluster ends by itself', () => {
     expect(out.trim().split('\n').toSorted()).toEqual(['0 deaths 2 workers', 'a left', 'b left', 'end of script', 'left', 'left'])
   })
 
+  test('CLU-25 a worker that close ends has the whole of graceMs, and stays one of the cluster', async () => {
+    const { code, out, err } = await ending('long-grace')
+    expect({ code, err, lines: out.trim().split('\n').sort() }).toEqual({
+      code: 0,
+      err: '',
+      lines: ['1 workers', 'end of script', 'the timer fired'],
+    })
+  })
+
   test('CLU-25 close right after workers have ended themselves waits for nothing', async () => {
     expect(await ending('shutdown-then-close')).toEqual({ code: 0, out: 'end of script\n', err: '' })
   })

@@ -324,7 +324,9 @@ export class Lifecycle {
     // Until it is read a stack holds the objects of its frames: the whole thread, for as long as the cluster lives.
     void error.stack
     this.deaths.push(error)
-    const isHeard = this.parts.supervision !== null || end.isHeard || this.awaited.has(id) || this.parts.isHeardByMain(id)
+    // A supervisor starts nothing again once `close` has begun.
+    const isSupervised = this.parts.supervision !== null && this.parts.gate.isOpen
+    const isHeard = isSupervised || end.isHeard || this.awaited.has(id) || this.parts.isHeardByMain(id)
     this.parts.events.died(worker, error, isHeard)
   }
 }
