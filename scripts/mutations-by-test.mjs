@@ -194,8 +194,9 @@ export const MUTATIONS_BY_TEST = [
     'packages/cluster/src/main/launch.real.test.ts',
     'CLU-25',
     'packages/cluster/src/main/lifecycle.ts',
-    'if (worker.leaving !== null || !gate.isOpen) return\n    members.depart(worker)',
-    'if (worker.leaving !== null) return\n    members.depart(worker)',
+    // Either of the two alone would do here.
+    '    if (worker.leaving !== null || !gate.isOpen) return\n    members.depart(worker)\n    await news.until(\n      () => worker.dead || worker.waitingCount === 0,\n      () => Number.POSITIVE_INFINITY,\n    )\n    if (worker.dead || worker.leaving !== null || !gate.isOpen) return\n',
+    '    if (worker.leaving !== null) return\n    members.depart(worker)\n    await news.until(\n      () => worker.dead || worker.waitingCount === 0,\n      () => Number.POSITIVE_INFINITY,\n    )\n    if (worker.dead || worker.leaving !== null) return\n',
     'a worker that close ends leaves by itself, before its grace is over',
   ),
   t(
