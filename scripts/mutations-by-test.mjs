@@ -139,8 +139,8 @@ export const MUTATIONS_BY_TEST = [
     'apps/cli/src/cli.real.test.ts',
     'CLU-67',
     'apps/cli/src/main.ts',
-    "if (code !== 'EMFILE' && code !== 'ENFILE') throw error",
-    'throw error',
+    'const full = isOfFiles(error) ? error : noFilesLeft()',
+    'const full = null',
     'the command dies of a raw EMFILE with a stack of Node when its modules cannot be opened',
   ),
   // ---- the end of a worker, of a call, of a program
