@@ -326,6 +326,15 @@ export const MUTATIONS_BY_TEST = [
     'what a thread of a pool throws between two jobs is lost',
   ),
   t(
+    'job-late-result',
+    'packages/jobs/src/jobs.real.test.ts',
+    'JOB-11 a thread that is ended',
+    'packages/jobs/src/thread-places.ts',
+    'if (!isLateResult(thrown)) ',
+    '',
+    'a pool that is closed as a result arrives says that a thread has died, and the process ends with exit code 1',
+  ),
+  t(
     'unhandled-no-callee',
     'packages/cluster/src/main/late-replies.real.test.ts',
     'CAN-15',

@@ -5,9 +5,12 @@ import { describe, expect, jest, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { Generator, tensor } from '@postgrad/tensor'
 import { RealClock } from '@postgrad/transport/internal'
+import { PayloadCodec } from '@postgrad/wire/internal'
 import { openPool } from './fixtures/pool.js'
 import * as program from './fixtures/program.js'
+import type { RunningPlace } from './job-queue.js'
 import type { Jobs } from './jobs.js'
+import { ThreadPlaces } from './thread-places.js'
 
 async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
   const error = await promise.then(
@@ -136,6 +139,36 @@ test('JOB-11 close ends an endless loop, and rejects what runs and what waits', 
   await jobs.close()
   expect((await Promise.all(errors)).map(({ code }) => code)).toEqual(['JOBS_CLOSED', 'JOBS_CLOSED'])
 })
+
+// One turn of the port: the first result, the second job, its result, the end of the thread; and then the port gives the second result.
+test.each(['the pool is closed', 'the job is cancelled'])(
+  'JOB-11 a thread that is ended as its result arrives has not died: %s',
+  async (why) => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const boot = { program: new URL('./fixtures/program.js', import.meta.url).href, data: null, device: null }
+    const places = new ThreadPlaces({ boot, threads: 1 })
+    const run = (): RunningPlace => {
+      const call = new PayloadCodec(null).encodeCall('double', [4])
+      return places.run({ name: 'double', call, seed: 1, onProgress: null, isCancellable: true })
+    }
+    try {
+      await run().reply
+      await run().reply
+      const running = run()
+      const end = expect(running.reply).rejects.toThrow(why === 'the pool is closed' ? 'Terminating worker thread' : 'aborted')
+      for (let i = 0; i < 10; i++) await null
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+      if (why === 'the job is cancelled') running.kill()
+      else void places.close()
+      await end
+      await sleep(20)
+      expect(warn.mock.calls).toEqual([])
+    } finally {
+      await places.close()
+      warn.mockRestore()
+    }
+  },
+)
 
 test.each([
   ['JOB-12', 'idle', [0, 'done\n', '']],

@@ -64,8 +64,18 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Pr
   for (const thread of piscina.threads) dropUnread(thread)
   piscina.on('workerCreate', () => piscina.threads.forEach(dropUnread))
   // A thread that dies between two jobs is replaced, and no job hears of what it threw.
-  piscina.on('error', (thrown) => warnOfDeath(died('jobs', {}, thrown)))
+  piscina.on('error', (thrown) => {
+    if (!isLateResult(thrown)) warnOfDeath(died('jobs', {}, thrown))
+  })
   return piscina
+}
+
+/**
+ * Whether piscina has got the result of a job that it had already rejected, since it ended the thread: a port that is closed while it gives its messages
+ * still gives those that are there. piscina makes an 'error' of it, which has no code.
+ */
+function isLateResult(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message.startsWith('Unexpected message from Worker: ')
 }
 
 /** The channel of one job: progress here, cancellation there. */
