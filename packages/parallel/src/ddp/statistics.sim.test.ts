@@ -49,8 +49,24 @@ test.each(golden.cases.map((each) => [each.counts.join(', '), each.location ?? '
       }
       await (new Set(counts).size > 1 ? model.join(train) : train())
       expectState(module, ranks[rank]!.state, TOLERANCE)
-      // Ranks that had no inputs left agree with the others on which forward is the first.
-      await model.noSync(() => model.forward(numbers(MODELS.cnn.shape, rank, 0)))
+    })
+  },
+)
+
+test.each([[[3, 4]], [[4, 3]], [[5, 6, 4]]])(
+  'DDP-9 statistics: after join, ranks that had %j batches agree on which forward makes buffers alike',
+  async (counts) => {
+    await overSeeds(counts.length, async (rank) => {
+      const model = await DistributedDataParallel.create(started('cnn'))
+      const forward = () => model.forward(numbers(MODELS.cnn.shape, rank, 0))
+      await model.join(async () => {
+        for (let step = 0; step < counts[rank]!; step++) {
+          const pass = async () => model.backward((await forward()).sum())
+          await (step % 3 !== 2 ? model.noSync(pass) : pass())
+        }
+      })
+      // A rank that took it for the first would wait for the others.
+      await model.noSync(forward)
     })
   },
 )
