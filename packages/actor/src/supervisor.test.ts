@@ -528,6 +528,50 @@ describe('Supervisor', () => {
     expect(house.log).toEqual(['start a', 'stop a'])
   })
 
+  test('SUP-20 a start may await changes of other children: they are a part of its turn, and what ends meanwhile has its turn after it', async () => {
+    for (const strategy of ['one-for-one', 'rest-for-one', 'one-for-all'] as const) {
+      const house = new House()
+      const within: string[] = []
+      const supervisor: Supervisor<TestChild> = new Supervisor({
+        clock: house.clock,
+        strategy,
+        intensity: 3,
+        children: [
+          house.spec('a'),
+          {
+            ...house.spec('b'),
+            start: async () => {
+              if (house.current.has('b') && within.length === 0) {
+                await supervisor.restart('a')
+                await supervisor.add(house.spec('d'))
+                await supervisor.remove('c')
+                house.current.get('a')!.end({ normal: false })
+                within.push((await rejection(supervisor.restart('b'))).code, (await rejection(supervisor.remove('b'))).code)
+                // Not awaited: the turn waits for it all the same.
+                void supervisor.restart('d').then(() => within.push('d'))
+              }
+              return house.spec('b').start()
+            },
+          },
+          house.spec('c'),
+        ],
+      })
+      await supervisor.start()
+      await house.said()
+      await house.crash('b')
+      await house.said()
+      expect(within.slice(0, 3)).toEqual(['CHILD_STARTING', 'CHILD_STARTING', 'd'])
+      expect(supervisor.names).toEqual(['a', 'b', 'd'])
+      for (const name of supervisor.names) expect(supervisor.child(name)).toBe(house.current.get(name))
+      expect(house.doubles).toBe(0)
+      expect(house.living).toBe(3)
+      // The turn is over: what its code asks for later waits its own.
+      await supervisor.restart('b').catch(() => {})
+      await supervisor.stop()
+      expect(house.living).toBe(0)
+    }
+  })
+
   test('SUP-13 nor does a restart by hand start anything when it is stopped meanwhile', async () => {
     const house = new House()
     house.plan('a').stopMs = 10

@@ -8,7 +8,11 @@
  *   child ends ────────┐
  *   start failed ──────┤ (in a turn of its own)
  *   add, remove, stop ─┴─→ queue ─→ stop some in reverse order ─→ start some in order ─→ next
+ *
+ * Note [Changes within a start]. A start may await a change by hand (an `onRestart` that restarts another worker). Behind the queue that change would wait for the
+ * start that awaits it. So it is a part of the turn of that start: such changes take turns among themselves, and the turn ends after them.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
@@ -103,6 +107,7 @@ class Slot<C extends Child> {
   ends = 0
   /** It ended and need not run. */
   isDone = false
+  isStarting = false
 
   constructor(spec: ChildSpec<C>) {
     this.spec = spec
@@ -111,6 +116,30 @@ class Slot<C extends Child> {
     if (!RESTARTS.includes(this.restart)) throw invalid('restart', RESTARTS.join(', '), this.restart)
   }
 }
+
+/** A thing that happens, with the changes that are asked for within it. */
+class Turn {
+  isOver = false
+  private inner: Promise<unknown> = Promise.resolve()
+
+  add<T>(task: () => Promise<T>): Promise<T> {
+    const done = this.inner.then(task)
+    // Without the child that it gives, which may have ended long before the next.
+    this.inner = done.then(nothing, nothing)
+    return done
+  }
+
+  async end(): Promise<void> {
+    let last: unknown
+    while (last !== this.inner) {
+      last = this.inner
+      await last
+    }
+    this.isOver = true
+  }
+}
+
+function nothing(): void {}
 
 const STRATEGIES: readonly Strategy[] = ['one-for-one', 'one-for-all', 'rest-for-one']
 const RESTARTS: readonly Restart[] = ['permanent', 'transient', 'temporary']
@@ -132,6 +161,8 @@ export class Supervisor<C extends Child = Child> implements Child {
   /** When there were restarts, the last period's only. */
   private restartsMs: number[] = []
   private queue: Promise<unknown> = Promise.resolve()
+  /** The turn of which the running code is a part. */
+  private readonly turn = new AsyncLocalStorage<Turn>()
   private isStarted = false
   private isEnding = false
   private isKilled = false
@@ -219,7 +250,7 @@ export class Supervisor<C extends Child = Child> implements Child {
 
   /** Starts one more child, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */
   add(spec: ChildSpec<C>): Promise<C> {
-    return this.inTurn(async () => {
+    return this.byHand(async () => {
       this.checkRunning('add')
       const slot = this.slot(spec)
       this.slots.push(slot)
@@ -232,11 +263,11 @@ export class Supervisor<C extends Child = Child> implements Child {
     })
   }
 
-  /** Stops one child and forgets it. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  /** Stops one child and forgets it. @throws (rejects) UNKNOWN_CHILD, CHILD_STARTING, SUPERVISOR_NOT_RUNNING */
   remove(name: string): Promise<void> {
-    return this.inTurn(async () => {
+    return this.byHand(async () => {
       this.checkRunning('remove')
-      const slot = this.find('remove', name)
+      const slot = this.findStarted('remove', name)
       const behind = this.waitingBehind(slot)
       await this.stopChild(slot)
       this.drop(slot)
@@ -245,11 +276,11 @@ export class Supervisor<C extends Child = Child> implements Child {
     })
   }
 
-  /** Stops one child, if it runs, and starts it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what its start throws; then it stays down */
+  /** Stops one child, if it runs, and starts it again. @throws (rejects) UNKNOWN_CHILD, CHILD_STARTING, SUPERVISOR_NOT_RUNNING, what its start throws; then it stays down */
   restart(name: string): Promise<C> {
-    return this.inTurn(async () => {
+    return this.byHand(async () => {
       this.checkRunning('restart')
-      const slot = this.find('restart', name)
+      const slot = this.findStarted('restart', name)
       const behind = this.waitingBehind(slot)
       await this.stopChild(slot)
       slot.isDone = true
@@ -347,7 +378,8 @@ export class Supervisor<C extends Child = Child> implements Child {
   private async startAll(slots: readonly Slot<C>[]): Promise<void> {
     for (const slot of slots) {
       if (this.isEnding) return
-      if (slot.running !== null || slot.isDone) continue
+      // A start before it may have removed it, or be a part of its own start.
+      if (slot.running !== null || slot.isDone || slot.isStarting || !this.slots.includes(slot)) continue
       try {
         await this.startChild(slot)
       } catch (reason) {
@@ -392,7 +424,13 @@ export class Supervisor<C extends Child = Child> implements Child {
   private async startChild(slot: Slot<C>): Promise<C> {
     slot.isRetried = false
     slot.startedMs = null
-    const child = await slot.spec.start()
+    slot.isStarting = true
+    let child: C
+    try {
+      child = await slot.spec.start()
+    } finally {
+      slot.isStarting = false
+    }
     slot.isDone = false
     slot.startedMs = this.clock.now()
     const exited = child.exited.catch((reason: unknown): Exit => ({ normal: false, reason }))
@@ -465,15 +503,45 @@ export class Supervisor<C extends Child = Child> implements Child {
     })
   }
 
+  /** One that a start is not about: a change that this very start asks for would wait for its end. */
+  private findStarted(op: string, name: string): Slot<C> {
+    const slot = this.find(op, name)
+    if (!slot.isStarting) return slot
+    throw new PostgradError('CHILD_STARTING', {
+      op,
+      expected: 'a child that is not being started',
+      got: `'${name}', whose start asks for this and waits for it`,
+      remedy: 'To fail this start, throw: it is tried again. To change the child, ask when it has started.',
+      values: { child: name },
+    })
+  }
+
   private drop(slot: Slot<C>): void {
     this.slots = this.slots.filter((other) => other !== slot)
   }
 
   /** Behind everything that was asked for before, whether that succeeded or not. */
   private inTurn<T>(task: () => Promise<T>): Promise<T> {
-    const done = this.queue.then(task)
-    this.queue = done.catch(() => {})
+    const done = this.queue.then(() => this.runTurn(task))
+    this.queue = done.then(nothing, nothing)
     return done
+  }
+
+  /** A change: a part of the turn whose start asks for it, else a turn of its own. */
+  private byHand<T>(task: () => Promise<T>): Promise<T> {
+    const turn = this.turn.getStore()
+    return turn === undefined || turn.isOver ? this.inTurn(task) : turn.add(() => this.runTurn(task))
+  }
+
+  private runTurn<T>(task: () => Promise<T>): Promise<T> {
+    const turn = new Turn()
+    return this.turn.run(turn, async () => {
+      try {
+        return await task()
+      } finally {
+        await turn.end()
+      }
+    })
   }
 
   private checkRunning(op: string): void {

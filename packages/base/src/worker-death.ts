@@ -78,10 +78,11 @@ const DIED =
   'What it held is lost; a worker started again under its name has a fresh id. Where launch made the cluster, cluster.onWorkerDeath tells what ended its thread.'
 const RESTARTED = 'Call it by its name; what the former worker held is lost, so make values and references to them again.'
 
-/** The cause of a thread's end by what it threw. */
-export function causeOfThrown(thrown: unknown): 'out-of-memory' | 'uncaught-exception' {
+/** The cause of a thread's end by what it threw. `isRejection`: Node threw it, for a promise. */
+export function causeOfThrown(thrown: unknown, isRejection: boolean): 'out-of-memory' | 'uncaught-exception' | 'unhandled-rejection' {
   const { code } = (thrown ?? {}) as { code?: unknown }
-  return code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'out-of-memory' : 'uncaught-exception'
+  if (code === 'ERR_WORKER_OUT_OF_MEMORY') return 'out-of-memory'
+  return isRejection ? 'unhandled-rejection' : 'uncaught-exception'
 }
 
 /**

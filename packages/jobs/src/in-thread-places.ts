@@ -39,6 +39,7 @@ export class InThreadPlaces implements Places {
       cancel: (why) => this.clock.defer(() => job.cancel(this.reasonOf(why))),
       // This thread is everybody's.
       kill: () => {},
+      endedByRejection: () => false,
     }
   }
 

@@ -18,6 +18,8 @@ export interface RunningPlace {
   cancel(why: Payload): void
   /** Ends the thread under it, if it has one of its own. */
   kill(): void
+  /** When `reply` has rejected: whether the thread ended for a promise that nobody handled. To be asked once. */
+  endedByRejection(): boolean
 }
 
 export interface Places {
@@ -100,7 +102,8 @@ export class JobQueue implements JobHost {
       this.running.set(entry, place)
       place.reply.then(
         (reply) => this.ended(entry, () => entry.resolve(reply)),
-        (error) => this.ended(entry, () => entry.reject(died(`job '${entry.job.name}'`, { job: entry.job.name }, error))),
+        (error) =>
+          this.ended(entry, () => entry.reject(died(`job '${entry.job.name}'`, { job: entry.job.name }, error, place.endedByRejection()))),
       )
     }
   }
@@ -179,11 +182,14 @@ function queueFull(name: string, queueMax: number): PostgradError {
   })
 }
 
-/** @param about the job that it ran, if any */
-export function died(op: string, about: { readonly job?: string }, thrown: unknown): PostgradError {
+/**
+ * @param about the job that it ran, if any
+ * @param isRejection a promise was rejected with `thrown`, and nobody handled that
+ */
+export function died(op: string, about: { readonly job?: string }, thrown: unknown, isRejection: boolean): PostgradError {
   if (isPostgradError(thrown) && about.job !== undefined) return thrown
   const detail = textOf(thrown)
-  const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown)
+  const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown, isRejection)
   const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.'
   return workerDied(op, { worker: null, cause, detail, thrown }, { remedy, about })
 }

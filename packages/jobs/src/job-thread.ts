@@ -7,18 +7,25 @@ import { type Payload, PayloadCodec, transferables } from '@postgrad/wire/intern
 import { RunningJob } from './current-job.js'
 import { perform } from './perform.js'
 import { ProgressReporter } from './progress.js'
-import type { JobProgram, JobTask, ThreadBoot } from './protocol.js'
+import { type JobProgram, type JobTask, NO_JOB, type ThreadBoot } from './protocol.js'
 
 const boot = workerData as ThreadBoot
 const payloads = new PayloadCodec(null)
 const clock = new RealClock()
 let chosen: Device | null = null
 let program: Promise<JobProgram> | null = null
+let slot = NO_JOB
+
+process.on('uncaughtExceptionMonitor', (_error, origin) => {
+  if (origin === 'unhandledRejection') Atomics.store(boot.rejections, slot, 1)
+})
 
 export default async function run(task: JobTask): Promise<unknown> {
+  slot = task.slot
   const payload = await reply(task)
   // Here it is loaded: piscina has started this thread. Whoever has the library loads this module, and few make a pool.
   const piscina = await import('piscina')
+  slot = NO_JOB
   return piscina.move({ [piscina.transferableSymbol]: transferables(payload), [piscina.valueSymbol]: payload })
 }
 

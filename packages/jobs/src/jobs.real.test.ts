@@ -103,6 +103,15 @@ describe('JOB-10 a thread that dies fails its job alone', () => {
     expect(await jobs.run(program.double, [4])).toBe(8)
   })
 
+  test('a promise that nobody handles, next to what nobody catches', async () => {
+    await using jobs = openPool({ threads: 2 })
+    for (let round = 0; round < 2; round++) {
+      const [forgotten, thrown] = await Promise.all([jobs.run(program.forgets, [10_000]), jobs.run(program.throwsAside)].map(rejection))
+      expect(forgotten).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'unhandled-rejection' }, cause: { message: 'forgotten' } })
+      expect(thrown).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'uncaught-exception' }, cause: { message: 'aside' } })
+    }
+  })
+
   test('out of memory', async () => {
     await using jobs = openPool({ threads: 1, resourceLimits: { maxOldGenerationSizeMb: 64 } })
     expect(await rejection(jobs.run(program.floods))).toMatchObject({ code: 'WORKER_DIED', cause: { code: 'ERR_WORKER_OUT_OF_MEMORY' } })
@@ -115,12 +124,21 @@ test('JOB-16 a thread that throws between two jobs is replaced, and does not die
   const { exitCode } = process
   try {
     await using jobs = openPool({ threads: 1 })
+    // The first job waits until its thread has loaded what it needs, which may take longer than that job's timer.
+    await jobs.run(program.double, [4])
     await jobs.run(program.throwsLater)
     while (warn.mock.calls.length === 0) await sleep(10)
+    await jobs.run(program.double, [4])
+    await jobs.run(program.forgetsLater)
+    while (warn.mock.calls.length === 1) await sleep(10)
     expect(warn.mock.calls).toEqual([
       [
         expect.stringContaining('uncaught-exception, after the job'),
         { type: 'WORKER_DIED', detail: expect.stringContaining('RangeError: after the job\n') },
+      ],
+      [
+        expect.stringContaining('unhandled-rejection, forgotten later'),
+        { type: 'WORKER_DIED', detail: expect.stringContaining('RangeError: forgotten later\n') },
       ],
     ])
     expect(process.exitCode).toBe(1)

@@ -20,7 +20,12 @@ export interface ThreadBoot {
   readonly data: unknown
   /** What `device()` takes; null is the thread's default. */
   readonly device: string | null
+  /** For each slot of a `JobTask`, 1 once a promise that nobody handles has ended its thread. The thread writes it as it ends: a message might come too late. */
+  readonly rejections: Int32Array<SharedArrayBuffer>
 }
+
+/** The slot of a thread between two jobs. */
+export const NO_JOB = 0
 
 /** What the threads' module exports: how a job's name becomes work. */
 export interface JobProgram {
@@ -36,4 +41,6 @@ export interface JobTask {
   readonly seed: number
   /** For progress and cancellation; null when nobody listens and nobody can cancel. */
   readonly port: MessagePort | null
+  /** Its place in `ThreadBoot.rejections`; no other job that runs has it. */
+  readonly slot: number
 }

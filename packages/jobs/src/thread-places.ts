@@ -11,10 +11,10 @@ import type { Piscina } from 'piscina'
 import type { JobRequest } from './job-host.js'
 import { died, type Places, type RunningPlace } from './job-queue.js'
 import type { Progress } from './progress.js'
-import type { JobTask, ThreadBoot } from './protocol.js'
+import { type JobTask, NO_JOB, type ThreadBoot } from './protocol.js'
 
 export interface ThreadPlacesOptions {
-  readonly boot: ThreadBoot
+  readonly boot: Omit<ThreadBoot, 'rejections'>
   readonly threads: number
   readonly resourceLimits?: ResourceLimits | undefined
 }
@@ -22,23 +22,39 @@ export interface ThreadPlacesOptions {
 export class ThreadPlaces implements Places {
   /** Imported when it is needed: every worker loads this package, few make a pool. */
   private readonly piscina: Promise<Piscina>
+  private readonly rejections: Int32Array<SharedArrayBuffer>
+  private readonly freeSlots: number[]
 
   constructor(options: ThreadPlacesOptions) {
-    this.piscina = start(options)
+    const { threads } = options
+    this.rejections = new Int32Array(new SharedArrayBuffer(4 * (1 + threads)))
+    this.freeSlots = Array.from({ length: threads }, (_, i) => 1 + i)
+    this.piscina = start(options, this.rejections)
   }
 
   run({ call, seed, onProgress, isCancellable }: JobRequest): RunningPlace {
     const way = onProgress !== null || isCancellable ? new Way(onProgress) : null
     const killer = isCancellable ? new AbortController() : null
-    const task: JobTask = { call, seed, port: way?.there ?? null }
+    // Its queue runs no more jobs at once than there are threads.
+    const slot = this.freeSlots.pop() ?? NO_JOB
+    const task: JobTask = { call, seed, port: way?.there ?? null, slot }
     const transferList = [...transferables(call), ...(way === null ? [] : [way.there])]
     const options = { transferList, ...(killer === null ? {} : { signal: killer.signal }) }
     const reply = this.piscina.then((piscina) => piscina.run(task, options) as Promise<Payload>)
+    const leave = (): void => {
+      if (slot !== NO_JOB) this.freeSlots.push(slot)
+    }
+    reply.then(leave, leave)
     if (way !== null) {
       const end = (): void => way.end()
       reply.then(end, end)
     }
-    return { reply, cancel: (why) => way?.cancel(why), kill: () => killer?.abort(new Error('it was cancelled and went on')) }
+    return {
+      reply,
+      cancel: (why) => way?.cancel(why),
+      kill: () => killer?.abort(new Error('it was cancelled and went on')),
+      endedByRejection: () => wasRejection(this.rejections, slot),
+    }
   }
 
   /** See Note [How a pool ends]. */
@@ -47,12 +63,12 @@ export class ThreadPlaces implements Places {
   }
 }
 
-async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Promise<Piscina> {
+async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions, rejections: Int32Array<SharedArrayBuffer>): Promise<Piscina> {
   const { Piscina } = await import('piscina')
   shareCode()
   const piscina = new Piscina({
     filename: ownFile('jobs', 'jobs', 'job-entry.cjs').href,
-    workerData: boot,
+    workerData: { ...boot, rejections } satisfies ThreadBoot,
     minThreads: threads,
     maxThreads: threads,
     idleTimeout: Number.POSITIVE_INFINITY,
@@ -65,9 +81,14 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions): Pr
   piscina.on('workerCreate', () => piscina.threads.forEach(dropUnread))
   // A thread that dies between two jobs is replaced, and no job hears of what it threw.
   piscina.on('error', (thrown) => {
-    if (!isLateResult(thrown)) warnOfDeath(died('jobs', {}, thrown))
+    if (!isLateResult(thrown)) warnOfDeath(died('jobs', {}, thrown, wasRejection(rejections, NO_JOB)))
   })
   return piscina
+}
+
+/** Whether what a thread threw, which had this slot, was the reason of a promise. Whoever has the slot next begins anew. */
+function wasRejection(rejections: Int32Array<SharedArrayBuffer>, slot: number): boolean {
+  return Atomics.exchange(rejections, slot, 0) === 1
 }
 
 /**

@@ -8,7 +8,7 @@ const worker = (id: number): Codec => new Codec({ worker: { name: `worker${id}`,
 
 /** What arrives when `thrown` leaves worker 1. */
 function across(thrown: unknown, from = worker(1)): Error & Partial<PostgradError> & { errors?: unknown[]; errno?: unknown } {
-  return worker(0).decode(from.encode(from.prepare(MessageType.EXCEPTION, [thrown]))).body[0] as never
+  return worker(0).decode(from.encode(from.prepare(MessageType.EXCEPTION, [thrown, false]))).body[0] as never
 }
 
 describe('errors across the wire', () => {
@@ -214,7 +214,7 @@ describe('errors across the wire', () => {
     const silent = new Codec({ worker: { name: 'worker1', id: 1 }, remoteStacks: false })
     const arrived = across(new TypeError('passed on'), worker(2))
     const error = new RangeError('here', { cause: new AggregateError([arrived], 'why') })
-    const header = Buffer.from(silent.encode(silent.prepare(MessageType.EXCEPTION, [error])).header).toString('latin1')
+    const header = Buffer.from(silent.encode(silent.prepare(MessageType.EXCEPTION, [error, false])).header).toString('latin1')
     expect(header).toContain('passed on')
     expect(header).not.toContain('error-codec')
     const back = across(error, silent)

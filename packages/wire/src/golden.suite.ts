@@ -38,7 +38,7 @@ const x = tensor([
 const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.CALL]: ['myAdd', [x, 2]],
   [MessageType.RESULT]: [x.T],
-  [MessageType.EXCEPTION]: [failure()],
+  [MessageType.EXCEPTION]: [failure(), false],
   [MessageType.REMOTE_CALL]: ['Observer', [{ seed: 1 }], A, B],
   [MessageType.REMOTE_RET]: [A, B, null],
   [MessageType.RREF_FETCH]: [A],

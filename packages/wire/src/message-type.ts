@@ -11,7 +11,7 @@ export const MessageType = {
   CALL: 0x00,
   /** The value of a call, or of what an RRef refers to. */
   RESULT: 0x01,
-  /** A call, or anything else that waits for an answer, failed. */
+  /** A call, or anything else that waits for an answer, failed. `ofCleanUp`: a stream that its caller has left, whose generator's `finally` threw. */
   EXCEPTION: 0x02,
   /** Run a function and keep its value as an RRef; answered by REMOTE_RET. */
   REMOTE_CALL: 0x03,
@@ -71,7 +71,7 @@ export type MessageName = keyof typeof MessageType
 export interface MessageBodies {
   [MessageType.CALL]: readonly [functionName: string, args: readonly unknown[]]
   [MessageType.RESULT]: readonly [value: unknown]
-  [MessageType.EXCEPTION]: readonly [error: unknown]
+  [MessageType.EXCEPTION]: readonly [error: unknown, ofCleanUp: boolean]
   [MessageType.REMOTE_CALL]: readonly [functionName: string, args: readonly unknown[], rrefId: bigint, forkId: bigint]
   [MessageType.REMOTE_RET]: readonly [rrefId: bigint, forkId: bigint, error: unknown | null]
   [MessageType.RREF_FETCH]: readonly [rrefId: bigint]
@@ -202,7 +202,10 @@ export const MESSAGE_TABLE: { readonly [T in MessageType]: MessageSpec<FieldsOf<
     { reply: MessageType.RESULT },
   ),
   [MessageType.RESULT]: row('RESULT', control, null, [['value', anything]]),
-  [MessageType.EXCEPTION]: row('EXCEPTION', control, null, [['error', error]]),
+  [MessageType.EXCEPTION]: row('EXCEPTION', control, null, [
+    ['error', error],
+    ['ofCleanUp', flag],
+  ]),
   [MessageType.REMOTE_CALL]: row(
     'REMOTE_CALL',
     call,

@@ -48,11 +48,12 @@ export class PayloadCodec {
   /** Never throws: an error that cannot be encoded whole is sent as its text. */
   encodeError(error: unknown): Payload {
     try {
-      return this.encode(MessageType.EXCEPTION, [error])
+      return this.encode(MessageType.EXCEPTION, [error, false])
     } catch (problem) {
       const text = error instanceof Error ? `${error.name}: ${error.message}` : plainText(error)
       return this.encode(MessageType.EXCEPTION, [
         new PostgradError('REMOTE_EXCEPTION', { op: 'run', message: `${text} (its values could not be sent: ${describe(problem)})` }),
+        false,
       ])
     }
   }

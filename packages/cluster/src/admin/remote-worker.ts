@@ -311,8 +311,7 @@ export class RemoteWorker {
   private causeOfEnd(thrown: unknown, ofProcess: ProcessEnd | null): EndCause {
     if (this.isExpectedToEnd) return 'left'
     if (thrown === undefined) return this.endedBy ?? (ofProcess === null ? 'exited' : 'process-ended')
-    const cause = causeOfThrown(thrown)
-    return cause === 'uncaught-exception' && this.fatal === 'unhandledRejection' ? 'unhandled-rejection' : cause
+    return causeOfThrown(thrown, this.fatal === 'unhandledRejection')
   }
 
   private timedOut(op: string, timeoutMs: number): PostgradError {

@@ -9,7 +9,7 @@ const THEIRS = 9n
 const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.CALL]: ['flood.step', []],
   [MessageType.RESULT]: [1],
-  [MessageType.EXCEPTION]: [new Error('flood')],
+  [MessageType.EXCEPTION]: [new Error('flood'), false],
   [MessageType.REMOTE_CALL]: ['flood.step', [], MINE, MINE],
   [MessageType.REMOTE_RET]: [MINE, MINE, null],
   [MessageType.RREF_FETCH]: [THEIRS],

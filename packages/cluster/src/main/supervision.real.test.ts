@@ -117,6 +117,23 @@ test('CLU-32 onRestart runs before the next worker starts, and what it throws is
   await cluster.close()
 })
 
+test('CLU-32 onRestart may restart, add and remove other workers; of the one that it prepares this is refused', async () => {
+  const within: unknown[] = []
+  const { cluster, until } = await supervised(PROGRAM, ['a', 'b', 'c'], {
+    onRestart: async ({ name }) => {
+      if (name !== 'b') return
+      within.push((await cluster.restart('c')).name, (await cluster.join('d')).name)
+      await cluster.leave('a')
+      within.push((await rejection(cluster.restart('b'))).code)
+    },
+  })
+  await cluster.kill('b')
+  expect(await until(2)).toEqual(['c:4', 'b:3'])
+  expect(within).toEqual(['c', 'd', 'CHILD_STARTING'])
+  expect(ids(cluster).sort()).toEqual(['b:3', 'c:4', 'd:5'])
+  await cluster.close()
+})
+
 test('CLU-33 too many deaths in too short a time end the cluster with the reason', async () => {
   const { cluster, until } = await supervised(LOGGED, ['a', 'b'], { intensity: 1, periodMs: 60_000, shutdownMs: 300 })
   const waits = rejection(cluster.on('a').run(logged.waitForEver))

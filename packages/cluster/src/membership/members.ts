@@ -23,6 +23,8 @@ export interface MemberWords<Peer extends PeerInfo> {
   connect: [peers: readonly Peer[], gone: readonly WorkerInfo[]]
   /** Leave the others in peace; what is under way has so many ms to end. */
   leave: [timeoutMs: number]
+  /** End at once: what is under way is cut off. */
+  close: []
 }
 
 /** How the controller speaks to one worker: promises settle with its answers, and need not when it has ended. */

@@ -27,7 +27,7 @@ const error = new Error('forged')
 const BODIES: { readonly [T in MessageType]: MessageBodies[T] } = {
   [MessageType.CALL]: ['floods.mayNot', []],
   [MessageType.RESULT]: [1],
-  [MessageType.EXCEPTION]: [error],
+  [MessageType.EXCEPTION]: [error, false],
   [MessageType.REMOTE_CALL]: ['floods.mayNot', [], ID, ID + 1n],
   [MessageType.REMOTE_RET]: [ID, ID, null],
   [MessageType.RREF_FETCH]: [ID],

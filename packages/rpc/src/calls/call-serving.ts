@@ -33,7 +33,7 @@ export class CallServing {
       return runExposed(registry.lookup(body[0] as string, info.name), body[1] as readonly unknown[])
     },
     done: ({ peer, requestId }, value) => this.core.messages.answer(peer, requestId, MessageType.RESULT, [value]),
-    failed: ({ peer, requestId }, error) => this.core.messages.answerError(peer, requestId, error),
+    failed: ({ peer, requestId, outlet }, error) => this.core.messages.answerError(peer, requestId, error, outlet?.isOfCleanUp(error)),
   }
 
   /** Its end, now or later, is told in its own scope. */

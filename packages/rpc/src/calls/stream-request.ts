@@ -61,8 +61,8 @@ class StreamRequest extends OutgoingRequest implements StreamPort {
     this.stream.onReply(message)
   }
 
-  onError(error: unknown): void {
-    this.stream.onError(error)
+  onError(error: unknown, ofCleanUp?: boolean): void {
+    this.stream.onError(error, ofCleanUp)
   }
 
   onCancelled(error: unknown): void {

@@ -32,6 +32,7 @@ class StreamOutlet implements Outlet {
   private iterator: AnyIterator | null = null
   private wake: (() => void) | null = null
   private closing: Promise<unknown> | null = null
+  private cleanUpError: { readonly thrown: unknown } | null = null
   private resolve!: (value: unknown) => void
   private reject!: (error: unknown) => void
   private settle!: () => void
@@ -72,6 +73,10 @@ class StreamOutlet implements Outlet {
     if (this.stopped) this.stop()
   }
 
+  isOfCleanUp(error: unknown): boolean {
+    return this.cleanUpError?.thrown === error
+  }
+
   /** What its run comes to. */
   end(run: Promise<unknown>): void {
     void run.then(this.resolve, this.reject).then(this.settle)
@@ -99,6 +104,16 @@ class StreamOutlet implements Outlet {
     if (iterator === null) return Promise.resolve()
     this.closing ??= inScope(this.scope, async () => iterator.return?.())
     return this.closing
+  }
+
+  /** The same after the caller has left the loop, where the caller's `break` throws what `finally` throws. */
+  async cleanUp(): Promise<undefined> {
+    try {
+      await this.close()
+    } catch (error) {
+      this.cleanUpError = { thrown: error }
+      throw error
+    }
   }
 }
 
@@ -135,12 +150,13 @@ async function run(core: WorkerCore, served: ServedCall, outlet: StreamOutlet, n
       send(core, served, name, value)
     }
   } catch (error) {
+    // The generator ended by itself: as the items after which it did, this has nobody who wants it.
+    if (outlet.stopped) return outlet.cleanUp()
     // The first error is the one that counts.
     await outlet.close().catch(() => {})
     throw error
   }
-  await outlet.close()
-  return undefined
+  return outlet.cleanUp()
 }
 
 function send({ peers, messages }: WorkerCore, { caller, requestId }: ServedCall, op: string, value: unknown): void {
@@ -194,6 +210,6 @@ function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {
 function failStream({ requests }: WorkerCore, peer: Peer, requestId: number, error: unknown): void {
   const stream = peer.pending.take(requestId)
   if (stream === undefined) return
-  stream.onError(error)
+  stream.onError(error, false)
   requests.tellCancelled(peer, requestId)
 }

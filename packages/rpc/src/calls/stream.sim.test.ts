@@ -50,6 +50,23 @@ async function* fails(n: number) {
   yield* countTo(n)
   throw new RangeError('in the middle')
 }
+/** One item, then an error after `ms`; its clean-up may fail as well. */
+async function* failsAfter(ms: number, alsoCleanUp: boolean) {
+  try {
+    yield 1
+    await sleep(ms)
+    throw new RangeError('in the middle')
+  } finally {
+    // biome-ignore lint/correctness/noUnsafeFinally: what a user's clean-up may do
+    if (alsoCleanUp) throw new TypeError('clean-up')
+  }
+}
+/** Ends with what its signal aborts with, as a function does that passes the signal on. */
+async function* failsByItsSignal() {
+  yield 1
+  const signal = currentSignal()
+  await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+}
 async function* failsAtEnd() {
   try {
     yield 1
@@ -118,6 +135,8 @@ expose({
   soon,
   slowly,
   fails,
+  failsAfter,
+  failsByItsSignal,
   failsAtEnd,
   stuck,
   cleansUp,
@@ -289,6 +308,52 @@ describe('a stream', () => {
       expect(await items.return(7)).toEqual({ done: true, value: 7 })
       expect(await items.next()).toEqual({ done: true, value: undefined })
     })
+  })
+
+  test('STR-3: an error of the generator that no next() has asked for is not thrown by break, whenever it crosses the end of the loop', async () => {
+    for (const to of ['worker1', 'worker0']) {
+      await overSeeds(3, 2, async () => {
+        for (let tenths = 0; tenths <= 40; tenths++) {
+          for (const alsoCleanUp of [false, true]) {
+            for await (const _ of stream(to, failsAfter, [2, alsoCleanUp])) {
+              await sleep(tenths / 10)
+              break
+            }
+          }
+        }
+        for await (const _ of stream(to, failsByItsSignal)) {
+          await sleep(5)
+          break
+        }
+        const notBegun = stream(to, number)
+        expect(await notBegun.return('left')).toEqual({ done: true, value: 'left' })
+      })
+    }
+  })
+
+  test('STR-3, INT-5: what finally throws is thrown by break also where interceptors hear of the end of the stream', async () => {
+    const cluster = await inCluster(2, async () => {
+      const ends: unknown[] = []
+      const remove = intercept({ outgoing: () => (outcome) => ends.push(outcome.error) })
+      for (const to of ['worker1', 'worker0']) {
+        const error = await failure(breakAtOnce(stream(to, failsAtEnd, [], { window: 1 })))
+        expect(error).toMatchObject({ name: 'TypeError', message: 'clean-up', workers: [{ name: to }] })
+      }
+      expect(ends).toMatchObject([{ message: 'clean-up' }, { message: 'clean-up' }])
+      remove()
+    })
+    expect(await cluster.leftovers()).toEqual([])
+  })
+
+  test('STR-3, STR-8: break throws the death of a callee that had not confirmed its end', async () => {
+    const cluster = await inCluster(2, async ({ world }) => {
+      const items = stream('worker1', countTo, [1000])
+      await items.next()
+      const left = failure(items.return() as Promise<unknown>)
+      world.crash('worker1')
+      expect(await left).toMatchObject({ code: 'WORKER_DIED' })
+    })
+    expect(await cluster.leftovers({ except: [1] })).toEqual([])
   })
 
   test('STR-4: an item that cannot be sent ends it with its path, and so does what cannot be gone through', async () => {

@@ -155,9 +155,9 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
-  /** @internal */
-  onError(thrown: unknown): void {
-    this.error = { thrown }
+  /** Once the loop is left, what the generator threw by itself is as an item that nobody took (STR-3): the two crossed. @internal */
+  onError(thrown: unknown, ofCleanUp?: boolean): void {
+    if (this.state !== 'closing' || ofCleanUp !== false) this.error = { thrown }
     this.finish()
   }
 

@@ -217,8 +217,8 @@ export class MessagePath implements Taker {
   }
 
   /** Does not fail, whatever the error is: the codec takes of it what can be sent. */
-  answerError(peer: Peer, requestId: number, error: unknown): void {
-    this.answer(peer, requestId, MessageType.EXCEPTION, [error])
+  answerError(peer: Peer, requestId: number, error: unknown, ofCleanUp = false): void {
+    this.answer(peer, requestId, MessageType.EXCEPTION, [error, ofCleanUp])
   }
 
   // --- receiving

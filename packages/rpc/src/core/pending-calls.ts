@@ -49,7 +49,8 @@ export interface PendingCall {
   about?(): WaitAbout
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
-  onError(error: unknown): void
+  /** `ofCleanUp` is that of an EXCEPTION; of every other error (a death, the deadline, the shutdown) it is left out. */
+  onError(error: unknown, ofCleanUp?: boolean): void
   /** It was not sent after all: who made it is told by an exception. */
   unsent?(error: unknown): void
   /** Takes the error of a cancellation, if that is another matter than any error. */

@@ -264,7 +264,7 @@ export class Requests {
     addHop(error, peer.info, waiting?.op)
     // Released by its maker, in whose program this worker serves.
     if (isPostgradError(error, 'CONTEXT_RELEASED')) ownEnd(error)
-    waiting?.onError(error)
+    waiting?.onError(error, body[1] as boolean)
   }
 
   private onUnreadable({ peer, type, head, error }: Unreadable): void {

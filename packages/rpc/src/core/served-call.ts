@@ -14,6 +14,8 @@ export interface Outlet {
   stop(): void
   /** Its actor ends: the caller is told at once, behind the items that it was sent; the generator is ended. */
   fail(error: PostgradError): void
+  /** Whether the generator's `finally` threw this, after the caller had left the stream. */
+  isOfCleanUp(error: unknown): boolean
   /** Resolves when the generator has ended. */
   readonly ended: Promise<void>
 }

@@ -183,9 +183,9 @@ class ObservedCall implements PendingCall {
     this.inner.onReply(message)
   }
 
-  onError(error: unknown): void {
+  onError(error: unknown, ofCleanUp?: boolean): void {
     this.end(error)
-    this.inner.onError(error)
+    this.inner.onError(error, ofCleanUp)
   }
 
   /** It was not sent: who made it is told by an exception. */

@@ -53,7 +53,7 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
     ['f', values()],
   ],
   [MessageType.RESULT]: [[x], [values()]],
-  [MessageType.EXCEPTION]: [[failure()]],
+  [MessageType.EXCEPTION]: [[failure(), true]],
   [MessageType.REMOTE_CALL]: [['Observer', [{ seed: 1 }, large], A, B]],
   [MessageType.REMOTE_RET]: [[A, B, null]],
   [MessageType.RREF_FETCH]: [[A]],

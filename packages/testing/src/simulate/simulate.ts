@@ -3,7 +3,7 @@
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { workerDied } from '@postgrad/base/internal'
+import { checkTime, timeLimit, workerDied } from '@postgrad/base/internal'
 import type { Birth } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
@@ -100,7 +100,7 @@ export interface SimCluster extends TestCluster {
   ready(name: string): Promise<TestWorker>
   /**
    * Ends a worker in peace, as `cluster.leave` does: newcomers are not linked with it, and it leaves the others within `timeoutMs` (default the workers'
-   * `rpcTimeoutMs`). Resolves when it has ended. @throws (rejects) WORKER_NAME_TAKEN while it is being started
+   * `rpcTimeoutMs`; 0 cuts off at once what is under way). Resolves when it has ended, for each that asks. @throws (rejects) WORKER_NAME_TAKEN while it is being started, TIMEOUT_INVALID
    */
   leave(target: Target, options?: { readonly timeoutMs?: number }): Promise<void>
   /**
@@ -234,9 +234,9 @@ export class SimulatedWorkers implements SimCluster {
 
   async leave(
     target: Target,
-    { timeoutMs = this.options.rpcTimeoutMs ?? RPC_TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
+    { timeoutMs = timeLimit('leave', this.options.rpcTimeoutMs ?? RPC_TIMEOUT_MS) }: { readonly timeoutMs?: number } = {},
   ): Promise<void> {
-    await this.members.leave(this.on(target).info, timeoutMs)
+    await this.members.leave(this.on(target).info, checkTime('leave', timeoutMs, '0 for at once'))
   }
 
   partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance {

@@ -3,7 +3,7 @@
  * by a channel of its own, over which it says what it says to threads (`MemberWords`). So its words keep their order, and come before or behind what the
  * workers say to each other as the schedule has it. No fault rule meets them: a control port loses nothing.
  */
-import { PostgradError, type WorkerId } from '@postgrad/base'
+import { Future, PostgradError, type WorkerId } from '@postgrad/base'
 import { workerDied } from '@postgrad/base/internal'
 import {
   type Birth,
@@ -47,7 +47,7 @@ export class SimulatedMembers implements MembersHost<Link> {
   private readonly controls = new Map<WorkerId, SimControl>()
   /** Of each name the latest change. */
   private readonly joins = new Map<string, Promise<unknown>>()
-  private readonly leaves = new Map<WorkerId, () => void>()
+  private readonly leaves = new Map<WorkerId, Future<void>>()
   private isLaunched = false
 
   /** @param make the worker itself, without links */
@@ -79,15 +79,20 @@ export class SimulatedMembers implements MembersHost<Link> {
     await this.joins.get(name)
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when it has ended. While it leaves, each further caller waits with the first, whose `timeoutMs` counts. */
   leave({ id, name }: WorkerInfo, timeoutMs: number): Promise<void> {
     this.world.touch(CONTROLLER)
     const control = this.controls.get(id)
     if (control === undefined) return Promise.resolve()
     if (this.members.roster.newcomer(id) !== null) throw isStarting(name, id)
-    this.members.depart(id)
-    void control.ask(['leave', [timeoutMs]])
-    return new Promise((resolve) => this.leaves.set(id, resolve))
+    let leaving = this.leaves.get(id)
+    if (leaving === undefined) {
+      leaving = new Future()
+      this.leaves.set(id, leaving)
+      this.members.depart(id)
+      void control.ask(timeoutMs === 0 ? ['close', []] : ['leave', [timeoutMs]])
+    }
+    return leaving
   }
 
   // --- what `Members` asks for
@@ -128,7 +133,7 @@ export class SimulatedMembers implements MembersHost<Link> {
   ended(id: WorkerId): void {
     this.world.touch('')
     this.controls.delete(id)
-    this.leaves.get(id)?.()
+    this.leaves.get(id)?.resolve()
     this.leaves.delete(id)
   }
 
@@ -183,10 +188,12 @@ class SimControl {
     const ends = this.luggage.get(number) ?? []
     this.luggage.delete(number)
     if (said?.[0] === 'connect') await runtime.run(() => links.connect(ends, said[1][1]))
-    else if (said?.[0] === 'leave') await runtime.leave({ timeoutMs: said[1][0] }).catch(() => {})
+    // Frames are JSON, which writes Infinity as null; to `runtime.leave` no limit is 0.
+    else if (said?.[0] === 'leave') await runtime.leave({ timeoutMs: said[1][0] ?? 0 }).catch(() => {})
+    else if (said?.[0] === 'close') await runtime.close()
     send(this.there, [number])
     // As the thread ends when its runtime has.
-    if (said?.[0] === 'leave') this.there.close()
+    if (said?.[0] === 'leave' || said?.[0] === 'close') this.there.close()
   }
 }
 
