@@ -6,7 +6,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
-import { tooManyOpenFiles } from '@postgrad/base/internal'
+import { DETACHED, isDetached, tooManyOpenFiles } from '@postgrad/base/internal'
 import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
@@ -156,7 +156,9 @@ export async function loadSafetensors(source: string | URL | Uint8Array, options
   }
 }
 
+/** @throws INVALID_ARGUMENT */
 function bytesSource(bytes: Uint8Array): ByteSource {
+  if (isDetached(bytes)) throw invalidArgument('safetensors', 'the bytes of a file', DETACHED.got, DETACHED.remedy)
   return {
     size: bytes.byteLength,
     async read(into, position) {

@@ -334,3 +334,9 @@ test('fuzzed', async () => {
   expect([errors > 1000, loads > 20]).toEqual([true, true])
   console.log(`safetensors fuzzed with seed ${seed}: ${errors} refused, ${loads} loaded`)
 })
+
+test('bytes that have gone to another thread are refused, with what to do', async () => {
+  const gone = await safetensorsBytes({ x: ones([2]) })
+  structuredClone(gone.buffer, { transfer: [gone.buffer as ArrayBuffer] })
+  await expect(loadSafetensors(gone)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('Pass a copy') })
+})
