@@ -88,6 +88,7 @@ describe('help and mistakes', () => {
     [['run', PROGRAM, '--device', 'abacus'], /'abacus' is invalid[\s\S]*Allowed choices are wasm/],
     [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
     [['run', PROGRAM, '--timeout', '-1'], /milliseconds/],
+    [['run', PROGRAM, '--grace', '8589934592'], /24\.8 days/],
     [['run', PROGRAM, '--workers', '0'], /1 to 65536 workers/],
     [['run', PROGRAM, '--max-restarts', '0'], /An integer from 1 is expected/],
     [['run', PROGRAM, '--restart', 'some'], /'some' is invalid[\s\S]*Allowed choices are none, all, failed/],

@@ -11,6 +11,8 @@ import { PostgradError } from '@postgrad/base'
 import { timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
 import { checkOptions as checkNames, invalidArgument } from '@postgrad/tensor/internal'
+import type { Timer } from '@postgrad/transport'
+import { RealClock } from '@postgrad/transport/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
@@ -63,6 +65,7 @@ const OPTIONS: Readonly<Record<keyof DataLoaderOptions<unknown>, true>> = {
 
 const PREFETCH_FACTOR = 2
 const TIMEOUT_MS = 60_000
+const clock = new RealClock()
 
 /**
  * Batches of a dataset, by `for await`; each iteration is one epoch. With workers, batches come in the order of the sampler, whichever worker is first.
@@ -284,9 +287,9 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
   /** Rejects with what the worker answered, BATCH_TIMEOUT, LOADER_CLOSED. */
   private async arrival(batch: Promise<unknown>, plan: BatchPlan): Promise<unknown> {
-    let timer: NodeJS.Timeout | undefined
+    let timer: Timer | undefined
     const limit = new Promise<never>((_, reject) => {
-      if (this.timeoutMs !== Number.POSITIVE_INFINITY) timer = setTimeout(() => reject(timedOut(plan, this.timeoutMs)), this.timeoutMs)
+      timer = clock.setTimer(this.timeoutMs, () => reject(timedOut(plan, this.timeoutMs)))
     })
     try {
       return await Promise.race([batch, limit])
@@ -294,7 +297,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
       this.checkOpen()
       throw isNotSendable(error) ? notSendable(plan, error) : error
     } finally {
-      clearTimeout(timer)
+      timer?.cancel()
     }
   }
 

@@ -2,8 +2,9 @@
  * Datasets that workers can load. Code does not travel between threads: a module's URL, the name of a function that it exports, and plain arguments do. The
  * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
  */
+import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
-import { importModule, isScript, locateModule, refuseWhileLoading } from '@postgrad/base/internal'
+import { framesOnStack, importModule, isScript, locateModule, placeOfFrame, refuseWhileLoading } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
@@ -48,8 +49,7 @@ export class WorkerDataset<T> implements Dataset<T> {
 /**
  * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. A script that exports the function itself exports it under the function's own name, and makes this call behind `isMainThread`. Arguments
- * are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
+ * for the same arguments. A module that exports the function and makes this call, also at its top level, makes it behind `isMainThread`. Arguments are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
  *
@@ -73,12 +73,20 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
     })
   }
   refuseWhileLoading('workerDataset', found.url)
-  // A script that awaits this cannot be imported before its end: its function is taken as it is. Workers look for the export.
-  const own = typeof factory === 'function' && factory.name !== '' && isScript(found.url) ? factory : null
+  // A module that awaits this at its top level, be it the script or imported by another, cannot be imported before its end: its function is taken as it is.
+  // Workers look for the export.
+  const own = typeof factory === 'function' && factory.name !== '' && (isScript(found.url) || hasCalled(found.url)) ? factory : null
   const name = typeof factory === 'string' ? factory : (own?.name ?? (await nameIn(found.url, factory as DatasetFactory<never, unknown>)))
   const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
   const here = own === null ? makeDataset(source) : datasetOf(source, own as DatasetFactory<never, unknown>)
   return new WorkerDataset(source, (await here) as Dataset<T>)
+}
+
+/** Whether code of that module has called this, or awaits it. */
+function hasCalled(url: string): boolean {
+  if (!url.startsWith('file:')) return false
+  const path = `${fileURLToPath(url).replaceAll('\\', '/')}:`
+  return framesOnStack().some((frame) => placeOfFrame(frame).startsWith(path))
 }
 
 /** @throws INVALID_ARGUMENT */
@@ -98,7 +106,9 @@ const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeData
  * @throws (rejects) as `workerDataset`
  */
 export async function makeDataset(source: WorkerSource): Promise<Dataset<unknown>> {
-  const factory = (await load(source.url))[source.name]
+  const module = await load(source.url)
+  // A function that was taken as it is may be exported under another name than its own, such as `default`.
+  const factory = module[source.name] ?? Object.values(module).find((each) => typeof each === 'function' && each.name === source.name)
   if (typeof factory !== 'function') throw exportMissing(source.url, `a function exported as '${source.name}'`, typeof factory)
   return datasetOf(source, factory as DatasetFactory<never, unknown>)
 }

@@ -59,9 +59,9 @@ test('0, 1 and 3 workers give the same bits over 3 epochs with shuffling', async
   expect(await run({ workers: 3, persistentWorkers: true, prefetchFactor: 3 })).toEqual(here)
 })
 
-test('workers do the work, a collate that is given runs here', async () => {
+test('workers do the work, a collate that is given runs here; a limit may be longer than Node’s timers', async () => {
   const dataset = await workerDataset(URL_OF, fixtures.threads, [8])
-  const loader = new DataLoader(dataset, { batchSize: 2, workers: 2, collate: (samples) => [...samples] })
+  const loader = new DataLoader(dataset, { batchSize: 2, workers: 2, timeoutMs: 2 ** 33, collate: (samples) => [...samples] })
   const ids = new Set((await all(loader)).flat())
   expect(ids.has(0)).toBe(false)
   expect(ids.size).toBeGreaterThanOrEqual(1)
@@ -97,6 +97,33 @@ test('a TypeScript module, under the name that an import would have', async () =
     await rm(folder, { recursive: true })
   }
 })
+
+test.each(['export const rows = makes', 'export default makes', 'export { makes as rows }'])(
+  'a module that awaits a dataset of itself loads to its end where another imports it, with a timer open: %s',
+  async (exported) => {
+    const folder = await mkdtemp(join(tmpdir(), 'postgrad-data-'))
+    const rows = `
+    import { isMainThread } from 'node:worker_threads'
+    import { DataLoader, workerDataset } from ${JSON.stringify(new URL('./index.js', import.meta.url).href)}
+    function makes(length) { return { length, get: (i) => i * i } }
+    ${exported}
+    if (isMainThread)
+      for await (const batch of new DataLoader(await workerDataset(import.meta.url, makes, [4]), { batchSize: 4, workers: 1 })) console.log(batch.toArray().join())`
+    await writeFile(join(folder, 'rows.mjs'), rows)
+    // The timer keeps the thread from noticing that it has nothing left to wait for.
+    await writeFile(
+      join(folder, 'main.mjs'),
+      'const timer = setTimeout(() => process.exit(3), 20_000); await import("./rows.mjs"); clearTimeout(timer)',
+    )
+    try {
+      const { NODE_OPTIONS: _, ...env } = process.env
+      const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+      expect([status, stdout, stderr]).toEqual([0, '0,1,4,9\n', ''])
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  },
+)
 
 describe('what fails is told', () => {
   test.each([

@@ -49,6 +49,12 @@ describe('every public name', () => {
     for (const door of DOORS) for (const name of ['Cluster', 'Controller', 'WorkerRuntime']) expect(Object.keys(door)).not.toContain(name)
   })
 
+  test('each loss is in functional and at the root', () => {
+    const losses = Object.keys(functional).filter((name) => /Loss$|^(?:bceWithLogits|crossEntropy|klDiv)$/.test(name))
+    expect(losses).toEqual(expect.arrayContaining(['crossEntropy', 'mseLoss', 'smoothL1Loss']))
+    expect(losses.filter((name) => !(name in index))).toEqual([])
+  })
+
   test('a name in two doors is one value', () => {
     // `init` of postgrad/nn is PyTorch's `nn.init`, that of the root makes this process a worker.
     for (const door of DOORS)

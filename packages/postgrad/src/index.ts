@@ -1,5 +1,5 @@
 /**
- * The door of `postgrad`: tensors and their functions, calls, references, contexts, a cluster. Modules are in `postgrad/nn`, their
+ * The door of `postgrad`: tensors and their functions, losses among them, calls, references, contexts, a cluster. Modules are in `postgrad/nn`, their
  * functions in `postgrad/nn/functional`, optimizers in `postgrad/optim`, and so on. Types are in `postgrad/types`, all of them; the few that most
  * programs name are here, too. A value that is in no door is not public.
  */
@@ -25,6 +25,8 @@ export {
   atan2,
   backward,
   baddbmm,
+  bceLoss,
+  bceWithLogits,
   bitwiseAnd,
   bitwiseNot,
   bitwiseOr,
@@ -72,6 +74,7 @@ export {
   floorDivide,
   fmod,
   gather,
+  gaussianNllLoss,
   ge,
   grad,
   gradcheck,
@@ -79,6 +82,7 @@ export {
   gt,
   hessian,
   hstack,
+  huberLoss,
   hvp,
   index,
   indexAdd,
@@ -92,6 +96,8 @@ export {
   isNaN,
   jacobian,
   jvp,
+  klDiv,
+  l1Loss,
   le,
   lerp,
   log,
@@ -123,6 +129,7 @@ export {
   narrow,
   ne,
   neg,
+  nllLoss,
   noGrad,
   nonzero,
   norm,
@@ -149,6 +156,7 @@ export {
   sin,
   sinh,
   slice,
+  smoothL1Loss,
   softmax,
   sort,
   split,

@@ -51,6 +51,12 @@ describe('the default group', () => {
     expect(await differ.leftovers()).toEqual([])
   })
 
+  test('PG-1: where no worker is current, the error says where to call it', async () => {
+    const error = await failure(pg.initProcessGroup())
+    expect(error).toMatchObject({ code: 'RPC_NOT_INITIALIZED', op: 'initProcessGroup' })
+    expect(error.message).toContain('Call it on every worker, as in await Promise.all(cluster.workers.map(')
+  })
+
   test('PG-1: wrong options', async () => {
     const ranks = new Ranks(1, 1)
     const wrong: readonly [unknown, string][] = [

@@ -8,6 +8,7 @@
 import assert from 'node:assert'
 import { currentScope, inScope, type Scope } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
+import { NEVER } from '@postgrad/transport/internal'
 import { Choice, type Choices } from './choices.js'
 import type { StepObserver } from './observer.js'
 import { Queue } from './queue.js'
@@ -88,7 +89,7 @@ export class VirtualTime {
   }
 
   set(delayMs: number, worker: WorkerTurns, fn: () => void): SimTimer {
-    assert(Number.isFinite(delayMs), `a timer of ${delayMs} ms`)
+    assert(!Number.isNaN(delayMs), 'a timer of NaN ms')
     const timer = new SimTimer(this.nowMs + Math.max(0, delayMs), this.nextOrder++, worker, fn)
     if (timer.dueMs <= this.nowMs) worker.makeDue(timer)
     else this.put(timer)
@@ -217,7 +218,7 @@ export class WorkerTurns extends Choice {
   }
 
   private setTimer(delayMs: number, fn: () => void): Timer {
-    if (this.crashed) return DEAD_TIMER
+    if (this.crashed || delayMs === Number.POSITIVE_INFINITY) return NEVER
     this.time.host.observer?.touch(this.worker)
     const timer = this.time.set(delayMs, this, fn)
     this.timers.add(timer)
@@ -235,5 +236,3 @@ export class WorkerTurns extends Choice {
     this.time.host.choices.set(this, this.turns.length > 0 || this.due.length > 0)
   }
 }
-
-const DEAD_TIMER: Timer = { cancel() {} }

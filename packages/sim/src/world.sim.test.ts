@@ -305,9 +305,13 @@ describe('virtual time', () => {
     expect(fired).toEqual([0, 2, 3])
   })
 
-  test('a delay without end is a bug', () => {
-    const clock = new SimWorld(1).clock
-    expect(() => clock.setTimer(Number.POSITIVE_INFINITY, () => {})).toThrow('a timer of Infinity ms')
+  test('CLK-2 a timer of Infinity never comes: time does not jump to it, and cancelling it changes nothing', () => {
+    const world = new SimWorld(1)
+    const { clock } = world
+    const never = clock.setTimer(Number.POSITIVE_INFINITY, () => expect(true).toBe(false))
+    expect(world.step()).toBe(false)
+    never.cancel()
+    expect(world.nowMs).toBe(0)
     expect(() => clock.setTimer(Number.NaN, () => {})).toThrow('a timer of NaN ms')
   })
 

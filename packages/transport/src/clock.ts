@@ -16,8 +16,8 @@ export interface Clock {
   /** Milliseconds since some fixed moment, never going back. Only differences mean something. */
   now(): number
   /**
-   * Calls `fn` once, in a turn of its own, not before `delayMs` milliseconds, a finite number, have passed. A pending timer keeps a real
-   * process alive.
+   * Calls `fn` once, in a turn of its own, not before `delayMs` milliseconds have passed. A pending timer keeps a real process alive; one of Infinity never comes,
+   * and keeps nothing alive.
    */
   setTimer(delayMs: number, fn: () => void): Timer
   /** Calls `fn` once in a later turn, after everything deferred earlier. Whether a due timer goes before it is not said. */
@@ -25,7 +25,10 @@ export interface Clock {
 }
 
 /** 24.8 days: Node fires a timer of a longer delay after 1 ms, so a longer one is waited for in parts. */
-const NODE_DELAY_MS_MAX = 2 ** 31 - 1
+export const NODE_DELAY_MS_MAX = 2 ** 31 - 1
+
+/** One of Infinity ms. */
+export const NEVER: Timer = { cancel() {} }
 
 /** A timer that fires so late has waited for a thread that stood still, in ms. */
 const LATE_MS = 10
@@ -42,7 +45,7 @@ class RealTimer implements Timer {
   private late: NodeJS.Immediate | null = null
 
   constructor(delayMs: number, fn: () => void) {
-    assert(Number.isFinite(delayMs), `a timer of ${delayMs} ms`)
+    assert(!Number.isNaN(delayMs), 'a timer of NaN ms')
     this.fn = fn
     this.dueMs = performance.now() + delayMs
     this.handle = this.set(delayMs)
@@ -77,7 +80,7 @@ export class RealClock implements Clock {
   }
 
   setTimer(delayMs: number, fn: () => void): Timer {
-    return new RealTimer(delayMs, fn)
+    return delayMs === Number.POSITIVE_INFINITY ? NEVER : new RealTimer(delayMs, fn)
   }
 
   defer(fn: () => void): void {

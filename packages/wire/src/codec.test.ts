@@ -10,6 +10,12 @@ import { INLINE_BYTES_MAX } from './tensor-codec.js'
 
 const codec = new Codec()
 
+/** The value, whose bytes have gone to another thread. */
+function detached<T extends ArrayBufferView>(view: T): T {
+  structuredClone(view.buffer, { transfer: [view.buffer as ArrayBuffer] })
+  return view
+}
+
 /** As a link hands it over: bytes of their own, at a multiple of 8. */
 function carried(from: Codec, type: MessageType, body: readonly unknown[], env?: unknown): { header: Uint8Array; segments: Uint8Array[] } {
   const { header, segments } = from.encode(from.prepare(type, body, env), env)
@@ -187,6 +193,14 @@ describe('what cannot be sent is refused with its path', () => {
     ['a key of a map', new Map([[Symbol.iterator, 1]]), 'args[1].keys()[0] is a symbol'],
     ['inside a set', new Set([1, () => 1]), 'args[1].values()[1] is a function'],
     ['shared memory itself', new SharedArrayBuffer(1), 'args[1] is shared memory'],
+    [
+      'a typed array whose buffer was transferred',
+      { rows: [detached(new Float32Array(2))] },
+      'args[1].rows[0] is a buffer that is detached',
+    ],
+    ['an empty one', detached(new Uint8Array(0)), 'args[1] is a buffer that is detached'],
+    ['a DataView of such a buffer', detached(new DataView(new ArrayBuffer(8), 4)), 'args[1] is a buffer that is detached'],
+    ['the buffer itself', detached(new Uint8Array(8)).buffer, 'args[1] is a buffer that is detached'],
     ['a class instance that calls itself a Date', named('Date'), 'args[1] is an instance of'],
     ['a class instance that calls itself a RegExp', named('RegExp'), 'args[1] is an instance of'],
   ]

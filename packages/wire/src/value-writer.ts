@@ -6,6 +6,7 @@
 
 import { types } from 'node:util'
 import type { WorkerHop } from '@postgrad/base'
+import { DETACHED, isDetached } from '@postgrad/base/internal'
 import { Tensor } from '@postgrad/tensor'
 import { isSparse, isTensor } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS } from './block-transport.js'
@@ -200,6 +201,7 @@ export class ValueWriter {
     }
     const kind = bytesKindOf(tag)
     if (kind < 0) throw REFUSED
+    if (isDetached(value as ArrayBuffer)) throw REFUSED
     // Copied when the message is encoded; until then a view.
     const bytes = ArrayBuffer.isView(value)
       ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
@@ -260,7 +262,8 @@ export class ValueWriter {
       })
     }
     if (tag === 'Set') return first([...(value as Set<unknown>)], (element, i) => this.problem(element, `${path}.values()[${i}]`, inside))
-    if (bytesKindOf(tag) >= 0 || tag === 'Date' || tag === 'RegExp') return null
+    if (bytesKindOf(tag) >= 0) return isDetached(value as ArrayBuffer) ? unsupported(path, DETACHED.got, DETACHED.remedy) : null
+    if (tag === 'Date' || tag === 'RegExp') return null
     if (tag === 'SharedArrayBuffer') return unsupported(path, 'shared memory', 'Send a typed array; its bytes are copied.')
     if (tag === 'Promise') return unsupported(path, 'a promise', 'Await it and send its value.')
     if (typeof (value as { next?: unknown }).next === 'function') {

@@ -33,9 +33,14 @@ export function integerFrom(min: number): (text: string) => number {
   }
 }
 
+/** Node fires a timer of a longer delay after 1 ms. */
+const DELAY_MS_MAX = 2 ** 31 - 1
+
 export function milliseconds(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value) || value < 0 || text.trim() === '') throw new InvalidArgumentError('A number of milliseconds is expected.')
+  if (value > DELAY_MS_MAX)
+    throw new InvalidArgumentError(`At most ${DELAY_MS_MAX} ms (24.8 days) are possible; where 0 is no limit, write 0.`)
   return value
 }
 

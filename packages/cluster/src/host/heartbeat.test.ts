@@ -42,6 +42,15 @@ describe('a watch over heartbeats', () => {
     expect(heard).toEqual(['a stalled 100'])
   })
 
+  test('CLU-110 a watch for longer than Node’s timers can be looks seldom, not each millisecond', () => {
+    for (const stallMs of [2 ** 33, 2 ** 60, Number.POSITIVE_INFINITY]) {
+      const { watch, heard } = watching(stallMs, ['a'])
+      expect(watch.intervalMs).toBe(2 ** 31 - 1)
+      for (let nowMs = 0; nowMs < 2 ** 32; nowMs += 2 ** 30) watch.look(nowMs)
+      expect(heard).toEqual([])
+    }
+  })
+
   test('who is not watched any more is not told of', () => {
     const { watch, heard } = watching(100, ['a'])
     watch.unwatch('a')

@@ -3,6 +3,7 @@
  * kernels; the main thread looks now and then. An idle worker's timer goes on, so only one that never comes to its next turn stands still: an endless
  * loop, a lock, a callback that blocks. `cluster.ts` above tells of it.
  */
+import { NODE_DELAY_MS_MAX } from '@postgrad/transport/internal'
 import type { Counter } from './worker-host.js'
 
 /** Of the time after which a worker counts as stalled. */
@@ -11,10 +12,13 @@ const BEATS_PER_LOOK = 2
 /** Node's timers know no shorter time, in ms. */
 const INTERVAL_MIN_MS = 1
 
+/** As a timer of Node's can have it: one that is longer than it knows would come each millisecond. */
+const interval = (ms: number): number => Math.min(Math.max(INTERVAL_MIN_MS, ms), NODE_DELAY_MS_MAX)
+
 /** The worker's side: beats for as long as the event loop turns. Keeps no thread alive. */
 export function beatWhileTurning(beats: Counter, stallMs: number): void {
   beats.add()
-  setInterval(() => beats.add(), Math.max(INTERVAL_MIN_MS, stallMs / LOOKS_PER_STALL / BEATS_PER_LOOK)).unref()
+  setInterval(() => beats.add(), interval(stallMs / LOOKS_PER_STALL / BEATS_PER_LOOK)).unref()
 }
 
 interface Watched<T> {
@@ -46,7 +50,7 @@ export class StallWatch<T> {
   }
 
   get intervalMs(): number {
-    return Math.max(INTERVAL_MIN_MS, this.stallMs / LOOKS_PER_STALL)
+    return interval(this.stallMs / LOOKS_PER_STALL)
   }
 
   watch(who: T, beats: Counter): void {

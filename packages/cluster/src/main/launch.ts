@@ -20,7 +20,7 @@ import { sharedHeap } from '../host/shared-heap.js'
 import { ThreadHost } from '../host/thread-host.js'
 import type { ResourceLimits, WorkerHost } from '../host/worker-host.js'
 import { ClusterJobs } from '../jobs/cluster-jobs.js'
-import { attempt } from '../membership/launch-failed.js'
+import { attempt, launchFailed } from '../membership/launch-failed.js'
 import { MAIN_ID } from '../membership/roster.js'
 import { checkFunctions, checkNames, checkOneOf, type OptionNames } from '../options/check-options.js'
 import { workerNames } from '../options/worker-names.js'
@@ -132,33 +132,31 @@ const STALL_MS = 10_000
  *     }
  *
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
- * @throws (rejects) LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left. THREADS_WHILE_LOADING where a worker that loads
- * this module comes to it
+ * @throws (rejects) INVALID_ARGUMENT for an option that there is not or whose value cannot be, and TIMEOUT_INVALID, DEVICE_UNKNOWN, WORKER_NAME_INVALID,
+ * WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, before anything is started. LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left.
+ * THREADS_WHILE_LOADING where a worker that loads this module comes to it
  * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  */
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {
   refuseWhileLoading('launch')
-  const check = <T>(fn: () => T): T => attempt('launch', null, fn)
-  check(() => checkNames('options', options, OPTIONS))
-  check(() => checkFunctions('options', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress }))
-  if (options.workerOptions !== undefined) check(() => checkNames('workerOptions', options.workerOptions!, WORKER_OPTIONS))
+  checkNames('launch', options, OPTIONS)
+  checkFunctions('launch', { stdout: options.stdout, stderr: options.stderr, onProgress: options.onProgress })
+  if (options.workerOptions !== undefined) checkNames('launch: workerOptions', options.workerOptions!, WORKER_OPTIONS)
   // Before a thread starts: each of them would die of it.
-  if (options.device !== undefined) check(() => device(options.device!))
-  const url = check(() => programUrl(program))
-  const names = check(() => workerNames(options.workers))
-  const processes = options.processes === undefined ? null : check(() => checkProcesses(options.processes!, names.length))
-  const seed = check(() => checkSeed(options.seed ?? 0))
-  const launchTimeoutMs = check(() => timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS))
-  if (options.rpcTimeoutMs !== undefined) check(() => timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!))
-  const stallMs = check(() => checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never'))
-  check(() => checkMailbox(options.mailbox))
-  const onStall = check(() => checkOneOf<'report' | 'kill'>('onStall', options.onStall ?? 'report', ['report', 'kill']))
-  const referenceLeaks = check(() =>
-    checkOneOf<LeakPolicy>('referenceLeaks', options.referenceLeaks ?? 'ignore', ['ignore', 'warn', 'error']),
-  )
+  if (options.device !== undefined) device(options.device!)
+  const url = programUrl(program)
+  const names = workerNames(options.workers)
+  const processes = options.processes === undefined ? null : checkProcesses(options.processes!, names.length)
+  const seed = checkSeed(options.seed ?? 0)
+  const launchTimeoutMs = timeLimit('launchTimeoutMs', options.launchTimeoutMs ?? LAUNCH_TIMEOUT_MS)
+  if (options.rpcTimeoutMs !== undefined) timeLimit('rpcTimeoutMs', options.rpcTimeoutMs!)
+  const stallMs = checkTime('stallMs', options.stallMs ?? STALL_MS, '0 for never')
+  checkMailbox(options.mailbox)
+  const onStall = checkOneOf<'report' | 'kill'>('onStall', options.onStall ?? 'report', ['report', 'kill'])
+  const referenceLeaks = checkOneOf<LeakPolicy>('referenceLeaks', options.referenceLeaks ?? 'ignore', ['ignore', 'warn', 'error'])
   const mainName = options.mainName ?? MAIN_NAME
-  check(() => workerNames([mainName]))
-  const access = check(() => accessOf(options))
+  workerNames([mainName])
+  const access = accessOf(options)
   const payloads = runPayloads(null)
   const clock = new RealClock()
   const pools = new ClusterJobs({
@@ -176,7 +174,7 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stallMs,
   }
   const news = new News(clock)
-  const host = processes === null ? threads(check) : otherProcesses(check, processes, names, mainName, clock)
+  const host = processes === null ? threads() : otherProcesses(processes, names, mainName, clock)
   const members = new RemoteMembers({
     common,
     host,
@@ -214,17 +212,15 @@ function accessOf({ roles, rights }: LaunchOptions): Access | null {
   return roles === undefined && rights === undefined ? null : checkAccess('roles', { roles: roles ?? {}, rights: rights ?? {} })
 }
 
-type Check = <T>(fn: () => T) => T
-
-function threads(check: Check): WorkerHost {
-  const entry = check(() => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
+function threads(): WorkerHost {
+  const entry = attempt('launch', null, () => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
   // Before the first thread, which inherits them.
   processAwakeWords()
   return new ThreadHost(entry, sharedHeap())
 }
 
-function otherProcesses(check: Check, count: number, names: readonly string[], mainName: string, clock: Clock): WorkerHost {
-  const entry = check(() => ownFile('processes', 'cluster', 'processes/process-entry.js'))
+function otherProcesses(count: number, names: readonly string[], mainName: string, clock: Clock): WorkerHost {
+  const entry = attempt('launch', null, () => ownFile('processes', 'cluster', 'processes/process-entry.js'))
   return new ProcessHost({ entry, placeOf: placement(names, count), main: { name: mainName, id: MAIN_ID }, clock })
 }
 
@@ -254,11 +250,11 @@ function checkSeed(seed: number): number {
   })
 }
 
-/** @throws PROGRAM_NOT_FOUND */
+/** @throws INVALID_ARGUMENT, LAUNCH_FAILED with PROGRAM_NOT_FOUND as its cause */
 function programUrl(program: URL | string): string {
   const { url, isThere } = locateModule(program)
   if (isThere) return url
-  throw new PostgradError('PROGRAM_NOT_FOUND', {
+  const error = new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
     expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
@@ -268,4 +264,5 @@ function programUrl(program: URL | string): string {
         : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
     values: { program: url },
   })
+  throw launchFailed('launch', null, error)
 }

@@ -8,7 +8,6 @@ import type { Target, WorkerInfo } from '@postgrad/rpc'
 import { unknownWorker } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
 import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
-import { attempt } from '../membership/launch-failed.js'
 import { nameTaken, notReady } from './cluster-errors.js'
 import type { ClusterEvents } from './cluster-events.js'
 import type { Ending } from './ending.js'
@@ -212,7 +211,7 @@ export class Lifecycle {
       forget: (name) => members.remove(name),
       closedError: gate.closedError,
     }
-    const supervisor = attempt('launch', null, () => new WorkerSupervisor(names, options, host))
+    const supervisor = new WorkerSupervisor(names, options, host)
     try {
       await supervisor.start()
     } catch (error) {

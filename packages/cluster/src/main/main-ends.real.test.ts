@@ -62,10 +62,7 @@ describe('who is there', () => {
     await expect(cluster.join('main')).rejects.toMatchObject({ code: 'WORKER_NAME_TAKEN', values: { worker: 'main', workerId: 65_535 } })
     const named = await launch(url, { workers: ['main'], mainName: 'script' })
     expect(await named.call('main', program.ask, ['script'])).toBe('script')
-    await expect(launch(url, { workers: 1, mainName: 'a b' })).rejects.toMatchObject({
-      code: 'LAUNCH_FAILED',
-      cause: { code: 'WORKER_NAME_INVALID' },
-    })
+    await expect(launch(url, { workers: 1, mainName: 'a b' })).rejects.toMatchObject({ code: 'WORKER_NAME_INVALID' })
   }, 20_000)
 
   test('CLU-80: workers that join, leave or are started again are linked with it', async () => {

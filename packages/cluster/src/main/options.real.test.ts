@@ -14,16 +14,17 @@ test.each<[string, unknown]>([
   ['an option that there is not', { workers: 1, suprvision: {} }],
   ['supervision not in braces', { workers: 1, supervision: true }],
   ['an option of supervision that there is not', { workers: 1, supervision: { restarts: 3 } }],
+  ['a strategy that there is not', { workers: 1, supervision: { strategy: 'one-for-none' } }],
   ['onRestart that is no function', { workers: 1, supervision: { onRestart: 5 } }],
   ['a sink that is no function', { workers: 1, stdout: process.stdout }],
   ['a policy that there is not', { workers: 1, referenceLeaks: 'throw' }],
   ['workerOptions that there are not', { workers: 1, workerOptions: { execArgv: [] } }],
 ])('CLU-65: launch with %s', async (_what, options) => {
-  await expect(realLaunch(PROGRAM, options as never)).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: invalid })
+  await expect(realLaunch(PROGRAM, options as never)).rejects.toThrow(invalid)
 })
 
 test('CLU-65: a program or module that is none, or is a folder', async () => {
-  await expect(realLaunch(5 as never, { workers: 1 })).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: invalid })
+  await expect(realLaunch(5 as never, { workers: 1 })).rejects.toThrow(invalid)
   await expect(realLaunch('', { workers: 1 })).rejects.toMatchObject({ cause: { code: 'PROGRAM_NOT_FOUND' } })
   expect(() => jobs(undefined as never)).toThrow(invalid)
   expect(() => jobs(PROGRAM, { thread: 2 } as never)).toThrow(invalid)
@@ -50,4 +51,6 @@ test('CLU-65: listeners, options and targets of a cluster, which goes on', async
   ]
   for (const each of refused) await expect(each).rejects.toThrow(invalid)
   expect(cluster.workers.map(({ name }) => name)).toEqual(['worker0'])
+  // CLU-110: as long as it takes.
+  await cluster.close({ timeoutMs: Number.POSITIVE_INFINITY, graceMs: Number.POSITIVE_INFINITY })
 })

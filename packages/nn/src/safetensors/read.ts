@@ -5,8 +5,8 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { PostgradError } from '@postgrad/base'
-import { tooManyOpenFiles } from '@postgrad/base/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { DETACHED, isDetached, tooManyOpenFiles } from '@postgrad/base/internal'
 import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
@@ -39,6 +39,8 @@ export interface LoadSafetensorsOptions extends SafetensorsOptions {
 
 /** Where bytes come from. */
 interface ByteSource {
+  /** The file's; null: bytes in memory. */
+  readonly path: string | null
   readonly size: number
   /** Fills `into` from byte `position` on. */
   read(into: Uint8Array, position: number): Promise<void>
@@ -77,7 +79,11 @@ export class SafetensorsFile {
    * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype that is not read here; one to convert with `convert: false`), SAFETENSORS_RANGE
    *   (an integer that does not fit into int32), SAFETENSORS_INVALID (the file has become shorter; a BOOL that is neither 0 nor 1), SAFETENSORS_IO
    */
-  async tensor(name: string, { convert = true }: SafetensorsOptions = {}): Promise<Tensor> {
+  async tensor(name: string, options: SafetensorsOptions = {}): Promise<Tensor> {
+    return await this.read(name, options).catch((error: unknown) => Promise.reject(ofFile(error, this.source.path)))
+  }
+
+  private async read(name: string, { convert = true }: SafetensorsOptions): Promise<Tensor> {
     if (this.closed) throw failure('SAFETENSORS_CLOSED', 'an open file', 'one that was closed', 'Read before close().')
     const info = this.tensors.get(name)
     if (info === undefined) {
@@ -137,7 +143,7 @@ export async function openSafetensors(source: string | URL | Uint8Array): Promis
     return new SafetensorsFile(opened, parseHeader(header, opened.size - dataStart), dataStart)
   } catch (error) {
     await opened.close()
-    throw error
+    throw ofFile(error, opened.path)
   }
 }
 
@@ -156,8 +162,11 @@ export async function loadSafetensors(source: string | URL | Uint8Array, options
   }
 }
 
+/** @throws INVALID_ARGUMENT */
 function bytesSource(bytes: Uint8Array): ByteSource {
+  if (isDetached(bytes)) throw invalidArgument('safetensors', 'the bytes of a file', DETACHED.got, DETACHED.remedy)
   return {
+    path: null,
     size: bytes.byteLength,
     async read(into, position) {
       into.set(bytes.subarray(position, position + into.length))
@@ -175,7 +184,7 @@ async function fileSource(path: string | URL): Promise<ByteSource> {
     if (!found.isFile() && !found.isDirectory()) throw new Error('it is a pipe or a device, and no file')
     handle = await open(name, 'r')
     const { size } = await handle.stat()
-    return { size, read: (into, position) => readWhole(handle!, name, into, position), close: () => handle!.close() }
+    return { path: name, size, read: (into, position) => readWhole(handle!, name, into, position), close: () => handle!.close() }
   } catch (error) {
     await handle?.close()
     throw ioFailure('read', name, error)
@@ -199,6 +208,14 @@ async function readWhole(handle: FileHandle, name: string, into: Uint8Array, pos
       throw invalid(`byte ${position + done} of '${name}'`, 'the end of the file: it has become shorter since it was opened')
     done += bytesRead
   }
+}
+
+/** What is wrong with a file names the file. */
+function ofFile(error: unknown, path: string | null): unknown {
+  if (path === null || !isPostgradError(error) || !error.code.startsWith('SAFETENSORS_') || 'path' in error.values) return error
+  const { code, op, message, remedy = '', values, cause } = error
+  const what = message.slice(`${op}: `.length, message.length - remedy.length).trimEnd()
+  return new PostgradError(code, { op, message: `'${path}': ${what}`, remedy, values: { ...values, path }, cause })
 }
 
 function failure(code: string, expected: string, got: string, remedy: string): PostgradError {

@@ -334,3 +334,26 @@ test('fuzzed', async () => {
   expect([errors > 1000, loads > 20]).toEqual([true, true])
   console.log(`safetensors fuzzed with seed ${seed}: ${errors} refused, ${loads} loaded`)
 })
+
+test('bytes that have gone to another thread are refused, with what to do', async () => {
+  const gone = await safetensorsBytes({ x: ones([2]) })
+  structuredClone(gone.buffer, { transfer: [gone.buffer as ArrayBuffer] })
+  await expect(loadSafetensors(gone)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('Pass a copy') })
+})
+
+test('what is wrong with a file names the file', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'postgrad-safetensors-'))
+  const path = join(folder, 'weights.safetensors')
+  try {
+    await writeFile(path, new Uint8Array(7))
+    const named = (code: string) => ({ code, values: { path }, message: expect.stringContaining(`safetensors: '${path}': expected`) })
+    await expect(loadSafetensors(path)).rejects.toMatchObject(named('SAFETENSORS_INVALID'))
+    await writeFile(path, one('F8_E4M3', [1], 1))
+    await expect(loadSafetensors(path)).rejects.toMatchObject(named('SAFETENSORS_UNSUPPORTED'))
+    await using file = await openSafetensors(path)
+    await expect(file.tensor('y')).rejects.toMatchObject(named('SAFETENSORS_NOT_FOUND'))
+    await expect(loadSafetensors(new Uint8Array(7))).rejects.toMatchObject({ message: expect.stringMatching(/^safetensors: expected/) })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})

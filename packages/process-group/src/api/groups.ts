@@ -1,4 +1,5 @@
 /** What users write to make groups, to ask about them, and to end them. */
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
@@ -51,15 +52,42 @@ export async function initProcessGroup(options: ProcessGroupOptions = {}): Promi
   if (!DEBUG_LEVELS.includes(debug)) throw invalidArgument(op, "'off', 'info' or 'detail' as { debug }", argumentText(debug))
   checkTime(op, timeoutMs, '0 for no limit')
   checkTime(op, warnAfterMs, '0 for never')
-  const groups = currentProcessGroups()
+  const groups = groupsHere(op)
   const workers = membersOf(groups, ranks)
   return groups.initialize(() => formDefault(groups, name, workers, timeoutMs, debug, warnAfterMs))
+}
+
+const ON_WORKERS = 'as in await Promise.all(cluster.workers.map(({ name }) => cluster.on(name).run(main))), where main calls it'
+
+/** @throws RPC_NOT_INITIALIZED */
+function groupsHere(op: string): ProcessGroups {
+  try {
+    return currentProcessGroups()
+  } catch (error) {
+    if (!isPostgradError(error, 'RPC_NOT_INITIALIZED')) throw error
+    throw new PostgradError('RPC_NOT_INITIALIZED', {
+      op,
+      message: 'no worker is current here, and ranks are workers',
+      remedy: `Call it on every worker, ${ON_WORKERS}; after init, in member.run(main).`,
+      cause: error,
+    })
+  }
 }
 
 /** @throws UNKNOWN_WORKER, INVALID_ARGUMENT */
 function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefined): WorkerInfo[] {
   const op = 'initProcessGroup'
-  if (names === undefined) return runtime.workers().sort((a, b) => a.id - b.id)
+  if (names === undefined) {
+    const workers = runtime.workers().sort((a, b) => a.id - b.id)
+    // The main thread is linked with the workers, and none of them.
+    if (workers.some(({ id }) => id === runtime.info.id)) return workers
+    throw invalidArgument(
+      op,
+      'a call on each worker',
+      `one on '${runtime.info.name}', which is no rank`,
+      `Call it on the workers, ${ON_WORKERS}.`,
+    )
+  }
   if (!Array.isArray(names) || names.length === 0) throw invalidArgument(op, 'the names of workers as { ranks }', argumentText(names))
   const workers = names.map((name) => runtime.resolve(name, op))
   if (new Set(workers.map(({ id }) => id)).size < workers.length)

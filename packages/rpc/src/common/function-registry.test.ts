@@ -36,6 +36,33 @@ describe('exposing', () => {
     expect(error.message).toContain("'value'")
   })
 
+  test('RPC-6: what is no record of functions is refused with what to write, also a function or a class without braces', () => {
+    const registry = new FunctionRegistry()
+    const square = (x: number) => x * x
+    class Net {}
+    const refused: readonly [given: unknown, got: string, remedy: string][] = [
+      [square, 'the function square', 'expose({ square })'],
+      [Net, 'the class Net', 'expose({ Net })'],
+      [() => 1, 'the function', 'expose({ fn })'],
+      [null, 'null', 'expose({ fn })'],
+      [undefined, 'undefined', 'expose({ fn })'],
+      ['square', 'string', 'expose({ fn })'],
+      [[square], 'a list', 'expose({ fn })'],
+      [{ [Symbol('square')]: square }, 'Symbol(square) as a name', 'expose({ fn })'],
+    ]
+    for (const [given, got, remedy] of refused) {
+      const error = thrown(() => registry.expose(given as never))
+      expect(error).toMatchObject({ code: 'EXPOSE_NOT_CALLABLE', op: 'expose' })
+      expect(error.message).toContain(`got ${got}`)
+      expect(error.message).toContain(remedy)
+    }
+    expect(thrown(() => registry.nameOf(square)).code).toBe('FUNCTION_NOT_EXPOSED')
+    registry.expose({})
+    // A module as it is imported: what it has under symbols is none of its exports.
+    registry.expose(Object.defineProperty({ square }, Symbol.toStringTag, { value: 'Module', enumerable: false }))
+    expect(registry.nameOf(square)).toBe('square')
+  })
+
   test('RPC-6: a function with several names is called by the first, and answers to all', () => {
     const registry = new FunctionRegistry()
     registry.expose({ plus: add })

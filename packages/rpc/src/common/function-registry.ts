@@ -37,9 +37,10 @@ export class FunctionRegistry {
   /**
    * Names functions and classes, all of `record` or, when one is refused, none. The same pair again is no error, so a module may be imported
    * twice. A function with several names is called by the first. With a class go its own static methods, as `Class.method`.
-   * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE
+   * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE, also for a function without braces and a symbol as a name
    */
   expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {
+    checkRecord(record)
     const entries = withStatics(record)
     for (const { name, target } of entries) {
       if (typeof target !== 'function') {
@@ -135,6 +136,27 @@ interface Entry {
   readonly name: string
   readonly target: AnyFunction | AnyClass
   readonly receiver: AnyClass | null
+}
+
+/**
+ * Without this, what stands in no braces would expose nothing, and so would a name that is a symbol: it shows at the first call, on another worker.
+ * @throws EXPOSE_NOT_CALLABLE
+ */
+function checkRecord(record: unknown): void {
+  const refuse = (got: string, name = 'fn'): never => {
+    throw new PostgradError('EXPOSE_NOT_CALLABLE', {
+      op: 'expose',
+      expected: 'functions and classes by their names',
+      got,
+      remedy: `Write them in braces: expose({ ${name} }).`,
+    })
+  }
+  if (typeof record === 'function')
+    refuse(`the ${isClass(record as AnyFunction) ? 'class' : 'function'} ${record.name}`.trimEnd(), record.name || 'fn')
+  if (typeof record !== 'object' || record === null) refuse(record === null ? 'null' : typeof record)
+  if (Array.isArray(record)) refuse('a list')
+  const symbol = Object.getOwnPropertySymbols(record).find((key) => Object.prototype.propertyIsEnumerable.call(record, key))
+  if (symbol !== undefined) refuse(`${String(symbol)} as a name, which no message can carry`)
 }
 
 /** The record, and the static methods of its classes. What a class inherits goes with the class that has it; getters are not looked at. */

@@ -5,7 +5,8 @@ export function deleted(op: string, rrefId: bigint): PostgradError {
   return new PostgradError('RREF_DELETED', {
     op,
     message: `RRef ${rrefId} has been deleted`,
-    remedy: 'Keep the RRef until its last use; dispose() and the end of a using block are final.',
+    remedy:
+      'dispose() and the end of a using block are final. Call dispose() after the last use, or keep the value itself: await ref.toHere() before it. A worker that needs the value for longer keeps a reference of its own: pass the RRef to it, and await that call, while this one lives.',
     values: { rrefId: rrefId.toString() },
   })
 }

@@ -248,6 +248,28 @@ describe('methods of the value', () => {
     })
   })
 
+  test('RREF-6: the error about what is no method says whether it is a getter, a field or nothing, and what to do', async () => {
+    await overSeeds(1, 2, async () => {
+      const counter = remote('worker1', Counter, [1]) as unknown as RRef<Record<string, () => unknown>>
+      const said = async (name: string) => (await failure(counter.call(name, []))).message
+      expect(await said('open')).toContain(
+        'got a getter of an instance of Counter. Add a method that returns it, as in read() { return this.open }',
+      )
+      expect(await said('n')).toContain('got a field of an instance of Counter. Add a method that returns it')
+      expect(await said('nothing')).toContain('got an instance of Counter. Check the name of the method.')
+      counter.dispose()
+      expect(await failure(counter.call('add', []))).toMatchObject({
+        code: 'RREF_DELETED',
+        remedy: expect.stringContaining('await ref.toHere() before'),
+      })
+    })
+    await overSeeds(1, 2, async () => {
+      const ref = remote('worker1', makeUnexposed, []) as RRef<unknown> as RRef<Record<string, () => unknown>>
+      expect((await failure(ref.call('add', []))).remedy).toContain('Expose the class')
+      ref.dispose()
+    })
+  })
+
   test('RREF-6: of a value whose class is not exposed nothing can be called', async () => {
     await overSeeds(1, 2, async () => {
       for (const fn of [makeUnexposed, plainWithMethod]) {

@@ -50,6 +50,33 @@ function valueReady(rref: unknown): Promise<void> {
   return rref.toHere({ timeoutMs: 0 }).then(() => undefined)
 }
 
+/** Its own, or of what it extends. */
+function propertyOf(value: object, name: string): PropertyDescriptor | undefined {
+  for (let at: object | null = value; at !== null; at = Object.getPrototypeOf(at)) {
+    const found = Object.getOwnPropertyDescriptor(at, name)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function noMethod(value: unknown, method: string, mayCall: boolean, found: PropertyDescriptor | undefined): PostgradError {
+  const isObject = typeof value === 'object' && value !== null
+  const what = isObject ? `an instance of ${value.constructor?.name ?? 'no class'}` : value === null ? 'null' : typeof value
+  const kind = found === undefined ? null : found.get !== undefined || found.set !== undefined ? 'getter' : 'field'
+  return new PostgradError('METHOD_NOT_FOUND', {
+    op: `call of '${method}'`,
+    expected: `a method '${method}' of an instance of an exposed class, or an operation of a tensor`,
+    got: kind === null ? what : `a ${kind} of ${what}`,
+    remedy:
+      kind !== null
+        ? `Add a method that returns it, as in read() { return this.${method} }, and call that.`
+        : mayCall
+          ? 'Check the name of the method.'
+          : 'Expose the class, and check the name of the method.',
+    values: { method },
+  })
+}
+
 /** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
   const core = currentCore()
@@ -59,16 +86,9 @@ function invoke(value: unknown, method: string, args: readonly unknown[]): unkno
   const mayCall =
     typeof value === 'object' && value !== null && !Object.hasOwn(Object.prototype, method) && core.registry.mayCall(value, method)
   const cell = mayCall ? ACTORS.of(core).find(value) : null
-  const callable = mayCall && !cell?.hidden?.has(method) ? (value as Record<string, unknown>)[method] : undefined
-  if (typeof callable !== 'function') {
-    throw new PostgradError('METHOD_NOT_FOUND', {
-      op: `call of '${method}'`,
-      expected: `a method '${method}' of an instance of an exposed class, or an operation of a tensor`,
-      got: value === null || typeof value !== 'object' ? typeof value : `an instance of ${value.constructor?.name ?? 'no class'}`,
-      remedy: 'Expose the class, and check the name of the method.',
-      values: { method },
-    })
-  }
+  const isShown = mayCall && !cell?.hidden?.has(method)
+  const callable = isShown ? (value as Record<string, unknown>)[method] : undefined
+  if (typeof callable !== 'function') throw noMethod(value, method, mayCall, isShown ? propertyOf(value, method) : undefined)
   const isAsync = isAsyncExecution(callable as AnyFunction)
   const run = () => {
     const given = callable.apply(value, args)

@@ -1,6 +1,7 @@
 /** Functions that make tensors from nothing: from nested arrays, of one value, of a range, at random. Public. */
 
 import { PostgradError } from '@postgrad/base'
+import { DETACHED, isDetached } from '@postgrad/base/internal'
 import { byteLength, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from '../values/errors.js'
 import { currentGenerator, type Generator } from '../values/generator.js'
@@ -88,6 +89,7 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
     if (own === null) {
       throw invalidArgument('tensor', 'a Float32Array, Float64Array, Int32Array or Uint8Array', argumentText(data))
     }
+    if (isDetached(data)) throw invalidArgument('tensor', 'a typed array with its bytes', DETACHED.got, DETACHED.remedy)
     const dtype = dtypeOf('tensor', options, own)
     if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
     const out = Tensor.uninitialized(dtype, [data.length])
@@ -118,6 +120,7 @@ export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<
       'Use tensor() for other data.',
     )
   }
+  if (isDetached(array)) throw invalidArgument('fromTypedArray', 'a typed array with its bytes', DETACHED.got, DETACHED.remedy)
   if (dtype === 'bool' && array.some((value) => value > 1)) {
     throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
   }

@@ -41,3 +41,10 @@ test('fromTypedArray refuses what is no such array, other sizes, and bytes that 
   )
   expect(() => fromTypedArray(Uint8Array.of(2))).toThrow(refusal('INVALID_ARGUMENT', 'a Uint8Array of 0 and 1'))
 })
+
+test('bytes that have gone to another thread are refused, with what to do', () => {
+  const gone = new Float32Array(2)
+  structuredClone(gone.buffer, { transfer: [gone.buffer] })
+  for (const make of [tensor, fromTypedArray])
+    expect(() => make(gone)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('Pass a copy') }))
+})

@@ -3,6 +3,7 @@
  * typed error with all that it found; `expectSound` calls them all.
  */
 import { PostgradError } from '@postgrad/base'
+import { DAMAGED } from '../faults/message-kind.js'
 import type { MessageCount, Messages } from '../simulate/message-ledger.js'
 
 /** What a simulation gives. */
@@ -64,7 +65,7 @@ export function expectCreditsReturned({ messages, seed }: Counted): void {
 
 function* unevenPairs(counts: readonly MessageCount[]): Iterable<string> {
   // What could not be read has no kind: then only a pair's sum can be compared.
-  const blurred = new Set(counts.filter(({ kind }) => kind === 'UNREADABLE').map(pairOf))
+  const blurred = new Set(counts.filter(({ kind }) => kind === DAMAGED).map(pairOf))
   const sums = new Map<string, MessageCount>()
   for (const count of counts) {
     const key = blurred.has(pairOf(count)) ? pairOf(count) : `${pairOf(count)} ${count.kind}`

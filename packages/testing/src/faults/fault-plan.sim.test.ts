@@ -18,6 +18,14 @@ const calls = (count: number) => async () => {
   return ends
 }
 
+test('TK-20 the kinds that a refused rule is told of are each there once', async () => {
+  const rule = { match: { kind: 'CAL' as 'CALL' }, do: 'drop' } as const
+  const error = await simulate({ workers, faults: [rule] }, async () => {}).then(String, String)
+  const kinds = /kinds of messages: ([^.]*), got/.exec(error)![1]!.split(', ')
+  expect(kinds).toEqual(expect.arrayContaining(['CALL', 'UNREADABLE', 'DAMAGED', 'SESSION_ACK']))
+  expect([...new Set(kinds)]).toEqual(kinds)
+})
+
 describe('failFirst', () => {
   const kinds = ['CLEANUP_CONTEXT', 'RREF_USER_DELETE', 'RREF_FORK_REQUEST', 'RREF_CHILD_ACCEPT'] as const
 

@@ -7,7 +7,7 @@ import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watch
 import { Future, PostgradError } from '@postgrad/base'
 import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
-import { type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
+import { type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
 import {
   type Caller,
   currentRuntime,
@@ -83,11 +83,33 @@ const references: ValueExtension = {
   decode: (at, env) => (env as InlinedEnv).references[at as number],
 }
 
+interface OpenCall {
+  readonly by: string
+  readonly what: string
+  readonly on: string
+}
+
 /** What the workers of one program share. */
 export class InlinedProgram {
   readonly callers = new Map<string, InlinedCaller>()
   /** How many messages with tensors that require grad each worker would have sent; counted at the first. */
   readonly recordedCrossings = new Map<string, number>()
+  private readonly open = new Set<OpenCall>()
+
+  /** What `work` gives; until then the program waits for it. */
+  async whileOpen<T>(call: OpenCall, work: () => Promise<T>): Promise<T> {
+    this.open.add(call)
+    try {
+      return await work()
+    } finally {
+      this.open.delete(call)
+    }
+  }
+
+  /** One line for each call that has not ended, in the words of a simulation. */
+  get waits(): readonly string[] {
+    return [...this.open].map(({ by, what, on }) => `${by} waits for ${what} from worker '${on}'`)
+  }
 
   /** A worker whose calls are function calls. */
   start(options: WorkerOptions): WorkerRuntime {
@@ -119,7 +141,8 @@ export class InlinedCaller implements Caller {
   call(to: Target, name: string, args: readonly unknown[]): Future<unknown> {
     return settle(async () => {
       const callee = this.find(to)
-      return callee.cross(await callee.serve(name, this.sender.cross(args)))
+      const passed = this.sender.cross(args)
+      return this.program.whileOpen(this.opened(name, callee), async () => callee.cross(await callee.serve(name, passed)))
     })
   }
 
@@ -147,12 +170,14 @@ export class InlinedCaller implements Caller {
         stream.onError(error)
       }
     }
+    const what = `a stream of ${name}`
+    const wait = (work: Parameters<typeof step>[0]) => this.program.whileOpen(this.opened(what, callee), () => step(work))
     stream.begin({
       taken: () => {},
-      stop: () => void step(async (generator) => (await generator.return?.()) ?? { done: true, value: undefined }),
+      stop: () => void wait(async (generator) => (await generator.return?.()) ?? { done: true, value: undefined }),
       cancel: () => {},
       wait: () => {
-        if (stream.isOpen) void step((generator) => generator.next())
+        if (stream.isOpen) void wait((generator) => generator.next())
         return () => {}
       },
       discard: () => {},
@@ -185,6 +210,10 @@ export class InlinedCaller implements Caller {
     const { worker } = currentScope()
     const caller = worker instanceof WorkerRuntime ? worker.caller : null
     return caller instanceof InlinedCaller ? caller : this
+  }
+
+  private opened(what: string, callee: InlinedCaller): OpenCall {
+    return { by: this.sender.worker.info.name, what, on: callee.worker.info.name }
   }
 
   /** The value as it arrives at another worker. */
@@ -268,9 +297,9 @@ export class InlinedRRef<T = unknown> extends RRef<T> {
     return true
   }
 
-  toHere(): Future<T> {
-    if (this.isOwner()) return this.held.toHere()
-    return settle(async () => (this.worker.caller as InlinedCaller).cross(await this.held.toHere()))
+  toHere(options: RRefOptions = {}): Future<T> {
+    if (this.isOwner()) return this.held.toHere(options)
+    return settle(async () => (this.worker.caller as InlinedCaller).cross(await this.held.toHere(options)))
   }
 
   localValue(): T {

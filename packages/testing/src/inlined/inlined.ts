@@ -1,11 +1,17 @@
 /**
  * `inlined`: the bit-for-bit oracle of a distributed program. The same body, with every worker in one place and every call an ordinary function
- * call behind an identity node. What `simulate` and threads compute must equal it to the last bit.
+ * call behind an identity node. What `simulate` and threads compute must equal it to the last bit. Its workers live in a simulated world without links: time is
+ * virtual, and a program that waits for what cannot come ends as it does in a simulation.
  */
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { callCancelled, checkSignal, onAbort, timeLimit } from '@postgrad/base/internal'
+import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
+import { FairSchedule, SimWorld } from '@postgrad/sim/internal'
 import { RealClock } from '@postgrad/transport/internal'
 import { checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
+import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
 import { installInlinedBackward } from './inlined-backward.js'
 import { InlinedProgram } from './inlined-caller.js'
 
@@ -15,20 +21,83 @@ export interface InlinedOptions {
   readonly workers: readonly string[] | number
   /** Of the workers' random numbers, as `simulate` and `launch` (`seed`) have it. Default 0. */
   readonly dataSeed?: number
+  /** How long the run may take, in ms of real time; then it rejects with RUN_TIMEOUT. By default, and with 0, as long as it needs. */
+  readonly timeoutMs?: number
+  /** Ends the run: it rejects with CALL_CANCELLED. What the body still does is seen by nobody. */
+  readonly signal?: AbortSignal
 }
 
-/** Runs `body` on an inlined cluster and gives what it gives. */
+/**
+ * Runs `body` on an inlined cluster and gives what it gives.
+ * @throws (rejects) what `body` throws; INVALID_ARGUMENT, TIMEOUT_INVALID; SIM_DEADLOCK when it waits for something that cannot come, with who waits for
+ * whom (as in `simulate`: real timers and I/O do not come); SIM_LIMIT when it takes steps without end; RUN_TIMEOUT, CALL_CANCELLED
+ */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
+  const names = workerNames(options.workers)
+  const ends = new Ends(options)
   const program = new InlinedProgram()
-  const clock = new RealClock()
-  const workers = workerNames(options.workers).map((name, id) =>
-    program.start({ name, id, clock, generator: workerGenerator(options.dataSeed ?? 0, name), finalizers: 'report' }),
+  // The order is no matter of chance here: what has waited longest goes next.
+  const world = new SimWorld(0, { schedule: new FairSchedule(), traceEventsMax: 0 })
+  const workers = names.map((name, id) =>
+    program.start({
+      name,
+      id,
+      clock: world.clockOf(name),
+      generator: workerGenerator(options.dataSeed ?? 0, name),
+      finalizers: 'report',
+    }),
   )
+  for (const worker of workers) useCheckpointDisk(worker, syncDisk)
   installInlinedBackward(workers)
   try {
-    return await body(new InThreadCluster(workers))
+    return await world.run(Promise.race([body(new InThreadCluster(workers)), ends.any]))
+  } catch (error) {
+    if (!isPostgradError(error, 'SIM_DEADLOCK') && !ends.isTimeout(error)) throw error
+    const waits = whoWaits(waitsNow(workers))
+    throw withWaits(error, { ...waits, waits: [...program.waits, ...waits.waits] })
   } finally {
+    ends.dispose()
     await Promise.all(workers.map((worker) => worker.close()))
   }
+}
+
+/** The ends of a run from outside: its deadline and its signal. */
+class Ends {
+  /** Rejects at the first of them. */
+  readonly any: Promise<never>
+  private readonly forget: (() => void)[] = []
+  private timeout: PostgradError | null = null
+
+  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, CALL_CANCELLED for a signal that has been aborted */
+  constructor({ timeoutMs = 0, signal }: InlinedOptions) {
+    const op = 'inlined'
+    checkSignal(signal, op, null)
+    const limitMs = timeLimit(op, timeoutMs)
+    this.any = new Promise((_resolve, reject) => {
+      if (signal !== undefined) this.forget.push(onAbort(signal, () => reject(callCancelled(op, null, signal.reason))))
+      const timer = new RealClock().setTimer(limitMs, () => {
+        this.timeout = timedOut(op, limitMs)
+        reject(this.timeout)
+      })
+      this.forget.push(() => timer.cancel())
+    })
+  }
+
+  isTimeout(error: unknown): error is PostgradError {
+    return error === this.timeout
+  }
+
+  dispose(): void {
+    for (const forget of this.forget) forget()
+  }
+}
+
+function timedOut(op: string, timeoutMs: number): PostgradError {
+  return new PostgradError('RUN_TIMEOUT', {
+    op,
+    message: `the program has not ended within ${timeoutMs} ms`,
+    remedy: 'Give it a longer { timeoutMs }, or look for what repeats without end.',
+    values: { timeoutMs },
+  })
 }

@@ -5,6 +5,7 @@
 import type { InspectEvent } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { FrameCounts, SimWorld } from '@postgrad/sim'
+import { DAMAGED } from '../faults/message-kind.js'
 
 /** Messages of one kind from one life of a worker to one life of another; to itself as well. */
 export interface MessageCount {
@@ -16,7 +17,7 @@ export interface MessageCount {
   readonly to: string
   /** The receiver's id. */
   readonly toId: number
-  /** `CALL`, `RREF_ACK`, …; `UNREADABLE` for what came and could not be decoded. */
+  /** `CALL`, `RREF_ACK`, …; `DAMAGED` for what came and could not be decoded. */
   readonly kind: string
   /** How many left. */
   readonly sent: number
@@ -129,7 +130,7 @@ class Book {
         // What arose here was no message.
         if (event.from === null) return
         const isUnreadable = event.reason === 'unreadable'
-        const count = this.count(this.received, event.from, isUnreadable ? 'UNREADABLE' : event.what.split(/[ :]/, 1)[0]!)
+        const count = this.count(this.received, event.from, isUnreadable ? DAMAGED : event.what.split(/[ :]/, 1)[0]!)
         count.deadLetters++
         if (isUnreadable) count.received++
       }

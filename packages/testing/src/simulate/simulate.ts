@@ -2,7 +2,7 @@
  * `simulate`: a program on N workers in one thread, its messages delivered in an order drawn from a seed. Same seed, same run; every pair keeps its
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
-import { isPostgradError, PostgradError } from '@postgrad/base'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit, workerDied } from '@postgrad/base/internal'
 import type { Birth } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
@@ -15,7 +15,7 @@ import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
 import { type FaultsOption, rulesOf } from '../faults/fault-plan.js'
 import type { FaultRule } from '../faults/message-kind.js'
-import { MESSAGE_KINDS, messageKind, UNREADABLE } from '../faults/message-kind.js'
+import { DAMAGED, MESSAGE_KINDS, messageKind } from '../faults/message-kind.js'
 import { noteInStack } from '../replay/error-notes.js'
 import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from '../replay/reproduce.js'
@@ -28,7 +28,7 @@ import { MessageNamer } from './message-names.js'
 import { type Disturbance, Network, type SlowLine } from './network.js'
 import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { SimulatedMembers } from './simulated-members.js'
-import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText } from './who-waits.js'
+import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText, withWaits } from './who-waits.js'
 
 /** Of `simulate`. */
 export interface SimulateOptions {
@@ -177,7 +177,7 @@ export class SimulatedWorkers implements SimCluster {
       rules: this.plan,
       ...(exactly === null ? {} : { exactly }),
       classify: messageKind,
-      kinds: [...MESSAGE_KINDS, UNREADABLE],
+      kinds: [...MESSAGE_KINDS, DAMAGED],
       restart: (name: string) => void this.restart(name),
     }
     const schedule = decisions === null ? {} : { schedule: new ReplaySchedule(decisions) }
@@ -387,7 +387,7 @@ const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [ki
 
 /** The error of a run as its caller gets it: with the seed, and where waiting was its end, with who waited for whom. */
 function explained(thrown: unknown, sim: SimulatedWorkers): unknown {
-  const error = isPostgradError(thrown, 'SIM_DEADLOCK') ? deadlock(thrown, sim.whoWaits()) : thrown
+  const error = isPostgradError(thrown, 'SIM_DEADLOCK') ? withWaits(thrown, sim.whoWaits()) : thrown
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return error
   Object.assign(error, { seed: sim.seed })
   const stood = isPostgradError(error) && OUT_OF_TIME.has(error.code) ? sim.stood : null
@@ -419,15 +419,3 @@ function plainVariant({ seed = 0 }: SimulateOptions): RunVariant {
 
 /** Waits that ended since time was up: as good a sign of a deadlock as there is where calls have deadlines. */
 const OUT_OF_TIME: ReadonlySet<string> = new Set(['RPC_TIMEOUT', 'GROUP_TIMEOUT', 'DIST_BACKWARD_TIMEOUT', 'RREF_CREATION_TIMEOUT'])
-
-function deadlock(error: PostgradError, waits: WhoWaits): PostgradError {
-  const { message, remedy = '', values, op } = error
-  const text = whoWaitsText(waits)
-  const plain = message.slice(`${op}: `.length).replace(` ${remedy}`, '')
-  return new PostgradError('SIM_DEADLOCK', {
-    op,
-    message: text === '' ? plain : `${plain}\n${text}\n`,
-    remedy,
-    values: { ...values, ...waits },
-  })
-}

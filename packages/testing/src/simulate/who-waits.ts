@@ -4,6 +4,7 @@
  *
  *     worker0's program ──call ask──▶ worker1 serving ask for worker0 ──its turn at Counter──▶ worker1 serving bump for worker2 ──▶ …
  */
+import { PostgradError } from '@postgrad/base'
 import type { CallKey, Serving, Wait, Waits, WorkerRuntime } from '@postgrad/rpc/internal'
 
 /** What a report says; `lines` for the message, the rest for programs. */
@@ -42,6 +43,19 @@ export function whoWaitsText({ waits, cycles, stuck, crashed }: WhoWaits): strin
   for (const cycle of cycles.slice(0, LINES_MAX)) parts.push(`Cycle: ${cycle.join(' → ')}`)
   if (crashed.length > 0) parts.push(`Crashed: ${crashed.join(', ')}.`)
   return parts.join('\n')
+}
+
+/** The error of a run that did not go on, with who waited for whom in its message and its values. */
+export function withWaits(error: PostgradError, waits: WhoWaits): PostgradError {
+  const { code, message, remedy = '', values, op } = error
+  const text = whoWaitsText(waits)
+  const plain = message.slice(`${op}: `.length).replace(` ${remedy}`, '')
+  return new PostgradError(code, {
+    op,
+    message: text === '' ? plain : `${plain}\n${text}\n`,
+    remedy,
+    values: { ...values, ...waits },
+  })
 }
 
 function clipped(lines: readonly string[]): string[] {

@@ -1,5 +1,6 @@
 /** What a key, a value and an amount may be, the same in every store: `store-table.ts` checks with these, and so does a store whose table is elsewhere. */
 import { PostgradError } from '@postgrad/base'
+import { DETACHED, isDetached } from '@postgrad/base/internal'
 import type { StoreValue } from './store.js'
 
 const encoder = new TextEncoder()
@@ -14,7 +15,10 @@ export function bytesOf(op: string, key: string, value: StoreValue): Uint8Array 
   checkKey(op, key)
   if (typeof value === 'string') return encoder.encode(value)
   // No `instanceof`: what crossed a thread or jest's realm is none.
-  if (ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]') return Uint8Array.from(value)
+  if (ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]') {
+    if (!isDetached(value)) return Uint8Array.from(value)
+    throw new PostgradError('INVALID_ARGUMENT', { op, expected: 'bytes', ...DETACHED, values: { key } })
+  }
   throw new PostgradError('INVALID_ARGUMENT', {
     op,
     expected: 'a string or a Uint8Array',

@@ -33,6 +33,15 @@ describeStore(
 )
 
 describe('stores', () => {
+  test('STO-11: bytes that have gone to another thread are no value', async () => {
+    const store = new HashStore(new RealClock())
+    const gone = new Uint8Array(2)
+    structuredClone(gone.buffer, { transfer: [gone.buffer] })
+    await expect(store.set('k', gone)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', values: { key: 'k' } })
+    expect(await store.check(['k'])).toBe(false)
+    store.close()
+  })
+
   test('STO-12: stores with different prefixes do not meet, and count together', async () => {
     const store = new HashStore(new RealClock())
     const [one, two] = [new PrefixStore('one', store), new PrefixStore('two', store)]
