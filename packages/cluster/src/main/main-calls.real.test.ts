@@ -1,5 +1,5 @@
 /** The main thread as a guest of its cluster, on real threads: calls, references, errors, cancellation and callbacks. */
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, currentWorker, getDebugInfo, RRef, rref, stream } from '@postgrad/rpc'
 import { tensor } from '@postgrad/tensor'
@@ -156,5 +156,20 @@ describe('errors, limits, cancellation', () => {
     program.block(2000)
     expect((await asked).code).toBe('RPC_TIMEOUT')
     expect(await cluster.on('worker0').run(program.ask, 'main')).toBe('main')
+  })
+})
+
+describe('CLU-101 while a test fakes its timers', () => {
+  afterEach(() => {
+    jest.useRealTimers()
+  })
+
+  test('a cluster starts, is called, keeps its deadlines, and closes', async () => {
+    jest.useFakeTimers()
+    const cluster = await launch(url, { workers: 2 })
+    expect(await cluster.call('worker1', program.who)).toBe('worker1')
+    expect(await cluster.on('worker0').run(program.who)).toBe('worker0')
+    expect(await rejection(cluster.call('worker1', program.never, [], { timeoutMs: 20 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
+    await cluster.close()
   })
 })

@@ -2,7 +2,9 @@
  * What stands around every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and under that line
  * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
  */
+
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { now } from '@postgrad/base/internal'
 import type { Trace } from '@postgrad/sim'
 import { type FaultsOption, isDrawn, planText } from '../faults/fault-plan.js'
 import { noteInStack } from './error-notes.js'
@@ -156,7 +158,7 @@ async function shrinkRun(failed: FailedRun, options: ShrinkOptions, run: (varian
   const progress = new Progress()
   try {
     return await shrink(failed, options, {
-      now: () => performance.now(),
+      now,
       attempt: (variant) =>
         run(variant).then(
           () => null,
@@ -207,11 +209,11 @@ const FAULTS_SHOWN = 20
 
 /** One line on a terminal, while it lasts. */
 class Progress {
-  private readonly startMs = performance.now()
+  private readonly startMs = now()
   private isShown = false
 
   show(text: string): void {
-    if (!process.stderr.isTTY || performance.now() - this.startMs < PROGRESS_AFTER_MS) return
+    if (!process.stderr.isTTY || now() - this.startMs < PROGRESS_AFTER_MS) return
     this.isShown = true
     process.stderr.write(`\r${text}\u001b[K`)
   }

@@ -1,5 +1,5 @@
 /** Times that users pass, checked where they come in: what is no number would otherwise become a timer that fires at once, or never. */
-import { PostgradError, plainText } from './errors.js'
+import { PostgradError, plainText } from '../errors.js'
 
 /**
  * How long to wait, in ms: 0, which is no limit (as in a call between workers), becomes Infinity.
