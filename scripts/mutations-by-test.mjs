@@ -1429,6 +1429,33 @@ export const MUTATIONS_BY_TEST = [
     'export const { hrtime } = thread.process\nexport const nextTick: typeof process.nextTick = (...args) => process.nextTick(...args)',
     'ticks are those of the global object when they are asked for',
   ),
+  t(
+    'finding-hides-others',
+    'packages/testing/src/check/expect-sound.sim.test.ts',
+    'TK-44 the worst',
+    'packages/testing/src/check/expect-sound.ts',
+    'if (!found.has(error.code)) found.set(error.code, error)',
+    'if (found.size === 0) found.set(error.code, error)',
+    'the first finding hides all others',
+  ),
+  t(
+    'shrinks-beyond-test',
+    'packages/testing/src/replay/reproduce.sim.test.ts',
+    'TK-28 by default it ends',
+    'packages/testing/src/replay/run-identity.ts',
+    'return Math.min(TIME_MS, Math.max(0, USABLE * limitMs - (now() - startMs)))',
+    'return TIME_MS',
+    'a failing run is shrunk until its test is timed out',
+  ),
+  t(
+    'shrinks-nothing',
+    'packages/testing/src/replay/reproduce.sim.test.ts',
+    'TK-28 a failure in the default order',
+    'packages/testing/src/replay/reproduce.ts',
+    'if (shrunk === null || isSmallest(first))',
+    'if (shrunk === null)',
+    'a failure with nothing to shrink could not be shrunk in 0 runs',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',
