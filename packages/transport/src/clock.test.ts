@@ -1,5 +1,5 @@
 import { MessageChannel } from 'node:worker_threads'
-import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { RealClock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
 import { messagePortLink } from './message-port-link.js'
@@ -96,14 +96,26 @@ describe('EndOfTurn', () => {
   })
 })
 
+/** As the fake clocks of test runners do, which go on when they are told to. Not `nextTick`, which Node itself takes from there. */
+function fakeTimers(): () => void {
+  const world = globalThis as unknown as Record<string, unknown>
+  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
+  const real = names.map((name) => world[name])
+  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
+  return () =>
+    names.forEach((name, i) => {
+      world[name] = real[i]
+    })
+}
+
 describe('CLK-2 while a test fakes the timers of the global object', () => {
-  // As a failed test would leave them.
+  let restore = (): void => {}
   afterEach(() => {
-    jest.useRealTimers()
+    restore()
   })
 
   test('the clock keeps its time, its timers and its turns', async () => {
-    jest.useFakeTimers()
+    restore = fakeTimers()
     const clock = new RealClock()
     const startMs = clock.now()
     await new Promise<void>((resolve) => clock.setTimer(5, resolve))
@@ -115,7 +127,7 @@ describe('CLK-2 while a test fakes the timers of the global object', () => {
   })
 
   test('a thread that stood still is told so in real time as well', async () => {
-    jest.useFakeTimers()
+    restore = fakeTimers()
     const clock = new RealClock()
     const fired = new Promise<void>((resolve) => clock.setTimer(1, resolve))
     const endMs = clock.now() + 30
@@ -124,12 +136,15 @@ describe('CLK-2 while a test fakes the timers of the global object', () => {
   })
 
   test('a link sends at the end of the turn, and its end comes', async () => {
-    jest.useFakeTimers()
+    restore = fakeTimers()
     const { port1, port2 } = new MessageChannel()
     const [a, b] = [messagePortLink(port1), messagePortLink(port2)]
     const received = new Promise<void>((resolve) => b.open({ onFrame: () => resolve(), onTurnEnd: () => {}, onClose: () => {} }))
     const closed = new Promise<void>((resolve) => a.open({ onFrame: () => {}, onTurnEnd: () => {}, onClose: () => resolve() }))
+    const { nextTick } = process
+    process.nextTick = () => {}
     a.send({ header: new Uint8Array(1), segments: [] })
+    process.nextTick = nextTick
     await received
     b.close()
     await closed
