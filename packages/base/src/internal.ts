@@ -18,6 +18,20 @@ export { framesOnStack, isOwnFrame, placeOfFrame } from './program-frames.js'
 export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'
 export { dropUnread } from './thread-output.js'
+export {
+  clearImmediate,
+  clearInterval,
+  clearTimeout,
+  hrtime,
+  nextTick,
+  now,
+  queueMicrotask,
+  setImmediate,
+  setInterval,
+  setTimeout,
+  timeOriginMs,
+  wallMs,
+} from './time/real-time.js'
 export { Tombstones } from './tombstones.js'
 export { importModule, isScript, locateModule } from './user-module.js'
 export { causeOfThrown, type WorkerDeath, warnOfDeath, workerDied } from './worker-death.js'

@@ -16,9 +16,10 @@
  * It has to wait on the worker's clock between two tries. (Measured: 0.7 µs an immediate; draining several steps per phase of the event loop would
  * save half a microsecond a step and make a user's own immediates late.)
  */
+
 import assert from 'node:assert'
-import { setImmediate } from 'node:timers'
 import { PostgradError } from '@postgrad/base'
+import { setImmediate } from '@postgrad/base/internal'
 import type { Clock, Link } from '@postgrad/transport'
 import { Session } from '@postgrad/transport/internal'
 import { Choices } from './choices.js'

@@ -1,7 +1,8 @@
 import { MessageChannel } from 'node:worker_threads'
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { RealClock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
+import { messagePortLink } from './message-port-link.js'
 
 describe('RealClock', () => {
   test('deferred calls keep their order', async () => {
@@ -92,5 +93,65 @@ describe('EndOfTurn', () => {
 
   test.each(['macrotask', 'tick'] as const)('runs once, when the running code is through, when a %s armed it', async (from) => {
     expect(await seenFrom(from)).toEqual(['end', 'microtask', 'microtask', 'microtask'])
+  })
+})
+
+/** As the fake clocks of test runners do, which go on when they are told to. Not `nextTick`, which Node itself takes from there. */
+function fakeTimers(): () => void {
+  const world = globalThis as unknown as Record<string, unknown>
+  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
+  const real = names.map((name) => world[name])
+  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
+  return () =>
+    names.forEach((name, i) => {
+      world[name] = real[i]
+    })
+}
+
+describe('CLK-2 while a test fakes the timers of the global object', () => {
+  let restore = (): void => {}
+  afterEach(() => {
+    restore()
+  })
+
+  test('the clock keeps its time, its timers and its turns', async () => {
+    restore = fakeTimers()
+    const clock = new RealClock()
+    const startMs = clock.now()
+    await new Promise<void>((resolve) => clock.setTimer(5, resolve))
+    await new Promise<void>((resolve) => clock.defer(resolve))
+    expect(clock.now() - startMs).toBeGreaterThanOrEqual(4)
+    const never = clock.setTimer(3, () => expect(true).toBe(false))
+    never.cancel()
+    await new Promise<void>((resolve) => clock.setTimer(6, resolve))
+  })
+
+  test('a thread that stood still is told so in real time as well', async () => {
+    restore = fakeTimers()
+    const clock = new RealClock()
+    const fired = new Promise<void>((resolve) => clock.setTimer(1, resolve))
+    const endMs = clock.now() + 30
+    while (clock.now() < endMs);
+    await fired
+  })
+
+  test('a link sends at the end of the turn, and its end comes', async () => {
+    restore = fakeTimers()
+    const { port1, port2 } = new MessageChannel()
+    const [a, b] = [messagePortLink(port1), messagePortLink(port2)]
+    const received = new Promise<void>((resolve) => b.open({ onFrame: () => resolve(), onTurnEnd: () => {}, onClose: () => {} }))
+    const closed = new Promise<void>((resolve) => a.open({ onFrame: () => {}, onTurnEnd: () => {}, onClose: () => resolve() }))
+    const { nextTick } = process
+    process.nextTick = () => {}
+    a.send({ header: new Uint8Array(1), segments: [] })
+    process.nextTick = nextTick
+    await received
+    b.close()
+    await closed
+    // One whose other end has closed before it is opened.
+    const late = new MessageChannel()
+    late.port2.close()
+    const link = messagePortLink(late.port1)
+    await new Promise<void>((resolve) => link.open({ onFrame: () => {}, onTurnEnd: () => {}, onClose: () => resolve() }))
   })
 })

@@ -4,6 +4,7 @@
  */
 
 import { strict as assert } from 'node:assert'
+import { clearImmediate, clearTimeout, now, setImmediate, setTimeout } from '@postgrad/base/internal'
 
 /** A pending call of `setTimer`. */
 export interface Timer {
@@ -47,7 +48,7 @@ class RealTimer implements Timer {
   constructor(delayMs: number, fn: () => void) {
     assert(!Number.isNaN(delayMs), 'a timer of NaN ms')
     this.fn = fn
-    this.dueMs = performance.now() + delayMs
+    this.dueMs = now() + delayMs
     this.handle = this.set(delayMs)
   }
 
@@ -64,7 +65,7 @@ class RealTimer implements Timer {
   }
 
   private readonly fire = (): void => {
-    if (performance.now() - this.dueMs <= LATE_MS) this.fn()
+    if (now() - this.dueMs <= LATE_MS) this.fn()
     else {
       this.late = setImmediate(() => {
         this.late = setImmediate(this.fn)
@@ -73,10 +74,10 @@ class RealTimer implements Timer {
   }
 }
 
-/** The machine's clock: `performance.now`, `setTimeout`, `setImmediate`. Node rounds delays to whole milliseconds, and at least one. */
+/** The machine's clock: `performance.now`, `setTimeout`, `setImmediate`, as they were when the library was loaded. Node rounds delays to whole milliseconds, and at least one. */
 export class RealClock implements Clock {
   now(): number {
-    return performance.now()
+    return now()
   }
 
   setTimer(delayMs: number, fn: () => void): Timer {

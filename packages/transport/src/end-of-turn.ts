@@ -1,6 +1,7 @@
 /**
  * Runs one function when the code that runs now and its microtasks are through: that is when a link posts what it has queued.
  */
+import { nextTick } from '@postgrad/base/internal'
 
 /**
  * A hook that can be armed again and again; arming it twice before it runs is arming it once. `process.nextTick` runs behind all microtasks
@@ -22,6 +23,6 @@ export class EndOfTurn {
   arm(): void {
     if (this.armed) return
     this.armed = true
-    process.nextTick(this.run)
+    nextTick(this.run)
   }
 }

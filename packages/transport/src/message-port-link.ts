@@ -13,8 +13,10 @@
  * undefined; called from inside a `close` listener it crashes the process (Node 20.20, the port's data is gone), so `isClosed` is set first thing there.
  * A thread that is born with a port may load for long before it listens to it. A `close` that comes meanwhile is emitted to nobody.
  */
+
 import { strict as assert } from 'node:assert'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { setImmediate } from '@postgrad/base/internal'
 import { EndOfTurn } from './end-of-turn.js'
 import { Flushes } from './flushes.js'
 import type { Frame, FrameOrder, Link, LinkClosed, LinkReceiver, OnFlushed } from './link.js'

@@ -9,6 +9,7 @@
  * before it: then another program had this core, and would have had it sooner without the vigil. Without credit some posts go by before the next
  * try. So a thread that waits in vain spends `VIGIL_MS` now and then, and one with nothing to do sleeps. One per thread, shared by its links.
  */
+import { hrtime, now, setImmediate } from '@postgrad/base/internal'
 import { AwakeThreads, processAwakeWords } from './awake-threads.js'
 
 /** How long the loop turns after the last post: what Linux's haltpoll allows itself for the same reason. */
@@ -32,7 +33,7 @@ export class StayAwake {
   private turnedMs = 0
 
   private readonly turn = (): void => {
-    const nowMs = performance.now()
+    const nowMs = now()
     const nowUs = this.toUs(nowMs)
     const isOver = nowMs >= this.endMs
     if (!isOver && this.threads.hasCore(nowUs)) {
@@ -59,7 +60,7 @@ export class StayAwake {
   /** A post leaves for the thread with that word; 0: nobody knows which it is. */
   onSend(word: number): void {
     if (this.isPaused()) return
-    const nowMs = performance.now()
+    const nowMs = now()
     if (word !== 0) this.threads.wake(word, this.toUs(nowMs))
     this.stay(nowMs)
   }
@@ -67,7 +68,7 @@ export class StayAwake {
   /** A post has arrived, and is read now. */
   onArrival(): void {
     if (this.isPaused() || this.turnedMs === 0) return
-    if (performance.now() - this.turnedMs > STOOD_STILL_MS) this.lose()
+    if (now() - this.turnedMs > STOOD_STILL_MS) this.lose()
     else if (this.credit < CREDIT_MAX) this.credit++
     this.turnedMs = 0
   }
@@ -75,7 +76,7 @@ export class StayAwake {
   /** What it brought has been done. */
   onRead(): void {
     if (this.pause > 0) this.threads.leave()
-    else this.stay(performance.now())
+    else this.stay(now())
   }
 
   /** Nothing comes any more: it lets go of what it looks at, and in a process that is one of several stays awake no more. A thread's end does the same. */
@@ -119,8 +120,8 @@ function clockOriginMs(): number {
   let originMs = Number.NEGATIVE_INFINITY
   // The thread may lose its core between the two.
   for (let i = 0; i < 5; i++) {
-    const [seconds, nanoseconds] = process.hrtime()
-    originMs = Math.max(originMs, seconds * 1e3 + nanoseconds / 1e6 - performance.now())
+    const [seconds, nanoseconds] = hrtime()
+    originMs = Math.max(originMs, seconds * 1e3 + nanoseconds / 1e6 - now())
   }
   return originMs
 }

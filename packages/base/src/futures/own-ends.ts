@@ -3,6 +3,7 @@
  * been given up before: by an early return, by a caught error, by another part of a `Promise.all`. Nobody holds those promises, and their rejection must not
  * end the process, since the program knows of the end. The rule is CAN-14 in rpc's SPEC.md. `cancelling.ts` has the ends that come from elsewhere.
  */
+import { queueMicrotask } from '../time/real-time.js'
 
 interface OwnEnds {
   readonly errors: WeakSet<object>

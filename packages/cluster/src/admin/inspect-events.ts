@@ -5,6 +5,7 @@
  * A main thread that does not come to its port must not fill the memory: how many batches it has taken is counted where the worker sees it at any time, and a worker that
  * is too far ahead drops events and counts them.
  */
+import { now, timeOriginMs } from '@postgrad/base/internal'
 import type { InspectEvent, WorkerInfo, WorkerRuntime } from '@postgrad/rpc'
 import type { Timer } from '@postgrad/transport'
 import type { Counter } from '../host/worker-host.js'
@@ -53,7 +54,7 @@ export class InspectSender {
       return
     }
     this.posted++
-    this.post({ event: 'inspect', events: this.events, dropped: this.dropped, originMs: performance.timeOrigin })
+    this.post({ event: 'inspect', events: this.events, dropped: this.dropped, originMs: timeOriginMs })
     this.events = []
     this.dropped = 0
   }
@@ -122,13 +123,13 @@ export class ClusterInspection {
 
   /** A batch has come from a worker. */
   onPost({ name, id }: WorkerInfo, { events, dropped, originMs }: InspectPost): void {
-    const shiftMs = originMs - performance.timeOrigin
+    const shiftMs = originMs - timeOriginMs
     for (const event of events) this.tell({ ...event, on: name, onId: id, atMs: event.atMs + shiftMs }, id)
-    if (dropped > 0) this.tell({ kind: 'dropped', count: dropped, on: name, onId: id, atMs: performance.now() }, id)
+    if (dropped > 0) this.tell({ kind: 'dropped', count: dropped, on: name, onId: id, atMs: now() }, id)
   }
 
   saw({ name, id }: WorkerInfo, seen: Seen): void {
-    this.tell({ ...seen, on: name, onId: id, atMs: performance.now() })
+    this.tell({ ...seen, on: name, onId: id, atMs: now() })
   }
 
   /** @param by the worker that tells it; null: this thread */

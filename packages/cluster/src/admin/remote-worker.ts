@@ -6,7 +6,16 @@
  * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
  */
 import { type DeathCause, PostgradError } from '@postgrad/base'
-import { callCancelled, causeOfThrown, markHop, onAbort, tooManyOpenFiles, traceAwait, workerDied } from '@postgrad/base/internal'
+import {
+  callCancelled,
+  causeOfThrown,
+  markHop,
+  onAbort,
+  setImmediate,
+  tooManyOpenFiles,
+  traceAwait,
+  workerDied,
+} from '@postgrad/base/internal'
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'

@@ -3,6 +3,7 @@
  * kernels; the main thread looks now and then. An idle worker's timer goes on, so only one that never comes to its next turn stands still: an endless
  * loop, a lock, a callback that blocks. `cluster.ts` above tells of it.
  */
+import { clearInterval, setInterval } from '@postgrad/base/internal'
 import { NODE_DELAY_MS_MAX } from '@postgrad/transport/internal'
 import type { Counter } from './worker-host.js'
 

@@ -1,5 +1,7 @@
 /** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
+
 import type { PostgradError } from '@postgrad/base'
+import { queueMicrotask } from '@postgrad/base/internal'
 import type { ShutdownOptions, Worker, WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Clock, Store } from '@postgrad/transport'

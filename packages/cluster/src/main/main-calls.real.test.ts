@@ -1,5 +1,5 @@
 /** The main thread as a guest of its cluster, on real threads: calls, references, errors, cancellation and callbacks. */
-import { describe, expect, test } from '@jest/globals'
+import { afterEach, describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, currentWorker, getDebugInfo, RRef, rref, stream } from '@postgrad/rpc'
 import { tensor } from '@postgrad/tensor'
@@ -156,5 +156,33 @@ describe('errors, limits, cancellation', () => {
     program.block(2000)
     expect((await asked).code).toBe('RPC_TIMEOUT')
     expect(await cluster.on('worker0').run(program.ask, 'main')).toBe('main')
+  })
+})
+
+/** As the fake clocks of test runners do, which go on when they are told to. Not `nextTick`, which Node itself takes from there. */
+function fakeTimers(): () => void {
+  const world = globalThis as unknown as Record<string, unknown>
+  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
+  const real = names.map((name) => world[name])
+  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
+  return () =>
+    names.forEach((name, i) => {
+      world[name] = real[i]
+    })
+}
+
+describe('CLU-101 while a test fakes its timers', () => {
+  let restore = (): void => {}
+  afterEach(() => {
+    restore()
+  })
+
+  test('a cluster starts, is called, keeps its deadlines, and closes', async () => {
+    restore = fakeTimers()
+    const cluster = await launch(url, { workers: 2 })
+    expect(await cluster.call('worker1', program.who)).toBe('worker1')
+    expect(await cluster.on('worker0').run(program.who)).toBe('worker0')
+    expect(await rejection(cluster.call('worker1', program.never, [], { timeoutMs: 20 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
+    await cluster.close()
   })
 })

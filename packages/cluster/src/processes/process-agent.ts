@@ -3,7 +3,7 @@
  * cluster say to each other. It runs nothing of the program's, so it answers while the workers are busy. When the cluster's process is gone, so is this one.
  */
 import type { WorkerId } from '@postgrad/base'
-import { ownFile } from '@postgrad/base/internal'
+import { ownFile, setInterval } from '@postgrad/base/internal'
 import { oneOfSeveral } from '@postgrad/transport/internal'
 import type { Payload } from '@postgrad/wire/internal'
 import { runPayloads } from '../admin/run-payloads.js'

@@ -2,6 +2,7 @@
  * A worker's own side of its host, whichever that is: `threadSide` for a thread of the cluster's process, and for one of another process the same with sockets
  * to the workers elsewhere. `process-agent.ts` has started it then.
  */
+import { setImmediate } from '@postgrad/base/internal'
 import type { PortEnd } from '../host/port-end.js'
 import { threadSide } from '../host/thread-side.js'
 import type { LinkEnd, OpenedLink, WorkerSide } from '../host/worker-host.js'

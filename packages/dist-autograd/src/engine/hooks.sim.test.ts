@@ -1,6 +1,8 @@
 /** What runs within a pass beside the nodes themselves: hooks, calls between node tasks, gradients that are none. */
+
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
-import { add, mul } from '@postgrad/autograd'
+import { add, defineFunction, mul } from '@postgrad/autograd'
 import { currentScope } from '@postgrad/base/internal'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
@@ -11,6 +13,20 @@ import { wholeLeaf } from './programs.suite.js'
 import { overSeeds } from './sim-cluster.suite.js'
 
 const SEEDS = 10
+
+/** As a tracer of the program's has one. */
+const store = new AsyncLocalStorage<string>()
+const looksBack = defineFunction<[look: () => void, x: Tensor], Tensor, () => void>({
+  name: 'looksBack',
+  forward: (ctx, look, x) => {
+    ctx.state = look
+    return x.clone()
+  },
+  backward: (ctx, grad) => {
+    ctx.state!()
+    return [null, grad]
+  },
+})
 
 describe('DA-59 hooks', () => {
   test('behind the accumulation find the gradient in the context, once per pass, on every worker', () =>
@@ -55,6 +71,28 @@ describe('DA-59 hooks', () => {
         await ctx.backward([(await call(1, mul, [weight, 3])).sum()])
         expect(order).toEqual(['tensor [[3,3]]', 'accumulated [[30,30]]'])
       })
+    }))
+
+  test('DA-87 find the AsyncLocalStorage of the program that has called backward, before and after the gradient has crossed workers', () =>
+    overSeeds(SEEDS, 3, async () => {
+      const program = (name: string) =>
+        store.run(name, () =>
+          distAutograd.context(async (ctx) => {
+            const seen: string[] = []
+            const see = (where: string) => (): undefined => {
+              seen.push(`${where} ${store.getStore()}`)
+            }
+            const weight = wholeLeaf([[1, 2]])
+            weight.registerHook(see('leaf'))
+            weight.registerPostAccumulateGradHook(see('accumulated'))
+            const before = looksBack(see('function'), weight)
+            const after = (await call(1, mul, [before, 3])).mul(2)
+            after.registerHook(see('crossed'))
+            await ctx.backward([after.sum()])
+            expect(seen).toEqual(['crossed', 'function', 'leaf', 'accumulated'].map((where) => `${where} ${name}`))
+          }),
+        )
+      await Promise.all([program('a'), program('b')])
     }))
 
   test('what one writes into the gradient in place stays; what one throws fails the pass', () =>

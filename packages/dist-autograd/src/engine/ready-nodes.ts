@@ -54,7 +54,10 @@ export class ReadyNodes implements ReadyQueue, Runnable {
       for (let next = this.queue.pop(); next !== undefined; ) {
         const first = next
         const scope = this.scopeOf(first)
-        next = inScope(scope, () => this.runWithin(scope, first))
+        const run = () => inScope(scope, () => this.runWithin(scope, first))
+        // A gradient's message comes in the stores of nobody, or of the program that woke this worker.
+        const { stores } = passOf(first)
+        next = stores === null ? run() : stores.runInAsyncScope(run)
       }
     } finally {
       this.isRunning = false

@@ -8,6 +8,7 @@
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
  */
 import assert from 'node:assert'
+import { AsyncResource } from 'node:async_hooks'
 import { type GradSink, GraphTask, type HeldBack, keepable, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
@@ -54,6 +55,8 @@ export class DistPass implements GradSink {
   gathered = false
   /** What its nodes run in; made with the first one. */
   scope: Scope | null = null
+  /** The stores of the program's own AsyncLocalStorages, as they were where it called `backward`; null where it is another worker's pass. */
+  readonly stores: AsyncResource | null = null
   private version = 0
 
   /**
@@ -136,6 +139,7 @@ export class RootPass extends DistPass {
   given: Promise<void>
   /** What it was begun in: it tells programs of one worker apart. */
   readonly begunIn: Scope = currentScope()
+  override readonly stores = new AsyncResource('BackwardPass')
   /** Ends the wait for a deadline, a signal, a call that is cancelled. */
   endWait: () => void = () => {}
   private settle!: { resolve: () => void; reject: (error: unknown) => void }

@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { Linear, Sequential, SGD, Tanh } from '@postgrad/nn'
+import { allReduce } from '@postgrad/process-group'
 import { DistributedDataParallel } from './distributed-data-parallel.js'
 import { batchOf, lossOf, seeded, trainedInOnePlace, values } from './models.suite.js'
 import { overSeeds } from './sim-ranks.suite.js'
@@ -35,4 +37,27 @@ test('DDP-1 parameters are those of one place that sums in the order of ranks, t
       for (const got of results) expect(got).toEqual(expected)
     }
   }
+})
+
+test('DDP-57 hooks of tensors and the communication hook find the AsyncLocalStorage of the program that has called backward', async () => {
+  const store = new AsyncLocalStorage<number>()
+  await overSeeds(2, (rank) =>
+    store.run(rank, async () => {
+      const seen: unknown[] = []
+      const model = await DistributedDataParallel.create(net(), SMALL)
+      model.registerCommHook(null, async (_, { buffer }) => {
+        seen.push(store.getStore())
+        return await allReduce(buffer)
+      })
+      for (const parameter of model.parameters()) {
+        parameter.registerHook(() => {
+          seen.push(store.getStore())
+          return undefined
+        })
+      }
+      await model.backward(lossOf(await model.forward(batchOf(rank, 0))))
+      expect(seen.length).toBeGreaterThan(model.parameters().length)
+      expect(new Set(seen)).toEqual(new Set([rank]))
+    }),
+  )
 })

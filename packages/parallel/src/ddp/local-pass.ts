@@ -3,6 +3,7 @@
  * come in between; and it ends when what it waits for beside its nodes has ended (`GraphTask.waitFor`). Gradients go to `.grad`. What PyTorch does with
  * threads of its backend, `loss.backward()` in one turn could not. The reducer hangs on to it.
  */
+import { AsyncResource } from 'node:async_hooks'
 import {
   dotGradSink,
   Engine,
@@ -44,6 +45,8 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
   private readonly task: GraphTask
   private readonly worker: WorkerRuntime
   private readonly scope: Scope
+  /** The stores of the program's own AsyncLocalStorages, for its hooks. */
+  private readonly stores = new AsyncResource('BackwardPass')
   private readonly priority = HIGHEST_PRIORITY - ++begun
   private isQueued = false
 
@@ -118,14 +121,16 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
 
   /** Runnable: nodes, as long as the mailbox has nothing that goes before. */
   run(): void {
-    inScope(this.scope, () => {
-      for (let next = this.queue.pop(); next !== undefined; next = this.worker.mayContinue() ? this.queue.pop() : undefined) {
-        engine.evaluate(next)
-        // What it waits for beside its nodes may take long.
-        if (this.task.error !== null && !this.ended.done) this.ended.reject(this.task.error)
-      }
-    })
+    this.stores.runInAsyncScope(() => inScope(this.scope, () => this.runNodes()))
     if (this.queue.size > 0) this.enqueue()
     else this.isQueued = false
+  }
+
+  private runNodes(): void {
+    for (let next = this.queue.pop(); next !== undefined; next = this.worker.mayContinue() ? this.queue.pop() : undefined) {
+      engine.evaluate(next)
+      // What it waits for beside its nodes may take long.
+      if (this.task.error !== null && !this.ended.done) this.ended.reject(this.task.error)
+    }
   }
 }

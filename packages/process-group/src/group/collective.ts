@@ -9,6 +9,7 @@
  * here, shows that the ranks do not call the same. Whoever sees it tells all, so all fail alike. A rank that needs nothing from any other may have ended
  * by then; it fails with its next collective.
  */
+import { queueMicrotask } from '@postgrad/base/internal'
 import type { Values } from '../common/protocol.js'
 import type { Algorithm, Received, Step } from '../common/step.js'
 import type { Work } from './work.js'

@@ -331,6 +331,11 @@ class Unborn extends Actor {
   }
 }
 
+const failsAfter = async (ms: number): Promise<never> => {
+  if (ms > 0) await sleep(ms)
+  throw new RangeError(`failed after ${ms} ms`)
+}
+
 /** Ends by what is no error. */
 class Blurts extends Actor {
   soon(): void {
@@ -398,6 +403,7 @@ expose({
   Lingers,
   Asked,
   BadEnd,
+  failsAfter,
   Unborn,
   Shy,
   readLog,
@@ -893,6 +899,77 @@ describe('the end of an actor', () => {
       expect([error.name, error.message]).toEqual(['TypeError', 'never born'])
       await sleep(20)
       expect(await call('worker1', readLog)).toEqual([])
+    }))
+
+  const makers: Record<string, () => RRef> = {
+    'an actor': () => remote('worker1', Unborn, []),
+    'an instance of a class': () => remote('worker1', Stubborn, []),
+    'what a function gives': () => remote('worker1', failsAfter, [0]),
+    'what an async function gives': () => remote('worker1', failsAfter, [3]),
+    'what a method gives': () => {
+      using shy = remote('worker1', Shy, [])
+      return (shy.remote() as unknown as { none(): RRef }).none()
+    },
+  }
+  for (const [what, make] of Object.entries(makers)) {
+    test(`RREF-37 ${what}, which could not be made and which nobody used, is a dead letter with the last reference, or when its worker closes`, async () => {
+      for (const waitMs of [0, 10]) {
+        await seeds(
+          2,
+          async ({ workers }) => {
+            const unused = make()
+            await sleep(waitMs)
+            unused.dispose()
+            await sleep(20)
+            expect(workers[1]!.deadLetters().counts['unwatched-crash']).toBe(1)
+          },
+          1,
+        )
+      }
+      const cluster = new Cluster(1, 2)
+      const owner = cluster.workers[1]!
+      await cluster.run(0, async () => {
+        using _held = make()
+        await sleep(20)
+        expect(owner.deadLetters().counts['unwatched-crash']).toBe(0)
+        owner.end()
+        expect(owner.deadLetters().counts['unwatched-crash']).toBe(1)
+      })
+    })
+  }
+
+  test('RREF-37 the letter names what was to be made and the error; of what a worker made for itself as well', () =>
+    new Cluster(1, 1).run(0, async () => {
+      const worker = currentRuntime()
+      const made = [remote('worker0', Unborn, []), remote('worker0', failsAfter, [3]), remote('worker0', failsAfter, [4])]
+      await sleep(10)
+      await failure(made[2]!.toHere())
+      worker.end()
+      expect(worker.deadLetters().last.map(({ what }) => what)).toEqual(['Unborn: never born', 'failsAfter: failed after 3 ms'])
+    }))
+
+  const uses: Record<string, (unborn: RRef<Unborn>) => Promise<unknown>> = {
+    'toHere()': (unborn) => failure(unborn.toHere()),
+    'created()': (unborn) => failure(unborn.created()),
+    'a call': (unborn) => failure(unborn.call('ping', [])),
+    'a stream': (unborn) => failure((unborn as RRef as RRef<Shy>).stream('list', []).next()),
+    'a monitor': (unborn) => monitor(unborn).down,
+    stopActor: (unborn) => failure(stopActor(unborn)),
+  }
+  test('RREF-37 an error that a use of the reference has met is no dead letter', () =>
+    seeds(2, async () => {
+      for (const use of Object.values(uses)) {
+        for (const waitMs of [0, 5]) {
+          using unborn = remote('worker1', Unborn, [])
+          await sleep(waitMs)
+          await use(unborn)
+        }
+      }
+      const ending = new AbortController()
+      using _cancelled = remote('worker1', failsAfter, [50], { signal: ending.signal })
+      await sleep(5)
+      ending.abort()
+      await sleep(60)
     }))
 
   test('ACT-15 an onStop that throws makes the end a crash', () =>

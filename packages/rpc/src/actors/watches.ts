@@ -190,9 +190,12 @@ export class Watches {
   }
 
   /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
-  async onLink(rref: unknown, to: unknown): Promise<void> {
+  onLink(rref: unknown, to: unknown): Promise<void> {
     const [owned, other] = [ownedActor(LINK_ACTOR, rref), actorReference(LINK_ACTOR, to)]
-    const cell = this.actors.cellOf(owned, await owned.toHere({ timeoutMs: 0 }))
+    return whenMade(owned, (value) => this.bind(owned, this.actors.cellOf(owned, value), other))
+  }
+
+  private async bind(owned: OwnerRRef, cell: ActorCell, other: RRef): Promise<void> {
     const watch = this.watchActor(other)
     void watch.down.then(({ normal, reason }) => {
       if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
@@ -224,19 +227,23 @@ export class Watches {
   }
 
   /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
-  onUnlink(rref: unknown, from: unknown): void {
+  onUnlink(rref: unknown, from: unknown): Promise<void> | void {
     const [owned, other] = [ownedActor(UNLINK_ACTOR, rref), actorReference(UNLINK_ACTOR, from)]
-    const links = this.links.get(owned.rrefId)
-    for (const watch of links?.get(other.rrefId) ?? []) this.unwatch(watch)
-    links?.delete(other.rrefId)
-    other.dispose()
+    const undo = () => {
+      const links = this.links.get(owned.rrefId)
+      for (const watch of links?.get(other.rrefId) ?? []) this.unwatch(watch)
+      links?.delete(other.rrefId)
+      other.dispose()
+    }
+    // A value that could not be made is bound to nothing.
+    return owned.isPending ? owned.toHere({ timeoutMs: 0 }).then(undo, undo) : undo()
   }
 
   /** Serves STOP_ACTOR. */
-  async onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
+  onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
     const owned = ownedActor(STOP_ACTOR, rref)
     const limitMs = checkTime('stopActor', shutdownMs as number, '0 to end it at once')
-    await this.actors.cellOf(owned, await owned.toHere({ timeoutMs: 0 })).stop(limitMs)
+    return whenMade(owned, (value) => this.actors.cellOf(owned, value).stop(limitMs))
   }
 
   // --- ends
@@ -250,6 +257,11 @@ export class Watches {
   onClose(closedBy: () => PostgradError): void {
     for (const watch of [...this.watching.values()]) this.tell(watch, downBy(closedBy()))
   }
+}
+
+/** Runs `fn` with the value: in this turn if it is there, since a call that came in the same turn would be served before an `await`. */
+function whenMade(owned: OwnerRRef, fn: (value: unknown) => Promise<void>): Promise<void> {
+  return owned.hasValue ? fn(owned.localValue()) : owned.toHere({ timeoutMs: 0 }).then(fn)
 }
 
 /** What came from another worker need not be what this code sends. */

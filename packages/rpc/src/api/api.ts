@@ -96,7 +96,7 @@ export const rpcAsync = call
 
 /**
  * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there; the reference comes back at once.
- * An error of the function is thrown by `toHere` and `localValue`. `timeoutMs` is the time in which the owner must know of the reference
+ * An error of the function is thrown by each use of the reference; if nothing uses it, the error is a dead letter of that worker. `timeoutMs` is the time in which the owner must know of the reference
  * (RREF_CREATION_TIMEOUT), not that of the function; `signal` cancels the function. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
  * PyTorch: `rpc.remote`.
  * @example const model = remote('worker1', Linear, [2, 4]) // the program has: expose({ Linear })

@@ -5,8 +5,10 @@ import { expose } from '../common/function-registry.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, runWithCrash, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import { Actor } from './actor.js'
+import type { ActorHandle } from './actor-handle.js'
 import { call, currentWorker, remote, rref } from './api.js'
-import { link, monitor, stopActor } from './monitor.js'
+import { link, monitor, stopActor, unlink } from './monitor.js'
+import { supervise } from './supervise.js'
 import { workerLocal } from './worker-local.js'
 
 const SEEDS = 20
@@ -66,6 +68,11 @@ const makeLate = async (ms: number): Promise<Fragile> => {
   await sleep(ms)
   return new Fragile('late')
 }
+/** From a handle that was sent: its call is made in the turn of the stop. */
+const stopThenCall = async (handle: ActorHandle<Fragile>): Promise<string> => {
+  const [, after] = await Promise.all([stopActor(handle), failure(handle.call('ping', []))])
+  return (after as unknown as { code: string }).code
+}
 /** Ends by what no message can carry. */
 class Odd extends Actor {
   breakSoon(): void {
@@ -76,7 +83,7 @@ class Odd extends Actor {
   }
 }
 
-expose({ Odd, Plain, Fragile, makeLate, watchFor, readStops, makeValue })
+expose({ stopThenCall, Odd, Plain, Fragile, makeLate, watchFor, readStops, makeValue })
 
 async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, options: { letters?: number; except?: number[] } = {}) {
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -353,6 +360,15 @@ describe('links', () => {
       expect((await failure(b.call('ping', []))).cause).toMatchObject({ code: 'LINKED_ACTOR_DOWN' })
     }))
 
+  test('LNK-3 unlink in the turn of its link undoes it', () =>
+    seeds(3, async ({ workers }) => {
+      using a = remote('worker1', Fragile, ['a'])
+      using b = remote('worker2', Fragile, ['b'])
+      await Promise.all([link(a, b), unlink(a, b)])
+      await sleep(20)
+      for (const { watches } of workers) expect(watches.debugInfo()).toEqual({ monitors: 0, watchers: 0 })
+    }))
+
   test("LNK-1 a worker's death is a crash of what was on it", () =>
     seeds(
       3,
@@ -379,6 +395,37 @@ describe('stopActor', () => {
       expect(await call('worker1', readStops)).toEqual(['a'])
       await stopActor(actor)
       expect(await failure(actor.call('ping', []))).toMatchObject({ code: 'ACTOR_STOPPED' })
+    }))
+
+  test('ACT-13 what is called after stopActor in the same turn is refused, however it is called and whatever stands for the actor', async () => {
+    const actorOf = { there: () => remote('worker1', Fragile, ['a']), late: () => remote('worker1', makeLate, [5]) }
+    for (const make of Object.values(actorOf)) {
+      await seeds(2, async () => {
+        using actor = make() as RRef<Fragile>
+        const before = actor.call('slow', [3])
+        const stopped = stopActor(actor)
+        using kept = actor.remote<Fragile>().ping()
+        const after = [kept.toHere(), actor.call('ping', []), actor.rpcAsync<Fragile>().ping()]
+        expect(await before).not.toBe('')
+        for (const call of after) expect(await failure(call)).toMatchObject({ code: 'ACTOR_STOPPED' })
+        await stopped
+      })
+    }
+  })
+
+  test('ACT-13 so it is of a handle, at its home and where it was sent', () =>
+    seeds(3, async () => {
+      await using supervision = await supervise({
+        intensity: 3,
+        children: [{ name: 'fragile', actor: Fragile, args: ['a'], worker: 'worker1' }],
+      })
+      const handle = supervision.actor('fragile')
+      const stopped = stopActor(handle)
+      const after = failure(handle.call('ping', []))
+      await stopped
+      expect(await after).toMatchObject({ code: 'ACTOR_STOPPED' })
+      await handle.ready()
+      expect(await call('worker2', stopThenCall, [handle])).toBe('ACTOR_STOPPED')
     }))
 
   test('ACT-16 after `shutdownMs` it is ended whatever it does; 0 ends it at once; who waits for it meets ACTOR_STOPPED', () =>

@@ -77,25 +77,27 @@ export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unk
 }
 
 async function onBoth(op: string, builtIn: string, first: unknown, second: unknown): Promise<void> {
-  const worker = currentRuntime()
-  await using a = await referenceOf(op, first)
-  await using b = await referenceOf(op, second)
-  const { rref: left } = a
-  const { rref: right } = b
-  await Promise.all([worker.caller.call(left.owner(), builtIn, [left, right]), worker.caller.call(right.owner(), builtIn, [right, left])])
+  const { caller } = currentRuntime()
+  await withReference(op, first, (left) =>
+    withReference(op, second, (right) =>
+      Promise.all([caller.call(left.owner(), builtIn, [left, right]), caller.call(right.owner(), builtIn, [right, left])]),
+    ),
+  )
 }
 
-interface Borrowed extends AsyncDisposable {
-  readonly rref: RRef
-}
-
-/** The reference itself, or the one that a handle leads to now. @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING */
-async function referenceOf(op: string, actor: unknown): Promise<Borrowed> {
-  if (actor instanceof RRef) return { rref: actor, [Symbol.asyncDispose]: async () => {} }
+/**
+ * Runs `fn` with the reference itself, or with the one that a handle leads to now: in the turn of the caller if that is known here, so that a later call of the same
+ * actor does not overtake it. @throws NOT_AN_ACTOR, ACTOR_NOT_RUNNING
+ */
+function withReference(op: string, actor: unknown, fn: (rref: RRef) => Promise<unknown>): Promise<unknown> {
+  if (actor instanceof RRef) return fn(actor)
   if (!(actor instanceof ActorHandle)) throw notAnActor(op, actor === null ? 'null' : typeof actor)
-  const rref = await actor.reference()
-  // The supervision's own is not ours to dispose of.
-  return { rref, [Symbol.asyncDispose]: async () => (actor.isLocal ? undefined : rref.dispose()) }
+  return actor.isLocal ? fn(actor.current) : withBorrowed(actor, fn)
+}
+
+async function withBorrowed(handle: ActorHandle<unknown>, fn: (rref: RRef) => Promise<unknown>): Promise<unknown> {
+  using rref = await handle.reference()
+  return await fn(rref)
 }
 
 /** Of `stopActor`. */
@@ -105,12 +107,12 @@ export interface StopOptions {
 }
 
 /**
- * Ends an actor: what was called before is done, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
+ * Ends an actor: what was called before is done, what is called after meets ACTOR_STOPPED, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
  * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make again.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
  */
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {
   const limitMs = checkTime('stopActor', shutdownMs, '0 to end it at once')
-  await using borrowed = await referenceOf('stopActor', actor)
-  await currentRuntime().caller.call(borrowed.rref.owner(), STOP_ACTOR, [borrowed.rref, limitMs])
+  const { caller } = currentRuntime()
+  await withReference('stopActor', actor, (rref) => caller.call(rref.owner(), STOP_ACTOR, [rref, limitMs]))
 }

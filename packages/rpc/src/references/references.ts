@@ -92,7 +92,7 @@ class ReferenceServing {
       return this.rrefs.construct(target as AnyClass, body[1] as readonly unknown[], call.owner as OwnerRRef, isWatched(call.message))
     },
     done: ({ owner }, value) => (owner as OwnerRRef).setValue(value),
-    failed: ({ owner }, error) => owner!.setError(error),
+    failed: (call, error) => this.rrefs.failMaking(call.owner as OwnerRRef, call.functionName, error),
   }
 
   private readonly fetchWork: Work = {

@@ -42,6 +42,7 @@ import { deleted, foreign, invalid, noAutograd } from './rref-errors.js'
 import { RRefOperations } from './rref-operations.js'
 import type { References } from './rref-table.js'
 import { type PlainFork, RREF_TAG, readFork } from './rref-wire.js'
+import { UnseenFailures } from './unseen-failures.js'
 
 /** So many ids of dropped values of other makers are remembered at least: what is later waits for a value that never comes, until its deadline. */
 export const TOMBSTONES_MIN = 4096
@@ -64,6 +65,7 @@ export class RRefContext implements ReferenceHooks {
   private readonly finalizer: FinalizationRegistry<TrackedUser>
   /** References that ended without `dispose`. */
   finalized = 0
+  private readonly unseen: UnseenFailures
   /** Makes an instance of a class that `remote` keeps here; the actors of the worker say how. */
   construct: (target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched: boolean) => unknown = (target, args) =>
     new target(...args)
@@ -76,6 +78,7 @@ export class RRefContext implements ReferenceHooks {
     const { finalizers = 'release', referenceStacks = false } = core.options
     this.core = core
     this.operations = new RRefOperations(core, this)
+    this.unseen = new UnseenFailures(core)
     this.stacks = referenceStacks ? new WeakMap() : null
     this.finalizer = new FinalizationRegistry((user) => {
       this.finalized++
@@ -147,6 +150,12 @@ export class RRefContext implements ReferenceHooks {
 
   releaseHold(rrefId: bigint): void {
     this.dropFork(rrefId, rrefId)
+  }
+
+  /** What `what` was to make could not be made: uses of the reference meet this error, and where none comes it is a dead letter (RREF-37). */
+  failMaking(rref: OwnerRRef, what: string, error: unknown): void {
+    const { rrefId } = rref
+    this.unseen.add(rref, what, error, workerOf(rrefId) === this.self.id || this.isShared(rrefId))
   }
 
   confirm(user: UserRRef): void {
@@ -505,7 +514,10 @@ export class RRefContext implements ReferenceHooks {
   private drop({ rref }: Owned): void {
     const { rrefId } = rref
     this.owned.delete(rrefId)
-    if (workerOf(rrefId) !== this.self.id) this.tombstones.add(rrefId)
+    if (workerOf(rrefId) !== this.self.id) {
+      this.tombstones.add(rrefId)
+      this.unseen.tell(rrefId)
+    }
     this.onReleased(rref)
   }
 

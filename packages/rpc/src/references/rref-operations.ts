@@ -76,6 +76,7 @@ export class RRefOperations implements RRefProtocol {
       },
       reject: (error) => {
         end()
+        owner.meetError()
         future.reject(error)
       },
     }

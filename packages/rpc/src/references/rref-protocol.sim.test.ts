@@ -394,9 +394,10 @@ describe('messages that go to nobody', () => {
       flags.in = true
       expect(await failure(call('worker2', make, [[mine, theirs]]))).toMatchObject({ message: 'in' })
       const failed = remote('worker2', make, [[mine, theirs]])
+      await sleep(1)
+      flags.in = false
       expect(await failure(failed.toHere())).toMatchObject({ message: 'in' })
       failed.dispose()
-      flags.in = false
       await failure(call('worker2', returnsBadly, [mine]))
       theirs.dispose()
     })

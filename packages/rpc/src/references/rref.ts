@@ -177,6 +177,8 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   private error: unknown
   /** Its value is an instance that `remote` of a class made here. @internal */
   isActor = false
+  /** Told once, when a use meets the error of its creation. @internal */
+  onErrorMet: (() => void) | null = null
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
 
@@ -197,6 +199,11 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   /** Whether the value is there, so that `localValue` gives it. */
   get hasValue(): boolean {
     return this.state === 'value'
+  }
+
+  /** Whether the value is still being made. */
+  get isPending(): boolean {
+    return this.state === 'pending'
   }
 
   /** Whether the value could not be made. */
@@ -222,6 +229,13 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     this.waiters.clear()
   }
 
+  /** The error of its creation, for a use that gets it. @internal */
+  meetError(): unknown {
+    this.onErrorMet?.()
+    this.onErrorMet = null
+    return this.error
+  }
+
   toHere(options: RRefOptions = {}): Future<T> {
     try {
       checkCallOptions('toHere', options)
@@ -229,7 +243,7 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
       return Future.rejected(error)
     }
     if (this.state === 'pending') return this.context.awaitValue(this, options)
-    if (this.state === 'error') return Future.rejected(this.error)
+    if (this.state === 'error') return Future.rejected(this.meetError())
     const future = new Future<T>()
     future.resolve(this.held as T)
     return future
@@ -237,7 +251,7 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
 
   localValue(): T {
     if (this.state === 'value') return this.held as T
-    if (this.state === 'error') throw this.error
+    if (this.state === 'error') throw this.meetError()
     throw new PostgradError('RREF_VALUE_PENDING', {
       op: 'localValue',
       message: `the value of ${this} is still being made`,

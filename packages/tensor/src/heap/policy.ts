@@ -4,7 +4,7 @@
  * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
  * for, between turns, when much more is held than was since the last. What is given back by hand asks for none.
  */
-import { builtin } from '@postgrad/base/internal'
+import { builtin, setImmediate } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
 import type { Heap, HeapBlock, HeapDescriptor } from './heap.js'
 import { currentHeap, threadHeap } from './thread-heap.js'

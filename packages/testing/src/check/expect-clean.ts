@@ -26,7 +26,7 @@ const HELD: Readonly<Record<string, string>> = {
   collectivesUnread: 'ranks have sent what this one has not called: all call the same collectives, and a recv for each send',
   gathers: 'not every member has come to a barrier or allGather',
   pendingJobs: 'await every job before the program ends',
-  deadLetters: 'a message came for something that had ended; see the dead letters of the worker',
+  deadLetters: 'a message came for something that had ended, or an error was noticed by nobody; see the dead letters of the worker',
 }
 
 /** Of `expectClean`. */

@@ -14,6 +14,7 @@ import type { Messages } from '../simulate/message-ledger.js'
 import { type Simulation, simulate } from '../simulate/simulate.js'
 import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 import { expectSound, simulateAgainstInlined } from './expect-sound.js'
+import { matchers } from './matchers.js'
 
 const scale = (x: Tensor, by: number): Tensor => mul(x, by)
 const onward = async (x: Tensor): Promise<Tensor> => add(await call('worker2', scale, [x, 3]), x)
@@ -113,6 +114,23 @@ describe('TK-44 all checkers in one call', () => {
       }),
     )
     expect(() => expectSound(held)).toThrow(expect.objectContaining({ code: 'NOT_CLEAN' }))
+  })
+
+  test('TK-44 the worst that is found comes first, and all others are told', async () => {
+    const simulation = await simulate({ workers: 2 }, (sim) =>
+      sim.on('worker0').run(async () => ({ loss: await remote('worker1', makeNumber, [1]).toHere() })),
+    )
+    const count = { ...simulation.messages!.counts[0]!, sent: 1, received: 2 }
+    const wrong = { ...simulation, messages: { ...simulation.messages!, counts: [count] } }
+    const oracle = { loss: 2 }
+    const { message } = matchers.toBeSound(wrong, { oracle })
+    const codes = ['BITS_DIFFER', 'NOT_CONSERVED', 'NOT_CLEAN'].map((code) => message().indexOf(`${code}: `))
+    expect(codes).toEqual([0, ...codes.slice(1).sort((a, b) => a - b)])
+    expect(message()).toContain("worker 'worker1': ownerRRefs 1")
+    expect(() => expectSound(wrong, { oracle })).toThrow(
+      expect.objectContaining({ code: 'BITS_DIFFER', values: expect.objectContaining({ alsoFound: ['NOT_CONSERVED', 'NOT_CLEAN'] }) }),
+    )
+    expect(() => expectSound({ ...wrong, messages: simulation.messages })).toThrow(expect.objectContaining({ code: 'NOT_CLEAN' }))
   })
 
   test('TK-44 without counts they say so', async () => {

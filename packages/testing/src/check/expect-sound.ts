@@ -2,6 +2,7 @@
  * All checkers in one call. Each also stands alone: `expectClean`, `expectConserved`, `expectExecutedOnce`, `expectCreditsReturned`, `expectSameBits`.
  */
 
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { inlined } from '../inlined/inlined.js'
 import { foundIn } from '../replay/reproduce.js'
 import { expectSameBits } from '../replay/same-bits.js'
@@ -37,19 +38,42 @@ export interface SoundOptions extends CleanOptions {
  * Proves of one run: its result has the bits of the oracle (if one is given); nothing is held on any worker that did not crash; each request ran once at
  * most; every message that was sent is accounted for; every credit came back. A dead letter is no fault where a worker ended: it may be about that worker.
  * What is found ends as a run that fails does: with a trace if one is asked for, and with the line that repeats the run.
- * @throws BITS_DIFFER, NOT_CLEAN, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED: the first that is found
+ * @throws BITS_DIFFER, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED, NOT_CLEAN: the worst that is found, in this order, with the texts of all others in its message
  */
 export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
   const { seed, result, crashed, anyEnded } = simulation
-  try {
-    if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
-    expectExecutedOnce(simulation)
-    expectConserved(simulation)
-    expectCreditsReturned(simulation)
-    expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow })
-  } catch (error) {
-    throw foundIn(simulation, error)
+  // The worst first: a wrong result, then what led to it or may lead to one, then what is only left over.
+  const checkers = [
+    () => {
+      if (oracle !== undefined) expectSameBits(result, oracle, seed === undefined ? {} : { seed })
+    },
+    () => expectExecutedOnce(simulation),
+    () => expectConserved(simulation),
+    () => expectCreditsReturned(simulation),
+    () => expectClean(simulation, { except: [...except, ...crashed], allow: anyEnded ? [...allow, 'deadLetters'] : allow }),
+  ]
+  const found = new Map<string, PostgradError>()
+  for (const check of checkers) {
+    try {
+      check()
+    } catch (error) {
+      if (!isPostgradError(error)) throw error
+      if (!found.has(error.code)) found.set(error.code, error)
+    }
   }
+  if (found.size > 0) throw foundIn(simulation, together([...found.values()]))
+}
+
+/** The worst, which tells of the others. */
+function together([worst, ...others]: readonly PostgradError[]): PostgradError {
+  if (others.length === 0) return worst!
+  const { code, op, message, values } = worst!
+  const lines = others.map((other) => `${other.code}: ${other.message.trimEnd()}`)
+  return new PostgradError(code, {
+    op,
+    message: `${message.slice(`${op}: `.length).trimEnd()}\nAlso found:\n${lines.join('\n')}\n`,
+    values: { ...values, alsoFound: others.map((other) => other.code) },
+  })
 }
 
 /**

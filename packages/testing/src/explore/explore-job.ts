@@ -30,7 +30,7 @@ export const runJob: JobProgram['runJob'] = async (_name, args): Promise<Part> =
 export function reportedOf(error: unknown, ref: ProgramRef, options: ExploreOptions, explorer: Explorer<unknown>): Promise<unknown> {
   const { traceDir } = options
   return reported(error, identityOf(ref, { ...options, world: { arrival: 'alone', ...options.world } }), {
-    shrink: shrinkOf(options),
+    shrink: shrinkOf(options, null),
     ...(traceDir === undefined ? {} : { traceDir }),
     run: (variant) => explorer.replay(variant, isPostgradError(error, 'ORDERS_DIFFER')),
   })

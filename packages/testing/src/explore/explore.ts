@@ -133,7 +133,7 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
     return found
   } catch (error) {
     throw await reported(error, identity, {
-      shrink: replayed === null ? shrinkOf(options) : false,
+      shrink: replayed === null ? shrinkOf(options, identity) : false,
       ...(traceDir === undefined ? {} : { traceDir }),
       run: (variant) => explorer.replay(variant, isPostgradError(error, 'ORDERS_DIFFER')),
     })

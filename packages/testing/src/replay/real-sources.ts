@@ -27,7 +27,7 @@ export class RealSources {
     const world = globalThis as unknown as Record<string, object>
     const doors: Door[] = [
       [Math, 'random', 'Math.random'],
-      [performance, 'now', 'performance.now'],
+      [globalThis.performance, 'now', 'performance.now'],
       ...TIMERS.map((name): Door => [globalThis, name, name]),
     ]
     if (world.crypto !== undefined)

@@ -7,6 +7,7 @@ import { randomFaults } from '../faults/fault-plan.js'
 import { replayProgram, simulateProgram } from '../simulate/program-run.js'
 import { type SimCluster, type SimulateOptions, simulate } from '../simulate/simulate.js'
 import { decodeToken, encodeToken } from './replay-token.js'
+import { nextRun, shrinkTimeMs, testLimitMs } from './run-identity.js'
 import { choices } from './shrink.js'
 
 const echo = (value: unknown) => value
@@ -200,6 +201,29 @@ describe('shrinking', () => {
     }
     expect(await failure({ seed, shrink: { runs: 30 } }, fickle)).toMatchObject({ message: 'worker3 came first of 3' })
   })
+
+  test('TK-28 a failure in the default order without faults has nothing to shrink, and nothing is said of it', async () => {
+    const fails = (sim: SimCluster) => sim.on('worker0').run(() => Promise.reject(new RangeError('always')))
+    const error = await failure({ seed: 1, faults: randomFaults({ crashes: 0, restarts: 0, partitions: 0, drop: 0 }) }, fails)
+    expect(error).toMatchObject({ message: 'always', stack: expect.stringContaining('POSTGRAD_REPLAY=') })
+    expect(error?.stack).not.toMatch(/shrunk/i)
+  })
+
+  test('TK-28 a test in which no time is left says so', async () => {
+    const error = await firstFailure({ shrink: { timeMs: 0 } })
+    expect(error.stack).toMatch(/Not shrunk, since no time was left to the test: \d+ decisions/)
+  })
+
+  test('TK-28 by default it ends before the timeout of the test does', () => {
+    const identity = nextRun('timed')
+    expect(testLimitMs()).toBe(7_777)
+    expect(shrinkTimeMs(identity)).toBeLessThanOrEqual(5000)
+    expect(shrinkTimeMs(identity)).toBeGreaterThan(0)
+    const left = shrinkTimeMs(identity, 5000)
+    expect(left).toBeLessThanOrEqual(3500)
+    expect(shrinkTimeMs(identity, 1e-6)).toBe(0)
+    expect(shrinkTimeMs(identity, Number.POSITIVE_INFINITY)).toBe(5000)
+  }, 7_777)
 
   test('TK-28 liveness runs shrink as well, by default since their faults are drawn', async () => {
     const never = async (sim: SimCluster) => {

@@ -2,12 +2,14 @@
  * What stands around every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and under that line
  * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
  */
+
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { now } from '@postgrad/base/internal'
 import type { Trace } from '@postgrad/sim'
 import { type FaultsOption, isDrawn, planText } from '../faults/fault-plan.js'
 import { noteInStack } from './error-notes.js'
 import { decodeToken, encodeToken, type RunIdentity, type RunVariant } from './replay-token.js'
-import { nextRun } from './run-identity.js'
+import { nextRun, shrinkTimeMs } from './run-identity.js'
 import { choices, type FailedRun, type ShrinkOptions, type Shrunk, shrink } from './shrink.js'
 import { writeTrace } from './trace-files.js'
 
@@ -73,7 +75,7 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
   } catch (error) {
     throw await reported(error, identity, {
       // What is not the same twice is not the same with less either.
-      shrink: replayed === null && !isPostgradError(error, 'NOT_DETERMINISTIC') ? shrinkOf(options) : false,
+      shrink: replayed === null && !isPostgradError(error, 'NOT_DETERMINISTIC') ? shrinkOf(options, identity) : false,
       ...(options.traceDir === undefined ? {} : { traceDir: options.traceDir }),
       run: (variant) => run({ ...options, variant }),
     })
@@ -156,7 +158,7 @@ async function shrinkRun(failed: FailedRun, options: ShrinkOptions, run: (varian
   const progress = new Progress()
   try {
     return await shrink(failed, options, {
-      now: () => performance.now(),
+      now,
       attempt: (variant) =>
         run(variant).then(
           () => null,
@@ -169,19 +171,27 @@ async function shrinkRun(failed: FailedRun, options: ShrinkOptions, run: (varian
   }
 }
 
-/** How far a failed run with these options is to be shrunk; false where the seed alone says it. */
-export function shrinkOf({ shrink: wanted, faults }: Reproducible): ShrinkOptions | false {
+/** How far a failed run with these options is to be shrunk; false where the seed alone says it. By default it ends before its test does, of whose timeout alone the runner would speak. */
+export function shrinkOf({ shrink: wanted, faults }: Reproducible, identity: RunIdentity | null): ShrinkOptions | false {
   const { POSTGRAD_SHRINK: told } = process.env
   if (told === '0') return false
-  if (typeof wanted === 'object') return wanted
-  return (wanted ?? (isDrawn(faults) || told === '1')) ? {} : false
+  const isWanted = typeof wanted === 'object' || (wanted ?? (isDrawn(faults) || told === '1'))
+  if (!isWanted) return false
+  return { ...(identity?.kind === 'test' && { timeMs: shrinkTimeMs(identity) }), ...(typeof wanted === 'object' && wanted) }
 }
 
 function summary(first: FailedRun, shrunk: Shrunk | null): string {
-  if (shrunk === null) return ''
+  if (shrunk === null || isSmallest(first)) return ''
   const stopped = shrunk.isDone ? '' : ', and then stopped by its bounds'
+  if (shrunk.runs === 0)
+    return `Not shrunk, since no time was left to the test: ${sizeText(first)}. Give it a longer timeout, or { shrink: { timeMs } }.`
   if (shrunk.failed.error === first.error) return `Could not be shrunk in ${shrunk.runs} runs${stopped}: ${sizeText(first)}.`
   return `Shrunk in ${shrunk.runs} runs${stopped}: from ${sizeText(first)} to ${sizeText(shrunk.failed)}.`
+}
+
+/** It has no faults, and messages arrived in the default order: there is nothing to take away. */
+function isSmallest({ variant, decisions, faults }: FailedRun): boolean {
+  return faults.length === 0 && choices(variant.decisions ?? decisions) === 0
 }
 
 function sizeText({ variant, decisions, faults: { length: faults } }: FailedRun): string {
@@ -207,11 +217,11 @@ const FAULTS_SHOWN = 20
 
 /** One line on a terminal, while it lasts. */
 class Progress {
-  private readonly startMs = performance.now()
+  private readonly startMs = now()
   private isShown = false
 
   show(text: string): void {
-    if (!process.stderr.isTTY || performance.now() - this.startMs < PROGRESS_AFTER_MS) return
+    if (!process.stderr.isTTY || now() - this.startMs < PROGRESS_AFTER_MS) return
     this.isShown = true
     process.stderr.write(`\r${text}\u001b[K`)
   }

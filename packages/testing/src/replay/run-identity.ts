@@ -1,6 +1,8 @@
 /** Which test a run belongs to, as far as the test runner says: jest and vitest do. It stands in the token of a run that failed. */
 import { basename } from 'node:path'
+import { now } from '@postgrad/base/internal'
 import type { TestIdentity } from './replay-token.js'
+import { TIME_MS } from './shrink.js'
 
 interface ExpectState {
   readonly currentTestName?: string
@@ -8,7 +10,7 @@ interface ExpectState {
 }
 
 /** How many runs each test has made: of this copy of the module, which test runners load again for each file. */
-const runs = new Map<string, number>()
+const tests = new Map<string, { runs: number; readonly startMs: number }>()
 
 /** The identity of the next run of the test that runs now. `name`: what the program calls it, where no test runner does. */
 export function nextRun(name = ''): TestIdentity {
@@ -16,9 +18,37 @@ export function nextRun(name = ''): TestIdentity {
   const test = [state.currentTestName ?? '', name].filter((part) => part !== '').join(' › ')
   const file = state.testPath === undefined ? '' : basename(state.testPath)
   const key = `${file} ${test}`
-  const run = runs.get(key) ?? 0
-  runs.set(key, run + 1)
-  return { kind: 'test', name: test, file, run }
+  const known = tests.get(key) ?? { runs: 0, startMs: now() }
+  tests.set(key, known)
+  return { kind: 'test', name: test, file, run: known.runs++ }
+}
+
+/** The timeout of a test where neither it nor its configuration says one: jest's and vitest's. */
+const TEST_LIMIT_MS = 5000
+/** So much of it may be used when shrinking ends: the last run may take longer, and a failure has to be written. */
+const USABLE = 0.7
+
+/** How long a failed run of this test may be made smaller, in ms, so that the test's own timeout does not end it before. */
+export function shrinkTimeMs({ file, name }: Pick<TestIdentity, 'file' | 'name'>, limitMs = testLimitMs()): number {
+  const startMs = tests.get(`${file} ${name}`)?.startMs ?? now()
+  return Math.min(TIME_MS, Math.max(0, USABLE * limitMs - (now() - startMs)))
+}
+
+/** The timeout of the test that runs now, in ms, as far as the runner says. */
+export function testLimitMs(): number {
+  const world = globalThis as unknown as Record<symbol | string, unknown>
+  const circus = Object.getOwnPropertySymbols(world).find(({ description }) => description === 'JEST_STATE_SYMBOL')
+  const jest = circus === undefined ? undefined : (world[circus] as JestState | undefined)
+  const vitest = world.__vitest_worker__ as
+    | { readonly current?: VitestTask; readonly config?: { readonly testTimeout?: number } }
+    | undefined
+  const told = jest?.currentlyRunningTest?.timeout ?? jest?.testTimeout ?? vitest?.current?.timeout ?? vitest?.config?.testTimeout
+  return told === 0 ? Number.POSITIVE_INFINITY : (told ?? TEST_LIMIT_MS)
+}
+
+interface JestState {
+  readonly testTimeout?: number
+  readonly currentlyRunningTest?: { readonly timeout?: number } | null
 }
 
 /** What `expect` knows of the test. Both runners leave it where every copy of theirs finds it; vitest says more in its worker's state. */
@@ -36,6 +66,7 @@ function expectState(): ExpectState {
 
 interface VitestTask {
   readonly name: string
+  readonly timeout?: number
   readonly suite?: VitestTask
 }
 

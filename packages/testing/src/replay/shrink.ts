@@ -29,7 +29,7 @@ export interface FailedRun {
 export interface ShrinkOptions {
   /** How many runs may be tried. Default 200. */
   readonly runs?: number
-  /** How long it may take, in ms of real time. Default 5000. */
+  /** How long it may take, in ms of real time. Default 5000, and in a test of jest or vitest no longer than its timeout leaves. */
   readonly timeMs?: number
 }
 
@@ -49,7 +49,7 @@ interface Tools {
 }
 
 const RUNS = 200
-const TIME_MS = 5000
+export const TIME_MS = 5000
 
 export async function shrink(first: FailedRun, options: ShrinkOptions, tools: Tools): Promise<Shrunk> {
   const shrinker = new Shrinker(first, options, tools)

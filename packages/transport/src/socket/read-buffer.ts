@@ -8,7 +8,9 @@
  * `onread` tells the socket's handle. That is Node's own and may change: where a part of it is missing, and for TLS, which allocates by itself, the socket emits
  * 'data' as ever. The tests of SOCK-10 fail on a Node where plain ones do.
  */
+
 import type { Socket } from 'node:net'
+import { nextTick } from '@postgrad/base/internal'
 
 /** What Node reads at once into buffers of its own. */
 export const NODE_READ_BYTES = 65_536
@@ -68,7 +70,7 @@ function onPlaced(reads: Reads, bytes: number, into: Uint8Array): void {
   try {
     reads.onPlaced(bytes, bytes === into.length)
   } catch (error) {
-    process.nextTick(() => {
+    nextTick(() => {
       throw error
     })
   }

@@ -13,8 +13,10 @@
  * A holder on another machine, or whose threads cannot be looked at, is never taken for dead while that is not known. So a lock may be left for ever, and
  * whoever waits for it is told who has it. A caller that holds a lock for long can `refresh` it: another one may then take a lock over that has had the same `sign` for long.
  */
+
 import { lstatSync, lutimesSync, readFileSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { now, timeOriginMs, wallMs } from '@postgrad/base/internal'
 
 /** More breakers than this have not died one after the other while they broke a lock. */
 const BREAKERS_MAX = 3
@@ -35,7 +37,7 @@ export class FileLock {
    * @param silent a `sign` that has been there for so long that its holder is taken for dead
    */
   tryAcquire(silent: string | null = null): boolean {
-    const text = `${this.self}/${++this.count}/${performance.timeOrigin + performance.now()}`
+    const text = `${this.self}/${++this.count}/${timeOriginMs + now()}`
     if (silent !== null && this.sign() === silent) {
       if (!makeLock(this.path, text, 0, readLock(this.path))) return false
     } else if (!makeLock(this.path, text, 0)) return false
@@ -61,7 +63,7 @@ export class FileLock {
 
   /** Gives the lock another `sign`. */
   refresh(): void {
-    const now = Date.now() / 1000
+    const now = wallMs() / 1000
     if (this.isMine()) lutimesSync(this.path, now, now)
   }
 

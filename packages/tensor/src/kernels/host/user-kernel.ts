@@ -2,7 +2,9 @@
  * A user's kernel as the JavaScript function that its text is. So it computes in float64, which no mode of gpu.js does, and so its reads are tried
  * before gpu.js compiles it: what lies outside of an input would be NaN or 0 there, without a word. Beside: `gpujs/user-kernels.ts`, which asks.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { now } from '@postgrad/base/internal'
 import type { UserKernel } from '../table/table.js'
 
 type Numbers = Float32Array | Float64Array
@@ -67,11 +69,11 @@ export function tryReads(kernel: UserKernel, n: number, constants: Constants, ar
     if (body === null) return
     const self = threadOf(n, constants)
     const given = readers(kernel, args, self, TRIED_READS)
-    const end = performance.now() + TRIED_MS
+    const end = now() + TRIED_MS
     for (const thread of sample(n)) {
       self.thread.x = thread
       body.apply(self, given)
-      if (performance.now() > end) return
+      if (now() > end) return
     }
   } catch (error) {
     if (error instanceof PostgradError) throw error
