@@ -26,6 +26,10 @@ test.each([
   ['without import.meta.url', ''],
 ])('CLU-57 a bundle %s is told with the settings of bundlers', (_what, own) => {
   expect(() => ownFile('launch', 'base', 'worker-entry.js', own)).toThrow(
-    expect.objectContaining({ code: 'POSTGRAD_BUNDLED', op: 'launch', message: expect.stringContaining('--external:postgrad') }),
+    expect.objectContaining({
+      code: 'POSTGRAD_BUNDLED',
+      op: 'launch',
+      message: expect.stringMatching(/--external:postgrad;.*external: \[\/\^postgrad.*externalsType: 'module'.*serverExternalPackages/),
+    }),
   )
 })

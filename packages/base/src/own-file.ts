@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from './errors.js'
+import { noteCopy } from './second-copy.js'
 
 /**
  * Packages lie side by side: `packages/rpc/dist/…` in the repository, `dist/rpc/…` in what is installed, where most of it is one file (`scripts/library.mjs`).
@@ -12,6 +13,14 @@ const PLACE = /\/base\/((?:dist\/)?)own-file\.js$/
 export function houseOf(own: string | undefined = import.meta.url): string | null {
   return own !== undefined && PLACE.test(own) ? own.replace(PLACE, '/') : null
 }
+
+/** The settings of bundlers, each tried by `npm run pack:check` with a program that imports subpaths: a tool that takes a text as a whole takes 'postgrad/nn' for another package. */
+const OUTSIDE =
+  'Leave postgrad out of the bundle, with its subpaths (esbuild: --external:postgrad; rollup, rolldown, vite: external: [/^postgrad(\\/|$)/]; ' +
+  "webpack: externals: [/^postgrad(\\/|$)/], externalsType: 'module'; ncc: -e postgrad -e postgrad/nn, each subpath by its name; " +
+  "Next.js: serverExternalPackages: ['postgrad'])."
+
+noteCopy(houseOf(), OUTSIDE)
 
 /**
  * @param op who needs it
@@ -27,8 +36,6 @@ export function ownFile(op: string, inPackage: string, path: string, own: string
   throw new PostgradError('POSTGRAD_BUNDLED', {
     op,
     message: `postgrad is part of a bundle, which lacks the files that it loads by their place${url === null ? '' : ` (${fileURLToPath(url)}; where this is no bundle, it is not installed or built as a whole)`}`,
-    remedy:
-      "Leave it out of the bundle (esbuild: --external:postgrad; rollup, vite: external: ['postgrad']; webpack: externals: { postgrad: 'module postgrad' }), " +
-      'and emit the program that threads load as an entry of its own.',
+    remedy: `${OUTSIDE} Emit the program that threads load as an entry of its own.`,
   })
 }
