@@ -11,7 +11,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
-import { build, transform } from './esbuild.mjs'
+import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
 const packages = join(root, 'packages')
@@ -39,8 +39,6 @@ export const isCopied = (path) =>
 
 /** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. */
 const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
-/** Lines of some length: a stack's place can be looked at. */
-const LINE_LENGTH_MAX = 160
 
 /** What the library calls the names of a module: postgrad/dist/index.js → postgrad_dist_index. */
 export const nameOf = (module) => relative(packages, module).slice(0, -'.js'.length).replaceAll(/\W/g, '_')
@@ -64,8 +62,8 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
     platform: 'node',
     target: 'node20',
     conditions: ['import', 'node'],
-    // Without its flag jest has no `import()`. What is loaded late is required late.
-    supported: { 'dynamic-import': false },
+    // Without its flag jest has no `import()`: what is loaded late is required late. A template with a line feed would be broken over lines.
+    supported: { 'dynamic-import': false, 'template-literal': false },
     banner: { js: BANNER },
     define: { 'import.meta.url': '__moduleUrl' },
     legalComments: 'none',
@@ -75,12 +73,7 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
   }
   const namesBack = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const { code: shorter } = await transform(outputFiles[0].text + namesBack, {
-    minifyWhitespace: true,
-    lineLimit: LINE_LENGTH_MAX,
-    target: 'node20',
-  })
-  const code = ownNames(shorter)
+  const code = ownNames(shorter(outputFiles[0].text + namesBack))
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -156,9 +149,15 @@ async function renamed(options) {
 
 /** A class that speaks of itself is `var Future = class _Future {`, and stacks would say `_Future.then`. It does no harm that the two have one name. */
 function ownNames(text) {
-  const names = [...text.matchAll(/\b(\w+)=class _\1\b/g)].map(([, name]) => name)
+  const names = [...text.matchAll(/\b(\w+) = class _\1\b/g)].map(([, name]) => name)
   return names.reduce((all, name) => all.replaceAll(new RegExp(`(?<![.'"\\w$])_${name}\\b`, 'g'), name), text)
 }
+
+/**
+ * Without indentation and comments. A statement has its line, which Node prints of an uncaught error. esbuild makes longer lines only with `lineLimit`, which breaks strings over
+ * lines, too: a user's bundler that indents the library, as rollup's commonjs plugin does, would put its tabs into them.
+ */
+const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+/gm, '')
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */
 function ours(edit) {

@@ -1,9 +1,14 @@
-/** The declarations of what is packed. */
+/**
+ * The declarations of what is packed: one tree of them, for `require`, and for `import` a door into it. With a tree for each, the compiler would take a tensor that a CommonJS
+ * module gives for another class than that of an ES module, where they are one library.
+ */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 
 /** Those of all shipped packages side by side: '@postgrad/rpc/internal' → '../rpc/internal.js'. */
 export function copyTypes(packages, to) {
+  mkdirSync(to, { recursive: true })
+  writeFileSync(join(to, 'package.json'), '{ "type": "commonjs" }\n')
   for (const name of readdirSync(packages)) {
     const { private: isPrivate } = JSON.parse(readFileSync(join(packages, name, 'package.json'), 'utf8'))
     if (isPrivate !== true) copyDeclarations(join(packages, name, 'dist'), join(to, name))
@@ -22,4 +27,13 @@ function copyDeclarations(from, to) {
     mkdirSync(dirname(join(to, path)), { recursive: true })
     writeFileSync(join(to, path), text)
   }
+}
+
+/**
+ * @param to the declarations of an ES module
+ * @param tree what it passes on, in the tree
+ */
+export function writeTypesDoor(to, tree) {
+  const path = relative(dirname(to), tree).split(sep).join('/')
+  writeFileSync(to, `export * from './${path.replace(/\.d\.ts$/, '.js')}'\n`)
 }

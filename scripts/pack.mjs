@@ -2,9 +2,9 @@
  * Builds what users install: `out/postgrad-<version>.tgz`, one package that needs no other package of this repository.
  *
  *   dist/                 the library in one file, its doors, and what threads load by its place (`library.mjs`)
- *   dist/types/           the declarations of all packages, side by side
+ *   dist/types/           the declarations of all packages, side by side, as CommonJS; those beside the doors pass them on (`pack-types.mjs`)
  *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
- *   dist/cjs/             its doors and declarations for `require`
+ *   dist/cjs/             its doors for `require`
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
  *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`), and what the library holds
  *
@@ -16,7 +16,7 @@ import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
 import { BY_PLACE, buildLibrary, nameOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
 import { noticesOf } from './pack-notices.mjs'
-import { copyTypes } from './pack-types.mjs'
+import { copyTypes, writeTypesDoor } from './pack-types.mjs'
 import { wrongIn } from './pack-verify.mjs'
 import { buildKey, builtFrom, capture, projects, root, setupOrExit } from './setup.mjs'
 
@@ -89,14 +89,15 @@ async function library(doors) {
   )
   const opened = doors.map(([door, path]) => ({ door, path, from: join(packages, 'postgrad', path), to: [join(stage, path)] }))
   const inputs = await buildLibrary({ modules: [...opened, ...placed], outdir: dist, edit: loadsFile })
-  copyTypes(packages, join(dist, 'cjs/types'))
   writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
   const exports = {}
   for (const { door, path, from } of opened) {
     const required = path.replace('./dist/', './dist/cjs/').replace(/\.js$/, '.cjs')
     writeFileSync(join(stage, required), `module.exports = require('../base/load.cjs').load(true).${nameOf(from)}\n`)
-    const types = path.replace('./dist/', 'types/postgrad/').replace(/\.js$/, '.d.ts')
-    exports[door] = { import: { types: `./dist/${types}`, default: path }, require: { types: `./dist/cjs/${types}`, default: required } }
+    const types = path.replace(/\.js$/, '.d.ts')
+    const tree = types.replace('./dist/', './dist/types/postgrad/')
+    writeTypesDoor(join(stage, types), join(stage, tree))
+    exports[door] = { import: { types, default: path }, require: { types: tree, default: required } }
   }
   return { exports, inputs }
 }

@@ -1,12 +1,16 @@
 /**
- * Test projects as users have them, outside this repository and with the packed tarball installed: stock ts-jest (CommonJS), @swc/jest, babel-jest and
- * vitest. Each runs one program of its own under `simulate`, `inlined` and on threads, with the stock environment of its runner. Needs the registry;
- * `npm run pack:check` runs it behind `pack-check.mjs`. `node scripts/users-projects.mjs swc vitest` runs some of them, `--keep` leaves their folder.
+ * Projects as users have them, outside this repository and with the packed tarball installed. Here are those of test runners: stock ts-jest (CommonJS), @swc/jest, babel-jest and
+ * vitest. Each runs one program of its own under `simulate`, `inlined` and on threads, with the stock environment of its runner. `users/` has those of bundlers, compilers, and other
+ * package managers. Needs the registry; `npm run pack:check` runs it after `pack-check.mjs`. `node scripts/users-projects.mjs swc vitest` runs some of them, `--keep` leaves their folder.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { environmentOf, otherNode } from './other-node.mjs'
 import { capture, root, timed } from './setup.mjs'
+import { BUNDLERS } from './users/bundlers.mjs'
+import { managers } from './users/managers.mjs'
+import { typeProjects } from './users/types.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
 const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -130,7 +134,20 @@ const JEST = { ...TYPESCRIPT, jest: devDependencies.jest, '@types/jest': '30.0.0
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`
 const compilerOptions = { target: 'es2022', strict: true, esModuleInterop: true, skipLibCheck: true }
 
-/** What each has beside the program: nothing of ours in any configuration. Commands are run in turn. */
+/** Of these and later versions of vitest. */
+const VITEST = {
+  'program.test.ts': `import { expect, test } from 'vitest'\n${test(BESIDE_MODULE)}`,
+  'tsconfig.json': json({ compilerOptions: { ...compilerOptions, module: 'esnext', moduleResolution: 'bundler' } }),
+}
+const VITEST_RUNS = [
+  ['vitest', 'run'],
+  ['tsc', '--noEmit', '-p', 'tsconfig.json'],
+]
+
+/**
+ * What each has next to the program: nothing of ours in any configuration. Commands are run in turn, by the project's own tools; of some it is asked what they print, or how they fail.
+ * With `node`, the project runs on that Node; with `isAlone`, the package is not installed by npm.
+ */
 const PROJECTS = {
   'ts-jest': {
     dependencies: { ...JEST, 'ts-jest': '29.4.15', typescript: '5.9.3' },
@@ -168,18 +185,21 @@ const PROJECTS = {
     runs: [['jest']],
   },
   vitest: {
-    // The fifth wants Node 22.
     dependencies: { ...TYPESCRIPT, vitest: '4.1.12', '@types/node': devDependencies['@types/node'], typescript: '5.9.3' },
     type: 'module',
-    files: {
-      'program.test.ts': `import { expect, test } from 'vitest'\n${test(BESIDE_MODULE)}`,
-      'tsconfig.json': json({ compilerOptions: { ...compilerOptions, module: 'esnext', moduleResolution: 'bundler' } }),
-    },
-    runs: [
-      ['vitest', 'run'],
-      ['tsc', '--noEmit', '-p', 'tsconfig.json'],
-    ],
+    files: VITEST,
+    runs: VITEST_RUNS,
   },
+  'vitest-5': {
+    dependencies: { ...TYPESCRIPT, vitest: '5.1.2', '@types/node': '22.20.5', typescript: '5.9.3' },
+    node: 22,
+    type: 'module',
+    files: VITEST,
+    runs: VITEST_RUNS,
+  },
+  ...BUNDLERS,
+  ...typeProjects(tarball),
+  ...managers(tarball),
 }
 
 if (!existsSync(tarball)) {
@@ -201,27 +221,40 @@ try {
 console.log(`users: ${failed.length === 0 ? 'all passed' : `FAILED: ${failed.join(', ')}`}`)
 process.exitCode = failed.length === 0 ? 0 : 1
 
-async function tryOne(name, { dependencies, files, runs, type }) {
+async function tryOne(name, { dependencies, files, runs, type, node, isAlone = false }) {
   const cwd = join(folder, name)
   const manifest = { private: true, ...(type !== undefined && { type }), devDependencies: dependencies }
-  for (const [path, text] of Object.entries({ 'package.json': json(manifest), 'program.ts': PROGRAM, ...files })) {
+  const program = files['program.test.ts'] === undefined ? {} : { 'program.ts': PROGRAM }
+  for (const [path, text] of Object.entries({ 'package.json': json(manifest), ...program, ...files })) {
     mkdirSync(dirname(join(cwd, path)), { recursive: true })
     writeFileSync(join(cwd, path), text)
   }
+  const more = node === undefined ? {} : environmentOf(await otherNode(node))
   const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
-  if (!(await step(`${name}: npm install`, npm, ['install', '--no-audit', '--no-fund', tarball], cwd))) return
-  for (const [command, ...rest] of runs) {
-    await step(`${name}: ${[command, ...rest].join(' ')}`, join(cwd, 'node_modules/.bin', command), rest, cwd)
+  const install = [npm, 'install', '--ignore-scripts=false', '--no-audit', '--no-fund', ...(isAlone ? [] : [tarball])]
+  if (!(await step(`${name}: npm install`, install, cwd, more))) return
+  for (const run of runs) {
+    const { command, ...wanted } = Array.isArray(run) ? { command: run } : run
+    const [tool, ...rest] = command
+    const path = tool === 'node' ? tool : join(cwd, 'node_modules/.bin', tool)
+    if (!(await step(`${name}: ${command.join(' ')}`, [path, ...rest], cwd, more, wanted))) return
   }
 }
 
-async function step(title, command, commandArgs, cwd) {
+/** @param prints a line of what it prints @param fails it fails, and says this */
+async function step(title, [command, ...commandArgs], cwd, more, { prints, fails } = {}) {
   const done = timed(console.log, `users: ${title}`)
-  const env = { ...process.env, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
+  const env = { ...process.env, ...more, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
   const { code, output } = await capture(command, commandArgs, { cwd, env, shell: process.platform === 'win32' })
-  done(code === 0 ? 'passed' : 'FAILED')
-  if (code === 0) return true
-  console.error(output)
+  const isAsWanted =
+    (code === 0) === (fails === undefined) &&
+    (prints === undefined || output.split('\n').includes(prints)) &&
+    (fails === undefined || output.includes(fails))
+  done(isAsWanted ? 'passed' : 'FAILED')
+  if (isAsWanted) return true
+  console.error(
+    `${output}\n(exit code ${code}${prints === undefined ? '' : `, expected '${prints}'`}${fails === undefined ? '' : `, expected '${fails}'`})`,
+  )
   failed.push(title)
   return false
 }

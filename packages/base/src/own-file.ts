@@ -1,4 +1,7 @@
-/** Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a user's bundle they are missing, which has to be said before a thread starts. */
+/**
+ * Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a user's bundle they are missing, which has to be said before a thread starts. The place of the
+ * library also tells whether a thread has two copies of it.
+ */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from './errors.js'
@@ -12,6 +15,12 @@ const PLACE = /\/base\/((?:dist\/)?)own-file\.js$/
 export function houseOf(own: string | undefined = import.meta.url): string | null {
   return own !== undefined && PLACE.test(own) ? own.replace(PLACE, '/') : null
 }
+
+/** The settings of bundlers, each tried by `npm run pack:check` with a program that imports subpaths: a tool that takes a text as a whole takes 'postgrad/nn' for another package. */
+const OUTSIDE =
+  'Leave postgrad out of the bundle, with its subpaths (esbuild: --external:postgrad; rollup, rolldown, vite: external: [/^postgrad(\\/|$)/]; ' +
+  "webpack: externals: [/^postgrad(\\/|$)/], externalsType: 'module'; ncc: -e postgrad -e postgrad/nn, each subpath by its name; " +
+  "Next.js: serverExternalPackages: ['postgrad'])."
 
 /**
  * @param op who needs it
@@ -27,8 +36,33 @@ export function ownFile(op: string, inPackage: string, path: string, own: string
   throw new PostgradError('POSTGRAD_BUNDLED', {
     op,
     message: `postgrad is part of a bundle, which lacks the files that it loads by their place${url === null ? '' : ` (${fileURLToPath(url)}; where this is no bundle, it is not installed or built as a whole)`}`,
-    remedy:
-      "Leave it out of the bundle (esbuild: --external:postgrad; rollup, vite: external: ['postgrad']; webpack: externals: { postgrad: 'module postgrad' }), " +
-      'and emit the program that threads load as an entry of its own.',
+    remedy: `${OUTSIDE} Emit the program that threads load as an entry of its own.`,
   })
 }
+
+/** The places of the copies that this thread has loaded; null is the inside of a bundle. */
+const PLACES = Symbol.for('postgrad.places')
+
+/**
+ * Prints a warning if another copy was loaded before, from another place: `postgrad` that was left out of a bundle, next to a `postgrad/nn` that is in it. A module of one copy is no
+ * module for the other, which would say so of a class that has the right name. From the same place jest loads it again after `resetModules`.
+ * @param place the folder of this copy; null in a bundle
+ */
+export function noteCopy(
+  place: string | null,
+  realm = globalThis as { [PLACES]?: (string | null)[] },
+  warn: (message: string, type: string) => void = (message, type) => process.emitWarning(message, type),
+): void {
+  realm[PLACES] ??= []
+  const places = realm[PLACES]
+  const other = places.find((one) => one === null || one !== place)
+  places.push(place)
+  if (other === undefined) return
+  const said = (one: string | null): string => (one === null ? 'in a bundle' : `in ${one}`)
+  warn(
+    `a second copy of postgrad was loaded in this thread: one is ${said(other)}, the other ${said(place)}. Tensors, modules and workers of one copy are unknown to the other.\n  Remedy: ${OUTSIDE}`,
+    'POSTGRAD_TWICE',
+  )
+}
+
+noteCopy(houseOf())

@@ -3,6 +3,20 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 
 const packages = new URL('../../', import.meta.url)
+const DOORS = [
+  'index',
+  'nn',
+  'nn-functional',
+  'optim',
+  'data',
+  'jobs',
+  'distributed',
+  'pipelining',
+  'types',
+  'plugin',
+  'testing',
+  'testing-matchers',
+]
 
 /** The declarations that this one imports: those of this repository, and the packages of others. */
 function importsOf(file: URL): { readonly own: readonly URL[]; readonly others: readonly string[] } {
@@ -18,18 +32,31 @@ function importsOf(file: URL): { readonly own: readonly URL[]; readonly others: 
   return { own, others }
 }
 
-test('the public types name Node and nothing of other packages, whose types may need more than a program has', () => {
-  const seen = new Set<string>()
-  const foreign: string[] = []
+/** Every declaration that a door leads to. */
+function publicFiles(): readonly URL[] {
+  const seen = new Map<string, URL>()
   const visit = (file: URL): void => {
     if (seen.has(file.href)) return
-    seen.add(file.href)
-    const { own, others } = importsOf(file)
-    for (const other of others) if (!other.startsWith('node:')) foreign.push(`${file.pathname.slice(packages.pathname.length)}: ${other}`)
-    own.forEach(visit)
+    seen.set(file.href, file)
+    importsOf(file).own.forEach(visit)
   }
-  for (const door of ['index', 'nn', 'optim', 'data', 'jobs', 'types', 'plugin', 'testing'])
-    visit(new URL(`postgrad/dist/${door}.d.ts`, packages))
-  expect(foreign).toEqual([])
+  for (const door of DOORS) visit(new URL(`postgrad/dist/${door}.d.ts`, packages))
   expect(seen.size).toBeGreaterThan(100)
+  return [...seen.values()]
+}
+
+test('the public types name Node and nothing of other packages, whose types may need more than a program has', () => {
+  const foreign = publicFiles().flatMap((file) =>
+    importsOf(file)
+      .others.filter((other) => !other.startsWith('node:'))
+      .map((other) => `${file.pathname.slice(packages.pathname.length)}: ${other}`),
+  )
+  expect(foreign).toEqual([])
+})
+
+test('the public types give a typed array no type of its buffer, which TypeScript before 5.7 does not know', () => {
+  const newer = publicFiles().flatMap(
+    (file) => readFileSync(file, 'utf8').match(/.*\b(?:(?:Int|Uint|Float)\d+(?:Clamped)?Array|Buffer|DataView)<.*/g) ?? [],
+  )
+  expect(newer).toEqual([])
 })

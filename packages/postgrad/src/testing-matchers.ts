@@ -12,6 +12,10 @@ import type { PostgradMatchers } from '@postgrad/testing'
 export { type MatcherResult, matchers, type PostgradMatchers } from '@postgrad/testing'
 
 declare global {
+  // vitest's `Matchers` has other type parameters from its fifth version on; its `expect` has all of this one's, in every version.
+  namespace Chai {
+    interface Assertion extends PostgradMatchers<void> {}
+  }
   namespace jest {
     interface Matchers<R, T = {}> extends PostgradMatchers<R> {}
   }
@@ -22,7 +26,7 @@ declare module 'expect' {
   interface Matchers<R extends void | Promise<void>, T = unknown> extends PostgradMatchers<R> {}
 }
 
-/** @ts-ignore: from vitest 3.2 on */
-declare module 'vitest' {
-  interface Matchers<T = any> extends PostgradMatchers<void> {}
+/** @ts-ignore */
+declare module 'bun:test' {
+  interface Matchers<T> extends PostgradMatchers<void> {}
 }

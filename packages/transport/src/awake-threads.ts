@@ -16,7 +16,7 @@ import { availableParallelism } from 'node:os'
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { MachineCores } from './machine-cores.js'
 
-export type AwakeWords = Int32Array<SharedArrayBuffer>
+export type AwakeWords = Int32Array
 
 /** So long a thread counts that says nothing more: it has died, or is in a long computation. */
 export const LEASE_US = 4000

@@ -8,7 +8,7 @@
  */
 import { utf8 } from './store-values.js'
 
-export const FILE_MAGIC = utf8('PGSTORE1')
+export const FILE_MAGIC: Uint8Array = utf8('PGSTORE1')
 
 /** No record is longer. */
 export const RECORD_BYTES_MAX = 2 ** 26
