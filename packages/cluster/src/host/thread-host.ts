@@ -69,7 +69,9 @@ export class ThreadHost implements WorkerHost {
     const heap = this.slots.get(info.id) ?? null
     const workerData: ThreadBoot = { boot, control: port2, beats: beats.memory, taken: taken.memory, heap }
     shareCode()
-    const worker = new Worker(this.entry, {
+    const isText = runsText()
+    const worker = new Worker(isText ? `import(${JSON.stringify(this.entry.href)})` : this.entry, {
+      eval: isText,
       name: info.name,
       workerData,
       transferList: [port2, ...portsOf(ends)],
@@ -98,3 +100,6 @@ export class ThreadHost implements WorkerHost {
     return { control, beats, taken, kill }
   }
 }
+
+/** Whether this process has a flag that a thread inherits and that Node allows for text alone. */
+const runsText = (): boolean => [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((flag) => flag.includes('--input-type'))

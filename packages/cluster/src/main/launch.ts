@@ -256,16 +256,17 @@ function checkSeed(seed: number): number {
 
 /** @throws PROGRAM_NOT_FOUND */
 function programUrl(program: URL | string): string {
-  const { url, isThere } = locateModule(program)
+  const { url, isThere, near } = locateModule(program)
   if (isThere) return url
   throw new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
     expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
-    remedy:
+    remedy: `${near}${
       typeof program === 'string' && !program.startsWith('file:')
         ? `Check the path${isAbsolute(program) ? '' : `, which counts from ${process.cwd()}`}.`
-        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
+        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own."
+    }`,
     values: { program: url },
   })
 }
