@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { WorkerId } from '@postgrad/base'
-import { dropUnread, shareCode } from '@postgrad/base/internal'
+import { dropUnread, shareCode, shareInspected } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import { StayAwake } from '@postgrad/transport/internal'
@@ -69,6 +69,7 @@ export class ThreadHost implements WorkerHost {
     const heap = this.slots.get(info.id) ?? null
     const workerData: ThreadBoot = { boot, control: port2, beats: beats.memory, taken: taken.memory, heap }
     shareCode()
+    shareInspected()
     const isText = runsText()
     const worker = new Worker(isText ? `import(${JSON.stringify(this.entry.href)})` : this.entry, {
       eval: isText,

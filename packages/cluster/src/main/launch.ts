@@ -10,6 +10,7 @@ import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
+import { setHeapBytes } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
@@ -89,6 +90,11 @@ export interface LaunchOptions {
     readonly resourceLimits?: ResourceLimits | ((worker: string) => ResourceLimits | undefined)
     readonly env?: NodeJS.ProcessEnv
   }
+  /**
+   * How much address space the heap that the workers of a process share takes at most, in bytes, from 64 MiB to 4 GiB; tensors beyond it are copied from thread to thread. It is no memory until
+   * tensors are in it. Default 4 GiB, or an eighth of what `ulimit -v` leaves. Launch before the first tensor of this thread.
+   */
+  readonly heapBytes?: number
   /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for beside the program. */
   readonly typescript?: string
 }
@@ -113,6 +119,7 @@ const OPTIONS: OptionNames<LaunchOptions> = {
   stderr: true,
   onProgress: true,
   workerOptions: true,
+  heapBytes: true,
   typescript: true,
 }
 const WORKER_OPTIONS: OptionNames<NonNullable<LaunchOptions['workerOptions']>> = { resourceLimits: true, env: true }
@@ -176,7 +183,10 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stallMs,
   }
   const news = new News(clock)
-  const host = processes === null ? threads(check) : otherProcesses(check, processes, names, mainName, clock)
+  const host =
+    processes === null
+      ? threads(check, options.heapBytes)
+      : otherProcesses(check, processes, names, { mainName, clock, heapBytes: options.heapBytes })
   const members = new RemoteMembers({
     common,
     host,
@@ -216,20 +226,37 @@ function accessOf({ roles, rights }: LaunchOptions): Access | null {
 
 type Check = <T>(fn: () => T) => T
 
-function threads(check: Check): WorkerHost {
+function threads(check: Check, heapBytes: number | undefined): WorkerHost {
   const entry = check(() => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
   // Before the first thread, which inherits them.
   processAwakeWords()
-  return new ThreadHost(entry, sharedHeap())
+  return new ThreadHost(
+    entry,
+    check(() => sharedHeap(heapBytes)),
+  )
 }
 
-function otherProcesses(check: Check, count: number, names: readonly string[], mainName: string, clock: Clock): WorkerHost {
+interface OfProcesses {
+  readonly mainName: string
+  readonly clock: Clock
+  readonly heapBytes: number | undefined
+}
+
+function otherProcesses(check: Check, count: number, names: readonly string[], { mainName, clock, heapBytes }: OfProcesses): WorkerHost {
   const entry = check(() => ownFile('processes', 'cluster', 'processes/process-entry.js'))
-  return new ProcessHost({ entry, placeOf: placement(names, count), main: { name: mainName, id: MAIN_ID }, clock })
+  if (heapBytes !== undefined) check(() => setHeapBytes(heapBytes))
+  return check(() => new ProcessHost({ entry, placeOf: placement(names, count), main: { name: mainName, id: MAIN_ID }, clock, heapBytes }))
 }
 
-/** @throws INVALID_ARGUMENT */
+/** @throws INVALID_ARGUMENT, PROCESSES_UNSUPPORTED */
 function checkProcesses(processes: number, workers: number): number {
+  if ('deno' in process.versions) {
+    throw new PostgradError('PROCESSES_UNSUPPORTED', {
+      op: 'processes',
+      message: 'Deno does not tell when a process has ended, so close() would never end',
+      remedy: 'Leave out processes: workers as threads work in Deno. Or run the program by Node.',
+    })
+  }
   if (Number.isInteger(processes) && processes >= 1 && processes <= workers) return processes
   throw new PostgradError('INVALID_ARGUMENT', {
     op: 'processes',
