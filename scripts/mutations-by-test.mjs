@@ -1447,6 +1447,24 @@ export const MUTATIONS_BY_TEST = [
     'HEAP_WANTED',
     'doctor says that a heap is well that leaves no addresses for threads',
   ),
+  t(
+    'own-frames-first',
+    'packages/base/src/program-stack.test.ts',
+    'CLU-119 the program is',
+    'packages/base/src/program-stack.ts',
+    'first <= 0 ? null : frames.slice(first)',
+    'first <= 0 ? null : frames',
+    'the stack of an error begins with frames of the library',
+  ),
+  t(
+    'more-frames-than-wanted',
+    'packages/base/src/program-stack.test.ts',
+    'CLU-119 the limit',
+    'packages/base/src/program-stack.ts',
+    'frames.slice(0, stackTraceLimit)',
+    'frames',
+    'an error shows more frames than the program has asked Node for',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

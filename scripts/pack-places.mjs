@@ -9,6 +9,7 @@ import { capture, root, timed } from './setup.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
 const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { devDependencies: cli } = JSON.parse(readFileSync(join(root, 'apps/cli/package.json'), 'utf8'))
 const tarball = join(root, `out/postgrad-${version}.tgz`)
 const ON_LINUX = process.platform === 'linux'
 
@@ -91,6 +92,27 @@ process.exitCode = 0
     },
     command: [process.execPath, '--no-warnings', 'run.mjs'],
     prints: /^true\n$/,
+  },
+  // Above the message is a line of Node at most, below it the program's own, whose TypeScript Node has stripped or tsx has mapped.
+  uncaught: {
+    packages: { tsx: cli.tsx },
+    files: {
+      'thrower.ts': `import { ones, type Tensor } from 'postgrad'
+interface Unused { a: number }
+const step = (x: Tensor): Tensor => x.matmul(ones([3]))
+if (process.argv[2] === 'later') void Promise.resolve().then(() => step(ones([2, 2])))
+else step(ones([2, 2]))
+`,
+      'run.mjs': `import { spawnSync } from 'node:child_process'
+for (const args of [[], ['later']]) {
+  const { stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'thrower.ts', ...args], { encoding: 'utf8' })
+  const [head, frame] = stderr.slice(stderr.indexOf('PostgradError: ')).split('\\n')
+  console.log(head.includes('matmul'), /thrower\\.ts:3:/.test(frame), stderr.includes('library.cjs'))
+}
+`,
+    },
+    command: [process.execPath, 'run.mjs'],
+    prints: /^(true true false\n){2}$/,
   },
   jsdom: {
     packages: { jest: devDependencies.jest, 'jest-environment-jsdom': devDependencies.jest },
