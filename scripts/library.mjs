@@ -11,6 +11,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
+import ts from '@typescript/typescript6'
 import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
@@ -73,7 +74,7 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
   }
   const namesBack = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const code = ownNames(shorter(outputFiles[0].text + namesBack))
+  const code = withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -158,6 +159,32 @@ function ownNames(text) {
  * lines, too: a user's bundler that indents the library, as rollup's commonjs plugin does, would put its tabs into them.
  */
 const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+/gm, '')
+
+/** Node prints the line that threw above an error that nobody caught, unless the line has these words (node_errors.cc; Node 20 to 26). A line of ours says nothing to a user. */
+const NO_LINE = '/*node-do-not-add-exception-line*/'
+
+/** The words stand behind the first `throw` of each line, and where errors are made: a rejection that nobody handles has the place of that. */
+function withoutLine(text) {
+  const found = new Map()
+  const source = ts.createSourceFile('library.cjs', text, ts.ScriptTarget.Latest, true)
+  const note = (at) => {
+    const line = source.getLineAndCharacterOfPosition(at).line
+    if (!found.has(line)) found.set(line, at)
+  }
+  const visit = (node) => {
+    if (ts.isThrowStatement(node)) note(node.getStart(source) + 'throw'.length)
+    else if (ts.isNewExpression(node) && /Error$/.test(node.expression.getText(source))) note(node.getStart(source) + 'new'.length)
+    else if (node.kind === ts.SyntaxKind.SuperKeyword && ts.isCallExpression(node.parent)) note(node.end)
+    ts.forEachChild(node, visit)
+  }
+  ts.forEachChild(source, visit)
+  let [result, last] = ['', 0]
+  for (const at of [...found.values()].sort((a, b) => a - b)) {
+    result += text.slice(last, at) + NO_LINE
+    last = at
+  }
+  return result + text.slice(last)
+}
 
 /** Modules of this repository are bundled, each with its own place; all others stay what they are. */
 function ours(edit) {

@@ -70,7 +70,7 @@ for (const door of doors) for (const [name, value] of Object.entries(await impor
 const x = tensor([1, 2])
 x.close()
 try { x.add(1) } catch (error) { console.log(error.code, error.op) }
-try { x.toArray() } catch (error) { console.log(/at .*Tensor\\.toArray /.exec(error.stack)?.[0].trim()) }
+try { x.toArray() } catch (error) { console.log(/\\n.*called.mjs:9:/.test(error.stack.slice(0, error.stack.indexOf('\\n', error.message.length + 20)))) }
 `,
   'one.mjs': `import * as imported from 'postgrad'
 import { createRequire } from 'node:module'
@@ -132,7 +132,7 @@ for (const device of ['wasm', 'gpujs:cpu', 'gpujs:webasm']) {
 }
 /** What each prints. The last runs on three devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
-  'called.mjs': ['TENSOR_CLOSED add', 'at Tensor.toArray'],
+  'called.mjs': ['TENSOR_CLOSED add', 'true'],
   'one.mjs': ['one library'],
   'wrong-door.mjs': ["it is in 'postgrad/optim'"],
   'run-threads.cjs': ['true', 'true,piscina'],

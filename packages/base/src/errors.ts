@@ -3,6 +3,7 @@
  * A bug is an assertion (`node:assert`); what a user, a peer or the machine can cause is a `PostgradError` with a stable code.
  */
 import { types } from 'node:util'
+import { beginAtProgram, IS_INSTALLED } from './program-stack.js'
 
 /** What failed, in parts, so that the message always reads "op: expected …, got …. What to do." */
 export interface ErrorParts {
@@ -58,6 +59,7 @@ export class PostgradError extends Error {
   constructor(code: string, parts: ErrorParts) {
     super(describe(parts), parts.cause === undefined || parts.cause === null ? undefined : { cause: parts.cause })
     this.name = 'PostgradError'
+    if (IS_INSTALLED) beginAtProgram(this, PostgradError)
     this.code = code
     this.op = parts.op
     this.values = parts.values ?? {}

@@ -167,6 +167,7 @@ module.exports = {
   load,
   shareCode,
   importUrl,
+  importJson: (from: string): Promise<unknown> => import(from, { with: { type: 'json' } }),
   /** Whether TypeScript is compiled before it comes here. */
   isRequired: () => required,
   /** Whether this thread took what another had compiled. */

@@ -1,6 +1,7 @@
 /** Which frames of a stack are ours: in the repository, installed, and in a bundle of the user's. */
 import { expect, test } from '@jest/globals'
-import { framesOnStack, isOwnFrame, placeOfFrame } from './program-frames.js'
+import { framesOnStack, isOwnFrame, placeOfFrame, placeOfThrown } from './program-frames.js'
+import { workerDied } from './worker-death.js'
 
 const REPOSITORY = '/repo/packages/'
 const INSTALLED = '/app/node_modules/postgrad/dist/'
@@ -48,4 +49,32 @@ test('CLU-57 frames are those of the caller, and more than the ten of a stack', 
     frames.slice(0, 31).every((line) => line.startsWith('at deep ') && /program-frames\.test\.js:\d+:\d+$/.test(placeOfFrame(line))),
   ).toBe(true)
   expect(Error.stackTraceLimit).not.toBe(64)
+})
+
+test.each([
+  [
+    'its innermost frame',
+    'Error: x\n    at f (/n/node_modules/postgrad/dist/library.cjs:1:2)\n    at g (file:///me/my%20run.ts:3:4)\n    at /me/b.ts:5:6',
+    '/me/my run.ts:3:4',
+  ],
+  [
+    'the line that Node could not read',
+    'file:///me/run.ts:7\n  x y\n\nSyntaxError: Unexpected identifier\n    at compile (node:vm:1:2)',
+    'file:///me/run.ts:7',
+  ],
+  ['nothing in frames of others', 'Error: x\n    at f (node:internal/timers:1:2)', ''],
+])('CLU-113 the place of what was thrown is %s, also of what another thread threw', (_what, stack, place) => {
+  expect([placeOfThrown({ stack }), placeOfThrown({ stack: 'Error\n at /here.ts:1:1', remoteStack: stack })]).toEqual([place, place])
+})
+
+test('CLU-113 the message of a death ends in the place of what was thrown', () => {
+  const death = {
+    worker: { name: 'a', id: 1 },
+    cause: 'uncaught-exception',
+    detail: 'its thread threw Error: x, and nobody caught it',
+  } as const
+  const stack = 'Error: x\n    at /me/run.ts:3:4'
+  expect(workerDied('call', { ...death, thrown: { stack } }).message).toContain('nobody caught it (/me/run.ts:3:4). ')
+  for (const thrown of [undefined, 'text', null, { stack: 5 }])
+    expect(workerDied('call', { ...death, thrown }).message).toContain('nobody caught it. ')
 })

@@ -22,6 +22,18 @@ export function framesOnStack(): string[] {
     .map((line) => line.trim())
 }
 
+/**
+ * Where the program threw an error, as its stack says: the innermost frame that is not of postgrad, or the line of a module that Node could not read. '' if there is none. What came
+ * from another thread has its stack there.
+ */
+export function placeOfThrown(error: unknown): string {
+  const { remoteStack, stack } = Object(error) as { readonly remoteStack?: unknown; readonly stack?: unknown }
+  const lines = String(remoteStack ?? stack ?? '').split('\n')
+  const unread = lines.find((line) => /^file:.*:\d+$/.test(line))
+  const places = lines.filter((line) => !isOwnFrame(line)).map(placeOfFrame)
+  return unread ?? places.find((place) => place !== '') ?? ''
+}
+
 /** `file:line:column` of a frame; '' where there is no file. Of a `file:` URL it is the path. */
 export function placeOfFrame(line: string): string {
   const place = FRAME.exec(line.replaceAll('\\', '/'))?.[1] ?? ''

@@ -3,6 +3,7 @@
  * whose thread has ended, a pool, a simulation.
  */
 import { PostgradError, tooManyOpenFiles, type WorkerHop } from './errors.js'
+import { placeOfThrown } from './program-frames.js'
 
 /** Why a worker died, one gloss a line. */
 export type DeathCause =
@@ -58,7 +59,7 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
   const after = restartedAs === null ? '' : `; its name lives on as a new worker (id ${restartedAs})`
   return new PostgradError('WORKER_DIED', {
     op,
-    message: `${who} ${how}${after}`,
+    message: `${who} ${how}${thrown === undefined ? '' : inBrackets(placeOfThrown(thrown))}${after}`,
     remedy: restartedAs === null ? (files?.remedy ?? remedy ?? (cause === 'left' ? LEFT : DIED)) : RESTARTED,
     values: {
       worker: worker?.name ?? null,
@@ -72,6 +73,9 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
     ...(thrown === undefined ? {} : { cause: files ?? thrown }),
   })
 }
+
+/** A reader of the first line alone finds the line of the program. */
+const inBrackets = (place: string): string => (place === '' ? '' : ` (${place})`)
 
 const LEFT = 'Let nobody need a worker any more before it leaves; cluster.onWorkerLeft of launch tells of it.'
 const DIED =

@@ -8,7 +8,7 @@
  * ends early change what comes then. PyTorch seeds by worker instead, so its random numbers change with the number of workers.
  */
 import { PostgradError } from '@postgrad/base'
-import { clearTimeout, setTimeout, timeLimit, withScope } from '@postgrad/base/internal'
+import { structuredClone, timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
 import { checkOptions as checkNames, invalidArgument } from '@postgrad/tensor/internal'
 import type { Timer } from '@postgrad/transport'

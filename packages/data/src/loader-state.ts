@@ -3,7 +3,9 @@
  * on] in `data-loader.ts`), so their states and the number of batches are enough: the batches before are planned again, and not loaded.
  * PyTorch: torchdata's `StatefulDataLoader`.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { structuredClone } from '@postgrad/base/internal'
 import type { GeneratorState } from '@postgrad/tensor'
 import { argumentText } from '@postgrad/tensor/internal'
 

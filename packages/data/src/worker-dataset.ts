@@ -49,7 +49,8 @@ export class WorkerDataset<T> implements Dataset<T> {
 /**
  * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. A module that exports the function and makes this call, also at its top level, makes it behind `isMainThread`. Arguments are copied: what wire carries (plain values, typed arrays, tensors) and nothing else.
+ * for the same arguments. A module that exports the function and makes this call, also at its top level, makes it behind `isMainThread`. Arguments are copied: what wire carries
+ * (plain values, typed arrays, tensors) and nothing else. A function that needs none takes no list.
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
  *
@@ -59,8 +60,9 @@ export class WorkerDataset<T> implements Dataset<T> {
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
   url: URL | string,
   factory: DatasetFactory<A, T> | string,
-  args: Sendable<A>,
+  ...rest: [] extends A ? [args?: Sendable<A>] : [args: Sendable<A>]
 ): Promise<WorkerDataset<T>> {
+  const [args = []] = rest
   checkArguments(url, factory, args)
   const found = locateModule(url)
   if (!found.isThere) {
@@ -68,7 +70,7 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
       op: 'workerDataset',
       expected: 'the file: URL or path of a module that exists',
       got: found.url,
-      remedy: "new URL('./my-dataset.js', import.meta.url) names a file beside the running one.",
+      remedy: `${found.near}new URL('./my-dataset.js', import.meta.url) names a file beside the running one.`,
       values: { url: found.url },
     })
   }

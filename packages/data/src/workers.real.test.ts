@@ -124,6 +124,9 @@ test.each(['export const rows = makes', 'export default makes', 'export { makes 
     }
   },
 )
+test('a function that takes no arguments needs no list of them', async () => {
+  for (const three of [fixtures.three, 'three']) expect((await workerDataset(URL_OF, three)).length).toBe(3)
+})
 
 describe('what fails is told', () => {
   test.each([
@@ -141,7 +144,6 @@ describe('what fails is told', () => {
     ['no module', [undefined, 'numbers', []]],
     ['no factory', [URL_OF, undefined, []]],
     ['arguments that are no list', [URL_OF, 'numbers', 5]],
-    ['no arguments', [URL_OF, 'numbers']],
   ])('%s', async (_, args) => {
     const make = workerDataset as (...args: readonly unknown[]) => Promise<unknown>
     expect((await rejection(make(...args))).code).toBe('INVALID_ARGUMENT')

@@ -6,7 +6,7 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentScope, onAbort, ownEnd, quietAtOwnEnd, timeLimit } from '@postgrad/base/internal'
 import type { Generator } from '@postgrad/tensor'
 import type { Clock } from '@postgrad/transport'
-import { callListener } from '@postgrad/transport/internal'
+import { callListener, setDeadline } from '@postgrad/transport/internal'
 import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import type { JobHost } from './job-host.js'
@@ -176,7 +176,7 @@ export class Jobs {
         reject(error)
         job.cancel(this.payloads.encodeError(error))
       }
-      const timer = timeoutMs === Number.POSITIVE_INFINITY ? null : clock.setTimer(timeoutMs, () => cut(timedOut(name, timeoutMs)))
+      const timer = setDeadline(clock, timeoutMs, () => cut(timedOut(name, timeoutMs)))
       const settle = (): void => {
         timer?.cancel()
         hear?.()

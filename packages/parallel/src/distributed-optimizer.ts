@@ -4,6 +4,7 @@
  * `torch.distributed.optim.DistributedOptimizer`.
  */
 import { PostgradError } from '@postgrad/base'
+import { structuredClone } from '@postgrad/base/internal'
 import type { DistAutogradContext, PassOptimizer } from '@postgrad/dist-autograd'
 import {
   Adadelta,

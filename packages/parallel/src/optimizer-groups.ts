@@ -2,7 +2,9 @@
  * The groups of a distributed optimizer as its user sees them: references with settings, which a scheduler may change, and what of them each owner has.
  * `distributed-optimizer.ts` sends what an owner lacks with the next step.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { structuredClone } from '@postgrad/base/internal'
 import type { Optimizer } from '@postgrad/nn'
 import { RRef, type WorkerInfo } from '@postgrad/rpc'
 import { isTensor, type Tensor, tensor } from '@postgrad/tensor'

@@ -55,6 +55,10 @@ function refused(weights: RRef<Tensor>[], jobs: Jobs, worker: Controller): void 
   void jobs.map(each, [(x: number) => x])
   // @ts-expect-error nor to a dataset's worker
   void workerDataset('file:///data.js', (fn: () => number) => [fn()], [() => 1])
+  void workerDataset('file:///data.js', () => [1])
+  void workerDataset('file:///data.js', (n = 1) => [n])
+  // @ts-expect-error the function needs an argument
+  void workerDataset('file:///data.js', (n: number) => [n])
   // @ts-expect-error no option of that class
   void new DistributedOptimizer(Adam, weights, { momentum: 0.9 })
   // @ts-expect-error an option of another type

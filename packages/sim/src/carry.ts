@@ -2,6 +2,7 @@
  * What becomes of a frame's bytes on a simulated link: the same as on any link. Large segments that own their buffer are moved (the
  * sender's views become empty), everything else is copied into one fresh buffer, each part at a multiple of 8 bytes.
  */
+import { structuredClone } from '@postgrad/base/internal'
 import type { Frame } from '@postgrad/transport'
 import { align8, isMovable } from '@postgrad/transport/internal'
 

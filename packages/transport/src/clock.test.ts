@@ -1,6 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { RealClock } from './clock.js'
+import { type Clock, RealClock, setDeadline } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
 import { messagePortLink } from './message-port-link.js'
 
@@ -154,4 +154,27 @@ describe('CLK-2 while a test fakes the timers of the global object', () => {
     const link = messagePortLink(late.port1)
     await new Promise<void>((resolve) => link.open({ onFrame: () => {}, onTurnEnd: () => {}, onClose: () => resolve() }))
   })
+})
+
+test('CLU-115 while a debugger may hold the program a deadline waits; without one it ends what waits', () => {
+  const timers: (() => void)[] = []
+  let [isHeld, ended] = [true, 0]
+  const clock: Clock = {
+    now: () => 0,
+    setTimer: (_delayMs, fn) => {
+      const at = timers.push(fn) - 1
+      return { cancel: () => delete timers[at] }
+    },
+    defer: () => {},
+    isHeld: () => isHeld,
+  }
+  const deadline = setDeadline(clock, 5, () => ended++)!
+  timers.at(-1)!()
+  expect([timers.length, ended]).toEqual([2, 0])
+  isHeld = false
+  timers.at(-1)!()
+  expect([timers.length, ended]).toEqual([2, 1])
+  deadline.cancel()
+  expect(timers.at(-1)).toBeUndefined()
+  expect(setDeadline(clock, Number.POSITIVE_INFINITY, () => {})).toBeNull()
 })

@@ -4,7 +4,7 @@
  */
 
 import { strict as assert } from 'node:assert'
-import { clearImmediate, clearTimeout, now, setImmediate, setTimeout } from '@postgrad/base/internal'
+import { clearImmediate, clearTimeout, isInspected, now, setImmediate, setTimeout } from '@postgrad/base/internal'
 
 /** A pending call of `setTimer`. */
 export interface Timer {
@@ -23,6 +23,8 @@ export interface Clock {
   setTimer(delayMs: number, fn: () => void): Timer
   /** Calls `fn` once in a later turn, after everything deferred earlier. Whether a due timer goes before it is not said. */
   defer(fn: () => void): void
+  /** Whether a debugger may hold this program or one that it waits for: then no deadline ends. Without it that is never so. */
+  isHeld?(): boolean
 }
 
 /** 24.8 days: Node fires a timer of a longer delay after 1 ms, so a longer one is waited for in parts. */
@@ -87,4 +89,19 @@ export class RealClock implements Clock {
   defer(fn: () => void): void {
     setImmediate(fn)
   }
+
+  isHeld(): boolean {
+    return isInspected()
+  }
+}
+
+/** A timer that ends what a program waits for. While a debugger may hold what is waited for, the time begins anew. Null: no deadline, `delayMs` is Infinity. */
+export function setDeadline(clock: Clock, delayMs: number, fn: () => void): Timer | null {
+  if (delayMs === Number.POSITIVE_INFINITY) return null
+  const fire = (): void => {
+    if (clock.isHeld?.() === true) timer = clock.setTimer(delayMs, fire)
+    else fn()
+  }
+  let timer = clock.setTimer(delayMs, fire)
+  return { cancel: () => timer.cancel() }
 }

@@ -3,7 +3,9 @@
  * MessagePort does (a segment that fills its buffer is moved, the rest is copied), so that code which breaks the rules of ownership breaks
  * here too.
  */
+
 import { strict as assert } from 'node:assert'
+import { structuredClone } from '@postgrad/base/internal'
 import type { Clock } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
 import { Flushes } from './flushes.js'

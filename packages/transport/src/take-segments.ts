@@ -1,6 +1,7 @@
 /**
  * How a link that keeps frames in memory takes their segments: without a copy where that can be. `kept.ts` and `socket/chunk-writer.ts` stand on it.
  */
+import { structuredClone } from '@postgrad/base/internal'
 import { isMovable, SEGMENT_MOVED_BYTES_MIN } from './post.js'
 
 /**

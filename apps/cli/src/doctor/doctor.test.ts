@@ -21,6 +21,7 @@ const FACTS: MachineFacts = {
   heapLimitBytes: 4 * GIB,
   openFiles: 65_536,
   addressSpaceBytes: null,
+  addressSpaceUsedBytes: GIB,
 }
 
 /** CLI-70: what is not ok says what it means and what to do. */
@@ -81,7 +82,7 @@ describe('the machine', () => {
   })
 
   test('CLI-70 limits of containers, of both kinds, and of processes', () => {
-    const read = (files: Record<string, string>): MachineFacts => readMachine((path) => files[path] ?? null)
+    const read = (files: Record<string, string>, constrained = 0): MachineFacts => readMachine((path) => files[path] ?? null, constrained)
     expect(read({})).toMatchObject({ coresLimit: null, memoryLimitBytes: null, openFiles: null, addressSpaceBytes: null })
     expect(read({ '/sys/fs/cgroup/cpu.max': 'max 100000\n', '/sys/fs/cgroup/memory.max': 'max\n' })).toMatchObject({
       coresLimit: null,
@@ -97,6 +98,14 @@ describe('the machine', () => {
       '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n',
     }
     expect(read(v1)).toMatchObject({ coresLimit: 2, memoryLimitBytes: null })
+    // A cgroup of a batch system or of systemd lies below the one that is seen at the root.
+    for (const files of [
+      {} as Record<string, string>,
+      { '/sys/fs/cgroup/memory.max': 'max\n' },
+      { '/sys/fs/cgroup/memory.max': `${4 * GIB}\n` },
+    ])
+      expect(read(files, 2 * GIB).memoryLimitBytes).toBe(2 * GIB)
+    expect(read({}, 2 ** 64).memoryLimitBytes).toBeNull()
     const limits =
       'Limit Soft Limit Hard Limit Units\nMax open files            1024                 524288               files\nMax address space         unlimited            unlimited            bytes\n'
     expect(read({ '/proc/self/limits': limits })).toMatchObject({ openFiles: 1024, addressSpaceBytes: null })
@@ -107,9 +116,11 @@ describe('the machine', () => {
       if (bytes > most) throw new RangeError('no room')
     }
     expect(verdict(judgeHeap(upTo(4 * GIB), FACTS))).toBe('ok')
-    expect(judgeHeap(upTo(GIB), { addressSpaceBytes: 2 * GIB })).toMatchObject({
+    expect(judgeHeap(upTo(GIB), FACTS)).toMatchObject({ verdict: 'warn', found: '1.0 GiB can be reserved' })
+    expect(judgeHeap(upTo(4 * GIB), { addressSpaceBytes: 6 * GIB, addressSpaceUsedBytes: 2 * GIB })).toMatchObject({
       verdict: 'warn',
-      found: '1.0 GiB can be reserved (ulimit -v is 2.0 GiB)',
+      found: '512 MiB can be reserved (ulimit -v is 6.0 GiB)',
+      means: expect.stringContaining('room for some 4 worker threads'),
     })
     expect(verdict(judgeHeap(upTo(0), FACTS))).toBe('warn')
   })

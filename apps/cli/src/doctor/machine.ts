@@ -24,9 +24,15 @@ export interface MachineFacts {
   readonly openFiles: number | null
   /** Of the address space, in bytes; null: no limit. */
   readonly addressSpaceBytes: number | null
+  /** What this process has of it before it makes a heap. */
+  readonly addressSpaceUsedBytes: number
 }
 
-export function readMachine(read: (path: string) => string | null = readIfAny): MachineFacts {
+/** @param constrained what Node says of the memory of this process's cgroup, which may lie below the one whose files are seen here; 0 and absurdly much: no limit */
+export function readMachine(
+  read: (path: string) => string | null = readIfAny,
+  constrained: number = process.constrainedMemory?.() ?? 0,
+): MachineFacts {
   const limits = read('/proc/self/limits') ?? ''
   return {
     node: process.versions.node,
@@ -34,10 +40,11 @@ export function readMachine(read: (path: string) => string | null = readIfAny): 
     coresLimit: coresLimitOf(read),
     memoryBytes: totalmem(),
     freeBytes: freemem(),
-    memoryLimitBytes: memoryLimitOf(read),
+    memoryLimitBytes: memoryLimitOf(read, constrained),
     heapLimitBytes: getHeapStatistics().heap_size_limit,
     openFiles: limitOf(limits, 'Max open files'),
     addressSpaceBytes: limitOf(limits, 'Max address space'),
+    addressSpaceUsedBytes: 1024 * Number(/^VmSize:\s*(\d+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? 0),
   }
 }
 
@@ -84,11 +91,18 @@ export function judgeMemory({ memoryBytes, freeBytes, memoryLimitBytes, heapLimi
 
 /** The heap of tensors that threads share; it is address space, and no memory until it is written. */
 const [HEAP_WANTED, HEAP_MIN] = [4 * GIB, 64 * MIB]
+/** What it takes of a limited address space, as the library does; and what V8 takes for a thread, some 600 to 850 MiB. */
+const HEAP_SHARE = 1 / 8
+const THREAD_BYTES = 850 * MIB
+
+type AddressSpace = Pick<MachineFacts, 'addressSpaceBytes' | 'addressSpaceUsedBytes'>
 
 /** @param reserve throws where so many bytes of address space cannot be had */
-export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes }: Pick<MachineFacts, 'addressSpaceBytes'>): Finding {
+export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes, addressSpaceUsedBytes }: AddressSpace): Finding {
   const limit = addressSpaceBytes === null ? '' : ` (ulimit -v is ${bytesText(addressSpaceBytes)})`
-  for (let bytes = HEAP_WANTED; bytes >= HEAP_MIN; bytes /= 2) {
+  const leftBytes = addressSpaceBytes === null ? Number.POSITIVE_INFINITY : addressSpaceBytes - addressSpaceUsedBytes
+  const todo = 'Raise the limit on virtual memory (ulimit -v unlimited), or the one that the batch system sets (h_vmem of Grid Engine).'
+  for (let bytes = Math.max(HEAP_MIN, Math.min(HEAP_WANTED, leftBytes * HEAP_SHARE)); bytes >= HEAP_MIN; bytes /= 2) {
     try {
       reserve(bytes)
     } catch {
@@ -96,18 +110,16 @@ export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes 
     }
     const found = `${bytesText(bytes)} can be reserved${limit}`
     if (bytes === HEAP_WANTED) return ok('shared heap', found, 'Threads pass tensors to each other without a copy.')
-    return warn(
-      'shared heap',
-      found,
-      'Tensors beyond that are copied from thread to thread.',
-      'Raise the limit on virtual memory: ulimit -v unlimited',
-    )
+    const room = Number.isFinite(leftBytes)
+      ? ` The rest has room for some ${Math.max(0, Math.floor((leftBytes - bytes) / THREAD_BYTES))} worker threads; with more V8 ends the process.`
+      : ''
+    return warn('shared heap', found, `Tensors beyond that are copied from thread to thread.${room}`, todo)
   }
   return warn(
     'shared heap',
     `not even ${bytesText(HEAP_MIN)} can be reserved${limit}`,
     'Everything works, but tensors are copied from thread to thread.',
-    'Raise the limit on virtual memory: ulimit -v unlimited',
+    todo,
   )
 }
 
@@ -116,7 +128,7 @@ const PAGE_BYTES = 65_536
 
 /** As the library reserves it. */
 export function reserveHeap(bytes: number): void {
-  const pages = bytes / PAGE_BYTES
+  const pages = Math.floor(bytes / PAGE_BYTES)
   new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
 }
 
@@ -144,10 +156,10 @@ function coresLimitOf(read: (path: string) => string | null): number | null {
 /** cgroup v1 writes a number near 2^63 where there is none. */
 const NO_LIMIT = 2 ** 60
 
-function memoryLimitOf(read: (path: string) => string | null): number | null {
+function memoryLimitOf(read: (path: string) => string | null, constrained: number): number | null {
   const text = read('/sys/fs/cgroup/memory.max') ?? read('/sys/fs/cgroup/memory/memory.limit_in_bytes')
-  const limit = Number(text?.trim())
-  return text !== null && Number.isFinite(limit) && limit > 0 && limit < NO_LIMIT ? limit : null
+  const limits = [Number(text?.trim() ?? Number.NaN), constrained].filter((limit) => limit > 0 && limit < NO_LIMIT)
+  return limits.length === 0 ? null : Math.min(...limits)
 }
 
 /** The soft one, from /proc/self/limits. */

@@ -37,13 +37,13 @@ export function mainOf(module: Readonly<Record<string, unknown>>, url: string): 
  * @throws (rejects) PROGRAM_NOT_FOUND, MAIN_MISSING, TYPESCRIPT_LOADER_MISSING, or whatever the program throws
  */
 export async function importMain(program: URL | string): Promise<Main> {
-  const { url, isThere } = locateModule(program)
+  const { url, isThere, near } = locateModule(program)
   if (isThere) return mainOf(await importModule(url, null), url)
   throw new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
     expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
-    remedy: `Check the path, which counts from ${process.cwd()}.`,
+    remedy: `${near}Check the path, which counts from ${process.cwd()}.`,
     values: { program: url },
   })
 }

@@ -19,6 +19,7 @@ import {
 import { isJobMessage, type JobFromWorker, type Progress } from '@postgrad/jobs/internal'
 import type { Counts, WorkerInfo } from '@postgrad/rpc/internal'
 import type { Clock } from '@postgrad/transport'
+import { setDeadline } from '@postgrad/transport/internal'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { wrap } from 'comlink'
 import type { Counter, HostedExit, HostedWorker, ProcessEnd, ResourceLimits, WorkerHost } from '../host/worker-host.js'
@@ -212,8 +213,10 @@ export class RemoteWorker {
         onGivenUp?.()
         entry.reject(error)
       }
-      const timer =
-        timeoutMs === Number.POSITIVE_INFINITY ? null : this.clock.setTimer(timeoutMs, () => giveUp(this.timedOut(op, timeoutMs)))
+      const late = (): void => giveUp(this.timedOut(op, timeoutMs))
+      // What the cluster asks for itself, above all while it closes, ends under a debugger, too.
+      const isProgram = entry.isRun || this.standing === 'starting' || timeoutMs === Number.POSITIVE_INFINITY
+      const timer = isProgram ? setDeadline(this.clock, timeoutMs, late) : this.clock.setTimer(timeoutMs, late)
       const unlisten = signal && onAbort(signal, () => giveUp(callCancelled(op, this.info, signal.reason)))
       const settle = (): void => {
         timer?.cancel()
@@ -293,7 +296,8 @@ export class RemoteWorker {
         return `its thread ended with exit code ${exitCode} (process.exit)`
       case 'process-ended': {
         const { pid, signal } = ofProcess!
-        return `its process (${pid}) was ended by ${signal ?? `exit code ${exitCode}`}`
+        const perhaps = signal === 'SIGKILL' ? ', perhaps because the machine or its container was out of memory' : ''
+        return `its process (${pid}) was ended by ${signal ?? `exit code ${exitCode}`}${perhaps}`
       }
       default:
         return cause satisfies never

@@ -71,3 +71,22 @@ describe('a watch over heartbeats', () => {
     expect(heard).toEqual([])
   })
 })
+
+test('CLU-115 nobody is stalled while a debugger may hold the workers', async () => {
+  const heard: string[] = []
+  const watch = new StallWatch<string>(4, 0, { onStalled: (who) => heard.push(who), onRecovered: () => {} })
+  watch.watch('held', new SharedCounter())
+  await new Promise<void>((resolve) => {
+    let nowMs = 0
+    watch.start(
+      () => {
+        nowMs += 10
+        if (nowMs === 100) resolve()
+        return nowMs
+      },
+      () => true,
+    )
+  })
+  watch.stop()
+  expect(heard).toEqual([])
+})

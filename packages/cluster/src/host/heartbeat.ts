@@ -88,9 +88,13 @@ export class StallWatch<T> {
     }
   }
 
-  /** Looks by itself from now on; keeps no process alive. */
-  start(now: () => number): void {
-    this.timer = setInterval(() => this.look(now()), this.intervalMs).unref()
+  /** Looks by itself from now on, but while a debugger may hold the workers; keeps no process alive. */
+  start(now: () => number, isHeld: () => boolean): void {
+    const look = (): void => {
+      if (isHeld()) this.lookedMs = now()
+      else this.look(now())
+    }
+    this.timer = setInterval(look, this.intervalMs).unref()
   }
 
   stop(): void {

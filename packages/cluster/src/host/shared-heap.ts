@@ -1,9 +1,14 @@
 /** The heap of this thread, which the workers of its process join. */
 import { isPostgradError } from '@postgrad/base'
-import { type Heap, threadHeap } from '@postgrad/tensor/internal'
+import { type Heap, setHeapBytes, threadHeap } from '@postgrad/tensor/internal'
 
-/** Null on a machine that gives no memory for it: then every tensor is managed. */
-export function sharedHeap(): Heap | null {
+/**
+ * Null on a machine that gives no memory for it: then every tensor is managed.
+ * @param bytes how much it takes at most; undefined: as much as fits
+ * @throws INVALID_ARGUMENT, HEAP_EXISTS
+ */
+export function sharedHeap(bytes?: number): Heap | null {
+  if (bytes !== undefined) setHeapBytes(bytes)
   try {
     return threadHeap()
   } catch (error) {

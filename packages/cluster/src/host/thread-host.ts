@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { WorkerId } from '@postgrad/base'
-import { dropUnread, shareCode } from '@postgrad/base/internal'
+import { dropUnread, shareCode, shareInspected } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapHandle } from '@postgrad/tensor/internal'
 import { StayAwake } from '@postgrad/transport/internal'
@@ -69,7 +69,10 @@ export class ThreadHost implements WorkerHost {
     const heap = this.slots.get(info.id) ?? null
     const workerData: ThreadBoot = { boot, control: port2, beats: beats.memory, taken: taken.memory, heap }
     shareCode()
-    const worker = new Worker(this.entry, {
+    shareInspected()
+    const isText = runsText()
+    const worker = new Worker(isText ? `import(${JSON.stringify(this.entry.href)})` : this.entry, {
+      eval: isText,
       name: info.name,
       workerData,
       transferList: [port2, ...portsOf(ends)],
@@ -98,3 +101,6 @@ export class ThreadHost implements WorkerHost {
     return { control, beats, taken, kill }
   }
 }
+
+/** Whether this process has a flag that a thread inherits and that Node allows for text alone. */
+const runsText = (): boolean => [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((flag) => flag.includes('--input-type'))

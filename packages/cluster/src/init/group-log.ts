@@ -3,7 +3,7 @@
  * makes links of it. An entry is put by `compareSet` at the first place that is free, so the log has no holes, whoever dies while appending.
  */
 import { PostgradError } from '@postgrad/base'
-import { WORKER_ID_MAX } from '@postgrad/base/internal'
+import { TextDecoder, WORKER_ID_MAX } from '@postgrad/base/internal'
 import type { Store } from '@postgrad/transport'
 import { isRole, isWorkerName, parseAddress } from '@postgrad/transport/internal'
 import type { Visitor } from './presence.js'

@@ -10,7 +10,9 @@
  *   are: an entry says that it has died. What is counted for it stays counted, so whoever wants its rank has another id, as one who takes the rank of a dead one.
  * - What restricted roles write is bounded, all of them together, so that the others find room; one identity writes half of what its role may.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { TextDecoder, TextEncoder } from '@postgrad/base/internal'
 import type { RoleRights } from '@postgrad/rpc'
 import {
   Budget,

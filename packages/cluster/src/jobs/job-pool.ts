@@ -63,7 +63,7 @@ export function openPool(op: string, url: URL | string, options: JobsOptions, su
       op,
       expected: 'the file: URL or path of a module that exists',
       got: found.url,
-      remedy: "new URL('./my-jobs.js', import.meta.url) names a file beside the running one. In a bundle, emit it as an entry of its own.",
+      remedy: `${found.near}new URL('./my-jobs.js', import.meta.url) names a file beside the running one. In a bundle, emit it as an entry of its own.`,
       values: { url: found.url },
     })
   }

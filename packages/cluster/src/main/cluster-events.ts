@@ -59,7 +59,10 @@ export class ClusterEvents {
 
   /** Looks from now on who stands still. */
   start(): void {
-    this.watch?.start(() => this.clock.now())
+    this.watch?.start(
+      () => this.clock.now(),
+      () => this.clock.isHeld?.() === true,
+    )
   }
 
   stop(): void {

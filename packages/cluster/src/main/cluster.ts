@@ -96,6 +96,8 @@ export interface ClusterParts {
 }
 
 const CLOSE_TIMEOUT_MS = 5000
+/** Of workers, when it is printed. */
+const SHOWN_MAX = 32
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
 
@@ -352,6 +354,27 @@ export class Cluster {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** As it is printed: `Cluster { worker0: alive, worker1: died (exited) }`. */
+  toString(): string {
+    const { workers } = this.parts.members
+    const shown = workers.slice(0, SHOWN_MAX).map(({ name, id }) => `${name}: ${this.stateOf(id)}`)
+    if (workers.length > SHOWN_MAX) shown.push(`and ${workers.length - SHOWN_MAX} more`)
+    return `Cluster${this.closing === null ? '' : ' (closed)'} {${shown.length === 0 ? '' : ` ${shown.join(', ')} `}}`
+  }
+
+  /** What `console.log` shows of it. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+
+  private stateOf(workerId: number): string {
+    const worker = this.parts.members.threads.find(({ info }) => info.id === workerId)
+    if (worker === undefined) return 'gone'
+    if (worker.dead) return worker.isExpectedToEnd ? 'has left' : `died (${worker.death('cluster').values.cause})`
+    if (worker.leaving !== null) return 'leaving'
+    return this.events.isStalled(worker) ? 'stalled' : 'alive'
   }
 
   private async shutDown(): Promise<void> {

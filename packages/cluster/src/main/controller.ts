@@ -53,6 +53,11 @@ export class Controller {
     this.workers = workers
   }
 
+  /** What `console.log` shows of it. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return `Controller { ${this.info.name} }`
+  }
+
   /**
    * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
    * arrive as leaves; a parameter still requires grad), no references: `cluster.call` and `cluster.remote` have those. A function that this thread does not have may be named.

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { launcher } from '../clusters.fixture.js'
@@ -26,9 +27,11 @@ async function failureOf(promise: Promise<unknown>): Promise<PostgradError> {
 const ending = (way: string) => script(new URL('../fixtures/ends-by-itself.js', import.meta.url), way)
 
 describe('launch', () => {
-  test('a count names workers worker0…; each knows itself and can call the others', async () => {
+  test('CLU-116 a count names workers worker0…; each knows itself and can call the others', async () => {
     const cluster = await launch(BASICS, { workers: 3 })
     try {
+      expect(inspect(cluster)).toBe('Cluster { worker0: alive, worker1: alive, worker2: alive }')
+      expect(inspect(cluster.on('worker0'))).toBe('Controller { worker0 }')
       expect(cluster.workers).toEqual([0, 1, 2].map((id) => ({ name: `worker${id}`, id })))
       expect(await Promise.all(cluster.workers.map((worker) => cluster.on(worker).run(basics.whoAmI)))).toEqual([
         'worker0',
@@ -41,6 +44,7 @@ describe('launch', () => {
       await cluster.close()
     }
     expect(await cluster.closed).toEqual({ deaths: [], leaks: [] })
+    expect(String(cluster)).toMatch(/^Cluster \(closed\) \{.*worker0: (gone|has left)/)
   })
 
   test('a path works as well as a URL', async () => {

@@ -10,6 +10,7 @@ import type { Progress } from '@postgrad/jobs'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import { checkMailbox } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
+import { setHeapBytes } from '@postgrad/tensor/internal'
 import type { Clock } from '@postgrad/transport'
 import { callListener, processAwakeWords, RealClock } from '@postgrad/transport/internal'
 import type { LeakPolicy } from '../admin/leaks.js'
@@ -89,6 +90,11 @@ export interface LaunchOptions {
     readonly resourceLimits?: ResourceLimits | ((worker: string) => ResourceLimits | undefined)
     readonly env?: NodeJS.ProcessEnv
   }
+  /**
+   * How much address space the heap that the workers of a process share takes at most, in bytes, from 64 MiB to 4 GiB; tensors beyond it are copied from thread to thread. It is no memory until
+   * tensors are in it. Default 4 GiB, or an eighth of what `ulimit -v` leaves. Launch before the first tensor of this thread.
+   */
+  readonly heapBytes?: number
   /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for beside the program. */
   readonly typescript?: string
 }
@@ -113,6 +119,7 @@ const OPTIONS: OptionNames<LaunchOptions> = {
   stderr: true,
   onProgress: true,
   workerOptions: true,
+  heapBytes: true,
   typescript: true,
 }
 const WORKER_OPTIONS: OptionNames<NonNullable<LaunchOptions['workerOptions']>> = { resourceLimits: true, env: true }
@@ -174,7 +181,8 @@ export async function launch(program: URL | string, options: LaunchOptions): Pro
     stallMs,
   }
   const news = new News(clock)
-  const host = processes === null ? threads() : otherProcesses(processes, names, mainName, clock)
+  const host =
+    processes === null ? threads(options.heapBytes) : otherProcesses(processes, names, { mainName, clock, heapBytes: options.heapBytes })
   const members = new RemoteMembers({
     common,
     host,
@@ -212,20 +220,37 @@ function accessOf({ roles, rights }: LaunchOptions): Access | null {
   return roles === undefined && rights === undefined ? null : checkAccess('roles', { roles: roles ?? {}, rights: rights ?? {} })
 }
 
-function threads(): WorkerHost {
+function threads(heapBytes: number | undefined): WorkerHost {
   const entry = attempt('launch', null, () => ownFile('threads', 'cluster', 'worker/worker-entry.js'))
   // Before the first thread, which inherits them.
   processAwakeWords()
-  return new ThreadHost(entry, sharedHeap())
+  if (heapBytes !== undefined) setHeapBytes(heapBytes)
+  const heap = attempt('launch', null, sharedHeap)
+  return new ThreadHost(entry, heap)
 }
 
-function otherProcesses(count: number, names: readonly string[], mainName: string, clock: Clock): WorkerHost {
+interface OfProcesses {
+  readonly mainName: string
+  readonly clock: Clock
+  readonly heapBytes: number | undefined
+}
+
+function otherProcesses(count: number, names: readonly string[], { mainName, clock, heapBytes }: OfProcesses): WorkerHost {
   const entry = attempt('launch', null, () => ownFile('processes', 'cluster', 'processes/process-entry.js'))
-  return new ProcessHost({ entry, placeOf: placement(names, count), main: { name: mainName, id: MAIN_ID }, clock })
+  if (heapBytes !== undefined) setHeapBytes(heapBytes)
+  const placeOf = placement(names, count)
+  return attempt('launch', null, () => new ProcessHost({ entry, placeOf, main: { name: mainName, id: MAIN_ID }, clock, heapBytes }))
 }
 
-/** @throws INVALID_ARGUMENT */
+/** @throws INVALID_ARGUMENT, PROCESSES_UNSUPPORTED */
 function checkProcesses(processes: number, workers: number): number {
+  if ('deno' in process.versions) {
+    throw new PostgradError('PROCESSES_UNSUPPORTED', {
+      op: 'processes',
+      message: 'Deno does not tell when a process has ended, so close() would never end',
+      remedy: 'Leave out processes: workers as threads work in Deno. Or run the program by Node.',
+    })
+  }
   if (Number.isInteger(processes) && processes >= 1 && processes <= workers) return processes
   throw new PostgradError('INVALID_ARGUMENT', {
     op: 'processes',
@@ -252,16 +277,17 @@ function checkSeed(seed: number): number {
 
 /** @throws INVALID_ARGUMENT, LAUNCH_FAILED with PROGRAM_NOT_FOUND as its cause */
 function programUrl(program: URL | string): string {
-  const { url, isThere } = locateModule(program)
+  const { url, isThere, near } = locateModule(program)
   if (isThere) return url
   const error = new PostgradError('PROGRAM_NOT_FOUND', {
     op: 'program',
     expected: 'a file that is there, by its path or its file: URL',
     got: url.startsWith('file:') ? fileURLToPath(url) : url,
-    remedy:
+    remedy: `${near}${
       typeof program === 'string' && !program.startsWith('file:')
         ? `Check the path${isAbsolute(program) ? '' : `, which counts from ${process.cwd()}`}.`
-        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own.",
+        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own."
+    }`,
     values: { program: url },
   })
   throw launchFailed('launch', null, error)

@@ -1,6 +1,6 @@
 /** LAUNCH_FAILED: why workers could not be started, and which of them it was, whoever wanted them. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { isOwnFrame, placeOfFrame, tooManyOpenFiles } from '@postgrad/base/internal'
+import { placeOfThrown, tooManyOpenFiles } from '@postgrad/base/internal'
 
 /** @param worker null: nothing was started, what was asked for is wrong */
 export function launchFailed(op: string, worker: string | null, error: unknown): PostgradError {
@@ -19,19 +19,11 @@ export function launchFailed(op: string, worker: string | null, error: unknown):
   })
 }
 
-/** With the innermost line of the program in the stack, or the line that Node could not read. */
+/** With the line of the program. The stack of an error of this thread shows who launched, so that of a worker alone counts. A death says its place itself. */
 function withPlace(why: string, error: unknown): string {
-  // Only what a worker threw: the stack of this thread shows who launched.
   const { remoteStack } = Object(error) as { remoteStack?: string }
-  const lines = (remoteStack ?? '').split('\n')
-  const unread = lines.find((line) => /^file:.*:\d+$/.test(line))
-  const place =
-    unread ??
-    lines
-      .filter((line) => !isOwnFrame(line))
-      .map(placeOfFrame)
-      .find((one) => one !== '')
-  return place === undefined ? why : `${why.replace(/\.$/, '')} (${place})`
+  const place = remoteStack === undefined ? '' : placeOfThrown(error)
+  return place === '' ? why : `${why.replace(/\.$/, '')} (${place})`
 }
 
 /** What `fn` gives; what it throws as the LAUNCH_FAILED of `op`. */

@@ -1,6 +1,6 @@
 /** Flags of Node that processes inherit. */
 import { expect, test } from '@jest/globals'
-import { flagsFor } from './node-flags.js'
+import { environmentFor, flagsFor } from './node-flags.js'
 
 test('CLU-90 a process runs no script of the one that starts it, and has all other flags', () => {
   expect(flagsFor(['--input-type=module', '-e', 'launch()', '--expose-gc'])).toEqual(['--expose-gc'])
@@ -10,4 +10,24 @@ test('CLU-90 a process runs no script of the one that starts it, and has all oth
     '--max-old-space-size=500',
   ])
   expect(flagsFor(['--input-type', 'module', '-p', '1', '-i'])).toEqual([])
+})
+
+test('CLU-115 a process has an inspector of its own port, and waits for no debugger', () => {
+  expect(
+    flagsFor([
+      '--inspect-brk',
+      '--inspect=9229',
+      '--inspect-wait=0.0.0.0:9230',
+      '--inspect-port=9000',
+      '--inspect-port',
+      '9001',
+      '--expose-gc',
+    ]),
+  ).toEqual(['--inspect=0', '--inspect=0', '--inspect=0.0.0.0:0', '--expose-gc'])
+  expect(flagsFor(['--inspect-publish-uid=http'])).toEqual(['--inspect-publish-uid=http'])
+  expect(environmentFor({ A: 'b', NODE_OPTIONS: '--require ./x--inspect.js --inspect-brk=[::1]:9229 --inspect-port=9000' })).toEqual({
+    A: 'b',
+    NODE_OPTIONS: '--require ./x--inspect.js --inspect=[::1]:0 ',
+  })
+  expect(environmentFor({ A: 'b' })).toEqual({ A: 'b' })
 })

@@ -1,9 +1,26 @@
-/** Which flags of Node go on to a process that is started: all but those that say what the main script is, which would run in each process once more. */
+/**
+ * Which flags of Node go on to a process that is started: all but those that say what the main script is, which would run in each process once more. A debugger that waits on a port is
+ * to be there for each process: on a port of its own, and without waiting, since a process that waits for its debugger does not notice that its launcher has ended.
+ */
 
 const WITH_VALUE: ReadonlySet<string> = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '-c', '--check'])
 const ALONE = /^(--(eval|print|input-type|check)=|-i$|--interactive$|-$)/
+const INSPECT = /(?<!\S)--inspect(?:-brk|-wait)?(?:=(\S*:)?\S*)?(?!\S)/g
+const INSPECT_PORT = /(?<!\S)--(?:inspect|debug)-port(?:=|\s+)\S+/g
 
 /** @param execArgv of this process: flags, each with its value in the same word or in the next */
 export function flagsFor(execArgv: readonly string[]): string[] {
-  return execArgv.filter((flag, i) => !WITH_VALUE.has(flag) && !ALONE.test(flag) && !WITH_VALUE.has(execArgv[i - 1] ?? ''))
+  const kept = execArgv.filter((flag, i) => !WITH_VALUE.has(flag) && !ALONE.test(flag) && !WITH_VALUE.has(execArgv[i - 1] ?? ''))
+  return kept
+    .filter((flag, i) => !/^--(inspect|debug)-port(=|$)/.test(flag) && !/^--(inspect|debug)-port$/.test(kept[i - 1] ?? ''))
+    .map(anyPort)
 }
+
+/** What a process inherits: NODE_OPTIONS has flags, too. */
+export function environmentFor(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: options } = env
+  return options === undefined ? env : { ...env, NODE_OPTIONS: anyPort(options.replace(INSPECT_PORT, '')) }
+}
+
+/** An address stays, its port does not. */
+const anyPort = (flags: string): string => flags.replace(INSPECT, (_flag, host: string | undefined) => `--inspect=${host ?? ''}0`)

@@ -66,7 +66,7 @@ class ProcessAgent {
       case 'begin':
         // Before the first thread, which inherits that.
         oneOfSeveral()
-        this.host = new ThreadHost(this.entry, sharedHeap())
+        this.host = new ThreadHost(this.entry, sharedHeap(message.heapBytes))
         this.sockets = message.sockets
         return
       case 'admit':

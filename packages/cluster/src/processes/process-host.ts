@@ -13,7 +13,7 @@ import { oneOfSeveral, StayAwake } from '@postgrad/transport/internal'
 import { runPayloads } from '../admin/run-payloads.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import type { Control, Counter, HostedExit, HostedWorker, LinkEnd, OpenedLink, SpawnOptions, WorkerHost } from '../host/worker-host.js'
-import { flagsFor } from './node-flags.js'
+import { environmentFor, flagsFor } from './node-flags.js'
 import { withOwnBuffers } from './own-buffers.js'
 import type { FromProcess, ProcessEndToken, SocketBoot, ToProcess } from './process-protocol.js'
 import { newSockets, ProcessSockets } from './process-sockets.js'
@@ -27,6 +27,8 @@ export interface ProcessHostOptions {
   /** The main thread, as workers know it. */
   readonly main: WorkerInfo
   readonly clock: Clock
+  /** How much address space the heap of each process takes at most; default as much as fits. */
+  readonly heapBytes?: number | undefined
 }
 
 /** A process that does not answer is ended after this. */
@@ -153,13 +155,13 @@ class WorkerProcess {
   private readonly gone: Promise<void>
   private readonly onWorkerEnd: (id: WorkerId) => void
 
-  constructor({ entry, clock }: ProcessHostOptions, sockets: SocketBoot, onWorkerEnd: (id: WorkerId) => void) {
+  constructor({ entry, clock, heapBytes }: ProcessHostOptions, sockets: SocketBoot, onWorkerEnd: (id: WorkerId) => void) {
     this.clock = clock
     this.onWorkerEnd = onWorkerEnd
     const child = forked(entry)
     this.child = 'error' in child ? null : child
     this.gone = 'error' in child ? child.error.then((error) => this.onFailed(error)) : this.untilGone(child)
-    this.say({ do: 'begin', sockets })
+    this.say({ do: 'begin', sockets, heapBytes })
   }
 
   private async untilGone(child: ChildProcess): Promise<void> {
@@ -303,7 +305,11 @@ class WorkerProcess {
 /** A process, or why there is none: nothing may be sent to that, for Node fails on it. */
 function forked(entry: URL): ChildProcess | { readonly error: Promise<Error> } {
   try {
-    const child = fork(fileURLToPath(entry), [], { serialization: 'advanced', execArgv: flagsFor(process.execArgv) })
+    const child = fork(fileURLToPath(entry), [], {
+      serialization: 'advanced',
+      execArgv: flagsFor(process.execArgv),
+      env: environmentFor(process.env),
+    })
     return child.pid === undefined ? { error: new Promise((resolve) => child.once('error', resolve)) } : child
   } catch (error) {
     return { error: Promise.resolve(error as Error) }

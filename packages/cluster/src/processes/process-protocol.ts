@@ -34,7 +34,7 @@ export interface SocketBoot {
 
 /** To a process. */
 export type ToProcess =
-  | { readonly do: 'begin'; readonly sockets: SocketBoot }
+  | { readonly do: 'begin'; readonly sockets: SocketBoot; readonly heapBytes: number | undefined }
   | { readonly do: 'admit'; readonly worker: WorkerInfo }
   | {
       readonly do: 'spawn'

@@ -74,6 +74,13 @@ describe('a cluster of several processes', () => {
     await expect(cluster.on('c').run(program.namesOf, 'main')).rejects.toMatchObject({ code: 'WORKER_DIED', values: { worker: 'main' } })
   })
 
+  test('CLU-15 the death of a process that SIGKILL has ended says that memory may be the cause', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'], processes: 1 })
+    await expect(cluster.on('a').run(program.crash, 'SIGKILL')).rejects.toMatchObject({
+      message: expect.stringMatching(/was ended by SIGKILL, perhaps because .* out of memory/),
+    })
+  })
+
   test('CLU-92 a process that crashes takes its own workers alone; who waits for them learns it by name, and they are started again', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b', 'c', 'd'], processes: 2 })
     const deaths: unknown[] = []

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { FileLock } from '@postgrad/transport/internal'
-import { removeSocketFolder, sweepSocketFolders } from './socket-folder.js'
+import { makeSocketFolder, removeSocketFolder, sweepSocketFolders } from './socket-folder.js'
 
 let parent = ''
 let server: Server | null = null
@@ -117,4 +117,22 @@ test('CLU-95 at its end a process removes its sockets and its marker, and the fo
   removeSocketFolder(plain)
   removeSocketFolder(used)
   expect([existsSync(plain), readdirSync(used)]).toEqual([false, ['notes.txt']])
+})
+
+test('CLU-114 a temporary folder in which none can be made is said, with what to do', () => {
+  const { TMPDIR } = process.env
+  // For root, too.
+  process.env.TMPDIR = join(parent, 'is-not-there')
+  try {
+    expect(makeSocketFolder).toThrow(
+      expect.objectContaining({
+        code: 'SOCKET_FOLDER_UNAVAILABLE',
+        message: expect.stringContaining('Set TMPDIR to a folder'),
+        values: { folder: process.env.TMPDIR, code: 'ENOENT' },
+      }),
+    )
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = TMPDIR
+  }
 })

@@ -7,6 +7,8 @@ import { lstat, readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PostgradError } from '@postgrad/base'
+import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { FileLock, isLockLeft } from '@postgrad/transport/internal'
 
 const NAME = /^postgrad-\d+-/
@@ -14,13 +16,33 @@ const MARKER = 'process.lock'
 const PERMISSIONS = 0o777
 const OWNER_ALONE = 0o700
 
-/** Makes one, and looks for those that nobody needs. */
+/** Makes one, and looks for those that nobody needs. @throws SOCKET_FOLDER_UNAVAILABLE */
 export function makeSocketFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), `postgrad-${process.pid}-`))
+  const folder = made()
   mark(folder)
   // What cannot be looked at, or removed, is none of ours or has been removed meanwhile.
   sweepSocketFolders(tmpdir()).catch(() => {})
   return folder
+}
+
+/** @throws SOCKET_FOLDER_UNAVAILABLE, TOO_MANY_OPEN_FILES */
+function made(): string {
+  const parent = tmpdir()
+  try {
+    return mkdtempSync(join(parent, `postgrad-${process.pid}-`))
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    const files = tooManyOpenFiles('processes', cause)
+    if (files !== null) throw files
+    throw new PostgradError('SOCKET_FOLDER_UNAVAILABLE', {
+      op: 'processes',
+      expected: 'a temporary folder in which this user can make one for the sockets of the processes',
+      got: `${parent}, where that fails: ${code ?? message}`,
+      remedy: 'Set TMPDIR to a folder that you can write to. Or leave out processes: threads of one process need no sockets.',
+      values: { folder: parent, ...(code === undefined ? {} : { code }) },
+      cause,
+    })
+  }
 }
 
 function mark(folder: string): void {

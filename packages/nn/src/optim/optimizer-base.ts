@@ -4,7 +4,7 @@
  */
 import { enableGrad } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
-import { isThenable } from '@postgrad/base/internal'
+import { isThenable, structuredClone } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { invalidArgument, OPTIMIZER_STEP, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'

@@ -12,7 +12,9 @@
  * The JSON is read by a parser of its own: of such a form it needs no recursion, so that no nesting exhausts the stack, and it sees what `JSON.parse`
  * hides: keys that come twice, and numbers that are no integers.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { TextDecoder } from '@postgrad/base/internal'
 
 /** The reference implementation's limit, in bytes. */
 export const HEADER_BYTES_MAX = 100_000_000

@@ -5,6 +5,7 @@
 import assert from 'node:assert'
 import { Future, PostgradError } from '@postgrad/base'
 import { callCancelled, checkSignal, isSignal, onAbort, timeLimit } from '@postgrad/base/internal'
+import { setDeadline } from '@postgrad/transport/internal'
 import type { Sendable } from '@postgrad/wire'
 import type { travels } from '@postgrad/wire/internal'
 import { WHEREIS } from '../actors/actor-register-host.js'
@@ -100,7 +101,7 @@ export class ActorHandle<T> {
           reject(error)
         },
       }
-      const timer = limitMs === Number.POSITIVE_INFINITY ? null : worker.clock.setTimer(limitMs, () => waiter.reject())
+      const timer = setDeadline(worker.clock, limitMs, () => waiter.reject())
       const cancel = () => waiter.reject(callCancelled('ready', null, signal!.reason))
       const unlisten = signal === undefined ? () => {} : onAbort(signal, cancel)
       this.waiting.add(waiter)

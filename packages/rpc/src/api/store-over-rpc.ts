@@ -3,7 +3,7 @@
  * which ends every wait. The rules are those of transport's SPEC.md.
  */
 import { isPostgradError } from '@postgrad/base'
-import { timeLimit } from '@postgrad/base/internal'
+import { TextDecoder, timeLimit } from '@postgrad/base/internal'
 import type { Store, StoreValue, StoreWaitOptions } from '@postgrad/transport'
 import { STORE_TIMEOUT_MS, storeCancelled } from '@postgrad/transport/internal'
 import type { Target, WorkerInfo } from '../common/worker-info.js'

@@ -12,6 +12,7 @@ class HandClock implements Clock {
   armed: { atMs: number; fn: () => void }[] = []
   fired = 0
   set = 0
+  held = false
 
   now(): number {
     return this.nowMs
@@ -26,6 +27,10 @@ class HandClock implements Clock {
 
   defer(): void {
     throw new Error('nothing is deferred here')
+  }
+
+  isHeld(): boolean {
+    return this.held
   }
 
   to(ms: number): void {
@@ -124,6 +129,19 @@ describe('deadlines', () => {
     clock.to(1e9)
     expect(call.endedMs).toBeNull()
     expect(one.size).toBe(1)
+  })
+
+  test('RPC-25: while a debugger may hold the program no deadline ends a call; then those that have passed do', () => {
+    const { clock, one } = setUp()
+    const call = new Call(clock)
+    clock.held = true
+    one.add(1, call, 50)
+    clock.to(10_000)
+    expect(call.endedMs).toBeNull()
+    clock.held = false
+    clock.to(20_000)
+    expect(call.endedMs).toBeLessThanOrEqual(10_000 + STAND_MS)
+    expect(clock.armed).toEqual([])
   })
 
   test('RPC-26: one timer for all calls; calls with later deadlines set none', () => {

@@ -228,7 +228,10 @@ export class Deadlines {
     this.armedMs = Number.POSITIVE_INFINITY
     const nowMs = this.clock.now()
     let earliestMs = Number.POSITIVE_INFINITY
-    for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
+    const isHeld = this.clock.isHeld?.() === true
+    // Looked again soon: the debugger may have gone by then.
+    if (isHeld) earliestMs = nowMs + STAND_MS
+    else for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
     // What expired may have called again, and armed the timer.
     if (earliestMs < this.armedMs) this.arm(Math.max(earliestMs, nowMs + GRAIN_MS), nowMs)
   }

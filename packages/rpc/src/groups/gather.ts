@@ -18,6 +18,7 @@
 import { PostgradError } from '@postgrad/base'
 import { callCancelled, plainText, timeLimit } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
+import { setDeadline } from '@postgrad/transport/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { currentServing, type ServedCall } from '../core/served-call.js'
 import { WorkerSlot } from '../core/slots.js'
@@ -126,7 +127,7 @@ class Gathers {
     return new Promise((resolve, reject) => {
       const round = this.roundFor(meeting, from)
       const expire = () => this.giveUp(meeting, round, timeoutMs)
-      const timer = limitMs === Number.POSITIVE_INFINITY ? null : this.worker.clock.setTimer(limitMs, expire)
+      const timer = setDeadline(this.worker.clock, limitMs, expire)
       const served = currentServing()
       round.arrived.set(from, { served, value, limitMs, timer, resolve, reject })
       if (round.arrived.size === members.length) this.complete(meeting, round)

@@ -2,6 +2,7 @@
  * The process's shared WebAssembly memory, as this package needs it: @types/node leaves WebAssembly to the DOM library, which a package
  * for Node does without.
  */
+import { readFileSync } from 'node:fs'
 import { PostgradError } from '@postgrad/base'
 
 /** A shared memory that never grows: its buffer is one and the same for ever, on every thread. */
@@ -19,13 +20,39 @@ export const RESERVED_BYTES_MAX = 65_536 * WASM_PAGE_BYTES
 export const RESERVED_BYTES_MIN = 64 * 1024 * 1024
 
 /**
+ * Share of the address space that is left which the heap takes where that is limited (`ulimit -v`). The rest is for V8, which ends the whole process if it gets no more: a thread
+ * takes 600 to 850 MiB of addresses.
+ */
+const SHARE_OF_LIMITED = 1 / 8
+
+/**
+ * How many bytes of address space this process may still take; Infinity: there is no limit, or the system does not say.
+ * @param read gives the text of a file, or throws
+ */
+export function addressSpaceLeft(read: (path: string) => string = (path) => readFileSync(path, 'latin1')): number {
+  try {
+    const limit = Number(/^Max address space\s+(\d+)/m.exec(read('/proc/self/limits'))?.[1])
+    if (Number.isNaN(limit)) return Number.POSITIVE_INFINITY
+    const usedKib = Number(/^VmSize:\s*(\d+)/m.exec(read('/proc/self/status'))?.[1])
+    return Math.max(0, limit - usedKib * 1024)
+  } catch {
+    return Number.POSITIVE_INFINITY // not a Linux
+  }
+}
+
+/** What is wanted, or the share of what is left. */
+export function fitting(bytes: number, leftBytes: number): number {
+  return Math.max(RESERVED_BYTES_MIN, Math.min(bytes, leftBytes * SHARE_OF_LIMITED))
+}
+
+/**
  * Reserves `bytes` (a multiple of 64 KiB), or half of it, or a quarter, … if the machine refuses. Initial is maximum, so nothing ever
  * grows: measured on Node 20, 4 GiB take 0.04 ms and no resident memory, are no external memory to the collector, and cost a thread that
  * gets them 0.01 ms; the system commits a page when it is first written.
  * @throws HEAP_UNAVAILABLE when not even RESERVED_BYTES_MIN can be had
  */
 export function reserve(bytes: number): SharedMemory {
-  for (let size = bytes; ; size /= 2) {
+  for (let size = fitting(bytes, addressSpaceLeft()); ; size /= 2) {
     const pages = Math.floor(size / WASM_PAGE_BYTES)
     try {
       return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })

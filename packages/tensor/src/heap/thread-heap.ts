@@ -3,10 +3,37 @@
  * with its instance of the kernels is; two simulated workers share it, and nothing that they compute depends on it.
  */
 
+import { PostgradError } from '@postgrad/base'
 import { memoryBytes } from '../values/room.js'
 import { Heap, type HeapHandle } from './heap.js'
+import { RESERVED_BYTES_MAX, RESERVED_BYTES_MIN } from './shared-memory.js'
 
 let heap: Heap | null = null
+let reservedBytes = RESERVED_BYTES_MAX
+
+/**
+ * How much address space the heap that this thread makes takes at most.
+ * @throws INVALID_ARGUMENT, and HEAP_EXISTS where there is one by now of another size
+ */
+export function setHeapBytes(bytes: number): void {
+  if (!Number.isInteger(bytes) || bytes < RESERVED_BYTES_MIN || bytes > RESERVED_BYTES_MAX) {
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'heapBytes',
+      expected: `a whole number of bytes from ${RESERVED_BYTES_MIN} (64 MiB) to ${RESERVED_BYTES_MAX} (4 GiB)`,
+      got: String(bytes),
+      remedy: 'Leave it out for as much as fits.',
+    })
+  }
+  if (heap !== null && heap.buffer.byteLength > bytes) {
+    throw new PostgradError('HEAP_EXISTS', {
+      op: 'heapBytes',
+      message: `this thread has made its heap of ${heap.buffer.byteLength} bytes already, since it has made a tensor`,
+      remedy: 'Launch before you make the first tensor on this thread.',
+      values: { heapBytes: heap.buffer.byteLength },
+    })
+  }
+  reservedBytes = bytes
+}
 
 /** Share of the machine's memory (or of the container's) that tensors may take from the heap before they become managed. */
 const LIMIT_SHARE = 1 / 4
@@ -18,7 +45,7 @@ export function defaultLimitBytes(): number {
 
 /** @throws HEAP_UNAVAILABLE when this thread has none and cannot make one */
 export function threadHeap(): Heap {
-  if (heap === null) heap = Heap.create({ limitBytes: defaultLimitBytes() })
+  if (heap === null) heap = Heap.create({ reservedBytes, limitBytes: defaultLimitBytes() })
   return heap
 }
 

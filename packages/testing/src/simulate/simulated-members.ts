@@ -4,7 +4,7 @@
  * workers say to each other as the schedule has it. No fault rule meets them: a control port loses nothing.
  */
 import { Future, PostgradError, type WorkerId } from '@postgrad/base'
-import { workerDied } from '@postgrad/base/internal'
+import { TextDecoder, TextEncoder, workerDied } from '@postgrad/base/internal'
 import {
   type Birth,
   type Change,

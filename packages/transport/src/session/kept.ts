@@ -4,6 +4,7 @@
  * For a carrier that takes buffers away each frame is kept as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
  * bytes themselves: large segments where they were, small ones and the header in an arena.
  */
+import { structuredClone } from '@postgrad/base/internal'
 import type { Frame, FrameOrder, OnFlushed } from '../link.js'
 import { align8, isMovable } from '../post.js'
 import { takeSegments } from '../take-segments.js'

@@ -5,7 +5,7 @@
  *
  * Each message has one form: what another would be written for the same fields is refused, as are unknown fields.
  */
-import { WORKER_ID_MAX } from '@postgrad/base/internal'
+import { TextDecoder, TextEncoder, WORKER_ID_MAX } from '@postgrad/base/internal'
 import { isClusterName, isRole, isWorkerName } from './credentials.js'
 import { isRefusalReason, refuse } from './handshake-errors.js'
 

@@ -15,7 +15,9 @@
  * Requests are numbered by the client over all its connections. Those that change something say `done`: each change of a lower number has been answered, so
  * the server may forget what it said. A request that was not answered when its connection ended is sent again, as it was.
  */
+
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { TextDecoder } from '@postgrad/base/internal'
 import type { Frame } from '../link.js'
 import { utf8 } from './store-values.js'
 

@@ -1,6 +1,7 @@
 /** What a key, a value and an amount may be, the same in every store: `store-table.ts` checks with these, and so does a store whose table is elsewhere. */
+
 import { PostgradError } from '@postgrad/base'
-import { DETACHED, isDetached } from '@postgrad/base/internal'
+import { DETACHED, isDetached, TextDecoder, TextEncoder } from '@postgrad/base/internal'
 import type { StoreValue } from './store.js'
 
 const encoder = new TextEncoder()

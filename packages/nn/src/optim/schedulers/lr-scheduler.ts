@@ -10,7 +10,9 @@
  *
  * It needs nothing of an optimizer but its groups, so it drives a DistributedOptimizer too: the new rate travels with the next step.
  */
+
 import { PostgradError } from '@postgrad/base'
+import { structuredClone } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { checkRecord } from '../../module/check.js'
 

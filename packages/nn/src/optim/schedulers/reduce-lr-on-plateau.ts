@@ -1,4 +1,5 @@
 /** Rates that fall when a measure stops getting better. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
+import { structuredClone } from '@postgrad/base/internal'
 import {
   checkOption,
   checkScheduled,

@@ -83,3 +83,30 @@ test.each([
     rmSync(folder, { recursive: true })
   }
 })
+
+// Node 22 strips types, and remembers a module that it could not read: there tsx is asked first, where it is installed.
+const testOwnLoader = process.versions.node.startsWith('22.') ? test.skip : test
+
+testOwnLoader('CLU-112 TypeScript is read by the loader that the thread was started with, in place of tsx', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'postgrad-base-'))
+  try {
+    writeFileSync(join(folder, 'program.ts'), "export const name: string = 'of tsx, or of Node'\n")
+    const load = `export async function load(url, context, next) {
+      return url.endsWith('.ts') ? { format: 'module', source: "export const name = 'of the loader'", shortCircuit: true } : next(url, context)
+    }`
+    writeFileSync(join(folder, 'load.mjs'), load)
+    writeFileSync(join(folder, 'register.mjs'), "import { register } from 'node:module'\nregister('./load.mjs', import.meta.url)\n")
+    const url = JSON.stringify(pathToFileURL(join(folder, 'program.ts')).href)
+    writeFileSync(
+      join(folder, 'main.mjs'),
+      `import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}
+      console.log((await importModule(${url}, null)).name)`,
+    )
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const flags = ['--no-warnings', '--import', pathToFileURL(join(folder, 'register.mjs')).href]
+    const { stdout, stderr } = spawnSync(process.execPath, [...flags, join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    expect([stdout, stderr]).toEqual(['of the loader\n', ''])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

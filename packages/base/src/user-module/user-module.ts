@@ -4,43 +4,20 @@
  */
 import { realpathSync, statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
-import { resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
-import { PostgradError, tooManyOpenFiles } from './errors.js'
+import { PostgradError, tooManyOpenFiles } from '../errors.js'
+import { importUrl, isCompiled, readByLoaders } from '../library-file.js'
+import { whileLoading } from '../loading.js'
+import { ownFile } from '../own-file.js'
+import { resolveSync } from '../typescript-format.js'
 import { whileItCanEnd } from './import-watch.js'
-import { importUrl, isCompiled } from './library-file.js'
-import { whileLoading } from './loading.js'
-import { ownFile } from './own-file.js'
-import { resolveSync } from './typescript-format.js'
 import { sayDoor } from './wrong-door.js'
 
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
 /** What it says of a program that needs more than that, before any of it runs. */
 const NEEDS_MORE = ['ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX', 'ERR_MODULE_NOT_FOUND', 'ERR_UNSUPPORTED_DIR_IMPORT']
-
-/**
- * What a URL, or a path from the working directory, names; `isThere` is false for what is no file.
- * @throws INVALID_ARGUMENT
- */
-export function locateModule(module: URL | string): { readonly url: string; readonly isThere: boolean } {
-  if (typeof module !== 'string' && typeof (module as URL | undefined)?.href !== 'string') {
-    throw new PostgradError('INVALID_ARGUMENT', {
-      op: 'module',
-      expected: 'a URL, or a path',
-      got: module === null ? 'null' : typeof module,
-      remedy: "new URL('./program.js', import.meta.url) names a file beside the running one.",
-    })
-  }
-  const url = typeof module !== 'string' ? module : module.startsWith('file:') ? new URL(module) : pathToFileURL(resolve(module))
-  if (url.protocol === 'file:') {
-    // TypeScript's own rule for imports: './program.js' is program.ts while it has not been compiled (under tsx, say).
-    for (const href of [url.href, url.href.replace(/\.(m?)js$/, '.$1ts')])
-      if (statSync(fileURLToPath(href), { throwIfNoEntry: false })?.isFile()) return { url: href, isThere: true }
-  }
-  return { url: url.href, isThere: false }
-}
 
 /**
  * @param url `file:` URL of the module
@@ -74,6 +51,8 @@ async function loadTypeScript<T>(url: string, known: string | null, load: () => 
       return load()
     }
   }
+  // What the thread has been started with, such as `--import @swc-node/register/esm-register` or `--loader ts-node/esm`.
+  if (known === null && !stripsTypes(node) && (await readByLoaders(url))) return load()
   const loader = known ?? resolveTsx(url)
   if (loader !== null) await registerOnce(loader)
   else if (stripsTypes(node)) registerResolve()
@@ -134,7 +113,7 @@ export function loaderMissing(program: string, nodeVersion: string): PostgradErr
   return new PostgradError('TYPESCRIPT_LOADER_MISSING', {
     op: 'import',
     message: `the module is TypeScript, which Node ${nodeVersion} does not run by itself, and tsx is not installed`,
-    remedy: `Install tsx (npm install --save-dev tsx), or use Node ${NODE_STRIPS_TYPES.join('.')} or later, or compile the module.`,
+    remedy: `Install tsx (npm install --save-dev tsx), or start node with --import of another loader, or use Node ${NODE_STRIPS_TYPES.join('.')} or later, or compile the module.`,
     values: { program },
   })
 }

@@ -2,7 +2,7 @@
  * Imports that nothing can end any more. A module that awaits, at its top level, an import of itself waits for its own end; Node then ends the process
  * with exit code 13 and no word. `user-module.ts` asks here, and whoever imports hears of it.
  */
-import { PostgradError } from './errors.js'
+import { PostgradError } from '../errors.js'
 
 /** Gives up each import of this thread that is under way. */
 const waiting = new Set<() => void>()

@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { importUrl } from './library-file.js'
+import { importUrl } from '../library-file.js'
 
 /** Node's own words, to which nothing has been added yet. */
 const NOT_THERE = /The requested module '(postgrad(?:\/[^']*)?)' does not provide an export named '([^']+)'$/

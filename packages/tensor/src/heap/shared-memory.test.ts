@@ -1,0 +1,42 @@
+/** How much of a limited address space the heap takes. */
+import { afterEach, expect, test } from '@jest/globals'
+import { addressSpaceLeft, fitting, RESERVED_BYTES_MAX, RESERVED_BYTES_MIN } from './shared-memory.js'
+import { setHeapBytes, threadHeap } from './thread-heap.js'
+
+const KIB = 1024
+const MIB = KIB * KIB
+const GIB = 1024 * MIB
+const LIMITS = (bytes: string): string => `Limit  Soft Limit  Hard Limit  Units\nMax address space  ${bytes}  unlimited  bytes\n`
+const files = (limit: string) => (path: string) => (path.endsWith('limits') ? LIMITS(limit) : 'Name: node\nVmSize:\t 1048576 kB\n')
+
+test('HEAP-10 what is left of the address space: of a limit, without one, where the system does not say', () => {
+  expect(addressSpaceLeft(files(String(3 * GIB)))).toBe(2 * GIB)
+  expect(addressSpaceLeft(files(String(GIB / 2)))).toBe(0)
+  expect(addressSpaceLeft(files('unlimited'))).toBe(Number.POSITIVE_INFINITY)
+  expect(
+    addressSpaceLeft(() => {
+      throw new Error('no such file')
+    }),
+  ).toBe(Number.POSITIVE_INFINITY)
+})
+
+test.each([
+  [Number.POSITIVE_INFINITY, 4 * GIB],
+  [40 * GIB, 4 * GIB],
+  [4 * GIB, GIB / 2],
+  [1.5 * GIB, 192 * MIB],
+  [10 * MIB, 64 * MIB],
+])('HEAP-10 where %d bytes of addresses are left, the heap takes %d: threads need the rest', (left, bytes) => {
+  expect(fitting(RESERVED_BYTES_MAX, left)).toBe(bytes)
+})
+
+afterEach(() => setHeapBytes(RESERVED_BYTES_MAX))
+
+test('HEAP-11 its size can be set while there is none; another is refused', () => {
+  for (const bytes of [0, -1, 1.5, Number.NaN, RESERVED_BYTES_MIN - 1, RESERVED_BYTES_MAX + 1, '1' as unknown as number])
+    expect(() => setHeapBytes(bytes)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', op: 'heapBytes' }))
+  setHeapBytes(100 * MIB)
+  expect(threadHeap().buffer.byteLength).toBe(100 * MIB)
+  setHeapBytes(200 * MIB)
+  expect(() => setHeapBytes(RESERVED_BYTES_MIN)).toThrow(expect.objectContaining({ code: 'HEAP_EXISTS', values: { heapBytes: 100 * MIB } }))
+})
