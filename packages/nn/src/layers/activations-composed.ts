@@ -33,6 +33,7 @@ export class PReLU extends Module {
     checkSizes('PReLU', { numParameters })
     this.numParameters = numParameters
     this.weight = constant([numParameters], init, parameters)
+    this.noteMembers()
   }
 
   /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */

@@ -98,6 +98,7 @@ export class MultiheadAttention extends Module {
     this.inProjBias = bias ? constant([3 * embedDim], 0, { dtype }) : null
     this.outProj = new Linear(embedDim, embedDim, { bias, dtype })
     if (this.outProj.bias !== null) zeros_(this.outProj.bias)
+    this.noteMembers()
   }
 
   override fieldName(field: string): string {

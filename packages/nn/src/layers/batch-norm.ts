@@ -62,6 +62,7 @@ export abstract class BatchNorm extends Module {
     this.runningMean = buffer('runningMean', () => zeros([numFeatures], { dtype }))
     this.runningVar = buffer('runningVar', () => ones([numFeatures], { dtype }))
     this.numBatchesTracked = buffer('numBatchesTracked', () => zeros([], { dtype: 'int32' }))
+    this.noteMembers()
   }
 
   override fieldName(field: string): string {

@@ -80,6 +80,7 @@ abstract class ConvBase<P extends Pair> extends Module {
     const bound = fanInBound(shape.slice(1).reduce((product, extent) => product * extent, 1))
     this.weight = uniform(shape, bound, { dtype })
     this.bias = bias ? uniform([outChannels], bound, { dtype }) : null
+    this.noteMembers()
   }
 
   override extraRepr(): string {

@@ -46,6 +46,7 @@ abstract class Table extends Module {
     this.sparse = sparse
     this.weight = given ?? normal([numEmbeddings, embeddingDim], parameters)
     if (given === null && this.paddingIdx !== null) raw.fill_(raw.select(this.weight, 0, this.paddingIdx), 0)
+    this.noteMembers()
   }
 }
 

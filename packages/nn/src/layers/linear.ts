@@ -37,6 +37,7 @@ export class Linear extends Module {
     const { bias = true } = options
     this.weight = uniform([outFeatures, inFeatures], bound, options)
     this.bias = bias ? uniform([outFeatures], bound, options) : null
+    this.noteMembers()
   }
 
   /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */

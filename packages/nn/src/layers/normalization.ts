@@ -39,6 +39,7 @@ export class LayerNorm extends Module {
     this.eps = eps
     this.weight = elementwiseAffine ? constant(shape, 1, parameters) : null
     this.bias = elementwiseAffine ? constant(shape, 0, parameters) : null
+    this.noteMembers()
   }
 
   /** x […, ...normalizedShape] → the same shape. @throws SHAPE_MISMATCH */
@@ -84,6 +85,7 @@ export class GroupNorm extends Module {
     this.eps = eps
     this.weight = affine ? constant([numChannels], 1, parameters) : null
     this.bias = affine ? constant([numChannels], 0, parameters) : null
+    this.noteMembers()
   }
 
   /** x [N, numChannels, …] → the same shape. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -125,6 +127,7 @@ abstract class InstanceNorm extends Module {
     this.eps = eps
     this.weight = affine ? constant([numFeatures], 1, parameters) : null
     this.bias = affine ? constant([numFeatures], 0, parameters) : null
+    this.noteMembers()
   }
 
   override extraRepr(): string {

@@ -51,6 +51,7 @@ abstract class Cell extends Module implements DirectionWeights {
     this.weightHh = draw(gates * hiddenSize, hiddenSize)
     this.biasIh = bias ? draw(gates * hiddenSize) : null
     this.biasHh = bias ? draw(gates * hiddenSize) : null
+    this.noteMembers()
   }
 
   override fieldName(field: string): string {

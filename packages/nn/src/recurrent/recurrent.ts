@@ -86,6 +86,7 @@ export abstract class RecurrentModule extends Module {
       draw(`bias_ih${suffix}`, gates * hiddenSize)
       draw(`bias_hh${suffix}`, gates * hiddenSize)
     }
+    this.noteMembers()
   }
 
   /** One layer in one direction: x [T, N, width], the states each [N, H]. */

@@ -300,6 +300,20 @@ export class Tensor {
     return this.toString()
   }
 
+  /**
+   * @internal What operators of the language ask for: `a + b` would be a text and `a * b` NaN, in silence.
+   * @throws INVALID_ARGUMENT unless a text is wanted, as in `${a}`
+   */
+  [Symbol.toPrimitive](hint: string): string {
+    if (hint === 'string') return this.toString()
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'Tensor',
+      message: `a tensor of shape ${shapeText(this.shape)} is no number: JavaScript's operators (+, -, *, /, <, ==) and functions of numbers do not compute with tensors`,
+      remedy:
+        'Write a.add(b), a.sub(b), a.mul(b), a.div(b), a.lt(b), a.eq(b). Where one number is wanted, write await a.item(); for a text, String(a).',
+    })
+  }
+
   private snapshot(): TypedArray {
     return snapshot(this.storage.array, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
   }
