@@ -107,7 +107,7 @@ export abstract class BatchNorm extends Module {
  * `torch.nn.BatchNorm1d`.
  */
 export class BatchNorm1d extends BatchNorm {
-  /** x [N, C] or [N, C, L] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
+  /** x [N, C] or [N, C, L] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [2, 3], '[N, C] or [N, C, L]')
   }
@@ -118,7 +118,7 @@ export class BatchNorm1d extends BatchNorm {
  * `torch.nn.BatchNorm2d`.
  */
 export class BatchNorm2d extends BatchNorm {
-  /** x [N, C, H, W] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
+  /** x [N, C, H, W] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [4], '[N, C, H, W]')
   }

@@ -988,11 +988,11 @@ export class Tensor {
     return ops().index(this, specs)
   }
   /** x with x[specs] = values; see index(). PyTorch: `index_put`. */
-  indexPut(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): Tensor {
+  indexPut(specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean): Tensor {
     return ops().indexPut(this, specs, values, accumulate)
   }
   /** x[specs] = values, or += with accumulate; see index(). */
-  indexPut_(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): this {
+  indexPut_(specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean): this {
     ops().indexPut_(this, specs, values, accumulate)
     return this
   }
@@ -1028,14 +1028,14 @@ export class Tensor {
    * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number, the last write wins. PyTorch: `torch.scatter`. @throws
    * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
    */
-  scatter(dim: number, index: Tensor, src: Tensor | number): Tensor {
+  scatter(dim: number, index: Tensor, src: Tensor | number | boolean): Tensor {
     return ops().scatter(this, dim, index, src)
   }
   /**
    * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
    * DIM_OUT_OF_RANGE
    */
-  indexFill(dim: number, index: Tensor, value: Tensor | number): Tensor {
+  indexFill(dim: number, index: Tensor, value: Tensor | number | boolean): Tensor {
     return ops().indexFill(this, dim, index, value)
   }
   /**
@@ -1056,14 +1056,14 @@ export class Tensor {
    * A copy with a number or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
    * DTYPE_MISMATCH, SHAPE_MISMATCH
    */
-  maskedFill(mask: Tensor, value: Tensor | number): Tensor {
+  maskedFill(mask: Tensor, value: Tensor | number | boolean): Tensor {
     return ops().maskedFill(this, mask, value)
   }
   /**
    * As `maskedFill`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.masked_fill_`. @throws
    * INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  maskedFill_(mask: Tensor, value: Tensor | number): this {
+  maskedFill_(mask: Tensor, value: Tensor | number | boolean): this {
     ops().maskedFill_(this, mask, value)
     return this
   }
@@ -1242,7 +1242,7 @@ export class Tensor {
    * Writes one number into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
    * INPLACE_ON_LEAF
    */
-  fill_(value: number): this {
+  fill_(value: number | boolean): this {
     ops().fill_(this, value)
     return this
   }
@@ -1647,7 +1647,7 @@ export class Tensor {
    * As `scatter`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.scatter_`. @throws INPLACE_DTYPE,
    * INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  scatter_(dim: number, index: Tensor, src: Tensor | number): this {
+  scatter_(dim: number, index: Tensor, src: Tensor | number | boolean): this {
     ops().scatter_(this, dim, index, src)
     return this
   }
@@ -1655,7 +1655,7 @@ export class Tensor {
    * As `indexFill`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.index_fill_`. @throws
    * INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  indexFill_(dim: number, index: Tensor, value: Tensor | number): this {
+  indexFill_(dim: number, index: Tensor, value: Tensor | number | boolean): this {
     ops().indexFill_(this, dim, index, value)
     return this
   }
