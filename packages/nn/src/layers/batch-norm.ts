@@ -4,7 +4,7 @@ import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { argumentText, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Of `BatchNorm1d` and `BatchNorm2d`. */
@@ -62,7 +62,7 @@ export abstract class BatchNorm extends Module {
     this.runningMean = buffer('runningMean', () => zeros([numFeatures], { dtype }))
     this.runningVar = buffer('runningVar', () => ones([numFeatures], { dtype }))
     this.numBatchesTracked = buffer('numBatchesTracked', () => zeros([], { dtype: 'int32' }))
-    this.noteMembers()
+    noteMembers(this)
   }
 
   override fieldName(field: string): string {

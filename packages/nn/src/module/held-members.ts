@@ -18,15 +18,13 @@ export interface Place {
   readonly isField: boolean
 }
 
-/** The half of a module that is needed here. */
-interface Owner {
-  /** @throws MEMBER_REPLACED */
-  ensureHeld(op: string): void
-}
+/** Looks at all places of a module. @throws MEMBER_REPLACED */
+type Ensure = (owner: object, op: string) => void
 
 /** Where a parameter was seen. */
 interface Holder {
-  readonly owner: WeakRef<Owner>
+  readonly owner: WeakRef<object>
+  readonly ensure: Ensure
   readonly field: string
 }
 
@@ -37,10 +35,12 @@ const holders = new WeakMap<Tensor, Holder[]>()
 
 export class HeldMembers {
   private readonly held = new Map<string, object>()
-  private readonly owner: WeakRef<Owner>
+  private readonly owner: WeakRef<object>
+  private readonly ensure: Ensure
 
-  constructor(owner: Owner) {
+  constructor(owner: object, ensure: Ensure) {
     this.owner = new WeakRef(owner)
+    this.ensure = ensure
   }
 
   /** Notes a parameter, a module or BUFFER at `path`, which lies in `field`. */
@@ -50,7 +50,8 @@ export class HeldMembers {
     if (isTensor(member)) {
       const all = holders.get(member) ?? []
       if (all.length === 0) holders.set(member, all)
-      if (!all.some(({ owner, field: known }) => owner === this.owner && known === field)) all.push({ owner: this.owner, field })
+      if (!all.some(({ owner, field: known }) => owner === this.owner && known === field))
+        all.push({ owner: this.owner, ensure: this.ensure, field })
     }
   }
 
@@ -83,16 +84,16 @@ export class HeldMembers {
 
 /** For a step that would train parameters which their modules do not use any more. @throws MEMBER_REPLACED */
 export function ensureHeld(op: string, parameters: Iterable<Tensor>): void {
-  let checked: Set<Owner> | null = null
+  let checked: Set<object> | null = null
   for (const p of parameters) {
     const all = holders.get(p)
     if (all === undefined) continue
-    for (const { owner, field } of all) {
+    for (const { owner, ensure, field } of all) {
       const module = owner.deref()
       if (module === undefined || (module as unknown as Record<string, unknown>)[field] === p || checked?.has(module)) continue
       checked ??= new Set()
       checked.add(module)
-      module.ensureHeld(op)
+      ensure(module, op)
     }
   }
 }

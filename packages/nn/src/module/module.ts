@@ -70,6 +70,9 @@ type Fields = Record<string, unknown>
 type Kind = 'parameter' | 'buffer' | 'transient buffer'
 type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
 
+/** What a module held. A function of this file and no method, since all methods are users'. */
+let heldOf: (module: Module) => HeldMembers
+
 /**
  * A part of a model: its fields are its parameters, buffers and modules, found by walking them. Extend it and write `forward`. PyTorch:
  * `torch.nn.Module`.
@@ -86,6 +89,13 @@ export abstract class Module {
   /** Whether the tree was searched for what fields that no walk sees hide. */
   #searched = false
   #held: HeldMembers | null = null
+
+  static {
+    heldOf = (module) => {
+      module.#held ??= new HeldMembers(module, ensureMembers)
+      return module.#held
+    }
+  }
 
   constructor() {
     noteSoon(this)
@@ -203,7 +213,7 @@ export abstract class Module {
    */
   to(dtype: DType): this {
     checkFloating('to', dtype)
-    for (const module of this.modules()) module.ensureHeld('to')
+    for (const module of this.modules()) ensureMembers(module, 'to')
     const converted = new Map<Tensor, Tensor>()
     for (const module of this.modules()) {
       replaceTensors(module, (member, kind) => {
@@ -217,7 +227,7 @@ export abstract class Module {
         return other
       })
       // Or the old ones would stay in memory until the next walk.
-      module.noteMembers()
+      noteMembers(module)
     }
     return this
   }
@@ -254,22 +264,6 @@ export abstract class Module {
     const persistent = this.#buffers?.get(field)
     if (persistent !== undefined) return persistent ? 'buffer' : 'transient buffer'
     return isVariable(value) ? 'parameter' : null
-  }
-
-  /** @internal Notes what the fields hold now; nothing is checked. */
-  noteMembers(): void {
-    each(this, () => {}, this.heldMembers())
-  }
-
-  /** @internal @throws MEMBER_REPLACED */
-  ensureHeld(op: string): void {
-    this.heldMembers().check(op, this.constructor.name, placesOf(this))
-  }
-
-  /** @internal */
-  heldMembers(): HeldMembers {
-    this.#held ??= new HeldMembers(this)
-    return this.#held
   }
 
   /**
@@ -407,7 +401,7 @@ function noteYoung(): void {
   young = []
   for (const module of modules) {
     try {
-      module.noteMembers()
+      noteMembers(module)
     } catch {
       // A fieldName of the user's threw, or the constructor did not get as far as it needs. The walk that the program asks for throws it.
     }
@@ -432,10 +426,20 @@ function placesOf(module: Module): Map<string, Place> {
   return places
 }
 
+/** @throws MEMBER_REPLACED */
+function ensureMembers(module: object, op: string): void {
+  heldOf(module as Module).check(op, module.constructor.name, placesOf(module as Module))
+}
+
+/** Notes what the fields hold now, and checks nothing: for the end of a layer's constructor. */
+export function noteMembers(module: Module): void {
+  each(module, () => {}, heldOf(module))
+}
+
 /** As each, and notes what there is. @throws MEMBER_REPLACED */
 function eachChecked(op: string, module: Module, visit: Visit): void {
-  const held = module.heldMembers()
-  if (each(module, visit, held) !== held.count) module.ensureHeld(op)
+  const held = heldOf(module)
+  if (each(module, visit, held) !== held.count) ensureMembers(module, op)
 }
 
 /**
