@@ -2,6 +2,7 @@
 
 export { BatchNorm } from './layers/batch-norm.js'
 export { isPlain } from './module/collections.js'
+export { ensureHeld } from './module/held-members.js'
 export { replaceModules } from './module/replace-modules.js'
 export { checkFinite, clipFactor, normOfShares, normShare } from './optim/clip-grad-norm.js'
 export { checkReduced } from './optim/reduced-gradients.js'

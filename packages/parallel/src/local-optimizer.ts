@@ -7,7 +7,7 @@ import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
 import { type Optimizer, OptimizerBase, type OptimizerState } from '@postgrad/nn'
-import { checkReduced } from '@postgrad/nn/internal'
+import { checkReduced, ensureHeld } from '@postgrad/nn/internal'
 import { type AnyClass, expose, type RRef, rref } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
@@ -56,6 +56,7 @@ export class LocalOptimizer {
     this.early = null
     if (gradients === null) return
     checkReduced('DistributedOptimizer.step', this.parameters(), gradients)
+    ensureHeld('DistributedOptimizer.step', this.parameters())
     if (early !== null && (this.optimizer as StepsEarly).take(early, gradients)) this.earlySteps++
     else noGrad(() => this.optimizer.step(gradients))
   }

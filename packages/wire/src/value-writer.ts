@@ -122,6 +122,7 @@ export class ValueWriter {
     let changed: unknown[] | null = null
     for (let i = 0; i < length; i++) {
       const before = array[i]
+      if (before === undefined && !(i in array)) throw REFUSED
       const after = this.value(before, depth + 1)
       if (changed !== null) changed.push(after)
       else if (after !== before) {
@@ -247,7 +248,17 @@ export class ValueWriter {
       return unsupported(path, 'a reference to something that it is inside of (a cycle)', 'Send a tree, or a list of nodes with indices.')
     if (above.length > this.depthMax) return tooDeep('encode', this.depthMax, path.length > 200 ? `${path.slice(0, 200)}…` : path)
     const inside = [...above, value]
-    if (Array.isArray(value)) return first(value, (element, i) => this.problem(element, `${path}[${i}]`, inside))
+    if (Array.isArray(value)) {
+      return first(value, (element, i) =>
+        element === undefined && !(i in value)
+          ? unsupported(
+              `${path}[${i}]`,
+              'a hole in an array',
+              'Fill it: a hole would arrive as undefined. Array.from(array) makes undefined of each.',
+            )
+          : this.problem(element, `${path}[${i}]`, inside),
+      )
+    }
     const prototype = Object.getPrototypeOf(value)
     const isPlain = prototype === null || (Object.getPrototypeOf(prototype) === null && !Object.hasOwn(prototype, Symbol.toStringTag))
     if (isPlain) {

@@ -39,7 +39,7 @@ export function indexingFunctions(recorded: () => TensorOps): IndexingOps<Tensor
     gather: (x, dim, index) => gather(x, index, dim),
     indexAdd: (x, dim, index, src) => indexAdd(x, index, src, dim),
     scatterAdd: (x, dim, index, src) => scatterAdd(x, index, src, dim),
-    scatter: (x, dim, index, src) => scatter(x, index, src as Tensor, dim),
+    scatter: (x, dim, index, src) => scatter(x, index, (typeof src === 'boolean' ? Number(src) : src) as Tensor, dim),
     constantPad: (x, pads, value) => constantPad(x, pads, value),
     nonzero: raw.nonzero,
     oneHot: raw.oneHot,

@@ -124,10 +124,6 @@ describe('refused', () => {
     expect(() => tensor(Int32Array.of(1)).mul_(x)).toThrow(code('INPLACE_DTYPE', 'mul_'))
     expect(() => tensor(Int32Array.of(1)).exp_()).toThrow(code('INPLACE_DTYPE', 'exp_'))
     expect(() => x.mul(1).expand([3]).mul_(2)).toThrow(code('INPLACE_OVERLAP', 'mul_'))
-    // PyTorch fills expanded tensors where nothing is recorded, and raises where something is.
-    const filled = x.mul(1).expand([3])
-    expect(() => filled.fill_(2)).toThrow(code('INPLACE_OVERLAP', 'fill_'))
-    expect(list(F.noGrad(() => filled.fill_(2)))).toEqual([2, 2, 2])
   })
 
   test('what backward needs: the argument of mul_ that is the tensor itself, a result that was written to', () => {
@@ -304,4 +300,82 @@ test('random programs of views and writes have the gradients of finite differenc
     if (program(...inputs).requiresGrad) written++
   }
   expect(written).toBe(SEEDS)
+})
+
+describe('fill_ and zero_ of expanded tensors that have a history', () => {
+  test.each([
+    ['zero_', 0, (x: Tensor) => x.zero_()],
+    ['fill_', 2, (x: Tensor) => x.fill_(2)],
+  ] as const)('%s writes as without one, and the gradient of what was overwritten is 0', (_, value, write) => {
+    const base = tensor(
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      { requiresGrad: true },
+    )
+    const copy = base.clone()
+    const wide = copy.select(0, 0).expand([3, 2])
+    write(wide)
+    expect(wide.toArray()).toEqual(new Array(3).fill([value, value]))
+    expect(copy.toArray()).toEqual([
+      [value, value],
+      [3, 4],
+    ])
+    F.add(
+      wide
+        .mul(
+          tensor([
+            [1, 2],
+            [3, 4],
+            [5, 6],
+          ]),
+        )
+        .sum(),
+      copy
+        .mul(
+          tensor([
+            [10, 20],
+            [30, 40],
+          ]),
+        )
+        .sum(),
+    ).backward()
+    expect(base.grad!.toArray()).toEqual([
+      [0, 0],
+      [30, 40],
+    ])
+    // What was read before is missed as ever, and leaves are refused.
+    const read = base.clone()
+    const square = read.mul(read)
+    write(read.select(0, 0).expand([3, 2]))
+    expect(() => square.sum().backward()).toThrow(expect.objectContaining({ code: 'SAVED_VARIABLE_MODIFIED' }))
+    expect(() => write(base.select(0, 0).expand([3, 2]))).toThrow(expect.objectContaining({ code: 'INPLACE_ON_LEAF' }))
+  })
+})
+
+test('in-place operations of expanded tensors, of leaves and of other shapes are refused under their own names', () => {
+  const mask = tensor([true, false])
+  const at = tensor(Int32Array.of(0))
+  const writes: [string, (x: Tensor) => unknown][] = [
+    ['maskedFill_', (x) => x.maskedFill_(mask, 3)],
+    ['indexFill_', (x) => x.indexFill_(1, at, 3)],
+    ['indexPut_', (x) => x.indexPut_([at], 3)],
+    ['indexPut_', (x) => x.indexPut_([':'], zeros([2]))],
+    ['tril_', (x) => x.tril_()],
+  ]
+  for (const [op, write] of writes) {
+    for (const requiresGrad of [false, true]) {
+      const wide = tensor([[1, 2]], { requiresGrad })
+        .clone()
+        .expand([3, 2])
+      expect(() => write(wide)).toThrow(expect.objectContaining({ code: 'INPLACE_OVERLAP', op }))
+    }
+  }
+  expect(() => tensor([1, 2], { requiresGrad: true }).maskedFill_(mask, 3)).toThrow(
+    expect.objectContaining({ code: 'INPLACE_ON_LEAF', op: 'maskedFill_' }),
+  )
+  expect(() => zeros([2]).maskedFill_(mask.expand([3, 2]), 3)).toThrow(
+    expect.objectContaining({ code: 'SHAPE_MISMATCH', op: 'maskedFill_' }),
+  )
 })

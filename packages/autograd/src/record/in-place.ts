@@ -41,7 +41,9 @@ export function inPlace<A extends readonly unknown[]>(
     }
     check(op, x)
     const out = value(readsX ? snapshot(x) : x, p, q, r)
-    overwrite(op, x, out)
+    // Of what does not depend on x the raw operation writes the same: fill_ and zero_ into expanded tensors too.
+    if (readsX) overwrite(op, x, out)
+    else plain(x, p, q, r)
     noteWrite(x.storage)
     rebase(x, out)
     return x
@@ -108,7 +110,7 @@ const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape) }
 
 /** fill_ and copy_ without the write: nothing of x is left, so its gradient is 0. */
 export function overwriting(recorded: () => TensorOps): Pick<TensorOps, 'copy_' | 'fill_' | 'zero_'> {
-  const fill = recordAttributed<[value: number]>(
+  const fill = recordAttributed<[value: number | boolean]>(
     'fill',
     (x, value) => raw.fill_(Tensor.empty(x.dtype, x.shape), value),
     { a: zeros },

@@ -7,7 +7,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Of `PReLU`. */
@@ -33,6 +33,7 @@ export class PReLU extends Module {
     checkSizes('PReLU', { numParameters })
     this.numParameters = numParameters
     this.weight = constant([numParameters], init, parameters)
+    noteMembers(this)
   }
 
   /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */

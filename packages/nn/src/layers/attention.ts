@@ -5,7 +5,7 @@ import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } 
 import { checkOptions, checkProbability, checkShapeIs, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
 import { xavierUniform_, zeros_ } from '../module/init.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions, parameter } from '../module/parameter.js'
 import { Linear } from './linear.js'
 
@@ -98,6 +98,7 @@ export class MultiheadAttention extends Module {
     this.inProjBias = bias ? constant([3 * embedDim], 0, { dtype }) : null
     this.outProj = new Linear(embedDim, embedDim, { bias, dtype })
     if (this.outProj.bias !== null) zeros_(this.outProj.bias)
+    noteMembers(this)
   }
 
   override fieldName(field: string): string {

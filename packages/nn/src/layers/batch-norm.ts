@@ -4,7 +4,7 @@ import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { argumentText, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Of `BatchNorm1d` and `BatchNorm2d`. */
@@ -62,6 +62,7 @@ export abstract class BatchNorm extends Module {
     this.runningMean = buffer('runningMean', () => zeros([numFeatures], { dtype }))
     this.runningVar = buffer('runningVar', () => ones([numFeatures], { dtype }))
     this.numBatchesTracked = buffer('numBatchesTracked', () => zeros([], { dtype: 'int32' }))
+    noteMembers(this)
   }
 
   override fieldName(field: string): string {
@@ -106,7 +107,7 @@ export abstract class BatchNorm extends Module {
  * `torch.nn.BatchNorm1d`.
  */
 export class BatchNorm1d extends BatchNorm {
-  /** x [N, C] or [N, C, L] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
+  /** x [N, C] or [N, C, L] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [2, 3], '[N, C] or [N, C, L]')
   }
@@ -117,7 +118,7 @@ export class BatchNorm1d extends BatchNorm {
  * `torch.nn.BatchNorm2d`.
  */
 export class BatchNorm2d extends BatchNorm {
-  /** x [N, C, H, W] → the same shape. In training more than one value for each channel is needed. @throws SHAPE_MISMATCH */
+  /** x [N, C, H, W] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [4], '[N, C, H, W]')
   }

@@ -4,7 +4,7 @@ import type { ConvPadding, PadMode, Pair, Tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { checkOneOf, checkOptions, checkSizes, sizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
 interface SharedOptions<P> extends ParameterOptions {
@@ -80,6 +80,7 @@ abstract class ConvBase<P extends Pair> extends Module {
     const bound = fanInBound(shape.slice(1).reduce((product, extent) => product * extent, 1))
     this.weight = uniform(shape, bound, { dtype })
     this.bias = bias ? uniform([outChannels], bound, { dtype }) : null
+    noteMembers(this)
   }
 
   override extraRepr(): string {

@@ -4,7 +4,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { indexOutOfRange, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOneOf, checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { normal, type ParameterOptions, parameter } from '../module/parameter.js'
 
 /** Of `Embedding`. */
@@ -46,6 +46,7 @@ abstract class Table extends Module {
     this.sparse = sparse
     this.weight = given ?? normal([numEmbeddings, embeddingDim], parameters)
     if (given === null && this.paddingIdx !== null) raw.fill_(raw.select(this.weight, 0, this.paddingIdx), 0)
+    noteMembers(this)
   }
 }
 

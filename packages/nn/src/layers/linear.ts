@@ -3,7 +3,7 @@ import { linear } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
 /** Of `Linear`. */
@@ -37,6 +37,7 @@ export class Linear extends Module {
     const { bias = true } = options
     this.weight = uniform([outFeatures, inFeatures], bound, options)
     this.bias = bias ? uniform([outFeatures], bound, options) : null
+    noteMembers(this)
   }
 
   /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */

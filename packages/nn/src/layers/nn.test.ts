@@ -3,7 +3,20 @@ import { describe, expect, test } from '@jest/globals'
 import { backward, grad, gradcheck, isGradEnabled } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'
 import { Generator, manualSeed, ones, rand, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { clipGradNorm_, Dropout, Embedding, Linear, LSTM, Module, mseLoss, ReLU, Sequential, SGD } from '../index.js'
+import {
+  BatchNorm1d,
+  BatchNorm2d,
+  clipGradNorm_,
+  Dropout,
+  Embedding,
+  Linear,
+  LSTM,
+  Module,
+  mseLoss,
+  ReLU,
+  Sequential,
+  SGD,
+} from '../index.js'
 import { lstmLayer } from '../internal.js'
 
 class Model extends Module {
@@ -272,4 +285,40 @@ test('a network learns XOR', () => {
     loss = l.itemSync()
   }
   expect(loss).toBeLessThan(1e-3)
+})
+
+describe('a batch norm in training of a batch without values', () => {
+  // PyTorch 1.13: an empty result, zeros for weight and bias, running statistics as they were, the batch counted.
+  test.each([[[0, 3]], [[0, 3, 4]], [[2, 3, 0]], [[1, 3, 0]]])('%j', (shape) => {
+    for (const trackRunningStats of [true, false]) {
+      const norm = new BatchNorm1d(3, { trackRunningStats })
+      const x = zeros(shape, { requiresGrad: true })
+      const y = norm.forward(x)
+      y.sum().backward()
+      expect([y.shape, x.grad!.shape]).toEqual([shape, shape])
+      expect([norm.weight!.grad!.toArray(), norm.bias!.grad!.toArray()]).toEqual([
+        [0, 0, 0],
+        [0, 0, 0],
+      ])
+      if (!trackRunningStats) continue
+      expect([norm.runningMean!.toArray(), norm.runningVar!.toArray(), norm.numBatchesTracked!.itemSync()]).toEqual([
+        [0, 0, 0],
+        [1, 1, 1],
+        1,
+      ])
+    }
+  })
+
+  test('also in two dimensions, without weights, and with an average of all batches; one value for each channel is refused as before', () => {
+    for (const shape of [
+      [0, 3, 2, 2],
+      [2, 3, 0, 2],
+    ])
+      expect(new BatchNorm2d(3, { affine: false, momentum: null }).forward(zeros(shape)).shape).toEqual(shape)
+    for (const shape of [
+      [1, 3],
+      [1, 3, 1],
+    ])
+      expect(() => new BatchNorm1d(3).forward(zeros(shape))).toThrow(expect.objectContaining({ code: 'SHAPE_MISMATCH' }))
+  })
 })

@@ -4,7 +4,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOptions, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Of `LayerNorm`. */
@@ -39,6 +39,7 @@ export class LayerNorm extends Module {
     this.eps = eps
     this.weight = elementwiseAffine ? constant(shape, 1, parameters) : null
     this.bias = elementwiseAffine ? constant(shape, 0, parameters) : null
+    noteMembers(this)
   }
 
   /** x […, ...normalizedShape] → the same shape. @throws SHAPE_MISMATCH */
@@ -84,6 +85,7 @@ export class GroupNorm extends Module {
     this.eps = eps
     this.weight = affine ? constant([numChannels], 1, parameters) : null
     this.bias = affine ? constant([numChannels], 0, parameters) : null
+    noteMembers(this)
   }
 
   /** x [N, numChannels, …] → the same shape. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -125,6 +127,7 @@ abstract class InstanceNorm extends Module {
     this.eps = eps
     this.weight = affine ? constant([numFeatures], 1, parameters) : null
     this.bias = affine ? constant([numFeatures], 0, parameters) : null
+    noteMembers(this)
   }
 
   override extraRepr(): string {

@@ -70,3 +70,8 @@ export function noSuch(op: string, what: string, path: string, known: readonly s
     values: { path },
   })
 }
+
+/** A name that something has already, which would be lost. */
+export function nameTaken(op: string, expected: string, got: string, name: string): PostgradError {
+  return new PostgradError('MEMBER_NAME_TAKEN', { op, expected, got, remedy: 'Take another name.', values: { name } })
+}

@@ -52,6 +52,14 @@ function hasNested(value: object): boolean {
   return false
 }
 
+/** `value`, if it is a collection, and all that lie in it, each once. */
+export function collectionsIn(value: object): ReadonlySet<object> {
+  const seen = new Set<object>(isCollection(value) ? [value] : [])
+  // Those that are added on the way come as well.
+  for (const at of seen) for (const item of itemsOf(at)) if (typeof item === 'object' && item !== null && isCollection(item)) seen.add(item)
+  return seen
+}
+
 /** Puts what `change` returns in the place of each object in the collection `value` that is none itself. */
 export function replaceItems(value: object, change: Change): void {
   const seen = new Set<object>([value])

@@ -14,20 +14,22 @@
  * Note [Fields]
  * A field, or an item of an array, Map, Set or plain object in a field (to any depth: `collections.ts`), belongs to the module if it is a Module, a
  * registered buffer, or a parameter: a leaf that was made with `requiresGrad` (also if it was switched off since). Its path is that of the fields and
- * keys: `parts.a.weight`; a collection that a field reaches in several ways counts once. Nothing is kept of this: every walk reads the fields, so that replacing one is enough. `#private` fields cannot be read, so the
- * first walk for parameters or state looks whether they hide any, and refuses then (MODULE_HIDDEN). What a function or an instance of another class
- * holds is not the module's: `target = () => network` is the way to keep a module that is not to be trained along.
+ * keys: `parts.a.weight`; a collection that a field reaches in several ways counts once. Every walk reads the fields, so that replacing one is enough. A place that held a parameter
+ * or a module and is given something that does not belong to the module is refused by the next call that needs parameters or state (MEMBER_REPLACED, `held-members.ts`).
+ * Walks do not see `#private` fields, fields under symbols and those that are not enumerable, so the first walk for parameters or state looks whether they hide any, and refuses
+ * then (MODULE_HIDDEN, `hidden-members.ts`). What a function or an instance of another class holds is not the module's: `target = () => network` is the way to keep a module that is not to be trained along.
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
-import { checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
-import { checkFloating, noSuch } from './check.js'
+import { argumentText, checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { checkFloating, checkOptions, nameTaken, noSuch } from './check.js'
 import { eachItem, isCollection, replaceItems } from './collections.js'
+import { BUFFER, HeldMembers, type Place } from './held-members.js'
+import { ensureNothingHidden } from './hidden-members.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
-import { namesPrivateFields, privateFields } from './private-fields.js'
 
 /** Tensors by path, as `stateDict()` gives and `loadStateDict` takes them. PyTorch: the same, of `state_dict()`. */
 export type StateDict = Record<string, Tensor>
@@ -68,6 +70,9 @@ type Fields = Record<string, unknown>
 type Kind = 'parameter' | 'buffer' | 'transient buffer'
 type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
 
+/** What a module held. A function of this file and no method, since all methods are users'. */
+let heldOf: (module: Module) => HeldMembers
+
 /**
  * A part of a model: its fields are its parameters, buffers and modules, found by walking them. Extend it and write `forward`. PyTorch:
  * `torch.nn.Module`.
@@ -79,8 +84,22 @@ export abstract class Module {
   #buffers: Map<string, boolean> | null = null
   #hooks: ModuleHooks | null = null
   #switching = false
-  /** Whether the tree was searched for what #private fields hide. */
+  #applying = false
+  #writing = false
+  /** Whether the tree was searched for what fields that no walk sees hide. */
   #searched = false
+  #held: HeldMembers | null = null
+
+  static {
+    heldOf = (module) => {
+      module.#held ??= new HeldMembers(module, ensureMembers)
+      return module.#held
+    }
+  }
+
+  constructor() {
+    noteSoon(this)
+  }
 
   /** Into training or evaluation, with all modules below, each by its own `train`: one that overrides it may stay as it is. */
   train(mode = true): this {
@@ -103,19 +122,20 @@ export abstract class Module {
 
   /**
    * All parameters of the tree, each once: a module's own in order of its fields, then those of its children.
-   * @throws MODULE_HIDDEN if a #private field holds a module or a parameter (as namedParameters, stateDict and loadStateDict)
+   * @throws MODULE_HIDDEN if a field that is #private, not enumerable or under a symbol holds a module or a parameter; MEMBER_REPLACED if a field or an item of a collection held a parameter or a module,
+   * and now holds something that does not belong to the module (both as namedParameters, stateDict and loadStateDict)
    */
   parameters(options: WalkOptions = {}): Tensor[] {
     this.#search('parameters')
     const found = new Set<Tensor>()
-    gatherParameters(this, found, options.recurse === false ? null : new Set())
+    gatherParameters('parameters', this, found, options.recurse === false ? null : new Set())
     return [...found]
   }
 
   /** With their paths: `decoder.weight`. A tensor that is shared by two fields comes once, under its first name. */
   namedParameters(options: NamedWalkOptions = {}): [name: string, parameter: Tensor][] {
     this.#search('namedParameters')
-    return unique(this, isParameter, options)
+    return unique('namedParameters', this, isParameter, options)
   }
 
   /** Tensors that belong to the state but are not trained, such as running means; as parameters(). */
@@ -125,7 +145,7 @@ export abstract class Module {
 
   /** Buffers with their paths; a tensor that is shared comes once, under its first name. */
   namedBuffers(options: NamedWalkOptions = {}): [name: string, buffer: Tensor][] {
-    return unique(this, isBuffer, options)
+    return unique('namedBuffers', this, isBuffer, options)
   }
 
   /** The modules directly below, each once. */
@@ -164,8 +184,14 @@ export abstract class Module {
   /** Calls `fn` with all modules of the tree, children before those that have them. */
   apply(fn: (module: Module) => void): this {
     checkFunction('apply', 'what to do with each module', fn)
-    for (const child of this.children()) child.apply(fn)
-    fn(this)
+    if (this.#applying) return this
+    this.#applying = true
+    try {
+      for (const child of this.children()) child.apply(fn)
+      fn(this)
+    } finally {
+      this.#applying = false
+    }
     return this
   }
 
@@ -187,6 +213,7 @@ export abstract class Module {
    */
   to(dtype: DType): this {
     checkFloating('to', dtype)
+    for (const module of this.modules()) ensureMembers(module, 'to')
     const converted = new Map<Tensor, Tensor>()
     for (const module of this.modules()) {
       replaceTensors(module, (member, kind) => {
@@ -199,15 +226,33 @@ export abstract class Module {
         }
         return other
       })
+      // Or the old ones would stay in memory until the next walk.
+      noteMembers(module)
     }
     return this
   }
 
   /**
-   * Notes that the field `field` holds a buffer, sets it and returns it. Setting the field to another tensor later is fine. A null is a buffer that
+   * Notes that the field `field` holds a buffer, sets it and returns it. Setting the field to another tensor later is fine, and it stays a buffer then. A null is a buffer that
    * is not there (yet).
+   * @throws INVALID_ARGUMENT for a name that is empty or has a point, and unless `buffer` is a tensor or null; MEMBER_NAME_TAKEN for the name of a method, a parameter, a module or another field
    */
-  registerBuffer<T extends Tensor | null>(field: string, buffer: T, { persistent = true }: BufferOptions = {}): T {
+  registerBuffer<T extends Tensor | null>(field: string, buffer: T, options: BufferOptions = {}): T {
+    checkOptions('registerBuffer', options, ['persistent'])
+    const { persistent = true } = options
+    if (typeof field !== 'string' || field === '' || field.includes('.'))
+      throw invalidArgument(
+        'registerBuffer',
+        'a name that is not empty and has no point',
+        argumentText(field),
+        'Points separate the names of a path.',
+      )
+    if (buffer !== null && !isTensor(buffer))
+      throw invalidArgument('registerBuffer', `a tensor or null as '${field}'`, argumentText(buffer))
+    const there = (this as unknown as Fields)[field]
+    const isPlainTensor = isTensor(there) && !isVariable(there)
+    const isFree = (there ?? null) === null || (isTensor(there) && this.#buffers?.has(field)) || (isPlainTensor && there === buffer)
+    if (!isFree) throw nameTaken('registerBuffer', `a name that ${this.constructor.name} does not have yet`, `'${field}'`, field)
     this.#buffers ??= new Map()
     this.#buffers.set(field, persistent)
     ;(this as unknown as Fields)[field] = buffer
@@ -221,10 +266,13 @@ export abstract class Module {
     return isVariable(value) ? 'parameter' : null
   }
 
-  /** All parameters and persistent buffers by path, shared ones under each of their names. They are the tensors themselves without history, not copies. */
+  /**
+   * All parameters and persistent buffers by path, shared ones under each of their names. They are the tensors themselves without history, not copies.
+   * @throws MEMBER_NAME_TAKEN if two tensors have one path, such as those of the keys 1 and '1' of a Map
+   */
   stateDict(): StateDict {
     this.#search('stateDict')
-    return Object.fromEntries([...walk(this, isState)].map(([name, member]) => [name, member.detach()]))
+    return Object.fromEntries([...stateOf('stateDict', this)].map(([name, member]) => [name, member.detach()]))
   }
 
   /**
@@ -234,7 +282,7 @@ export abstract class Module {
    */
   loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
     this.#search('loadStateDict')
-    const own = new Map(walk(this, isState))
+    const own = stateOf('loadStateDict', this)
     checkStateDict(state, own)
     const missingKeys = [...own.keys()].filter((name) => state[name] === undefined)
     const unexpectedKeys = Object.keys(state).filter((name) => !own.has(name))
@@ -253,12 +301,12 @@ export abstract class Module {
 
   /** The parameter at a path such as 'decoder.weight'. @throws NO_SUCH_MEMBER */
   getParameter(path: string): Tensor {
-    return lookup('getParameter', 'parameter', path, [...walk(this, isParameter)])
+    return lookup('getParameter', 'parameter', path, [...walk('getParameter', this, isParameter)])
   }
 
   /** The buffer at a path. @throws NO_SUCH_MEMBER */
   getBuffer(path: string): Tensor {
-    return lookup('getBuffer', 'buffer', path, [...walk(this, isBuffer)])
+    return lookup('getBuffer', 'buffer', path, [...walk('getBuffer', this, isBuffer)])
   }
 
   /** The module at a path; '' is this one. @throws NO_SUCH_MEMBER */
@@ -295,11 +343,18 @@ export abstract class Module {
     return hooks.add(hooks.back, hook as FullBackwardHook<object>)
   }
 
-  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names. */
+  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names; one that has this one below it again as `Net(…)`. */
   toString(): string {
     const name = this.constructor.name
     const extra = this.extraRepr()
-    const children = this.namedChildren().map(([child, module]) => `(${child}): ${module.toString().replaceAll('\n', '\n  ')}`)
+    if (this.#writing) return `${name}(…)`
+    this.#writing = true
+    let children: string[]
+    try {
+      children = this.namedChildren().map(([child, module]) => `(${child}): ${module.toString().replaceAll('\n', '\n  ')}`)
+    } finally {
+      this.#writing = false
+    }
     if (children.length === 0) return `${name}(${extra})`
     return `${name}(\n  ${[...(extra === '' ? [] : [extra]), ...children].join('\n  ')}\n)`
   }
@@ -315,7 +370,12 @@ export abstract class Module {
 
   #search(op: string): void {
     if (this.#searched) return
-    checkNothingHidden(op, this)
+    const modules = this.modules()
+    ensureNothingHidden(op, modules, Module.prototype, () => {
+      const reached = new Set<object>(modules)
+      for (const module of modules) each(module, (_, member) => reached.add(member))
+      return reached
+    })
     this.#searched = true
   }
 
@@ -325,56 +385,90 @@ export abstract class Module {
   }
 }
 
-/** Calls `visit` with what the module's fields hold, see Note [Fields]. */
-function each(module: Module, visit: Visit): void {
+/** Modules that were made in this turn: their fields come after their constructor here, and are noted when the program first waits. */
+let young: Module[] = []
+/** So many are kept at most; in a loop that never waits they would stay in memory. */
+const YOUNG_MAX = 256
+
+function noteSoon(module: Module): void {
+  if (young.length === YOUNG_MAX) noteYoung()
+  // A promise: fake timers of test runners replace queueMicrotask.
+  if (young.push(module) === 1) void Promise.resolve().then(noteYoung)
+}
+
+function noteYoung(): void {
+  const modules = young
+  young = []
+  for (const module of modules) {
+    try {
+      noteMembers(module)
+    } catch {
+      // A fieldName of the user's threw, or the constructor did not get as far as it needs. The walk that the program asks for throws it.
+    }
+  }
+}
+
+/** Everything that the fields hold, by path. */
+function placesOf(module: Module): Map<string, Place> {
+  const places = new Map<string, Place>()
   const fields = module as unknown as Fields
+  const add = (path: string, field: string, value: unknown, isField: boolean) => {
+    const belongs = value instanceof Module || (isTensor(value) && module.kindOf(field, value) !== null)
+    places.set(path, { value, belongs, isField })
+  }
+  for (const field in fields) {
+    const value = fields[field]
+    const name = module.fieldName(field)
+    if (typeof value === 'object' && value !== null && isCollection(value))
+      eachItem(name, value, (path, item) => add(path, field, item, false))
+    else add(name, field, value, true)
+  }
+  return places
+}
+
+/** @throws MEMBER_REPLACED */
+function ensureMembers(module: object, op: string): void {
+  heldOf(module as Module).check(op, module.constructor.name, placesOf(module as Module))
+}
+
+/** Notes what the fields hold now, and checks nothing: for the end of a layer's constructor. */
+export function noteMembers(module: Module): void {
+  each(module, () => {}, heldOf(module))
+}
+
+/** As each, and notes what there is. @throws MEMBER_REPLACED */
+function eachChecked(op: string, module: Module, visit: Visit): void {
+  const held = heldOf(module)
+  if (each(module, visit, held) !== held.count) ensureMembers(module, op)
+}
+
+/**
+ * Calls `visit` with what the module's fields hold, see Note [Fields].
+ * @returns how many places hold a parameter or a module, as `held` notes them if it is given
+ */
+function each(module: Module, visit: Visit, held: HeldMembers | null = null): number {
+  let count = 0
+  const fields = module as unknown as Fields
+  /** Whether it is a module or a tensor, which no collection is. */
+  const one = (field: string, name: string, value: object): boolean => {
+    let kind: Kind | 'module' | null
+    if (value instanceof Module) kind = 'module'
+    else if (isTensor(value)) kind = module.kindOf(field, value)
+    else return false
+    if (kind === null) return true
+    count++
+    held?.note(field, name, kind === 'parameter' || kind === 'module' ? value : BUFFER)
+    visit(name, value as Tensor, kind)
+    return true
+  }
   // Neither Object.entries nor a generator: this is on the way of every training step, where they cost several times as much.
   for (const field in fields) {
     const value = fields[field]
     if (typeof value !== 'object' || value === null) continue
     const name = module.fieldName(field)
-    if (!one(module, field, name, value, visit) && isCollection(value)) {
-      eachItem(name, value, (path, item) => one(module, field, path, item, visit))
-    }
+    if (!one(field, name, value) && isCollection(value)) eachItem(name, value, (path, item) => one(field, path, item))
   }
-}
-
-/** Whether it is a module or a tensor, which no collection is. */
-function one(module: Module, field: string, name: string, value: object, visit: Visit): boolean {
-  if (value instanceof Module) visit(name, value, 'module')
-  else if (isTensor(value)) {
-    const kind = module.kindOf(field, value)
-    if (kind !== null) visit(name, value, kind)
-  } else return false
-  return true
-}
-
-/** @throws MODULE_HIDDEN for modules and parameters in #private fields that no walk from `root` reaches, unless they have it below them themselves */
-function checkNothingHidden(op: string, root: Module): void {
-  const modules = root.modules()
-  const suspects = modules.filter((module) => namesPrivateFields(module, Module.prototype))
-  if (suspects.length === 0) return
-  const reached = new Set<object>(modules)
-  for (const module of modules) each(module, (_, member) => reached.add(member))
-  const hidden: string[] = []
-  for (const module of suspects) {
-    for (const [field, value] of privateFields(module)) {
-      eachItem(field, value, (path, item) => {
-        if (reached.has(item)) return
-        const isModule = item instanceof Module && !item.modules().includes(module)
-        if (!isModule && !(isTensor(item) && isVariable(item))) return
-        hidden.push(`${path} of ${module.constructor.name} (${isModule ? item.constructor.name : 'a parameter'})`)
-      })
-    }
-  }
-  if (hidden.length === 0) return
-  throw new PostgradError('MODULE_HIDDEN', {
-    op,
-    message: `it cannot see what #private fields hold, which would not be trained or saved: ${hidden.join(', ')}`,
-    remedy:
-      "Make it an ordinary field; TypeScript's `private` and a name like _layer are fine. What is not to belong to the module, hold as a function: #layer = () => layer.",
-    values: { hidden },
-  })
+  return count
 }
 
 /** Puts what `fn` returns in the place of each parameter and buffer of the module's own. */
@@ -392,15 +486,15 @@ function replaceTensors(module: Module, fn: (member: Tensor, kind: Kind) => Tens
   }
 }
 
-function gatherParameters(module: Module, into: Set<Tensor>, seen: Set<Module> | null): void {
+function gatherParameters(op: string, module: Module, into: Set<Tensor>, seen: Set<Module> | null): void {
   if (seen?.has(module)) return
   seen?.add(module)
   const below: Module[] = []
-  each(module, (_, member, kind) => {
+  eachChecked(op, module, (_, member, kind) => {
     if (kind === 'parameter') into.add(member as Tensor)
     else if (kind === 'module') below.push(member as Module)
   })
-  if (seen !== null) for (const child of below) gatherParameters(child, into, seen)
+  if (seen !== null) for (const child of below) gatherParameters(op, child, into, seen)
 }
 
 function gatherModules(module: Module, seen: Set<Module>): void {
@@ -417,6 +511,7 @@ const isState = (kind: Kind): boolean => kind !== 'transient buffer'
 
 /** What of the tree's tensors is wanted, by path, shared ones under each of their names. `above`: the modules on the way here. */
 function* walk(
+  op: string,
   module: Module,
   wanted: (kind: Kind) => boolean,
   prefix = '',
@@ -424,20 +519,37 @@ function* walk(
   above: readonly Module[] = [],
 ): IterableIterator<[name: string, member: Tensor]> {
   const [own, buffers, below]: [[string, Tensor][], [string, Tensor][], [string, Module][]] = [[], [], []]
-  each(module, (name, member, kind) => {
+  eachChecked(op, module, (name, member, kind) => {
     if (kind === 'module') below.push([name, member as Module])
     else if (wanted(kind)) (kind === 'parameter' ? own : buffers).push([prefix + name, member as Tensor])
   })
   yield* own
   yield* buffers
   const path = [...above, module]
-  if (recurse) for (const [name, child] of below) if (!path.includes(child)) yield* walk(child, wanted, `${prefix}${name}.`, true, path)
+  if (recurse) for (const [name, child] of below) if (!path.includes(child)) yield* walk(op, child, wanted, `${prefix}${name}.`, true, path)
+}
+
+/** What a state dict has. @throws MEMBER_NAME_TAKEN: one of two tensors of one name would not be saved */
+function stateOf(op: string, module: Module): Map<string, Tensor> {
+  const state = new Map<string, Tensor>()
+  for (const [name, member] of walk(op, module, isState)) {
+    const other = state.get(name)
+    if (other !== undefined && other !== member)
+      throw nameTaken(op, `a path of its own for each parameter and buffer of ${module.constructor.name}`, `two of them at '${name}'`, name)
+    state.set(name, member)
+  }
+  return state
 }
 
 /** As walk, each tensor once, under its first name. */
-function unique(module: Module, wanted: (kind: Kind) => boolean, { prefix = '', recurse = true }: NamedWalkOptions): [string, Tensor][] {
+function unique(
+  op: string,
+  module: Module,
+  wanted: (kind: Kind) => boolean,
+  { prefix = '', recurse = true }: NamedWalkOptions,
+): [string, Tensor][] {
   const found = new Map<Tensor, string>()
-  for (const [name, member] of walk(module, wanted, prefix === '' ? '' : `${prefix}.`, recurse)) {
+  for (const [name, member] of walk(op, module, wanted, prefix === '' ? '' : `${prefix}.`, recurse)) {
     if (!found.has(member)) found.set(member, name)
   }
   return [...found].map(([member, name]) => [name, member])

@@ -7,6 +7,7 @@ import { PostgradError } from '@postgrad/base'
 import { isThenable, structuredClone } from '@postgrad/base/internal'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { invalidArgument, OPTIMIZER_STEP, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
+import { ensureHeld } from '../module/held-members.js'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
 import { checkReduced } from './reduced-gradients.js'
 
@@ -92,7 +93,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   /**
    * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
    * is left untouched, and its state too. Does not write to the gradients, and reads nothing back from the device.
-   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED for one that a rank of a DistributedDataParallel has gathered alone; nothing is changed then
+   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED for one that a rank of a DistributedDataParallel has gathered alone, MEMBER_REPLACED if the field
+   * of a module that held a parameter now holds something that does not belong to the module; nothing is changed then
    */
   step(grads?: ReadonlyMap<Tensor, Tensor>): void
   /**
@@ -106,6 +108,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     const grads = typeof from === 'function' ? undefined : from
     if (grads !== undefined) this.checkGrads(grads)
     checkReduced(`${this.op}.step`, this.parameters(), grads)
+    ensureHeld(`${this.op}.step`, this.parameters())
     this.age++
     for (const group of this.groups) {
       for (const p of group.params) {

@@ -27,7 +27,7 @@ export function checkAtLeast0<Settings>(op: string, settings: Settings, ...names
 
 /** @throws INVALID_ARGUMENT unless both are in [0, 1) */
 export function checkBetas(op: string, betas: readonly number[]): void {
-  if (!(Array.isArray(betas) && betas.length === 2 && betas.every((beta) => beta >= 0 && beta < 1))) {
+  if (!(Array.isArray(betas) && betas.length === 2 && [...betas].every((beta) => beta >= 0 && beta < 1))) {
     throw refusal(op, 'betas: two numbers in [0, 1)', betas)
   }
 }

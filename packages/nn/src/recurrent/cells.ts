@@ -3,7 +3,7 @@ import { type Tensor, zeros } from '@postgrad/tensor'
 import { shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkDType, checkOneOf, checkOptions, checkShapeIs, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 import { gruSteps } from './gru.js'
 import { lstmLayer } from './lstm-layer.js'
@@ -51,6 +51,7 @@ abstract class Cell extends Module implements DirectionWeights {
     this.weightHh = draw(gates * hiddenSize, hiddenSize)
     this.biasIh = bias ? draw(gates * hiddenSize) : null
     this.biasHh = bias ? draw(gates * hiddenSize) : null
+    noteMembers(this)
   }
 
   override fieldName(field: string): string {

@@ -7,7 +7,7 @@ import { type Tensor, zeros } from '@postgrad/tensor'
 import { checkTensor, checkTensors, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkDType, checkOptions, checkProbability, checkShapeIs, checkSizes } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
-import { Module } from '../module/module.js'
+import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
 export interface RecurrentOptions extends ParameterOptions {
@@ -86,6 +86,7 @@ export abstract class RecurrentModule extends Module {
       draw(`bias_ih${suffix}`, gates * hiddenSize)
       draw(`bias_hh${suffix}`, gates * hiddenSize)
     }
+    noteMembers(this)
   }
 
   /** One layer in one direction: x [T, N, width], the states each [N, H]. */

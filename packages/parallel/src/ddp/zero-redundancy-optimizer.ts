@@ -10,7 +10,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from '@postgrad/nn'
 import { OptimizerBase } from '@postgrad/nn'
-import { checkReduced } from '@postgrad/nn/internal'
+import { checkReduced, ensureHeld } from '@postgrad/nn/internal'
 import { broadcastCoalesced, gatherObject, type ProcessGroup } from '@postgrad/process-group'
 import { WorkerSlot } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -159,6 +159,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     }
     this.ensureStepped('step')
     checkReduced('ZeroRedundancyOptimizer.step', this.ownerOf.keys(), grads)
+    ensureHeld('ZeroRedundancyOptimizer.step', this.ownerOf.keys())
     // Before anything is awaited: behind the call `.grad` is the caller's again.
     const own = new Map<Tensor, Tensor>()
     for (const p of this.parametersOf(this.group.rank)) {

@@ -32,7 +32,7 @@ export function splitSequential(model: Sequential, stages: number, options: Spli
   if (!Number.isSafeInteger(stages) || stages < 1 || stages > model.length)
     throw invalidArgument('splitSequential', `stages from 1 to ${model.length}, the number of layers`, stages)
   const costs = options.costs ?? (options.sample === undefined ? parametersOf(model) : timesOf(model, options.sample, options.clock))
-  if (costs.length !== model.length || !costs.every((cost) => cost >= 0))
+  if (costs.length !== model.length || ![...costs].every((cost) => cost >= 0))
     throw invalidArgument('splitSequential', `a cost ≥ 0 for each of ${model.length} layers`, `[${costs.join(', ')}]`)
   const ends = boundaries(costs, stages)
   return ends.map((end, i) => new Sequential(...model.layers.slice(ends[i - 1] ?? 0, end)))

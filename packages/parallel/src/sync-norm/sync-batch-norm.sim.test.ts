@@ -253,6 +253,17 @@ test('SBN-7 what cannot be is a typed error', async () => {
   })
 })
 
+test('SBN-9 all ranks with empty batches have empty results and gradients of zero, and go on', async () => {
+  await overSeeds(2, async (rank) => {
+    const norm = new SyncBatchNorm(4)
+    const y = await norm.forward(zeros([0, 4], { requiresGrad: true }))
+    y.sum().backward()
+    expect([y.shape, norm.weight!.grad!.toArray(), norm.bias!.grad!.toArray()]).toEqual([[0, 4], [0, 0, 0, 0], [0, 0, 0, 0]])
+    expect([norm.runningMean!.toArray(), norm.numBatchesTracked!.itemSync()]).toEqual([[0, 0, 0, 0], 1])
+    expect((await norm.forward(batchOf(rank, 0, 2, [4], 'float32'))).shape[1]).toBe(4)
+  })
+})
+
 test('SBN-8 a rank that does not come, or has other channels, breaks the group for all', async () => {
   await overSeeds(
     2,

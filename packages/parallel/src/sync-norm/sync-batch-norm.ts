@@ -58,7 +58,7 @@ export class SyncBatchNorm extends BatchNorm {
   }
 
   /**
-   * x [N, C, …] → the same shape. In training all ranks of the group call it, each with its part of the batch, which may be empty; all parts together need more than one value
+   * x [N, C, …] → the same shape. In training all ranks of the group call it, each with its part of the batch, which may be empty; all parts together need none, or more than one value
    * for each channel. In eval it is this rank's alone. Rejects with SHAPE_MISMATCH, DTYPE_MISMATCH, COLLECTIVE_MISMATCH, COLLECTIVE_TIMEOUT, GROUP_BROKEN.
    */
   async forward(x: Tensor): Promise<Tensor> {
@@ -74,6 +74,8 @@ export class SyncBatchNorm extends BatchNorm {
     const key = { layer: this.layer, call: this.calls++, channels: this.numFeatures }
     const rows = await rowsOfRanks(group, rowOf(x), { ...key, direction: 'forward' })
     const { count, mean, squares } = merged(rows)
+    // No rank has any: all see the same, so each makes the empty result by itself.
+    if (count === 0) return this.normalize(x, [x.ndim], '[N, C, …]')
     if (count <= 1) {
       throw shapeMismatch(
         'SyncBatchNorm',

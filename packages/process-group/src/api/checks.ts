@@ -6,6 +6,7 @@ import {
   checkOptions,
   checkTensor,
   invalidArgument,
+  isListOf,
   isSparse,
   isTensor,
   markShared,
@@ -137,7 +138,7 @@ export function checkPerRank(
 
 /** @throws INVALID_ARGUMENT unless it has a tensor for each rank, all of one dtype */
 export function checkCount(op: string, what: string, list: unknown, group: ProcessGroup): asserts list is readonly Tensor[] {
-  if (!Array.isArray(list) || list.length !== group.size || !list.every(isTensor)) {
+  if (!Array.isArray(list) || list.length !== group.size || !isListOf(list, isTensor)) {
     const got = Array.isArray(list) ? `${list.length} of them` : argumentText(list)
     throw invalidArgument(op, `${group.size} tensors as ${what}, one for each rank`, got)
   }

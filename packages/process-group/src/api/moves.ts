@@ -206,7 +206,7 @@ function partsOf(option: string, x: Tensor, splits: readonly number[] | undefine
   const isRight =
     Array.isArray(counts) &&
     counts.length === size &&
-    counts.every((count) => Number.isSafeInteger(count) && count >= 0) &&
+    [...counts].every((count) => Number.isSafeInteger(count) && count >= 0) &&
     counts.reduce((sum, count) => sum + count, 0) === rows
   if (!isRight)
     throw invalidArgument('allToAllSingle', `${size} numbers of rows whose sum is ${rows} as { ${option} }`, argumentText(splits))

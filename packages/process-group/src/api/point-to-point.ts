@@ -105,7 +105,7 @@ export class P2POp {
 
 /** Begins all of them, in order, and gives their works. All are of one group. PyTorch: `batch_isend_irecv`. @throws INVALID_ARGUMENT */
 export function batchIsendIrecv(ops: readonly P2POp[]): Work<unknown>[] {
-  if (!Array.isArray(ops) || ops.length === 0 || !ops.every((op) => op instanceof P2POp)) {
+  if (!Array.isArray(ops) || ops.length === 0 || ![...ops].every((op) => op instanceof P2POp)) {
     throw invalidArgument(
       'batchIsendIrecv',
       'a non-empty array of P2POp',

@@ -102,7 +102,7 @@ function contracted(a: Tensor, b: Tensor, dims: number | readonly [readonly numb
   if (typeof dims === 'number' && (!Number.isInteger(dims) || dims < 0 || dims > a.ndim || dims > b.ndim)) {
     throw invalidArgument('tensordot', `a number of dimensions from 0 to ${Math.min(a.ndim, b.ndim)}, or two lists`, dims)
   }
-  if (typeof dims === 'object' && !(dims.length === 2 && dims.every((list) => Array.isArray(list)))) {
+  if (typeof dims === 'object' && !(dims.length === 2 && [...dims].every((list) => Array.isArray(list)))) {
     throw invalidArgument(
       'tensordot',
       'a number of dimensions, or a list of them for each side',

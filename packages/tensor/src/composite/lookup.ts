@@ -2,10 +2,11 @@
 
 import type { Ops } from '../ops/ops.js'
 import type { LookupOps } from '../ops/ops-indexing.js'
-import { scalarTensor } from '../raw/elementwise.js'
+import { scalarOf, scalarTensor } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
+import { checkWritable } from '../raw/inplace.js'
 import { Tensor } from '../tensor/tensor.js'
-import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastShapes, normalizeDim, numelOf } from '../values/shape.js'
 import { indexBy } from './indexed.js'
 
@@ -25,7 +26,7 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
         specs,
       )
       const at = ops.reshape(places, [places.numel])
-      const given = typeof values === 'number' ? scalarTensor(values, x.dtype) : values
+      const given = typeof values === 'object' ? values : scalarOf('indexPut', values, x.dtype)
       const source = ops.reshape(ops.expand(given, places.shape), [places.numel])
       const flat = ops.reshape(x, [x.numel])
       return ops.reshape(accumulate ? ops.indexAdd(flat, 0, at, source) : ops.scatter(flat, 0, at, source), x.shape)
@@ -34,13 +35,19 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
     indexPut_(x, specs, values, accumulate = false) {
       const view = indexBy(ops, x, specs)
       // A tensor among the specs made a copy of the elements.
-      if (view.storage !== x.storage || accumulate) return ops.copy_(x, ops.indexPut(x, specs, values, accumulate))
-      if (typeof values === 'number') ops.fill_(view, values)
-      else ops.copy_(view, values)
+      if (view.storage !== x.storage || accumulate) {
+        checkWritable('indexPut_', x)
+        return ops.copy_(x, ops.indexPut(x, specs, values, accumulate))
+      }
+      if (typeof values === 'object') {
+        checkWritable('indexPut_', view)
+        ops.copy_(view, values)
+      } else {
+        checkHolds('indexPut_', x.dtype, Number(values))
+        ops.fill_(view, values)
+      }
       return x
     },
-
-    maskedFill_: (x, mask, value) => ops.copy_(x, ops.maskedFill(x, mask, value)),
 
     take(x, index) {
       const at = checkedIndices('take', index, x.numel, true)
@@ -128,12 +135,12 @@ function checkMask(op: string, mask: Tensor): void {
 }
 
 /** A number or a 0-d tensor as a 0-d tensor of x's dtype. */
-function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | number): Tensor {
-  if (typeof value === 'number') {
-    if (x.dtype === 'int32' && !Number.isInteger(value)) {
+function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | number | boolean): Tensor {
+  if (typeof value !== 'object') {
+    if (x.dtype === 'int32' && !Number.isInteger(Number(value))) {
       throw invalidArgument(op, 'an integer beside an int32 tensor', value, "Convert with to('float32') first.")
     }
-    return scalarTensor(value, x.dtype)
+    return scalarOf(op, value, x.dtype)
   }
   if (value.ndim === 0) return ops.to(value, x.dtype)
   throw shapeMismatch(op, 'a number or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')

@@ -42,8 +42,14 @@ export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tens
         ['bias', bias],
       ] as const
       for (const [name, t] of given) checkAffine('batchNorm', name, t, [c])
+      const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
       if (training) {
         const count = c === 0 ? 0 : x.numel / c
+        // As PyTorch: nothing to normalize, and the running statistics stay. The gradients of weight and bias are 0.
+        if (count === 0) {
+          const scaled = weight === null ? ops.clone(x) : ops.mul(x, column(weight))
+          return bias === null ? scaled : ops.add(scaled, column(bias))
+        }
         if (count <= 1) {
           throw oneValue('batchNorm', 'more than one value for each channel when training', x, 'Use a larger batch, or eval().')
         }
@@ -57,7 +63,6 @@ export function normalizationComposites(ops: Ops<Tensor>): NormalizationOps<Tens
       }
       const scale = ops.rsqrt(ops.add(runningVar, eps))
       const factor = weight === null ? scale : ops.mul(scale, weight)
-      const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
       const centred = ops.mul(ops.sub(x, column(runningMean)), column(factor))
       return bias === null ? centred : ops.add(centred, column(bias))
     },

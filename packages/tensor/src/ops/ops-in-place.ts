@@ -7,7 +7,7 @@ export const IN_PLACE_FORMS = [
   ...(['floor', 'ceil', 'round', 'trunc', 'reciprocal', 'rsqrt', 'square', 'log1p', 'expm1', 'log2', 'log10', 'exp2'] as const),
   ...(['tan', 'sinh', 'cosh', 'asin', 'acos', 'atan', 'erf', 'leakyRelu', 'elu', 'hardtanh', 'nanToNum'] as const),
   ...(['remainder', 'fmod', 'floorDivide', 'atan2', 'lerp', 'addcmul', 'addcdiv', 'cumsum', 'cumprod', 'tril', 'triu'] as const),
-  ...(['scatterAdd', 'scatter', 'indexAdd', 'indexFill'] as const),
+  ...(['scatterAdd', 'scatter', 'indexAdd', 'indexFill', 'maskedFill'] as const),
 ] as const
 
 type Form = (typeof IN_PLACE_FORMS)[number]

@@ -15,7 +15,7 @@ export interface IndexingOps<T> {
   /** x with out[i, index[i, j, k], k] += src[i, j, k] for dim 1. Sums in the order of `dim`. */
   scatterAdd(x: T, dim: number, index: T, src: T): T
   /** The same with = in place of +=: the last one wins. src may be a number. */
-  scatter(x: T, dim: number, index: T, src: T | number): T
+  scatter(x: T, dim: number, index: T, src: T | number | boolean): T
   /** `pads`: before and after, from the last dimension on, two numbers each; negative ones cut. */
   constantPad(x: T, pads: readonly number[], value?: number): T
   /** int32 [count, x.ndim]: where x is not 0, in row-major order. No gradient. */
@@ -93,23 +93,21 @@ export interface LookupOps<T> {
   /** x[spec, spec, …]: see IndexSpec. A view unless there is a tensor among the specs. */
   index(x: T, specs: readonly IndexSpec<T>[]): T
   /** x with x[specs] = values (broadcast; a number is allowed), or += with accumulate. Of equal indices the last wins. */
-  indexPut(x: T, specs: readonly IndexSpec<T>[], values: T | number, accumulate?: boolean): T
+  indexPut(x: T, specs: readonly IndexSpec<T>[], values: T | number | boolean, accumulate?: boolean): T
   /** Elements of x as if flattened, at indices of any shape; negative ones count from the end. */
   take(x: T, index: T): T
   /** As gather, with x and indices broadcast against each other except in `dim`. Without `dim` x is flattened. */
   takeAlongDim(x: T, index: T, dim?: number): T
   /** x with slices along `dim` at index [n] set to a number or a 0-d tensor. */
-  indexFill(x: T, dim: number, index: T, value: T | number): T
+  indexFill(x: T, dim: number, index: T, value: T | number | boolean): T
   /** x where mask (bool) is false, value (a number or a 0-d tensor) elsewhere; they broadcast. The dtype is x's. */
-  maskedFill(x: T, mask: T, value: T | number): T
+  maskedFill(x: T, mask: T, value: T | number | boolean): T
   /** The elements of x where mask (bool) is true, [count]; they broadcast. */
   maskedSelect(x: T, mask: T): T
   /** The lower triangle of the last two dimensions, zeros above diagonal number `diagonal`. */
   tril(x: T, diagonal?: number): T
   /** indexPut in place: x[specs] = values. */
-  indexPut_(x: T, specs: readonly IndexSpec<T>[], values: T | number, accumulate?: boolean): T
-  /** maskedFill in place; the mask broadcasts to x. */
-  maskedFill_(x: T, mask: T, value: T | number): T
+  indexPut_(x: T, specs: readonly IndexSpec<T>[], values: T | number | boolean, accumulate?: boolean): T
   /** The upper triangle of the last two dimensions, zeros below diagonal number `diagonal`. */
   triu(x: T, diagonal?: number): T
 }

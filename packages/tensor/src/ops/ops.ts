@@ -163,7 +163,7 @@ export interface InPlaceOps<T> {
   mul_(x: T, y: T | number): T
   div_(x: T, y: T | number): T
   copy_(x: T, src: T): T
-  fill_(x: T, value: number): T
+  fill_(x: T, value: number | boolean): T
   zero_(x: T): T
 }
 

@@ -5,7 +5,7 @@ import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKern
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../values/dtype.js'
-import { dtypeMismatch, invalidArgument } from '../values/errors.js'
+import { checkHolds, dtypeMismatch, invalidArgument } from '../values/errors.js'
 import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { to } from './copy.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
@@ -115,6 +115,12 @@ function asOperand(op: string, x: Tensor, value: number, floating: boolean): Ten
 function asScalar(op: string, value: number, beside: Tensor, floating: boolean): Tensor {
   if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', typeof value)
   return scalarTensor(value, dtypeWith(beside, value, floating))
+}
+
+/** A value that a user gives for elements. @throws INVALID_ARGUMENT for a number that the dtype cannot hold */
+export function scalarOf(op: string, value: number | boolean, dtype: DType): Tensor {
+  checkHolds(op, dtype, Number(value))
+  return scalarTensor(Number(value), dtype)
 }
 
 export function scalarTensor(value: number, dtype: DType): Tensor {

@@ -10,7 +10,7 @@ import type { TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
 import { clone, contiguous } from './copy.js'
-import { scalarTensor } from './elementwise.js'
+import { scalarOf } from './elementwise.js'
 import { checkedIndices, wholeIndices } from './indices.js'
 import { copy_ } from './inplace.js'
 import { readable } from './readable.js'
@@ -78,10 +78,10 @@ export function gather(x: Tensor, dim: number, index: Tensor): Tensor {
 
 /**
  * A copy of x in which out[i, index[i, j, k], k] = src[i, j, k] (for dim 1 of three). Where several name one place, the last in the order of
- * `dim` wins. `src`: x's dtype, a number, or at least as large as index. @throws as gather
+ * `dim` wins. `src`: x's dtype, a number or a boolean, or at least as large as index. @throws as gather, INVALID_ARGUMENT for a number that x's dtype cannot hold
  */
-export function scatter(x: Tensor, dim: number, index: Tensor, src: Tensor | number): Tensor {
-  return scattered('scatter', x, dim, index, typeof src === 'number' ? expand(scalarTensor(src, x.dtype), index.shape) : src)
+export function scatter(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean): Tensor {
+  return scattered('scatter', x, dim, index, typeof src === 'object' ? src : expand(scalarOf('scatter', src, x.dtype), index.shape))
 }
 
 /** As scatter, but adding to x, in the order of `dim`. @throws as gather, DTYPE_MISMATCH for bool */

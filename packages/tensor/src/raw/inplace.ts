@@ -17,7 +17,7 @@ import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
  * Called by everything that writes to x, before it takes x's array.
  * @throws INPLACE_OVERLAP when several elements of x are one memory cell (after `expand`)
  */
-function checkWritable(op: string, x: Tensor): void {
+export function checkWritable(op: string, x: Tensor): void {
   x.storage.prepareWrite()
   if (x.isContiguous) return
   for (let d = 0; d < x.shape.length; d++) {
@@ -204,8 +204,9 @@ export function copy_(x: Tensor, src: Tensor): Tensor {
 }
 
 /** Unlike all others here it writes into expanded tensors as well, as in PyTorch. */
-export function fill_(x: Tensor, value: number): Tensor {
-  if (typeof value !== 'number') throw invalidArgument('fill_', 'a number', typeof value)
+export function fill_(x: Tensor, given: number | boolean): Tensor {
+  const value = typeof given === 'boolean' ? Number(given) : given
+  if (typeof value !== 'number') throw invalidArgument('fill_', 'a number or a boolean', typeof value)
   checkHolds('fill_', x.dtype, value)
   x.storage.prepareWrite()
   const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>

@@ -67,7 +67,7 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
 /** @throws INVALID_ARGUMENT unless `pads` holds pairs of integers for at most all dimensions */
 export function checkPads(op: string, shape: Shape, pads: readonly number[]): void {
   const ndim = shape.length
-  if (Array.isArray(pads) && pads.length % 2 === 0 && pads.length <= 2 * ndim && pads.every(Number.isSafeInteger)) return
+  if (Array.isArray(pads) && pads.length % 2 === 0 && pads.length <= 2 * ndim && [...pads].every(Number.isSafeInteger)) return
   const got = Array.isArray(pads) ? shapeText(pads) : typeof pads
   throw invalidArgument(op, `pairs of integers for at most ${ndim} dimensions, the last dimension first`, got)
 }

@@ -9,13 +9,15 @@ import type { DerivativeOps } from '../ops/ops-derivative.js'
 import { IN_PLACE_FORMS } from '../ops/ops-in-place.js'
 import type { NeuralOps } from '../ops/ops-neural.js'
 import { invalidArgument } from '../values/errors.js'
-import { argumentText, checkOptions, hasOnly } from './check-argument.js'
+import { argumentText, checkOptions, hasOnly, isListOf } from './check-argument.js'
 import { isTensor, Tensor } from './tensor.js'
 
 type Kind =
   | 'tensor'
   | 'operand'
+  | 'filling'
   | 'number'
+  | 'number or boolean'
   | 'boolean'
   | 'string'
   | 'numbers'
@@ -36,21 +38,25 @@ type KindOf<P> = [P] extends [Tensor]
       ? 'boolean'
       : [P] extends [number | Tensor]
         ? 'operand'
-        : [P] extends [string]
-          ? 'string'
-          : [P] extends [readonly number[]]
-            ? 'numbers'
-            : [P] extends [number | readonly number[]]
-              ? 'dims'
-              : [P] extends [readonly Tensor[]]
-                ? 'tensors'
-                : [P] extends [readonly unknown[]]
-                  ? 'list'
-                  : [P] extends [number | readonly unknown[]]
-                    ? 'number or list'
-                    : [P] extends [object]
-                      ? 'options'
-                      : 'named or options'
+        : [P] extends [number | boolean]
+          ? 'number or boolean'
+          : [P] extends [number | boolean | Tensor]
+            ? 'filling'
+            : [P] extends [string]
+              ? 'string'
+              : [P] extends [readonly number[]]
+                ? 'numbers'
+                : [P] extends [number | readonly number[]]
+                  ? 'dims'
+                  : [P] extends [readonly Tensor[]]
+                    ? 'tensors'
+                    : [P] extends [readonly unknown[]]
+                      ? 'list'
+                      : [P] extends [number | readonly unknown[]]
+                        ? 'number or list'
+                        : [P] extends [object]
+                          ? 'options'
+                          : 'named or options'
 type SlotOf<P> = null extends P
   ? `${KindOf<Exclude<P, null | undefined>>}??`
   : undefined extends P
@@ -88,7 +94,8 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
   ...each(['tensor', 'dims?', 'boolean?'], ['amax', 'amin', 'logSumExp', 'any', 'all']),
   ...each(['tensor', 'number?', 'boolean?'], ['argmax', 'prod', 'argmin', 'max', 'min']),
   ...each(['tensor', 'number?', 'dims?', 'boolean?'], ['norm']),
-  ...each(['tensor', 'number'], ['cumsum', 'cumprod', 'unsqueeze', 'softmax', 'logSoftmax', 'fill_', 'adaptiveAvgPool1d']),
+  ...each(['tensor', 'number'], ['cumsum', 'cumprod', 'unsqueeze', 'softmax', 'logSoftmax', 'adaptiveAvgPool1d']),
+  ...each(['tensor', 'number or boolean'], ['fill_']),
   ...each(['tensor', 'number?', 'options?'], ['argsort', 'sort', 'dropout']),
   ...each(['tensor', 'numbers'], ['view', 'reshape', 'permute', 'expand', 'broadcastTo', 'repeat', 'tile']),
   ...each(['tensor', 'number', 'number'], ['transpose', 'select', 'swapaxes']),
@@ -99,7 +106,7 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
   ...each(['tensor', 'operand', 'operand'], ['where']),
   ...each(['tensor', 'number', 'tensor'], ['indexSelect', 'gather']),
   ...each(['tensor', 'number', 'tensor', 'tensor'], ['indexAdd', 'scatterAdd']),
-  ...each(['tensor', 'number', 'tensor', 'operand'], ['scatter', 'indexFill']),
+  ...each(['tensor', 'number', 'tensor', 'filling'], ['scatter', 'indexFill']),
   ...each(['tensor', 'tensor', 'tensor??'], ['linear']),
   ...each(['tensor', 'operand', 'number?'], ['add_', 'sub_', 'repeatInterleave']),
   ...each(['tensor', 'operand'], ['mul_', 'div_']),
@@ -115,9 +122,10 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
   ...each(['tensor', 'numbers', 'options?'], ['pad']),
   ...each(['tensors', 'string?'], ['meshgrid']),
   ...each(['tensor', 'list'], ['index']),
-  ...each(['tensor', 'list', 'operand', 'boolean?'], ['indexPut', 'indexPut_']),
+  ...each(['tensor', 'list', 'filling', 'boolean?'], ['indexPut', 'indexPut_']),
   ...each(['tensor', 'tensor', 'number?'], ['takeAlongDim']),
-  ...each(['tensor', 'tensor', 'operand'], ['maskedFill', 'maskedFill_', 'lerp']),
+  ...each(['tensor', 'tensor', 'operand'], ['lerp']),
+  ...each(['tensor', 'tensor', 'filling'], ['maskedFill']),
   ...each(['tensor', 'tensor', 'tensor', 'options?'], ['addmm', 'baddbmm', 'addcmul', 'addcdiv', 'gaussianNllLoss']),
   ...each(['tensor', 'tensor', 'tensor', 'options?'], ['scaledDotProductAttention']),
   ...each(['tensor', 'tensor', 'number or list?'], ['tensordot']),
@@ -245,18 +253,20 @@ function fitOf(slot: Slot, options?: readonly string[]): Fit {
 /** instanceof first, since it is cheap; `isTensor` knows those of another realm or copy too. */
 const isOne: Fit = (x) => x instanceof Tensor || isTensor(x)
 const isNumber: Fit = (x) => typeof x === 'number'
-const isNumbers: Fit = (x) => Array.isArray(x) && x.every(isNumber)
+const isNumbers: Fit = (x) => isListOf(x, isNumber)
 const isOptions: Fit = (x) => typeof x === 'object' && x !== null && !Array.isArray(x) && !isTensor(x)
 
 const FITS: Readonly<Record<Kind, Fit>> = {
   tensor: isOne,
   operand: (x) => typeof x === 'number' || isOne(x),
+  filling: (x) => typeof x === 'number' || typeof x === 'boolean' || isOne(x),
   number: isNumber,
+  'number or boolean': (x) => typeof x === 'number' || typeof x === 'boolean',
   boolean: (x) => typeof x === 'boolean',
   string: (x) => typeof x === 'string',
   numbers: isNumbers,
   dims: (x) => typeof x === 'number' || isNumbers(x),
-  tensors: (x) => Array.isArray(x) && x.every(isOne),
+  tensors: (x) => isListOf(x, isOne),
   options: isOptions,
   'named or options': (x) => typeof x === 'string' || isOptions(x),
   list: Array.isArray,
@@ -266,7 +276,9 @@ const FITS: Readonly<Record<Kind, Fit>> = {
 const WORDS: Readonly<Record<Kind, string>> = {
   tensor: 'tensor',
   operand: 'tensor or number',
+  filling: 'tensor or number or boolean',
   number: 'number',
+  'number or boolean': 'number or boolean',
   boolean: 'boolean',
   string: 'string',
   numbers: 'number[]',

@@ -9,9 +9,16 @@ export function checkTensor(op: string, what: string, x: unknown): asserts x is 
   throw invalidArgument(op, `a tensor as ${what}`, argumentText(x), remedy)
 }
 
+/** Whether `x` is an array whose items all fit. Not by `every`, which passes over holes: they are undefined to all who read them. */
+export function isListOf(x: unknown, fits: (item: unknown) => boolean): boolean {
+  if (!Array.isArray(x)) return false
+  for (const item of x) if (!fits(item)) return false
+  return true
+}
+
 /** @throws INVALID_ARGUMENT */
 export function checkTensors(op: string, what: string, xs: unknown): asserts xs is readonly Tensor[] {
-  if (Array.isArray(xs) && xs.every(isTensor)) return
+  if (isListOf(xs, isTensor)) return
   throw invalidArgument(op, `an array of tensors as ${what}`, argumentText(xs), 'Put the tensors into an array: [x, y].')
 }
 

@@ -64,6 +64,7 @@ function dtypeOfArray(array: ArrayBufferView): DType | null {
   }
 }
 
+/** Elements that are converted as `to` does: those of a typed array, which has a dtype of its own. */
 function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
   const out = Tensor.uninitialized(dtype, shape)
   const { array } = out.storage
@@ -71,18 +72,24 @@ function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
   return out
 }
 
+/** @throws INVALID_ARGUMENT for a number that the dtype cannot hold */
+function storingNumbers(dtype: DType, shape: Shape, from: readonly number[]): Tensor {
+  if (dtype === 'int32') for (const value of from) checkHolds('tensor', dtype, value)
+  return storing(dtype, shape, from)
+}
+
 /**
  * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
  * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
  * array keeps its type (Uint8Array: bool); `dtype` converts. What `toJSON()` gave comes back as it was.
  * PyTorch: `torch.tensor`.
- * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT, DTYPE_MISMATCH
+ * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT for other values, holes in arrays, and numbers that int32 cannot hold, DTYPE_MISMATCH
  * @example const x = tensor([[1, 2], [3, 4]], { requiresGrad: true })
  */
 export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
   if (isTensorJson(data) && !isTensor(data)) {
     const { dtype, shape, flat } = fromJson('tensor', data)
-    return finish(storing(dtypeOf('tensor', options, dtype), shape, flat), options)
+    return finish(storingNumbers(dtypeOf('tensor', options, dtype), shape, flat), options)
   }
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data)
@@ -102,7 +109,7 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
   const kinds = { number: false, boolean: false }
   collect(data, shape, 0, flat, kinds)
   const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
-  return finish(storing(dtype, shape, flat), options)
+  return finish(storingNumbers(dtype, shape, flat), options)
 }
 
 /**
@@ -181,13 +188,23 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options)
 }
 
-/** A tensor of one value, float32 unless `dtype` says otherwise. PyTorch: `torch.full`. */
-export function full(shape: Shape, value: number, options?: TensorOptions): Tensor {
-  return filled('full', shape, value, options)
+/**
+ * A tensor of one value, float32 unless `dtype` says otherwise, bool for true and false. PyTorch: `torch.full`.
+ * @throws INVALID_ARGUMENT, also for a number that int32 cannot hold
+ */
+export function full(shape: Shape, value: number | boolean, options?: TensorOptions): Tensor {
+  return filled('full', shape, value, options, typeof value === 'boolean' ? 'bool' : 'float32')
 }
 
-function filled(op: string, shape: Shape, value: number, options: TensorOptions | undefined, otherwise: DType = 'float32'): Tensor {
+function filled(
+  op: string,
+  shape: Shape,
+  given: number | boolean,
+  options: TensorOptions | undefined,
+  otherwise: DType = 'float32',
+): Tensor {
   checkShape(op, shape)
+  const value = typeof given === 'boolean' ? Number(given) : given
   if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, otherwise)
   checkHolds(op, dtype, value)
@@ -210,7 +227,7 @@ export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
 }
 
 /** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
-export function fullLike(x: Tensor, value: number, options?: TensorOptions): Tensor {
+export function fullLike(x: Tensor, value: number | boolean, options?: TensorOptions): Tensor {
   checkTensor('fullLike', 'the model', x)
   return filled('fullLike', x.shape, value, options, x.dtype)
 }
@@ -291,6 +308,7 @@ function evenly(
   if (!Number.isSafeInteger(steps) || steps < 0)
     throw invalidArgument(op, 'a number of steps ≥ 0', argumentText(steps), 'Pass start, end and steps.')
   const dtype = dtypeOf(op, options, 'float32')
+  for (const each of [start, end]) checkHolds(op, dtype, each)
   checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])
   const { array } = out.storage

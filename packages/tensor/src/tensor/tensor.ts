@@ -300,6 +300,20 @@ export class Tensor {
     return this.toString()
   }
 
+  /**
+   * @internal What operators of the language ask for: `a + b` would be a text and `a * b` NaN, in silence.
+   * @throws INVALID_ARGUMENT unless a text is wanted, as in `${a}`
+   */
+  [Symbol.toPrimitive](hint: string): string {
+    if (hint === 'string') return this.toString()
+    throw new PostgradError('INVALID_ARGUMENT', {
+      op: 'Tensor',
+      message: `a tensor of shape ${shapeText(this.shape)} is no number: JavaScript's operators (+, -, *, /, <, ==) and functions of numbers do not compute with tensors`,
+      remedy:
+        'Write a.add(b), a.sub(b), a.mul(b), a.div(b), a.lt(b), a.eq(b). Where one number is wanted, write await a.item(); for a text, String(a).',
+    })
+  }
+
   private snapshot(): TypedArray {
     return snapshot(this.storage.array, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
   }
@@ -974,11 +988,11 @@ export class Tensor {
     return ops().index(this, specs)
   }
   /** x with x[specs] = values; see index(). PyTorch: `index_put`. */
-  indexPut(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): Tensor {
+  indexPut(specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean): Tensor {
     return ops().indexPut(this, specs, values, accumulate)
   }
   /** x[specs] = values, or += with accumulate; see index(). */
-  indexPut_(specs: readonly IndexSpec<Tensor>[], values: Tensor | number, accumulate?: boolean): this {
+  indexPut_(specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean): this {
     ops().indexPut_(this, specs, values, accumulate)
     return this
   }
@@ -1014,14 +1028,14 @@ export class Tensor {
    * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number, the last write wins. PyTorch: `torch.scatter`. @throws
    * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
    */
-  scatter(dim: number, index: Tensor, src: Tensor | number): Tensor {
+  scatter(dim: number, index: Tensor, src: Tensor | number | boolean): Tensor {
     return ops().scatter(this, dim, index, src)
   }
   /**
    * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
    * DIM_OUT_OF_RANGE
    */
-  indexFill(dim: number, index: Tensor, value: Tensor | number): Tensor {
+  indexFill(dim: number, index: Tensor, value: Tensor | number | boolean): Tensor {
     return ops().indexFill(this, dim, index, value)
   }
   /**
@@ -1042,14 +1056,14 @@ export class Tensor {
    * A copy with a number or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
    * DTYPE_MISMATCH, SHAPE_MISMATCH
    */
-  maskedFill(mask: Tensor, value: Tensor | number): Tensor {
+  maskedFill(mask: Tensor, value: Tensor | number | boolean): Tensor {
     return ops().maskedFill(this, mask, value)
   }
   /**
    * As `maskedFill`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.masked_fill_`. @throws
    * INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  maskedFill_(mask: Tensor, value: Tensor | number): this {
+  maskedFill_(mask: Tensor, value: Tensor | number | boolean): this {
     ops().maskedFill_(this, mask, value)
     return this
   }
@@ -1228,7 +1242,7 @@ export class Tensor {
    * Writes one number into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
    * INPLACE_ON_LEAF
    */
-  fill_(value: number): this {
+  fill_(value: number | boolean): this {
     ops().fill_(this, value)
     return this
   }
@@ -1633,7 +1647,7 @@ export class Tensor {
    * As `scatter`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.scatter_`. @throws INPLACE_DTYPE,
    * INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  scatter_(dim: number, index: Tensor, src: Tensor | number): this {
+  scatter_(dim: number, index: Tensor, src: Tensor | number | boolean): this {
     ops().scatter_(this, dim, index, src)
     return this
   }
@@ -1641,7 +1655,7 @@ export class Tensor {
    * As `indexFill`, written into this tensor, which keeps its shape and dtype and is returned. PyTorch: `Tensor.index_fill_`. @throws
    * INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF, SHAPE_MISMATCH
    */
-  indexFill_(dim: number, index: Tensor, value: Tensor | number): this {
+  indexFill_(dim: number, index: Tensor, value: Tensor | number | boolean): this {
     ops().indexFill_(this, dim, index, value)
     return this
   }

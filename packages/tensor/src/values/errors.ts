@@ -34,9 +34,9 @@ export function invalidArgument(op: string, expected: string, got: unknown, reme
   return new PostgradError('INVALID_ARGUMENT', { op, expected, got: typeof got === 'string' ? got : String(got), remedy })
 }
 
-/** @throws INVALID_ARGUMENT for what an integer would wrap around to: NaN, infinities, what lies beyond 32 bits */
+/** @throws INVALID_ARGUMENT for what an integer would wrap around to: NaN, infinities, what lies beyond 32 bits; a fraction within them loses its digits, as in PyTorch */
 export function checkHolds(op: string, dtype: DType, value: number): void {
-  if (dtype !== 'int32' || (value > -INT32_SPAN - 1 && value < INT32_SPAN)) return
+  if (dtype !== 'int32' || (value >= -INT32_SPAN && value <= INT32_SPAN - 1)) return
   throw invalidArgument(op, 'a number that int32 can hold', value, 'Pass one within 32 bits, or use a float32 tensor.')
 }
 

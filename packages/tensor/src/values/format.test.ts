@@ -64,3 +64,23 @@ test('a suffix that does not fit starts a line of its own', () => {
       '       requiresGrad=true)',
   )
 })
+
+test('a tensor in an expression of the language is refused with what to write, and as a text it prints', () => {
+  const [a, b] = [tensor([1, 2]), tensor([3, 4])] as unknown as [number, number]
+  const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining('a.add(b)') })
+  for (const use of [
+    () => a + b,
+    () => a + 1,
+    () => a * b,
+    () => -a,
+    () => a < b,
+    // biome-ignore lint/suspicious/noDoubleEquals: the operator is what is tried
+    () => (a as unknown) == 1,
+    () => Number(a),
+    () => Math.max(a, b),
+  ]) {
+    expect(use).toThrow(refused)
+  }
+  expect([`${a}`, String(b), [a].join()]).toEqual(['tensor([1., 2.])', 'tensor([3., 4.])', 'tensor([1., 2.])'])
+  expect(a === b || (a as unknown) == null).toBe(false)
+})
