@@ -1430,6 +1430,15 @@ export const MUTATIONS_BY_TEST = [
     '    let grads',
     'a backward hook runs again in a double backward, with gradients of the pass before',
   ),
+  t(
+    'saved-result-of-view',
+    'packages/autograd/src/graph/views.test.ts',
+    'what a custom function has made itself a result that was saved',
+    'packages/autograd/src/record/custom-function.ts',
+    'new SavedVariable(returned.get(tensor) ?? tensor)',
+    'new SavedVariable(tensor)',
+    'a view that a custom function saves and returns counts as a constant in second derivatives',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

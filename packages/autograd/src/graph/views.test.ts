@@ -135,6 +135,34 @@ describe('what a custom function has made itself', () => {
     expect(list(x.grad)).toEqual([6, 6])
   })
 
+  test('a result that was saved has its history in a second derivative, also if it is a view', () => {
+    for (const shaped of [(y: Tensor) => y.view([2, 1]), (y: Tensor) => y.view([2, 1]).detach(), (y: Tensor) => y.unsqueeze(1)]) {
+      const exp = F.defineFunction({
+        name: 'Exp',
+        forward: (ctx, x: Tensor) => {
+          const y = shaped(x.exp())
+          ctx.saveForBackward(y)
+          return y
+        },
+        backward: (ctx, g) => g.mul(ctx.savedTensors[0]!).squeeze(1),
+      })
+      const x = tensor([0.3, 0.7], { dtype: 'float64', requiresGrad: true })
+      expect([F.gradcheck(exp, [x]), F.gradgradcheck(exp, [x])]).toEqual([true, true])
+    }
+    const alias = F.defineFunction({
+      name: 'Alias',
+      forward: (ctx, x: Tensor) => {
+        const y = x.detach()
+        ctx.saveForBackward(y)
+        return y
+      },
+      backward: (ctx, g) => g.mul(ctx.savedTensors[0]!),
+    })
+    const x = leaf(3)
+    const [first] = F.grad(alias(x), [x], { createGraph: true })
+    expect(list(F.grad(first!, [x])[0]!)).toEqual([3])
+  })
+
   test('two results that share memory: a view among them does not outlive a write into the other', () => {
     const both = F.defineFunction({
       name: 'Both',

@@ -52,9 +52,9 @@ export class FunctionContext<State = unknown> {
     return this.saved.map((saved) => saved.unpack(this.name))
   }
 
-  /** @internal After forward: outputs have their history by then. */
-  seal(): void {
-    this.saved = this.toSave.map((tensor) => new SavedVariable(tensor))
+  /** @internal After forward: outputs have their history by then. `returned`: what was returned for a result that had a life before. */
+  seal(returned: ReadonlyMap<Tensor, Tensor>): void {
+    this.saved = this.toSave.map((tensor) => new SavedVariable(returned.get(tensor) ?? tensor))
     const first = this.toSave.length - this.ownCount
     // What a checkpoint does not keep is not kept here either.
     this.own = this.toSave.filter((_, i) => i >= first && this.saved[i]!.keepsTensor)
@@ -146,7 +146,8 @@ function define<Args extends readonly unknown[], R extends Output, State>(
       if (base === null) setHistory(output, node, i)
       else output.autograd = ViewMeta.ofCustomFunction(base, node, i)
     })
-    ctx.seal()
+    // A result that was saved has the history of what is returned for it; an argument that is returned as it came was saved as an argument.
+    ctx.seal(new Map(results.flatMap((r, i) => (r === outputs[i] || args.includes(r) ? [] : [[r, outputs[i]!] as const]))))
     return (isTensor(result) ? outputs[0] : outputs) as R
   }
   return Object.defineProperty(call, 'name', { value: definition.name })
