@@ -5,12 +5,12 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, giveBack, isFloating } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
 import { type Edge, type InputMeta, Node } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
-import { ViewMeta } from '../graph/views.js'
+import { ViewMeta, viewMetaOf } from '../graph/views.js'
 import { needsGrad } from './record.js'
 
 /** What forward leaves for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
@@ -32,7 +32,10 @@ export class FunctionContext<State = unknown> {
     this.needsInputGrad = needsInputGrad
   }
 
-  /** Keeps inputs or outputs of forward; called at most once. */
+  /**
+   * Keeps inputs or outputs of forward; called at most once. What forward computes in between has no history: second derivatives take it for a constant, as in
+   * PyTorch. Return it as a further output, or compute it again in backward.
+   */
   saveForBackward(...tensors: readonly Tensor[]): void {
     this.toSave = tensors
   }
@@ -49,9 +52,9 @@ export class FunctionContext<State = unknown> {
     return this.saved.map((saved) => saved.unpack(this.name))
   }
 
-  /** @internal After forward: outputs have their history by then. */
-  seal(): void {
-    this.saved = this.toSave.map((tensor) => new SavedVariable(tensor))
+  /** @internal After forward: outputs have their history by then. `returned`: what was returned for a result that had a life before. */
+  seal(returned: ReadonlyMap<Tensor, Tensor>): void {
+    this.saved = this.toSave.map((tensor) => new SavedVariable(returned.get(tensor) ?? tensor))
     const first = this.toSave.length - this.ownCount
     // What a checkpoint does not keep is not kept here either.
     this.own = this.toSave.filter((_, i) => i >= first && this.saved[i]!.keepsTensor)
@@ -127,24 +130,36 @@ function define<Args extends readonly unknown[], R extends Output, State>(
       definition.name,
       args.map((arg) => record && isTensor(arg) && needsGrad(arg)),
     )
+    const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
     if (!record) return result
-    // What had a life before (an input, a parameter from elsewhere) is returned as a tensor of its own, so that its history can be another.
-    const own = (t: Tensor): Tensor => (args.includes(t) || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
-    const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
+    // What had a life before (an input, a tensor from elsewhere) is returned as a tensor of its own, so that its history can be another.
+    const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
+    const results = isTensor(result) ? [result] : (result as readonly Tensor[])
+    const outputs = results.map(own)
     const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
     const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
     outputs.forEach((output, i) => {
       if (!isFloating(output.dtype)) return
-      const input = args.find((arg): arg is Tensor => isTensor(arg) && arg.storage === output.storage)
-      if (input === undefined) setHistory(output, node, i)
-      else output.autograd = ViewMeta.ofCustomFunction(input, node, i)
+      const base = baseOf(results, i, before)
+      if (base === null) setHistory(output, node, i)
+      else output.autograd = ViewMeta.ofCustomFunction(base, node, i)
     })
-    ctx.seal()
+    // A result that was saved has the history of what is returned for it; an argument that is returned as it came was saved as an argument.
+    ctx.seal(new Map(results.flatMap((r, i) => (r === outputs[i] || args.includes(r) ? [] : [[r, outputs[i]!] as const]))))
     return (isTensor(result) ? outputs[0] : outputs) as R
   }
   return Object.defineProperty(call, 'name', { value: definition.name })
+}
+
+/** Of which tensor result i is a view that others can write to; null if it is none. `before`: how many storages there were before forward. */
+function baseOf(results: readonly Tensor[], i: number, before: number): Tensor | null {
+  const result = results[i]!
+  const view = viewMetaOf(result)
+  if (result.storage.serial < before) return view === null ? result : view.base
+  // A view of what forward has made itself: another result may be that, or another view of it.
+  return view !== null && results.some((other, j) => j !== i && other.storage === result.storage) ? view.base : null
 }
 
 type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unknown>, ...grads: Tensor[]): Gradients }

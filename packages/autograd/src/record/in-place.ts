@@ -45,6 +45,7 @@ export function inPlace<A extends readonly unknown[]>(
     if (readsX) overwrite(op, x, out)
     else plain(x, p, q, r)
     noteWrite(x.storage)
+    x.storage.recordedAt = x.storage.version
     rebase(x, out)
     return x
   }
@@ -102,7 +103,7 @@ function rebase(x: Tensor, out: Tensor): void {
 
 function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {
   const before = metaOf(x)
-  if (before !== null && node !== null) moveRetained(x, before.gradFn, before.outputNr, node, outputNr)
+  if (before !== null && node !== null) moveRetained(before.gradFn, before.outputNr, node, outputNr)
   replaceHistory(x, node, outputNr)
 }
 

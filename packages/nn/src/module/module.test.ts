@@ -4,6 +4,8 @@ import { grad, noGrad } from '@postgrad/autograd'
 import { full, isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import {
   Dropout,
+  Flatten,
+  Identity,
   Linear,
   LSTM,
   Module,
@@ -287,6 +289,44 @@ describe('hooks', () => {
     expect(seen).toEqual([[[[3, 15], null], [[1, 5]]]])
     handle.remove()
     expect(values(grad(module.forward(x, 3), [x], { gradOutputs: [tensor([1, 5])] })[0]!)).toEqual([3, 15])
+  })
+
+  test('a module with a backward hook that returns its input, or a view of it, refuses the old value after a write into the input', () => {
+    for (const module of [new Identity(), new Flatten()]) {
+      const start = tensor([[1, 2]], { requiresGrad: true })
+      const run = () => {
+        const x = start.mul(1)
+        const y = module.forward(x)
+        x.mul_(3)
+        return y.sum()
+      }
+      run().backward()
+      expect(values(start.grad)).toEqual([3, 3])
+      const handle = module.registerFullBackwardHook(() => undefined)
+      expect(run).toThrow(code('INPLACE_ON_VIEW'))
+      expect(run).toThrow(/a backward hook of a module/)
+      handle.remove()
+      expect(run().requiresGrad).toBe(true)
+    }
+  })
+
+  test('a backward hook runs once in a double backward: the pass over the gradient does not go through the results', () => {
+    class Square extends Module {
+      forward(x: Tensor): Tensor {
+        return x.mul(x).mul(x)
+      }
+    }
+    const module = new Square()
+    let calls = 0
+    module.registerFullBackwardHook((_, gradInputs) => {
+      calls++
+      return gradInputs.map((g) => g?.mul(10) ?? null)
+    })
+    const x = tensor([2], { requiresGrad: true })
+    const [first] = grad(module.forward(x), [x], { createGraph: true })
+    expect([values(first!), calls]).toEqual([[120], 1])
+    expect([values(grad(first!.sum(), [x], { retainGraph: true })[0]!), calls]).toEqual([[120], 1])
+    expect([values(grad(first!.sum(), [x])[0]!), calls]).toEqual([[120], 1])
   })
 
   test('a backward hook of several results, of inputs without a gradient, and under noGrad', () => {
