@@ -720,8 +720,8 @@ export const zero_ = operations.zero_
  */
 export const index = operations.index
 /**
- * A copy with x[specs] = values, or += with `accumulate` (default false); values broadcast. Of equal indices the last wins. PyTorch:
- * `torch.index_put`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * A copy with x[specs] = values, or += with `accumulate` (default false); values broadcast. Of equal indices the last wins, and
+ * has the gradient. PyTorch: `torch.index_put`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
  */
 export const indexPut = operations.indexPut
 /** A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT */

@@ -12,8 +12,12 @@
  *       └── written, gets the history ◀────────    view = narrow(base)                (when next asked)
  *
  * Chains are kept parent by parent; the base is the tensor at their beginning. A view that was given `requiresGrad_()` is a leaf in its own right
- * and no view any more. PyTorch: `DifferentiableViewMeta`, `rebase_history`, `VariableHooks::grad_fn`.
+ * and no view any more. Some views have no way back: a custom function returned them, or they were made under noGrad. Neither they nor their own
+ * views may be written to, and after a recorded write into the base their history may not be asked for: it would be that of the old value. A write
+ * under noGrad changes no history, so it leaves theirs valid (PyTorch refuses there, too). PyTorch: `DifferentiableViewMeta`, `CreationMeta`,
+ * `rebase_history`, `VariableHooks::grad_fn`.
  */
+import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import type { AutogradMeta } from '@postgrad/tensor/internal'
@@ -31,8 +35,11 @@ export function viewAlong(path: ViewPath, base: Tensor): Tensor {
   return path.reduce((x, step) => step(x), base)
 }
 
-/** Why a view must not be written to while recording: its base would not learn of it. */
-export type Untracked = 'made under noGrad' | 'returned by a custom function' | 'the last of a very long chain of views'
+/** Why a view has no way back: its base would not learn of a write into the view, nor the view of one into its base. */
+export type Untracked =
+  | 'made under noGrad'
+  | 'returned by a custom function (a backward hook of a module is one)'
+  | 'the last of a very long chain of views'
 
 /** A longer chain of views of one plain tensor is not followed: `x = x.T` in a loop must not grow. */
 const LONGEST_CHAIN = 100
@@ -59,7 +66,8 @@ export class ViewMeta implements AutogradMeta {
     const above = viewMetaOf(parent)
     this.base = above === null ? parent : above.base
     this.depth = above === null ? 1 : above.depth + 1
-    this.untracked = untracked ?? (fn === null && this.depth > LONGEST_CHAIN ? 'the last of a very long chain of views' : null)
+    const isTooLong = fn === null && this.depth > LONGEST_CHAIN
+    this.untracked = untracked ?? above?.untracked ?? (isTooLong ? 'the last of a very long chain of views' : null)
     // What is not followed needs no way back to its parent, only to the base for the error.
     this.parent = this.untracked === null ? parent : this.base
     this.op = this.untracked === null ? op : null
@@ -81,36 +89,77 @@ export class ViewMeta implements AutogradMeta {
     return this.output
   }
 
+  /** Throws nothing, so values can be read under noGrad; who records asks for `gradFn` next. */
   get requiresGrad(): boolean {
+    if (this.untracked !== null) return this.fn !== null || this.isOutdated
     this.refresh()
     return this.fn !== null
   }
 
   /** The way from the base to this view. It holds on to no tensor. */
   get path(): ViewPath {
-    const { op, p, q, r } = this
-    const above = viewMetaOf(this.parent)
-    return [...(above === null ? [] : above.path), (x) => op!(x, p, q, r)]
+    return this.chain(() => true).map(
+      ({ op, p, q, r }) =>
+        (x) =>
+          op!(x, p, q, r),
+    )
   }
 
   /** As the output of a custom function's node, whose history is its own affair. */
   static ofCustomFunction(parent: Tensor, fn: Node, outputNr: number): ViewMeta {
-    const meta = new ViewMeta(parent, null, undefined, undefined, undefined, fn, 'returned by a custom function')
+    const meta = new ViewMeta(
+      parent,
+      null,
+      undefined,
+      undefined,
+      undefined,
+      fn,
+      'returned by a custom function (a backward hook of a module is one)',
+    )
     meta.output = outputNr
     return meta
   }
 
+  /** Whether a recorded write has changed what this view shows since its history was right, and nothing can put that right. */
+  private get isOutdated(): boolean {
+    return this.base.storage.recordedAt > this.version && (this.fn !== null || this.base.requiresGrad)
+  }
+
   private refresh(): void {
-    const { version } = this.parent.storage
-    if (version === this.version || this.op === null) return
+    const { version } = this.base.storage
+    if (version === this.version) return
+    if (this.untracked === null) for (const view of this.chain((each) => each.version !== version)) view.replay(version)
+    else if (this.isOutdated) throw this.outdated(this.untracked)
+  }
+
+  /** This view and those above it, as far as `wanted` says so, the one next to the base first. A loop, since a chain may be longer than a stack. */
+  private chain(wanted: (view: ViewMeta) => boolean): ViewMeta[] {
+    const views: ViewMeta[] = []
+    let view = viewMetaOf(this.parent)
+    if (wanted(this)) views.push(this)
+    for (; view !== null && wanted(view); view = viewMetaOf(view.parent)) views.push(view)
+    return views.reverse()
+  }
+
+  private replay(version: number): void {
     this.version = version
     if (!this.parent.requiresGrad) {
       this.fn = null
       return
     }
-    const replay = () => this.op!(this.parent, this.p, this.q, this.r)
-    const again = currentScope().gradEnabled ? replay() : withScope({ gradEnabled: true }, replay)
+    const run = () => this.op!(this.parent, this.p, this.q, this.r)
+    const again = currentScope().gradEnabled ? run() : withScope({ gradEnabled: true }, run)
     this.fn = again.gradFn as Node | null
+  }
+
+  private outdated(why: Untracked): PostgradError {
+    return new PostgradError('INPLACE_ON_VIEW', {
+      op: this.fn?.name ?? 'gradFn',
+      expected: 'a view whose base was not written to since the view was made',
+      got: `a view that was ${why}, of a base that an in-place operation has written to while recording`,
+      remedy: 'Use the view before the write, write to a clone(), or make the view again after the write.',
+      values: { base: [...this.base.shape] },
+    })
   }
 }
 

@@ -1,6 +1,6 @@
 /** Every row of the table of derivatives at indices against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { type Tensor, tensor, withDevice } from '@postgrad/tensor'
 import { type Case, c, inputs, ints } from '../derivatives/cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
@@ -35,6 +35,12 @@ const CASES: Readonly<Record<keyof IndexedForms, readonly AnyCase[]>> = {
     c('3,2; 2,2', (x, y) => F.scatter(x, 0, ints([2, 0, 1, 1], [2, 2]), y)),
     c('2,3; 2,3', (x, y) => F.scatter(x, 1, ints([0, 2], [1, 2]), y)),
     c('2,3', (x) => F.scatter(x, 1, ints([0, 2], [2, 1]), 0.5)),
+    // Several writes to one place: the gradient is the last one's.
+    c('3,2; 3,2', (x, y) => F.scatter(x, 0, ints([2, 0, 2, 1, 2, 1], [3, 2]), y)),
+    c('2,3; 2,4', (x, y) => F.scatter(x, -1, ints([0, 2, 0, 2, 2], [1, 5]).narrow(1, 0, 4), y.mul(y))),
+    c('2,2; 3,3', (x, y) => F.scatter(x.T, 1, ints([1, 1, 1, 0, 0, 1], [2, 3]), y)),
+    c('2; 2', (x, y) => F.scatter(x, 0, tensor([1, 1]), y)),
+    c('scalar; scalar', (x, y) => F.scatter(x, 0, ints([0], []), y)),
   ],
   constantPad: [
     c('2,3', (x) => F.pad(x, [1, 2])),
@@ -57,6 +63,24 @@ describe('composites are differentiable twice', () => {
     ['index, apart', c('2,3,2', (x) => x.index(ints([1, 0]), ':', ints([1, 1])))],
     ['index by mask', c('2,3', (x) => x.index('...', mask))],
     ['indexPut', c('2,3; 2', (x, v) => x.indexPut(['1:', ints([2, 0])], v))],
+    ['indexPut, several values for one place', c('2,3; 4', (x, v) => x.indexPut(['1:', ints([2, 0, 2, 2])], v.mul(v)))],
+    ['indexPut, pairs of indices', c('3,3; 3', (x, v) => x.indexPut([ints([2, 0, 2]), ints([1, 1, 1])], v))],
+    ['indexPut, one value for all', c('3; scalar', (x, v) => x.indexPut([ints([1, 1, 0])], v))],
+    ['indexPut_', c('3; 3', (x, v) => x.mul(1).indexPut_([ints([1, 1, 0])], v))],
+    [
+      'scatter_ into a view',
+      c('2,3; 3', (x, v) =>
+        x
+          .mul(2)
+          .select(0, 1)
+          .scatter_(0, ints([1, 1, 0]), v)
+          .mul(x),
+      ),
+    ],
+    ['scatterAdd_', c('3; 3', (x, v) => x.mul(1).scatterAdd_(0, ints([1, 1, 0]), v.mul(v)))],
+    ['indexAdd_', c('3; 3', (x, v) => x.mul(1).indexAdd_(0, ints([1, 1, 0]), v.mul(v)))],
+    ['indexFill, a place twice', c('3,2; scalar', (x, v) => x.indexFill(0, ints([1, 1]), v.mul(v)))],
+    ['indexFill_', c('3; scalar', (x, v) => x.mul(1).indexFill_(0, ints([1, 1]), v))],
     ['indexPut, adding', c('3; 3', (x, v) => x.indexPut([ints([1, 1, 0])], v, true))],
     ['maskedFill', c('2,3; scalar', (x, v) => x.maskedFill(mask, v))],
     ['maskedSelect', c('2,3', (x) => x.maskedSelect(mask).mul(x.sum()))],
@@ -88,6 +112,28 @@ describe('composites are differentiable twice', () => {
     expect(F.gradcheck(each.fn, inputs(each))).toBe(true)
     expect(F.gradgradcheck(each.fn, inputs(each))).toBe(true)
   })
+})
+
+test('of several values for one place the last one has the gradient, the others 0', () => {
+  const at = ints([0, 0, 1])
+  const gradient = (write: (x: Tensor, v: Tensor) => Tensor) => {
+    const v = tensor([5, 6, 7], { requiresGrad: true })
+    const y = write(tensor([1, 2, 3], { requiresGrad: true }).mul(1), v)
+    expect(y.toArray()).toEqual([6, 7, 3])
+    y.mul(tensor([1, 2, 3]))
+      .sum()
+      .backward()
+    return v.grad!.toArray()
+  }
+  for (const write of [
+    (x: Tensor, v: Tensor) => x.scatter(0, at, v),
+    (x: Tensor, v: Tensor) => x.scatter_(0, at, v),
+    (x: Tensor, v: Tensor) => x.indexPut([at], v),
+    (x: Tensor, v: Tensor) => x.indexPut_([at], v),
+  ]) {
+    expect(gradient(write)).toEqual([0, 1, 2])
+    expect(withDevice('gpujs:cpu', () => gradient(write))).toEqual([0, 1, 2])
+  }
 })
 
 test('a write at indices that is recorded reaches its values and spares what was overwritten', () => {

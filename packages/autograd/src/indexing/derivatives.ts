@@ -1,6 +1,6 @@
 /** The derivatives of reading and writing at indices: a table total by type over `IndexedForms`. Formulas as in `../derivatives/derivatives.ts`. */
 import { Tensor } from '@postgrad/tensor'
-import { sameShape } from '@postgrad/tensor/internal'
+import { normalizeDim, sameShape } from '@postgrad/tensor/internal'
 import type { TensorOps } from '../graph/formula.js'
 import type { ManySaved, ManyTable } from '../record/record-many.js'
 
@@ -17,9 +17,10 @@ export interface IndexedForms {
 }
 
 /** g read where src was written; 0 where src is larger than the index. */
-function read(g: Tensor, s: ManySaved<[dim: number]>, ops: TensorOps): Tensor {
+function read(g: Tensor, s: ManySaved<[dim: number]>, ops: TensorOps, won: Tensor | null = null): Tensor {
   const index = s.tensor(1)
-  const part = ops.gather(g, s.attrs[0], index)
+  const all = ops.gather(g, s.attrs[0], index)
+  const part = won === null ? all : ops.where(won, all, Tensor.empty(g.dtype, []))
   const shape = s.shape(2)
   return sameShape(shape, index.shape)
     ? part
@@ -27,6 +28,29 @@ function read(g: Tensor, s: ManySaved<[dim: number]>, ops: TensorOps): Tensor {
         part,
         [...shape.entries()].reverse().flatMap(([d, n]) => [0, n - index.shape[d]!]),
       )
+}
+
+/** Up to here float32 holds every whole number; gpujs compares nothing else, and no more elements. */
+const FLOAT32_WHOLE = 2 ** 24
+
+/**
+ * Which of the values that scatter has written were not overwritten by a later one, bool of the index's shape; null if each place was written once at most.
+ * Writes to one place differ only in where they are along `dim`, so scatter itself says which was the last: it writes these numbers.
+ */
+function winners(s: ManySaved<[dim: number]>, ops: TensorOps): Tensor | null {
+  const index = s.tensor(1)
+  const dim = normalizeDim('scatter', s.attrs[0], index.ndim)
+  const count = index.shape[dim] ?? 1
+  if (count <= 1) return null
+  const dtype = count <= FLOAT32_WHOLE ? 'float32' : 'int32'
+  const line = Tensor.empty(
+    dtype,
+    index.shape.map((_, d) => (d === dim ? count : 1)),
+  )
+  for (let i = 0; i < count; i++) line.storage.array[i] = i
+  const numbers = ops.expand(line, index.shape)
+  const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0)), dim, index, numbers), dim, index)
+  return ops.eq(last, numbers)
 }
 
 export const indexed: ManyTable<IndexedForms> = {
@@ -48,10 +72,14 @@ export const indexed: ManyTable<IndexedForms> = {
     reads: [[], null, [1]],
     grads: ([g], s, ops) => [s.needs(0) ? g! : null, null, s.needs(2) ? read(g!, s, ops) : null],
   },
-  // g, but 0 where src was written; g read there
+  // g, but 0 where src was written; g read there by the last one that was written to each place
   scatter: {
     reads: [[1], null, [1]],
-    grads: ([g], s, ops) => [s.needs(0) ? ops.scatter(g!, s.attrs[0], s.tensor(1), 0) : null, null, s.needs(2) ? read(g!, s, ops) : null],
+    grads: ([g], s, ops) => [
+      s.needs(0) ? ops.scatter(g!, s.attrs[0], s.tensor(1), 0) : null,
+      null,
+      s.needs(2) ? read(g!, s, ops, winners(s, ops)) : null,
+    ],
   },
   // g without the pads
   constantPad: {

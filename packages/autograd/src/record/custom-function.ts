@@ -5,12 +5,12 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, giveBack, isFloating } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
 import { type Edge, type InputMeta, Node } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
-import { ViewMeta } from '../graph/views.js'
+import { ViewMeta, viewMetaOf } from '../graph/views.js'
 import { needsGrad } from './record.js'
 
 /** What forward leaves for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
@@ -127,24 +127,35 @@ function define<Args extends readonly unknown[], R extends Output, State>(
       definition.name,
       args.map((arg) => record && isTensor(arg) && needsGrad(arg)),
     )
+    const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
     if (!record) return result
-    // What had a life before (an input, a parameter from elsewhere) is returned as a tensor of its own, so that its history can be another.
-    const own = (t: Tensor): Tensor => (args.includes(t) || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
-    const outputs = isTensor(result) ? [own(result)] : (result as readonly Tensor[]).map(own)
+    // What had a life before (an input, a tensor from elsewhere) is returned as a tensor of its own, so that its history can be another.
+    const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
+    const results = isTensor(result) ? [result] : (result as readonly Tensor[])
+    const outputs = results.map(own)
     const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
     const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
     outputs.forEach((output, i) => {
       if (!isFloating(output.dtype)) return
-      const input = args.find((arg): arg is Tensor => isTensor(arg) && arg.storage === output.storage)
-      if (input === undefined) setHistory(output, node, i)
-      else output.autograd = ViewMeta.ofCustomFunction(input, node, i)
+      const base = baseOf(results, i, before)
+      if (base === null) setHistory(output, node, i)
+      else output.autograd = ViewMeta.ofCustomFunction(base, node, i)
     })
     ctx.seal()
     return (isTensor(result) ? outputs[0] : outputs) as R
   }
   return Object.defineProperty(call, 'name', { value: definition.name })
+}
+
+/** Of which tensor result i is a view that others can write to; null if it is none. `before`: how many storages there were before forward. */
+function baseOf(results: readonly Tensor[], i: number, before: number): Tensor | null {
+  const result = results[i]!
+  const view = viewMetaOf(result)
+  if (result.storage.serial < before) return view === null ? result : view.base
+  // A view of what forward has made itself: another result may be that, or another view of it.
+  return view !== null && results.some((other, j) => j !== i && other.storage === result.storage) ? view.base : null
 }
 
 type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unknown>, ...grads: Tensor[]): Gradients }

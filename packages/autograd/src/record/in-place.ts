@@ -43,6 +43,7 @@ export function inPlace<A extends readonly unknown[]>(
     const out = value(readsX ? snapshot(x) : x, p, q, r)
     overwrite(op, x, out)
     noteWrite(x.storage)
+    x.storage.recordedAt = x.storage.version
     rebase(x, out)
     return x
   }

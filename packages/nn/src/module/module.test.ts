@@ -4,6 +4,8 @@ import { grad, noGrad } from '@postgrad/autograd'
 import { full, isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import {
   Dropout,
+  Flatten,
+  Identity,
   Linear,
   LSTM,
   Module,
@@ -287,6 +289,25 @@ describe('hooks', () => {
     expect(seen).toEqual([[[[3, 15], null], [[1, 5]]]])
     handle.remove()
     expect(values(grad(module.forward(x, 3), [x], { gradOutputs: [tensor([1, 5])] })[0]!)).toEqual([3, 15])
+  })
+
+  test('a module with a backward hook that returns its input, or a view of it, refuses the old value after a write into the input', () => {
+    for (const module of [new Identity(), new Flatten()]) {
+      const start = tensor([[1, 2]], { requiresGrad: true })
+      const run = () => {
+        const x = start.mul(1)
+        const y = module.forward(x)
+        x.mul_(3)
+        return y.sum()
+      }
+      run().backward()
+      expect(values(start.grad)).toEqual([3, 3])
+      const handle = module.registerFullBackwardHook(() => undefined)
+      expect(run).toThrow(code('INPLACE_ON_VIEW'))
+      expect(run).toThrow(/a backward hook of a module/)
+      handle.remove()
+      expect(run().requiresGrad).toBe(true)
+    }
   })
 
   test('a backward hook of several results, of inputs without a gradient, and under noGrad', () => {

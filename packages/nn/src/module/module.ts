@@ -288,7 +288,10 @@ export abstract class Module {
     return hooks.add(hooks.post, hook as ForwardHook<object>)
   }
 
-  /** Calls `hook` in each backward pass through a forward that came after this call. */
+  /**
+   * Calls `hook` in each backward pass through a forward that came after this call. What forward then returns of its arguments (themselves, or a view) may not
+   * be written to, and a write into the argument makes it unusable: INPLACE_ON_VIEW, as in PyTorch.
+   */
   registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
     checkFunction('registerFullBackwardHook', 'the hook', hook)
     const hooks = this.hooks()

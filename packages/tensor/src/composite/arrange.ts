@@ -56,7 +56,11 @@ export function arrangeComposites(ops: Ops<Tensor>): Pick<RearrangeOps<Tensor>, 
         if (typeof shifts !== 'number' && shifts.length !== 1) {
           throw invalidArgument('roll', 'one shift where no dimensions are given', shapeText(shifts), 'Name the dimensions.')
         }
-        return ops.reshape(rolled(ops, ops.reshape(x, [x.numel]), typeof shifts === 'number' ? shifts : shifts[0]!, 0), x.shape)
+        return own(
+          x,
+          ops.reshape(rolled(ops, ops.reshape(x, [x.numel]), typeof shifts === 'number' ? shifts : shifts[0]!, 0), x.shape),
+          ops,
+        )
       }
       const by = typeof shifts === 'number' ? [shifts] : shifts
       const along = typeof dims === 'number' ? [dims] : dims

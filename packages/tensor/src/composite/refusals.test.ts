@@ -108,7 +108,7 @@ test('an error at an index says where it stands and how far it might go', () => 
 })
 
 test('what makes no change gives a tensor of its own all the same', () => {
-  for (const same of [x.repeat([1, 1]), x.roll(0, 0), x.flip([]), F.pad(x, [0, 0]), F.pad(x, [0, 0], { mode: 'reflect' })]) {
+  for (const same of [x.repeat([1, 1]), x.roll(0, 0), x.roll(0), x.flip([]), F.pad(x, [0, 0]), F.pad(x, [0, 0], { mode: 'reflect' })]) {
     expect(same.toArray()).toEqual(x.toArray())
     expect(same.storage).not.toBe(x.storage)
   }

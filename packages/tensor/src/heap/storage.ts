@@ -24,6 +24,12 @@ export interface HeapPlace extends HeapDescriptor {
  */
 let made: Storage[] | null = null
 
+/** How many storages this thread has made. */
+let madeCount = 0
+export function storageCount(): number {
+  return madeCount
+}
+
 /** Whether the code that runs is a formula whose heap storages count, and those that it has made; null before the first. */
 let counting = false
 let counted: Storage[] | null = null
@@ -33,6 +39,10 @@ export class Storage {
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
+  /** @internal The version that the last write made which autograd recorded; 0 before the first. Views without a way back to their base compare with it. */
+  recordedAt: number
+  /** @internal How many storages this thread had made before. A custom function sees by it what it has not made itself. */
+  readonly serial: number
   /** Which write of this thread was the last one here, by `writeCount()`; 0 before the first. A checkpoint sees by it what was written since it was asked for. */
   writtenAt: number
   /** The operation that wrote last, or `OPTIMIZER_STEP`, for the message when autograd finds another version than it saw; null before the first. */
@@ -48,6 +58,8 @@ export class Storage {
     this.dtype = dtype
     this.array = array
     this.version = 0
+    this.recordedAt = 0
+    this.serial = madeCount++
     this.writtenAt = 0
     this.writer = null
     this.lease = null

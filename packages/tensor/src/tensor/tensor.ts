@@ -157,7 +157,10 @@ export class Tensor {
     }
   }
 
-  /** The node of the operation that made this tensor while recording; null for a leaf. */
+  /**
+   * The node of the operation that made this tensor while recording; null for a leaf.
+   * @throws INPLACE_ON_VIEW for a view that a custom function returned or that was made under noGrad, after a recorded write into its base
+   */
   get gradFn(): GradFunction<Tensor> | null {
     return this.autograd === null ? null : (this.autograd.gradFn as GradFunction<Tensor> | null)
   }
@@ -291,9 +294,18 @@ export class Tensor {
   toString(): string {
     if (this.isClosed) return `tensor(closed, shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     if (!currentDevice().synchronous) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype})`
-    const gradFn = this.gradFn as { name?: unknown } | null
-    const suffix = gradFn !== null ? [`gradFn=<${String(gradFn.name)}>`] : this.requiresGrad ? ['requiresGrad=true'] : []
-    return formatTensor(this.snapshot(), this.shape, this.dtype, suffix)
+    return formatTensor(this.snapshot(), this.shape, this.dtype, this.historyText())
+  }
+
+  /** A view whose history is not known any more shows the code of the error that reading the history throws: to print a tensor never throws. */
+  private historyText(): string[] {
+    try {
+      const gradFn = this.gradFn as { name?: unknown } | null
+      return gradFn !== null ? [`gradFn=<${String(gradFn.name)}>`] : this.requiresGrad ? ['requiresGrad=true'] : []
+    } catch (error) {
+      if (!isPostgradError(error)) throw error
+      return [`gradFn=<${error.code}>`]
+    }
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -1011,8 +1023,8 @@ export class Tensor {
     return ops().scatterAdd(this, dim, index, src)
   }
   /**
-   * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number, the last write wins. PyTorch: `torch.scatter`. @throws
-   * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+   * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number. Where several are written to one place the last wins, and has
+   * the gradient. PyTorch: `torch.scatter`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
    */
   scatter(dim: number, index: Tensor, src: Tensor | number): Tensor {
     return ops().scatter(this, dim, index, src)
