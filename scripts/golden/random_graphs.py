@@ -1,4 +1,4 @@
-"""PyTorch's side of packages/autograd/src/with-torch: reads lists of programs ({leaves, steps}, see program.fixture.ts), one list
+"""PyTorch's side of packages/autograd/src/with-torch: reads lists of programs ({leaves, steps}, see builder.fixture.ts), one list
 a line, and writes the outcome of each (see run.fixture.ts), one outcome a line.
 
  Two things are made
@@ -30,7 +30,7 @@ KINDS = [
     ("you can only change requires_grad flags of leaf", "flag"), ("Can't detach views in-place", "detach"), ("returned an invalid gradient", "gradient"),
     ("raised by a hook", "raised"), ("not compared", "not compared"),
     # Inputs that are another output of a root's own node.
-    ("Expected a proper Tensor but got None", "not compared"),
+    ("Expected a proper Tensor but got None", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
 ]
 
 
@@ -346,10 +346,12 @@ class Run:
                     late = step["op"] in VIEWS and any(self.late(t) for t in args)
                 with torch.set_grad_enabled(not (quiet or late)):
                     made = self.step(i, step, args)
+                if step["op"].endswith("_") and step["op"] not in ("detach_", "requiresGrad_") and not quiet and any(t.requires_grad for t in args):
+                    self.recorded[args[0].storage().data_ptr()] = i
                 if quiet or late:
                     shared = [t.storage().data_ptr() for t in args]
-                    first = min([i, *(self.quiet_since(t) for t in args if self.quiet_since(t) is not None)])
-                    self.quiet += [(t, first) for t in made if t is not None and step["op"] != "detach" and t._is_view() and t.storage().data_ptr() in shared]
+                    self.quiet += [(t, i) for t in made if t is not None and step["op"] != "detach" and not any(t is arg for arg in args)
+                                   and t._is_view() and t.storage().data_ptr() in shared]
                 for id, t in zip(step["outs"], made):
                     if t is not None:
                         self.tensors[id] = t
@@ -410,8 +412,6 @@ class Run:
             return [] if x.grad is None else [x.grad.clone()]
         if op.endswith("_"):
             args = [x, *in_place(op, x, [self.readable(t) for t in args[1:]])]
-            if torch.is_grad_enabled() and any(t.requires_grad for t in args):
-                self.recorded[x.storage().data_ptr()] = i
         elif op not in VIEWS:
             args = [self.readable(t) for t in args]
         if op.startswith("custom:"):
@@ -429,6 +429,8 @@ class Run:
 
     def hook(self, i, x, kind):
         def run(g):
+            if g is None:
+                return None
             self.hooks.setdefault(i, []).append(finite(g))
             if kind == "raise":
                 raise RuntimeError("raised by a hook")

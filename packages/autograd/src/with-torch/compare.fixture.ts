@@ -1,5 +1,5 @@
-/** Where postgrad and PyTorch differ over a program of `program.fixture.ts`, and the smallest part of it over which they still do. */
-import type { Program, Step } from './program.fixture.js'
+/** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, and the smallest part of it over which they still do. */
+import type { Program, Step } from './builder.fixture.js'
 import type { Outcome, Seen } from './run.fixture.js'
 
 /** Relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before. */
@@ -55,6 +55,8 @@ export function difference(program: Program, here: Outcome, there: Outcome): Dif
       }
       if (isWild(other)) return null
       const found = unlike(seen, other)
+      if (found?.[0] === 'requiresGrad' && step.op === 'grad' && other.requiresGrad)
+        return { kind: 'a gradient that depends on nothing has no history', text: '', isListed: true }
       if (found !== null) return { kind: `${step.op}: ${found[0]}`, text: `step ${i}, result ${k}: ${found[1]}` }
     }
   }
@@ -63,6 +65,8 @@ export function difference(program: Program, here: Outcome, there: Outcome): Dif
     if (other === undefined) return { kind: 'end: a tensor is there or not', text: `tensor ${id}` }
     if (isWild(other)) return null
     const found = unlike(seen, other)
+    if (found?.[0] === 'grad' && isRetainedBase(program, Number(id)))
+      return { kind: 'retainGrad of what was written through a view', text: '', isListed: true }
     if (found !== null) return { kind: `end: ${found[0]}`, text: `tensor ${id}: ${found[1]}` }
   }
   for (const key of new Set([...Object.keys(here.hooks), ...Object.keys(there.hooks)])) {
@@ -75,25 +79,29 @@ export function difference(program: Program, here: Outcome, there: Outcome): Dif
 
 /** Which of two errors comes first is not the same. */
 const EITHER = [
-  ['modified', 'freed'],
+  ['modified', 'freed', 'view', 'no grad', 'retain', 'gradient'],
   ['leaf', 'overlap', 'view', 'other'],
 ]
 
 /** What KERNELS.md lists of errors ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
 function listed(program: Program, at: number, here: Outcome['steps'][number], there: string | null): string | null {
   if (there === 'not compared') return 'not compared'
-  const [mine, words] = here !== null && 'error' in here ? [here.error, here.text] : [null, '']
+  const mine = here !== null && 'error' in here ? here.error : null
+  const before = program.steps.slice(0, at)
+  if (mine === 'modified' && before.some(({ op }) => op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
   if (mine !== null && there !== null)
     return EITHER.some((kinds) => kinds.includes(mine) && kinds.includes(there)) ? 'another error first' : null
-  const before = program.steps.slice(0, at)
-  if (there === null)
-    return mine === 'modified' && before.some(({ op }) => op.startsWith('checkpoint:'))
-      ? 'a checkpoint whose argument was written to'
-      : null
+  if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
   if (there === 'modified') return 'PyTorch had saved what is not needed'
   if (there === 'freed') return 'PyTorch had saved something in a graph that is gone'
   const wroteQuietly = before.some(({ op, quiet }) => op === 'custom:Dirty' || (quiet && op.endsWith('_')))
   return there === 'view' && wroteQuietly ? 'a view of a custom function after a write under noGrad' : null
+}
+
+/** Whether its gradient is kept, it is no leaf, and a view of it may have been written to. */
+function isRetainedBase({ leaves, steps }: Program, id: number): boolean {
+  const isOf = ({ op, args }: Step) => (op === 'retainGrad' && args[0] === id) || (op === 'backward' && args.slice(1).includes(id))
+  return !leaves.some((leaf) => leaf.id === id) && steps.some(isOf) && steps.some(({ op, outs }) => op.endsWith('_') && outs.length === 0)
 }
 
 const usesFloat32 = ({ steps }: Program) => steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')

@@ -1,11 +1,11 @@
 /**
- * Runs a program of `program.fixture.ts` on postgrad and says what each step did, as `scripts/golden/random_graphs.py` says it of PyTorch: the tensors that it
+ * Runs a program of `builder.fixture.ts` on postgrad and says what each step did, as `scripts/golden/random_graphs.py` says it of PyTorch: the tensors that it
  * made or wrote, or the kind of the error; at the end every tensor, its gradient, and what each hook has seen.
  */
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { backward, checkpoint, defineFunction, grad, noGrad } from '../index.js'
 import { operations as F } from '../internal.js'
-import type { Program, Step } from './program.fixture.js'
+import type { Program, Step } from './builder.fixture.js'
 
 /** A tensor as both sides see it; null where looking at it is an error. */
 export interface Seen {
@@ -245,7 +245,7 @@ class Run {
       if (op === 'grad') {
         const found = grad(x, others, { ...options, allowUnused: unused === true, ...(given && { gradOutputs: [given] }) })
         // Gradients may share their memory, with each other too: what is written into is a copy.
-        return found.map((g) => g && g.clone())
+        return found.map((g) => g?.clone() ?? null)
       }
       backward(x, given, { ...options, ...(others.length > 0 && { inputs: others }) })
       return []
@@ -264,8 +264,7 @@ class Run {
 
   private hook(i: number, x: Tensor, kind: string): void {
     x.registerHook((g) => {
-      const seen = (this.hooks[i] ??= [])
-      seen.push(finite(g))
+      this.hooks[i] = [...(this.hooks[i] ?? []), finite(g)]
       if (kind === 'raise') throw Object.assign(new Error('raised'), { code: 'RAISED' })
       return kind === 'double' ? double(g) : undefined
     })

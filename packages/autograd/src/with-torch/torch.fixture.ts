@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Program } from './program.fixture.js'
+import type { Program } from './builder.fixture.js'
 import type { Outcome } from './run.fixture.js'
 
 const PYTHON = process.env.PYTHON ?? '/usr/bin/python3'
