@@ -1393,6 +1393,43 @@ export const MUTATIONS_BY_TEST = [
     "return ops.reshape(rolled(ops, ops.reshape(x, [x.numel]), typeof shifts === 'number' ? shifts : shifts[0]!, 0), x.shape)",
     'roll by 0 returns a view',
   ),
+  // ---- gradients that stay, and hooks
+  t(
+    'retained-of-view',
+    'packages/autograd/src/graph/views.test.ts',
+    'retainGrad of a view',
+    'packages/autograd/src/graph/views.ts',
+    'if (this.fn !== null) moveRetained(before, this.output, this.fn, this.output)',
+    'void before',
+    'retainGrad of a view stays with the value before a write',
+  ),
+  t(
+    'hook-writes-for-others',
+    'packages/autograd/src/engine/autograd.test.ts',
+    'a hook that writes into',
+    'packages/autograd/src/graph/hooks.ts',
+    '? grad : grad.clone()',
+    '? grad : grad',
+    'a hook that clips its gradient in place clips that of another branch',
+  ),
+  t(
+    'hook-write-lost',
+    'packages/autograd/src/engine/autograd.test.ts',
+    'a hook that writes into',
+    'packages/autograd/src/graph/hooks.ts',
+    '(replaced !== given || given.storage.version !== version)',
+    'replaced !== given',
+    'what a hook writes into its gradient is lost where others have the gradient, too',
+  ),
+  t(
+    'module-hook-twice',
+    'packages/nn/src/module/module.test.ts',
+    'a backward hook runs once',
+    'packages/nn/src/module/module-hooks.ts',
+    '    this.gradOutputs = null\n    let grads',
+    '    let grads',
+    'a backward hook runs again in a double backward, with gradients of the pass before',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

@@ -217,13 +217,15 @@ for label, specs in SPECS:
 
 def put(x, specs, v, accumulate=False):
     y = x.clone()
+    places = torch.arange(y.numel()).reshape(y.shape)[specs_of(specs)]
+    given = (v if isinstance(v, torch.Tensor) else torch.tensor(v, dtype=y.dtype)).expand(places.shape).reshape(-1)
+    places = places.reshape(-1)
+    # x[…] += v adds once where an index comes several times; index_put_ with accumulate adds each time.
     if accumulate:
-        # x[…] += v adds once where an index comes several times; index_put_ with accumulate adds each time.
-        places = torch.arange(y.numel()).reshape(y.shape)[specs_of(specs)]
-        given = v if isinstance(v, torch.Tensor) else torch.tensor(v, dtype=y.dtype)
-        return y.reshape(-1).index_add(0, places.reshape(-1), given.expand(places.shape).reshape(-1)).reshape(y.shape)
-    y[specs_of(specs)] = v
-    return y
+        return y.reshape(-1).index_add(0, places, given).reshape(y.shape)
+    # Of several writes to one place only the last is made: PyTorch gives a gradient to all of them.
+    last = sorted({place: i for i, place in enumerate(places.tolist())}.values())
+    return y.reshape(-1).index_put((places[last],), given[last]).reshape(y.shape)
 
 
 for label, specs in SPECS:

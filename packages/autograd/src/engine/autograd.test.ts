@@ -267,6 +267,31 @@ describe('hooks', () => {
     expect(calls).toBe(3)
   })
 
+  test('a hook that writes into its gradient changes that of its tensor alone', () => {
+    for (const isLeaf of [true, false]) {
+      for (const hook of [(g: Tensor) => void g.mul_(100), (g: Tensor) => g.mul_(100)]) {
+        for (const which of [0, 1]) {
+          const [x, y] = [leaf(1, 2), leaf(3, 4)]
+          const terms = isLeaf ? [x, y] : [x.mul(1), y.mul(1)]
+          let seen: Tensor | null = null
+          terms[which]!.registerHook(hook)
+          terms[1 - which]!.registerHook((g) => {
+            seen = g
+            return undefined
+          })
+          terms[0]!
+            .add(terms[1]!)
+            .mul(tensor([1, 2]))
+            .sum()
+            .backward()
+          expect([x, y].map(({ grad }) => list(grad))[which]).toEqual([100, 200])
+          expect([x, y].map(({ grad }) => list(grad))[1 - which]).toEqual([1, 2])
+          expect(list(seen)).toEqual([1, 2])
+        }
+      }
+    }
+  })
+
   test('a hook may change values, but neither shape nor dtype', () => {
     for (const wrong of [ones([3]), ones([2], { dtype: 'float64' })]) {
       const x = leaf(1, 2)

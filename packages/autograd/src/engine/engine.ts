@@ -168,7 +168,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   const { hooks } = node
   let grads: Grads = inputs.take()
   if (hooks !== null) {
-    grads = hooks.runBefore(grads)
+    grads = hooks.runBefore(grads, (slot) => inputs.owns(slot))
     checkHooked(node, grads)
   }
   if (task.captures !== null) {

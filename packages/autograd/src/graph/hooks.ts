@@ -17,7 +17,11 @@ export type NodePostHook = (gradInputs: Grads, gradOutputs: Grads) => Grads | un
 interface SlotHook {
   readonly slot: number
   readonly fn: TensorHook
+  /** It writes nothing into the gradient. */
+  readonly isOurs: boolean
 }
+
+type Keep = (grad: Tensor) => void
 
 /** The hooks of one node, each kind in order of registration. Made with the first hook: most nodes have none. */
 export class NodeHooks {
@@ -25,30 +29,33 @@ export class NodeHooks {
   private readonly pre: NodePreHook[] = []
   private readonly post: NodePostHook[] = []
   /** Among the tensor hooks: those that keep the gradient, by slot. */
-  private readonly retained = new Map<number, RemovableHandle>()
+  private readonly retained = new Map<number, { readonly keep: Keep; readonly handle: RemovableHandle }>()
 
   addTensorHook(slot: number, fn: TensorHook): RemovableHandle {
-    return append(this.tensor, { slot, fn })
+    return append(this.tensor, { slot, fn, isOurs: false })
   }
 
   /** Lets `keep` see the gradient of `slot`, in the order of registration; at most one per slot. */
-  retain(slot: number, keep: (grad: Tensor) => void): void {
+  retain(slot: number, keep: Keep): void {
     if (this.retained.has(slot)) return
     const fn: TensorHook = (grad) => {
       keep(grad)
       return undefined
     }
-    this.retained.set(slot, append(this.tensor, { slot, fn }))
+    this.retained.set(slot, { keep, handle: append(this.tensor, { slot, fn, isOurs: true }) })
   }
 
   retains(slot: number): boolean {
     return this.retained.has(slot)
   }
 
-  /** Ends `retain`; says whether there was one. */
-  release(slot: number): boolean {
-    this.retained.get(slot)?.remove()
-    return this.retained.delete(slot)
+  /** Ends `retain`, and gives what it was called with; null if there was none. */
+  release(slot: number): Keep | null {
+    const entry = this.retained.get(slot)
+    if (entry === undefined) return null
+    entry.handle.remove()
+    this.retained.delete(slot)
+    return entry.keep
   }
 
   addPreHook(fn: NodePreHook): RemovableHandle {
@@ -60,14 +67,18 @@ export class NodeHooks {
     return append(this.post, (gradInputs, gradOutputs) => fn(gradInputs, gradOutputs))
   }
 
-  runBefore(grads: Grads): Grads {
+  /** @param owns whether nobody else has the gradient of a slot */
+  runBefore(grads: Grads, owns: (slot: number) => boolean): Grads {
     let current = grads
     // Copies of the lists: a hook may remove itself while it runs.
-    for (const { slot, fn } of [...this.tensor]) {
+    for (const { slot, fn, isOurs } of [...this.tensor]) {
       const grad = current[slot]
       if (grad === null || grad === undefined) continue
-      const replaced = fn(grad)
-      if (replaced !== undefined && replaced !== grad) current = current.with(slot, replaced)
+      // A hook that clips in place (`g.clamp_(-1, 1)`) must not change what goes to other branches: an addition gives both of its arguments one gradient.
+      const given = isOurs || grad.isSparse || (grad === grads[slot] && owns(slot)) ? grad : grad.clone()
+      const { version } = given.storage
+      const replaced = fn(given) ?? given
+      if (replaced !== grad && (replaced !== given || given.storage.version !== version)) current = current.with(slot, replaced)
     }
     for (const fn of [...this.pre]) current = fn(current) ?? current
     return current

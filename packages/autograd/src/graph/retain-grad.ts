@@ -22,7 +22,7 @@ export function retainGrad(t: Tensor): void {
       remedy: 'Compute it from tensors with requiresGrad, outside of noGrad.',
     })
   }
-  if (!t.isLeaf) retainAt(edge.node, edge.inputNr, t)
+  if (!t.isLeaf) hooksOf(edge.node).retain(edge.inputNr, (grad) => accumulateInto(t, grad, false))
 }
 
 export function retainsGrad(t: Tensor): boolean {
@@ -31,14 +31,15 @@ export function retainsGrad(t: Tensor): boolean {
   return node.hooks?.retains(inputNr) === true
 }
 
-/** After an in-place operation on `t`: what was retained of its old value is retained of the new one. */
-export function moveRetained(t: Tensor, from: Node | null, fromNr: number, to: Node, toNr: number): void {
-  if (from?.hooks?.release(fromNr)) retainAt(to, toNr, t)
+/** After an in-place operation on a tensor, or on what it is a view of: what was retained of its old value is retained of the new one. */
+export function moveRetained(from: Node | null, fromNr: number, to: Node, toNr: number): void {
+  const keep = from?.hooks?.release(fromNr) ?? null
+  if (keep !== null) hooksOf(to).retain(toNr, keep)
 }
 
-function retainAt(node: Node, slot: number, t: Tensor): void {
+function hooksOf(node: Node): NodeHooks {
   node.hooks ??= new NodeHooks()
-  node.hooks.retain(slot, (grad) => accumulateInto(t, grad, false))
+  return node.hooks
 }
 
 /** @throws HOOK_NEEDS_LEAF */

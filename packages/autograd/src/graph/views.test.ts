@@ -197,3 +197,24 @@ describe('views with a way back', () => {
     expect(y.requiresGrad).toBe(true)
   })
 })
+
+describe('retainGrad of a view', () => {
+  const WRITES: Readonly<Record<string, (x: Tensor, v: Tensor) => unknown>> = {
+    'into itself': (_, v) => v.mul_(5),
+    'into its base': (x) => x.mul_(5),
+    'into another view of the same elements': (x) => x.view([1, 2]).narrow(1, 0, 1).mul_(5),
+    'into other elements': (x) => x.narrow(0, 1, 1).mul_(5),
+  }
+  test.each(Object.entries(WRITES))('keeps the gradient of the value after a write %s', (_, write) => {
+    for (const make of [(x: Tensor) => x.select(0, 0), (x: Tensor) => x.narrow(0, 0, 1).view([1])]) {
+      const start = leaf(1, 2)
+      const x = start.mul(1)
+      const v = make(x)
+      v.retainGrad()
+      write(x, v)
+      expect(v.retainsGrad).toBe(true)
+      v.mul(2).sum().backward()
+      expect(list(v.grad)).toEqual([2])
+    }
+  })
+})

@@ -23,6 +23,7 @@ import type { Tensor } from '@postgrad/tensor'
 import type { AutogradMeta } from '@postgrad/tensor/internal'
 import type { AccumulateGrad } from './accumulate-grad.js'
 import type { Node } from './node.js'
+import { moveRetained } from './retain-grad.js'
 
 /** A recorded view operation; arguments that it does not have are undefined. */
 export type ViewOp = (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
@@ -149,7 +150,9 @@ export class ViewMeta implements AutogradMeta {
     }
     const run = () => this.op!(this.parent, this.p, this.q, this.r)
     const again = currentScope().gradEnabled ? run() : withScope({ gradEnabled: true }, run)
+    const before = this.fn
     this.fn = again.gradFn as Node | null
+    if (this.fn !== null) moveRetained(before, this.output, this.fn, this.output)
   }
 
   private outdated(why: Untracked): PostgradError {

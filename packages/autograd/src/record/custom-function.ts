@@ -32,7 +32,10 @@ export class FunctionContext<State = unknown> {
     this.needsInputGrad = needsInputGrad
   }
 
-  /** Keeps inputs or outputs of forward; called at most once. */
+  /**
+   * Keeps inputs or outputs of forward; called at most once. What forward computes in between has no history: second derivatives take it for a constant, as in
+   * PyTorch. Return it as a further output, or compute it again in backward.
+   */
   saveForBackward(...tensors: readonly Tensor[]): void {
     this.toSave = tensors
   }

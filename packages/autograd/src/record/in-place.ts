@@ -101,7 +101,7 @@ function rebase(x: Tensor, out: Tensor): void {
 
 function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {
   const before = metaOf(x)
-  if (before !== null && node !== null) moveRetained(x, before.gradFn, before.outputNr, node, outputNr)
+  if (before !== null && node !== null) moveRetained(before.gradFn, before.outputNr, node, outputNr)
   replaceHistory(x, node, outputNr)
 }
 

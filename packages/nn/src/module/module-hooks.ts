@@ -96,7 +96,8 @@ export class ModuleHooks {
 class BackwardHooks {
   private readonly module: object
   private readonly entries: readonly Entry<FullBackwardHook<object>>[]
-  private gradOutputs: Gradients = []
+  /** Of the pass that is under way; null once the hooks have run for it. */
+  private gradOutputs: Gradients | null = null
   private argumentCount = 0
   private inputsSeen = false
 
@@ -122,9 +123,13 @@ class BackwardHooks {
   }
 
   private called(gradInputs: Gradients): Gradients {
+    // Null: this pass came to the inputs by another way than through the results, as a pass over a gradient does (createGraph).
+    const { gradOutputs } = this
+    if (gradOutputs === null) return gradInputs
+    this.gradOutputs = null
     let grads = gradInputs
     for (const { hook } of this.entries) {
-      const result = hook(this.module, grads, this.gradOutputs)
+      const result = hook(this.module, grads, gradOutputs)
       if (result !== undefined) grads = [...result]
     }
     return grads

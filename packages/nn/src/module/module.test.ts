@@ -310,6 +310,25 @@ describe('hooks', () => {
     }
   })
 
+  test('a backward hook runs once in a double backward: the pass over the gradient does not go through the results', () => {
+    class Square extends Module {
+      forward(x: Tensor): Tensor {
+        return x.mul(x).mul(x)
+      }
+    }
+    const module = new Square()
+    let calls = 0
+    module.registerFullBackwardHook((_, gradInputs) => {
+      calls++
+      return gradInputs.map((g) => g?.mul(10) ?? null)
+    })
+    const x = tensor([2], { requiresGrad: true })
+    const [first] = grad(module.forward(x), [x], { createGraph: true })
+    expect([values(first!), calls]).toEqual([[120], 1])
+    expect([values(grad(first!.sum(), [x], { retainGraph: true })[0]!), calls]).toEqual([[120], 1])
+    expect([values(grad(first!.sum(), [x])[0]!), calls]).toEqual([[120], 1])
+  })
+
   test('a backward hook of several results, of inputs without a gradient, and under noGrad', () => {
     class Halves extends Module {
       readonly gain = parameter(ones([1]))

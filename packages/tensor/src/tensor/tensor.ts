@@ -208,7 +208,7 @@ export class Tensor {
 
   /**
    * Calls `hook` with the complete gradient of this tensor in every backward pass that reaches it; what it returns, unless undefined, takes the
-   * gradient's place. After an in-place operation it stays with the value that it was registered for.
+   * gradient's place. A hook may also write into the gradient (`g.clamp_(-1, 1)`). After an in-place operation it stays with the value that it was registered for.
    * @throws HOOK_NEEDS_GRAD
    */
   registerHook(hook: (grad: Tensor) => Tensor | undefined): RemovableHandle {
