@@ -1430,6 +1430,26 @@ export const MUTATIONS_BY_TEST = [
     '    let grads',
     'a backward hook runs again in a double backward, with gradients of the pass before',
   ),
+  // ---- graphs next to PyTorch
+  t(
+    'quiet-custom-keeps-history',
+    'packages/autograd/src/engine/autograd.test.ts',
+    'gives back',
+    'packages/autograd/src/record/custom-function.ts',
+    'if (!record) return withoutHistory(args, result) as R',
+    'if (!record) return result',
+    'an argument that a custom function gives back under noGrad keeps its history',
+  ),
+  t(
+    'flatten-makes-a-view',
+    'packages/tensor/src/composite/shape.test.ts',
+    'flatten',
+    'packages/tensor/src/composite/shape.ts',
+    'if (from === to && x.ndim > 0) return x',
+    '',
+    'flatten of one dimension makes another tensor',
+  ),
+
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

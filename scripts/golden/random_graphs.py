@@ -399,7 +399,7 @@ class Run:
             keep = p["retain"] or p["create"]
             if op == "grad":
                 found = torch.autograd.grad(x, args[1:], given, retain_graph=keep, create_graph=p["create"], allow_unused=p["unused"])
-                return [g if g is None else g.clone() for g in found]
+                return [g if g is None else g.clone(memory_format=torch.contiguous_format) for g in found]
             torch.autograd.backward(x, given, retain_graph=keep, create_graph=p["create"], inputs=args[1:] or None)
             return []
         if op == "retainGrad":
@@ -409,7 +409,7 @@ class Run:
             x.grad = None
             return []
         if op == "readGrad":
-            return [] if x.grad is None else [x.grad.clone()]
+            return [] if x.grad is None else [x.grad.clone(memory_format=torch.contiguous_format)]
         if op.endswith("_"):
             args = [x, *in_place(op, x, [self.readable(t) for t in args[1:]])]
         elif op not in VIEWS:
@@ -425,7 +425,10 @@ class Run:
             made = getattr(torch.Tensor, op)(*args, *attrs)
         if op.endswith("_"):
             return []
-        return list(made) if isinstance(made, (tuple, list)) else [made]
+        made = list(made) if isinstance(made, (tuple, list)) else [made]
+        # Results are dense and in order; PyTorch's have the order of their arguments, and a reshape of them is a copy or a view accordingly.
+        shared = [t.storage().data_ptr() for t in args]
+        return made if op in VIEWS else [t if t.is_contiguous() or t.storage().data_ptr() in shared else t.contiguous() for t in made]
 
     def hook(self, i, x, kind):
         def run(g):

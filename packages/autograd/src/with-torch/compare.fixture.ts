@@ -50,6 +50,8 @@ export function difference(program: Program, here: Outcome, there: Outcome): Dif
     for (const [k, seen] of made.entries()) {
       const other = expected[k]!
       if (seen === null || other === null) {
+        if (seen !== other && other === null && writes(program.steps.slice(0, i)))
+          return { kind: 'the gradient of a view after a write', text: '', isListed: true }
         if (seen !== other) return { kind: `${step.op}: a gradient is there or not`, text: `step ${i}, result ${k}` }
         continue
       }
@@ -92,16 +94,23 @@ function listed(program: Program, at: number, here: Outcome['steps'][number], th
   if (mine !== null && there !== null)
     return EITHER.some((kinds) => kinds.includes(mine) && kinds.includes(there)) ? 'another error first' : null
   if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
+  if (there === 'detach') return 'detach_ of what PyTorch made a view'
+  if (there === 'unused' && writes(before)) return 'the gradient of a view after a write'
   if (there === 'modified') return 'PyTorch had saved what is not needed'
   if (there === 'freed') return 'PyTorch had saved something in a graph that is gone'
-  const wroteQuietly = before.some(({ op, quiet }) => op === 'custom:Dirty' || (quiet && op.endsWith('_')))
-  return there === 'view' && wroteQuietly ? 'a view of a custom function after a write under noGrad' : null
+  if (there !== 'view') return null
+  // Such a result is the tensor itself, and is refused when it is read.
+  if (program.steps[at]!.op === 'contiguous') return 'a view of another history, handed on'
+  const wroteQuietly = before.some(({ op, quiet }) => op === 'custom:Dirty' || op === 'detach' || (quiet && op.endsWith('_')))
+  return wroteQuietly ? 'a view of a custom function after a write under noGrad' : null
 }
 
-/** Whether its gradient is kept, it is no leaf, and a view of it may have been written to. */
+const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_'))
+
+/** Whether it is no leaf, its gradient is kept (under this number or another), and a view of it may have been written to. */
 function isRetainedBase({ leaves, steps }: Program, id: number): boolean {
-  const isOf = ({ op, args }: Step) => (op === 'retainGrad' && args[0] === id) || (op === 'backward' && args.slice(1).includes(id))
-  return !leaves.some((leaf) => leaf.id === id) && steps.some(isOf) && steps.some(({ op, outs }) => op.endsWith('_') && outs.length === 0)
+  const isKept = steps.some(({ op, args }) => op === 'retainGrad' || (op === 'backward' && args.length > 1))
+  return isKept && !leaves.some((leaf) => leaf.id === id) && writes(steps)
 }
 
 const usesFloat32 = ({ steps }: Program) => steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')

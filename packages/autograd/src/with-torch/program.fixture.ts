@@ -1,6 +1,6 @@
 /** Random programs (`builder.fixture.ts`): run by `run.fixture.ts` on postgrad and by `scripts/golden/random_graphs.py` on PyTorch. */
 import { Builder, full, numel, type Program } from './builder.fixture.js'
-import { COMPUTE, CUSTOM, FLAGS, loss, PASSES, VIEWS, WRITES } from './steps.fixture.js'
+import { COMPUTE, CUSTOM, FLAGS, hasHookedView, loss, PASSES, VIEWS, WRITES } from './steps.fixture.js'
 
 /** Elements of what is written or viewed: a program is small. */
 const SMALL = 24
@@ -36,8 +36,7 @@ function step(b: Builder): void {
   if (picked === null) return
   const x = later ? Math.max(picked, b.leaves.length) : picked
   const table = kind === 'view' ? VIEWS : kind === 'write' ? WRITES : FLAGS
-  // Hooks of a view are those of its old value once it is written.
-  if (kind === 'write' && b.hooked.has(x) && b.views.has(x)) return
+  if (kind === 'write' && hasHookedView(b)) return
   if (kind === 'flag' && b.quietViews.has(x)) return
   table[b.of(Object.keys(table))]!(b, x, b.shapes[x]!)
 }

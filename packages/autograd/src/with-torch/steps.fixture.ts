@@ -96,10 +96,14 @@ export const COMPUTE: Readonly<Record<string, (b: Builder) => void>> = {
   },
 }
 
+export function hasHookedView(b: Builder): boolean {
+  return [...b.hooked].some((id) => b.views.has(id))
+}
+
 /** Writes by index, duplicates among them; `suffix` '_' for those in place. */
 function put(b: Builder, suffix: '' | '_'): void {
   const x = b.pick(full)
-  if (x === null || (suffix === '_' && b.hooked.has(x) && b.views.has(x))) return
+  if (x === null || (suffix === '_' && hasHookedView(b))) return
   const shape = b.shapes[x]!
   const outs = suffix === '_' ? [] : [shape]
   const dim = anyDim(b, shape)
@@ -243,15 +247,23 @@ export const WRITES: Readonly<Record<string, (b: Builder, x: number, shape: Shap
   },
 }
 
+/** A write into its base gives a view another history, and its hooks stay with the old one. */
+function hook(b: Builder, x: number, kinds: readonly string[]): void {
+  if (b.views.has(x) && b.steps.some(({ op }) => op.endsWith('_'))) return
+  b.step('hook', [x], [b.of(kinds)], [], true)
+}
+
 export const FLAGS: Readonly<Record<string, (b: Builder, x: number, shape: Shape) => void>> = {
-  hook: (b, x) => b.step('hook', [x], [b.of(['look', 'look', 'double', 'double', 'raise'])], [], true),
-  hooks: (b, x) => b.step('hook', [x], [b.of(['look', 'double'])], [], true),
+  hook: (b, x) => hook(b, x, ['look', 'look', 'double', 'double', 'raise']),
+  hooks: (b, x) => hook(b, x, ['look', 'double']),
   retainGrad: (b, x) => b.step('retainGrad', [x], [], [], true),
   retainsGrad: (b, x) => b.step('retainGrad', [x], [], [], true),
   requiresGrad(b, x) {
     if (!b.views.has(x) && !b.viewed.has(x) && !b.hooked.has(x)) b.step('requiresGrad_', [x], [!b.chance(3)], [], true)
   },
-  detach: (b, x) => b.step('detach_', [x], [], [], true),
+  detach(b, x) {
+    if (!b.viewed.has(x)) b.step('detach_', [x], [], [], true)
+  },
   clearGrad: (b, x) => b.step('clearGrad', [x], [], [], true),
   readGrad: (b, x, shape) => b.step('readGrad', [x], [], [shape], true),
 }
@@ -289,18 +301,23 @@ export const CUSTOM: Readonly<Record<string, (b: Builder) => void>> = {
   },
 }
 
+/** PyTorch 1.13 runs hooks of leaves only where their gradient is accumulated. */
+function mayBeAsked(b: Builder, ids: readonly number[]): boolean {
+  return !ids.some((id) => b.quietViews.has(id) || b.hooked.has(id))
+}
+
 export const PASSES: Readonly<Record<string, (b: Builder) => void>> = {
   backward(b) {
     const x = b.pick()!
     const inputs = b.chance(5) ? [b.pick()!] : []
-    if ([x, ...inputs].some((id) => b.quietViews.has(id))) return
+    if (!mayBeAsked(b, [x, ...inputs])) return
     const attrs = { gradient: numel(b.shapes[x]!) !== 1 && !b.chance(10), retain: !b.chance(3), create: b.chance(5) }
     b.step('backward', [x, ...inputs], [attrs], [], true)
   },
   grad(b) {
     const x = b.pick()!
     const inputs = Array.from({ length: 1 + b.below(2) }, () => b.below(b.shapes.length))
-    if ([x, ...inputs].some((id) => b.quietViews.has(id))) return
+    if (!mayBeAsked(b, [x, ...inputs])) return
     const attrs = { gradient: numel(b.shapes[x]!) !== 1, retain: !b.chance(3), create: !b.chance(3), unused: !b.chance(8) }
     b.step(
       'grad',
@@ -314,7 +331,7 @@ export const PASSES: Readonly<Record<string, (b: Builder) => void>> = {
     loss(b, 2)
     const root = b.shapes.length - 1
     if (b.chance(2)) return b.step('backward', [root], [{ gradient: false, retain: !b.chance(3), create: b.chance(5) }], [], true)
-    const inputs = Array.from({ length: 1 + b.below(3) }, () => b.below(root)).filter((id) => !b.quietViews.has(id))
+    const inputs = Array.from({ length: 1 + b.below(3) }, () => b.below(root)).filter((id) => mayBeAsked(b, [id]))
     if (inputs.length === 0) return
     const attrs = { gradient: false, retain: !b.chance(3), create: !b.chance(3), unused: true }
     b.step(
