@@ -2237,6 +2237,26 @@ export const MUTATIONS_BY_TEST = [
     'new SavedVariable(tensor)',
     'a view that a custom function saves and returns counts as a constant in second derivatives',
   ),
+  // ---- graphs next to PyTorch
+  t(
+    'quiet-custom-keeps-history',
+    'packages/autograd/src/engine/autograd.test.ts',
+    'gives back',
+    'packages/autograd/src/record/custom-function.ts',
+    'if (!record) return withoutHistory(args, result) as R',
+    'if (!record) return result',
+    'an argument that a custom function gives back under noGrad keeps its history',
+  ),
+  t(
+    'flatten-makes-a-view',
+    'packages/tensor/src/composite/shape.test.ts',
+    'flatten',
+    'packages/tensor/src/composite/shape.ts',
+    'if (from === to && x.ndim > 0) return x',
+    '',
+    'flatten of one dimension makes another tensor',
+  ),
+
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

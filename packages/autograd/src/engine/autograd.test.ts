@@ -452,6 +452,18 @@ describe('defineFunction', () => {
     expect(list(x.grad)).toEqual([2])
   })
 
+  test('an argument that it gives back under noGrad has no history (as PyTorch), and without one is given back as it is', () => {
+    const same = F.defineFunction({ name: 'Same', forward: (_, x: Tensor) => x, backward: (_, g) => g.mul(2) })
+    const x = leaf(1, 2)
+    for (const of of [x, x.mul(1)]) {
+      const y = F.noGrad(() => same(of))
+      expect([y.requiresGrad, y.storage === of.storage]).toEqual([false, true])
+      expect(() => y.sum().backward()).toThrow(expect.objectContaining({ code: 'ROOT_REQUIRES_NO_GRAD' }))
+    }
+    const plain = ones([2])
+    expect(same(plain)).toBe(plain)
+  })
+
   test('a tensor from elsewhere that is returned keeps its own history', () => {
     const p = leaf(7)
     const constant = F.defineFunction({ name: 'Constant', forward: (_, _x: Tensor) => p, backward: (_, g) => g })

@@ -132,7 +132,7 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     )
     const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
-    if (!record) return result
+    if (!record) return withoutHistory(args, result) as R
     // What had a life before (an input, a tensor from elsewhere) is returned as a tensor of its own, so that its history can be another.
     const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
@@ -151,6 +151,12 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     return (isTensor(result) ? outputs[0] : outputs) as R
   }
   return Object.defineProperty(call, 'name', { value: definition.name })
+}
+
+/** Under noGrad a result has no history, though forward gives back an argument that has one. */
+function withoutHistory(args: readonly unknown[], result: Output): Output {
+  const own = (t: Tensor) => (needsGrad(t) && args.includes(t) ? t.detach() : t)
+  return isTensor(result) ? own(result) : result.map(own)
 }
 
 /** Of which tensor result i is a view that others can write to; null if it is none. `before`: how many storages there were before forward. */

@@ -7,6 +7,8 @@ test('flatten folds a range of dimensions, and makes a vector of a scalar', () =
   expect(x.flatten(1).shape).toEqual([2, 12])
   expect(x.flatten(0, 1).shape).toEqual([6, 4])
   expect(tensor(3).flatten().shape).toEqual([1])
+  // As in PyTorch, where no dimension is folded it is the tensor itself.
+  expect(x.flatten(1, 1)).toBe(x)
   expect(() => x.flatten(2, 1)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })
 

@@ -15,6 +15,7 @@ export function shapeComposites(ops: Ops<Tensor>): Pick<RearrangeOps<Tensor>, Na
       const from = normalizeDim('flatten', startDim, x.ndim)
       const to = normalizeDim('flatten', endDim, x.ndim)
       if (from > to) throw invalidArgument('flatten', 'startDim ≤ endDim', `${startDim} and ${endDim}`, 'Swap them.')
+      if (from === to && x.ndim > 0) return x
       if (x.ndim === 0) return ops.reshape(x, [1])
       const middle = numelOf(x.shape.slice(from, to + 1))
       return ops.reshape(x, [...x.shape.slice(0, from), middle, ...x.shape.slice(to + 1)])

@@ -1,0 +1,447 @@
+"""PyTorch's side of packages/autograd/src/with-torch: reads lists of programs ({leaves, steps}, see builder.fixture.ts), one list
+a line, and writes the outcome of each (see run.fixture.ts), one outcome a line.
+
+ Two things are made
+otherwise than their names say, since PyTorch refuses or leaves open what postgrad defines; KERNELS.md lists both:
+- split, chunk and unbind are narrow and select: PyTorch refuses writes into views that come from one call;
+- scatter, indexPut and their like write the last of several values to a place, and no other.
+"""
+import json
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+torch.set_num_threads(1)
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+# The first that an error's text contains says what kind it is; run.fixture.ts has the same kinds.
+KINDS = [
+    ("a leaf Variable that requires grad", "leaf"), ("a view of a leaf Variable", "leaf"),
+    ("is a view and", "view"), ("A view was created in no_grad mode", "view"), ("is a view of", "view"),
+    ("Output 0 of", "view"), ("Output 1 of", "view"),
+    ("more than one element of the written-to tensor", "overlap"), ("some elements of the input tensor and the written-to tensor", "overlap"),
+    ("modified by an inplace operation", "modified"), ("backward through the graph a second time", "freed"),
+    ("does not require grad and does not have a grad_fn", "no grad"), ("One of the differentiated Tensors does not require grad", "no grad"),
+    ("grad can be implicitly created only for scalar outputs", "not scalar"), ("appears to not have been used in the graph", "unused"),
+    ("cannot register a hook on a tensor that", "hook"), ("can't retain_grad on Tensor that has requires_grad=False", "retain"),
+    ("you can only change requires_grad flags of leaf", "flag"), ("Can't detach views in-place", "detach"), ("returned an invalid gradient", "gradient"),
+    ("raised by a hook", "raised"), ("not compared", "not compared"),
+    # Inputs that are another output of a root's own node.
+    ("Expected a proper Tensor but got None", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
+]
+
+
+def kind(text):
+    return next((name for part, name in KINDS if part in text), "other")
+
+
+def ints(values, shape=None):
+    t = torch.tensor(values, dtype=torch.int64)
+    return t if shape is None else t.reshape(shape)
+
+
+def ramp(x):
+    return torch.tensor([math.sin(1 + i) for i in range(x.numel())], dtype=torch.float64).reshape(x.shape).to(x.dtype)
+
+
+def winners(places):
+    """Which of several writes to each place is the last: (places, positions of the writes)."""
+    last = {}
+    for position, place in enumerate(places):
+        last[place] = position
+    return list(last), list(last.values())
+
+
+def scattered(dim, shape, index, x):
+    """Coordinates of the places of a scatter, one by one."""
+    coordinates = []
+    for i, at in enumerate(index):
+        place, rest = [], i
+        for extent in reversed(shape):
+            place.append(rest % extent)
+            rest //= extent
+        place.reverse()
+        place[dim] = at
+        coordinates.append(tuple(place))
+    return coordinates
+
+
+def same_dtype(x, src):
+    if x.dtype != src.dtype:
+        raise RuntimeError("the source has another dtype")
+
+
+def scatter_last(put):
+    def run(x, src, dim, shape, index):
+        same_dtype(x, src)
+        places, positions = winners(scattered(dim, shape, index, x))
+        if not places:
+            return put(x, (ints([]),), src.reshape(-1)[:0])
+        return put(x, tuple(ints(list(c)) for c in zip(*places)), src.reshape(-1)[ints(positions)])
+    return run
+
+
+def put_last(put):
+    def run(x, values, index, accumulate):
+        if accumulate:
+            return put(x, (ints(index),), values, True)
+        places, positions = winners(index)
+        rows = values.expand([len(index), *x.shape[1:]])[ints(positions)]
+        return put(x, (ints(places),), rows)
+    return run
+
+
+def wider(x, y):
+    return x.to(torch.promote_types(x.dtype, y.dtype))
+
+
+def pieces(x, size, dim):
+    return [x.narrow(dim, i, min(size, x.shape[dim] - i)) for i in range(0, x.shape[dim], size)]
+
+
+def chain(x, length):
+    view = x
+    for _ in range(length):
+        view = view.view(x.shape)
+    return view
+
+
+def in_first_row(g, rows):
+    return g if rows == 1 else torch.cat([g, torch.cat([g] * (rows - 1), 0) * 0], 0)
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0] * 2
+
+
+class Tanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.tanh()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        y, = ctx.saved_tensors
+        return g * (1 - y * y)
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+class Dirty(Twice):
+    """Writes into its argument without a word."""
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(2)
+        return x * 1
+
+
+class Nothing(Twice):
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
+class Reshaped(Same):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(x.shape)
+
+
+class Wrong(Twice):
+    @staticmethod
+    def backward(ctx, g):
+        return torch.stack([g, g, g])
+
+
+class Part(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.rows = x.shape[0]
+        return x.narrow(0, 0, 1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return in_first_row(g, ctx.rows)
+
+
+class FreshPart(Part):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.rows = x.shape[0]
+        return (x * 2).narrow(0, 0, 1).clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return in_first_row(g * 2, ctx.rows)
+
+
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y, x + y
+
+    @staticmethod
+    def backward(ctx, product, total):
+        x, y = ctx.saved_tensors
+        return product * y + total, product * x + total
+
+
+class Passes(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x, y * 2
+
+    @staticmethod
+    def backward(ctx, first, second):
+        return first * 3, second * 2
+
+
+class Marked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        positive = x > 0
+        ctx.mark_non_differentiable(positive)
+        return x * 2, positive
+
+    @staticmethod
+    def backward(ctx, g, _):
+        return g * 2
+
+
+def writes(x, y):
+    h = x * 2
+    h.mul_(y)
+    return h.sin_()
+
+
+FILLS = ("indexFill_", "maskedFill_", "tril_", "triu_", "indexPut_", "scatter_", "cumsum_")
+
+
+def place(t):
+    return (t.data_ptr(), t.shape, t.stride())
+
+
+def overlap(x, t):
+    ends = [(u.data_ptr(), u.data_ptr() + u.element_size() * (1 + sum((n - 1) * s for n, s in zip(u.shape, u.stride())))) for u in (x, t)]
+    return x.numel() > 0 and t.numel() > 0 and max(ends[0][0], ends[1][0]) < min(ends[0][1], ends[1][1])
+
+
+def in_place(op, x, others):
+    """The arguments of a write, as PyTorch takes them: of what lies where x lies, but is not x, a copy."""
+    if op in FILLS and any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride())):
+        raise RuntimeError("more than one element of the written-to tensor")
+    copied = [overlap(x, t) and (op.startswith(("index", "scatter")) or place(t) != place(x)) for t in others]
+    if any(copied) and op in ("mul_", "addcmul_", "atan2_") and torch.is_grad_enabled():
+        raise RuntimeError("not compared: the copy would be saved in the place of its argument")
+    return [t.clone() if copy else t for t, copy in zip(others, copied)]
+
+
+CHECKPOINTS = {
+    "smooth": lambda x, y: (x.sin() * y.tanh()).exp(), "writes": writes,
+    "views": lambda x, y: (x.reshape(-1) * y.reshape(-1)).reshape(x.shape).tanh(), "product": lambda x, y: x * y,
+}
+
+# PyTorch saves the very tensor that these have written to; here it is another with the same values.
+FROM_RESULT = {name: lambda x, f=f: x.copy_(f(x.clone())) for name, f in
+               {"sigmoid_": torch.sigmoid, "tanh_": torch.tanh, "exp_": torch.exp, "relu_": torch.relu, "expm1_": torch.expm1, "elu_": F.elu}.items()}
+
+OPS = {
+    **FROM_RESULT,
+    "silu": F.silu, "softplus": F.softplus, "gelu": F.gelu, "elu": F.elu, "logSigmoid": F.logsigmoid, "leakyRelu": lambda x: F.leaky_relu(x, 0.01),
+    "leakyRelu_": lambda x: F.leaky_relu_(x, 0.01), "contiguous": lambda x: x.contiguous(),
+    "mulNumber": lambda x, n: x.add(x, alpha=n - 1), "addNumber": lambda x, n: x + n, "mulNumber_": lambda x, n: x.add_(x, alpha=n - 1), "addNumber_": lambda x, n: x.add_(n),
+    "to": lambda x, dtype: x.to(DTYPES[dtype]), "where": lambda x, y: torch.where(x > y, x * 2, y),
+    "addcmul": lambda x, y: x.addcmul(y, x), "addcmul_": lambda x, y: x.addcmul_(y, y), "lerp": lambda x, y: wider(x, y).lerp(wider(y, x), 0.3), "lerp_": lambda x, y: x.lerp_(y.to(x.dtype), 0.3),
+    "sum": lambda x, dim, keep: x.sum(dim, keepdim=keep), "mean": lambda x, dim, keep: x.mean(dim, keepdim=keep),
+    "prod": lambda x, dim, keep: x.prod(dim, keepdim=keep) * 1, "cumprod": lambda x, dim: x.cumprod(dim) * 1, "amax": lambda x, dim, keep: x.amax(dim, keepdim=keep),
+    "logSumExp": lambda x, dim, keep: x.logsumexp(dim, keepdim=keep), "logSoftmax": lambda x, dim: x.log_softmax(dim),
+    "cat": lambda x, y, dim: torch.cat([x, y], dim), "stack": lambda x, y, dim: torch.stack([x, y], dim), "flip": lambda x, dim: x.flip(dim),
+    "gather": lambda x, dim, shape, index: (x * 1).gather(dim, ints(index, shape)), "indexSelect": lambda x, dim, index: x.index_select(dim, ints(index)),
+    "scatter": scatter_last(torch.Tensor.index_put), "scatter_": scatter_last(torch.Tensor.index_put_),
+    "scatterAdd": lambda x, y, dim, shape, index: x.scatter_add(dim, ints(index, shape), y),
+    "scatterAdd_": lambda x, y, dim, shape, index: x.scatter_add_(dim, ints(index, shape), y),
+    "indexAdd": lambda x, y, dim, index: x.index_add(dim, ints(index), y * 1), "indexAdd_": lambda x, y, dim, index: x.index_add_(dim, ints(index), y * 1),
+    "indexPut": put_last(torch.Tensor.index_put), "indexPut_": put_last(torch.Tensor.index_put_),
+    "indexFill": lambda x, dim, index, value: x.index_fill(dim, ints(index), value),
+    "indexFill_": lambda x, dim, index, value: x.index_fill_(dim, ints(index), value),
+    "maskedFill": lambda x, mask, value: x.masked_fill(ints(mask, x.shape).bool(), value),
+    "maskedFill_": lambda x, mask, value: x.masked_fill_(ints(mask, x.shape).bool(), value),
+    "slice": lambda x, dim, start, end, step: x[(slice(None),) * dim + (slice(start, end, step),)],
+    "split": pieces, "chunk": lambda x, count, dim: pieces(x, -(-x.shape[dim] // count), dim),
+    "unbind": lambda x, dim: [x.select(dim, i) for i in range(x.shape[dim])], "chain": chain,
+    "requiresGrad_": lambda x, flag: x.requires_grad_(flag), "loss": lambda *xs: sum(((x.to(torch.float64) * ramp(x.to(torch.float64))).sum() for x in xs), torch.zeros((), dtype=torch.float64)),
+}
+
+
+VIEWS = ("narrow", "select", "slice", "transpose", "permute", "expand", "reshape", "view", "flatten", "unsqueeze", "squeeze", "split", "chunk", "unbind",
+         "diagonal", "detach", "chain", "to", "contiguous")
+
+
+def finite(x):
+    return [v if math.isfinite(v) else None for v in x.detach().reshape(-1).tolist()]
+
+
+def attempt(get):
+    try:
+        return get()
+    except RuntimeError:
+        return None
+
+
+def look(x):
+    return {"values": finite(x.data), "requiresGrad": attempt(lambda: x.requires_grad), "isLeaf": attempt(lambda: x.is_leaf)}
+
+
+class Run:
+    def __init__(self, program):
+        self.tensors, self.hooks = {}, {}
+        # Views made under noGrad, with their steps; by storage, the last step that wrote to it while recording.
+        self.quiet, self.recorded = [], {}
+        for leaf in program["leaves"]:
+            t = torch.tensor(leaf["data"], dtype=DTYPES[leaf["dtype"]]).reshape(leaf["shape"]).detach()
+            self.tensors[leaf["id"]] = t.clone().requires_grad_(leaf["requiresGrad"])
+
+    def all(self, program):
+        outcomes, over = [], False
+        for i, step in enumerate(program["steps"]):
+            args = [self.tensors[id] for id in step["args"] if id in self.tensors]
+            there = len(args) > 0 if step["op"] == "loss" else len(args) == len(step["args"])
+            if over or not there:
+                outcomes.append(None)
+                continue
+            try:
+                quiet = step.get("quiet", False)
+                with torch.set_grad_enabled(not quiet):
+                    late = step["op"] in VIEWS and any(self.late(t) for t in args)
+                with torch.set_grad_enabled(not (quiet or late)):
+                    made = self.step(i, step, args)
+                if step["op"].endswith("_") and step["op"] not in ("detach_", "requiresGrad_") and not quiet and any(t.requires_grad for t in args):
+                    self.recorded[args[0].storage().data_ptr()] = i
+                if quiet or late:
+                    shared = [t.storage().data_ptr() for t in args]
+                    self.quiet += [(t, i) for t in made if t is not None and step["op"] != "detach" and not any(t is arg for arg in args)
+                                   and t._is_view() and t.storage().data_ptr() in shared]
+                for id, t in zip(step["outs"], made):
+                    if t is not None:
+                        self.tensors[id] = t
+                outcomes.append([t if t is None else self.look(t) for t in ([args[0]] if step["op"].endswith("_") else made)])
+            except Exception as error:
+                outcomes.append({"error": kind(str(error)), "text": str(error).split("\n")[0]})
+                over = step["op"] in ("backward", "grad")
+        end = {}
+        for id, t in self.tensors.items():
+            end[id] = self.look(t)
+            if not over:
+                g = attempt(lambda: t.grad)
+                end[id]["grad"] = None if g is None else finite(g)
+        return {"steps": outcomes, "end": end, "hooks": {} if over else self.hooks}
+
+    def quiet_since(self, t):
+        return next((i for other, i in self.quiet if t is other), None)
+
+    def readable(self, t):
+        """Views made under noGrad are constants until their base is written; to PyTorch they are leaves that nobody has asked for."""
+        since = self.quiet_since(t)
+        if since is None:
+            return t
+        if torch.is_grad_enabled() and self.recorded.get(t.storage().data_ptr(), -1) > since:
+            raise RuntimeError("A view was created in no_grad mode")
+        return t.detach()
+
+    def late(self, t):
+        self.readable(t)
+        return self.quiet_since(t) is not None
+
+    def look(self, t):
+        seen = look(t)
+        since = self.quiet_since(t)
+        return seen if since is None else {**seen, "requiresGrad": self.recorded.get(t.storage().data_ptr(), -1) > since, "isLeaf": None}
+
+    def step(self, i, step, args):
+        op, attrs, x = step["op"], step["attrs"], args[0]
+        if op == "hook":
+            self.hook(i, x, attrs[0])
+            return []
+        if op in ("backward", "grad"):
+            p = attrs[0]
+            given = ramp(x) if p["gradient"] else None
+            keep = p["retain"] or p["create"]
+            if op == "grad":
+                found = torch.autograd.grad(x, args[1:], given, retain_graph=keep, create_graph=p["create"], allow_unused=p["unused"])
+                return [g if g is None else g.clone(memory_format=torch.contiguous_format) for g in found]
+            torch.autograd.backward(x, given, retain_graph=keep, create_graph=p["create"], inputs=args[1:] or None)
+            return []
+        if op == "retainGrad":
+            x.retain_grad()
+            return []
+        if op == "clearGrad":
+            x.grad = None
+            return []
+        if op == "readGrad":
+            return [] if x.grad is None else [x.grad.clone(memory_format=torch.contiguous_format)]
+        if op.endswith("_"):
+            args = [x, *in_place(op, x, [self.readable(t) for t in args[1:]])]
+        elif op not in VIEWS:
+            args = [self.readable(t) for t in args]
+        if op.startswith("custom:"):
+            made = globals()[op[7:]].apply(*args)
+            made = made[:1] if op == "custom:Marked" else made
+        elif op.startswith("checkpoint:"):
+            made = checkpoint(CHECKPOINTS[op[11:]], *args, use_reentrant=False) if torch.is_grad_enabled() else CHECKPOINTS[op[11:]](*args)
+        elif op in OPS:
+            made = OPS[op](*args, *attrs)
+        else:
+            made = getattr(torch.Tensor, op)(*args, *attrs)
+        if op.endswith("_"):
+            return []
+        made = list(made) if isinstance(made, (tuple, list)) else [made]
+        # Results are dense and in order; PyTorch's have the order of their arguments, and a reshape of them is a copy or a view accordingly.
+        shared = [t.storage().data_ptr() for t in args]
+        return made if op in VIEWS else [t if t.is_contiguous() or t.storage().data_ptr() in shared else t.contiguous() for t in made]
+
+    def hook(self, i, x, kind):
+        def run(g):
+            if g is None:
+                return None
+            self.hooks.setdefault(i, []).append(finite(g))
+            if kind == "raise":
+                raise RuntimeError("raised by a hook")
+            return g * 2 if kind == "double" else None
+        x.register_hook(run)
+
+
+print(json.dumps({"torch": torch.__version__}), flush=True)
+for line in sys.stdin:
+    for program in json.loads(line):
+        print(json.dumps(Run(program).all(program)), flush=True)
