@@ -151,6 +151,7 @@ describe('CLK-2 while a test fakes the timers of the global object', () => {
     // One whose other end has closed before it is opened.
     const late = new MessageChannel()
     late.port2.close()
+    await new Promise<void>((resolve) => new RealClock().setTimer(5, resolve))
     const link = messagePortLink(late.port1)
     await new Promise<void>((resolve) => link.open({ onFrame: () => {}, onTurnEnd: () => {}, onClose: () => resolve() }))
   })
