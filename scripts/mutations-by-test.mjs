@@ -1672,7 +1672,7 @@ export const MUTATIONS_BY_TEST = [
     'CLU-57 a bundle',
     'packages/base/src/own-file.ts',
     'rollup, rolldown, vite: external: [/^postgrad(\\\\/|$)/]',
-    "rollup, vite: external: ['postgrad']",
+    'rollup, vite: external: postgrad',
     'the setting of rollup takes postgrad/nn into the bundle',
   ),
   // ---- how programs are found, started and watched by tools

@@ -125,8 +125,10 @@ export default {
     ['ncc', 'build', 'one.mjs', '-e', 'postgrad', '-e', 'postgrad/nn', '-e', 'postgrad/optim', '-o', 'out'],
     { command: ['node', 'out/index.mjs'], prints: ROWS },
   ]),
-  tsup: project({ tsup: '9.0.0', typescript: '5.9.3' }, {}, [
-    ['tsup', 'run.mjs', 'program.mjs', '--format', 'esm', '--out-dir', 'out'],
-    { command: ['node', 'out/run.mjs'], prints: ROWS },
-  ]),
+  // It calls its files .js.
+  tsup: project(
+    { tsup: '9.0.0', typescript: '5.9.3' },
+    { 'run.mjs': PROGRAM['run.mjs'].replace("'./program.mjs', import", "'./program.js', import") },
+    [['tsup', 'run.mjs', 'program.mjs', '--format', 'esm', '--out-dir', 'out'], { command: ['node', 'out/run.js'], prints: ROWS }],
+  ),
 }
