@@ -99,13 +99,21 @@ testOwnLoader('CLU-112 TypeScript is read by the loader that the thread was star
     const url = JSON.stringify(pathToFileURL(join(folder, 'program.ts')).href)
     writeFileSync(
       join(folder, 'main.mjs'),
-      `import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}
-      console.log((await importModule(${url}, null)).name)`,
+      `import nodeModule from 'node:module'
+      import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}
+      // tsx, registered above it, would read what the loader gives.
+      let registered = 0
+      const { register } = nodeModule
+      nodeModule.register = (...args) => {
+        registered++
+        return register.apply(nodeModule, args)
+      }
+      console.log((await importModule(${url}, null)).name, registered)`,
     )
     const { NODE_OPTIONS: _, ...env } = process.env
     const flags = ['--no-warnings', '--import', pathToFileURL(join(folder, 'register.mjs')).href]
     const { stdout, stderr } = spawnSync(process.execPath, [...flags, join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
-    expect([stdout, stderr]).toEqual(['of the loader\n', ''])
+    expect([stdout, stderr]).toEqual(['of the loader 0\n', ''])
   } finally {
     rmSync(folder, { recursive: true })
   }
