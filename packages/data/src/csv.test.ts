@@ -80,6 +80,9 @@ describe('readCsv', () => {
   })
 })
 
+/** None of them may reach csv-parse, whose errors are its own. */
+const WRONG_OPTIONS = [{ comment: 5 }, { missing: 5 }, { onBadRow: 5 }, { fill: null }].map((one) => ({ columns: { a: 'int32' }, ...one }))
+
 describe('what is wrong is told with its line', () => {
   test.each([
     [
@@ -97,6 +100,8 @@ describe('what is wrong is told with its line', () => {
     ['a field too few', 'x,y\n1,2\n3\n', { x: 'float32' }, 'expected 2 fields, got 1', { line: 3 }],
     ['a field too many', 'x\n1,2\n', { x: 'float32' }, 'expected 1 fields, got 2', { line: 2 }],
     ['a quote that is not closed', 'x\n1\n"2\n', { x: 'float32' }, 'Quote', { line: 3 }],
+    ['a quote within a field', 'x,name\n1,19" monitor\n', { x: 'float32', name: 'string' }, 'Quote', { line: 2 }],
+    ['text behind a quote', 'x,name\n1,"a"b\n', { x: 'float32', name: 'string' }, 'Quote', { line: 2 }],
   ] as const)('%s', async (_, text, columns, message, values) => {
     const error = await failure(text, { columns })
     expect(error).toMatchObject({ code: 'CSV_INVALID', values })
@@ -110,7 +115,13 @@ describe('what is wrong is told with its line', () => {
     })
     expect((await failure('a,a\n1,2', { columns: { a: 'int32' } })).code).toBe('CSV_COLUMN_MISSING')
     expect((await failure('a\n1', { columns: {} })).code).toBe('INVALID_ARGUMENT')
-    for (const options of [undefined, {}, { columns: { a: 'int32' }, header: false }, { columns: { a: 'int32' }, delimiter: '' }]) {
+    for (const options of [
+      undefined,
+      {},
+      { columns: { a: 'int32' }, header: false },
+      { columns: { a: 'int32' }, delimiter: '' },
+      ...WRONG_OPTIONS,
+    ]) {
       expect((await failure('a\n1', options as unknown as { columns: { a: 'int32' } })).code).toBe('INVALID_ARGUMENT')
     }
     await expect(readCsv(undefined as unknown as string, { columns: { a: 'int32' } })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })

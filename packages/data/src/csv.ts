@@ -93,7 +93,9 @@ async function* rowsOf<C extends CsvSchema>(
   }
   let names = options.header === undefined || options.header === true ? null : options.header
   let fields: Field[] | null = null
-  const parser = await parserOf(source, options, (error) => bad(unreadable(name, error)))
+  // Late: every worker's start would load it, and few read CSV.
+  const { parse, CsvError } = await import('csv-parse')
+  const parser = parserOf(parse, source, options, (error) => bad(unreadable(name, error)))
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: string[]; info: Info }>) {
       if (names === null) {
@@ -109,19 +111,18 @@ async function* rowsOf<C extends CsvSchema>(
     if (names === null) throw invalid(name, 1, 'a row of names', 'nothing')
     fields ??= fieldsOf(names, options, name)
   } catch (error) {
-    throw isCsvError(error) ? unreadable(name, error) : error
+    throw isCsvError(error, CsvError) ? unreadable(name, error) : error
   } finally {
     parser.destroy()
   }
 }
 
-async function parserOf<C extends CsvSchema>(
+function parserOf<C extends CsvSchema>(
+  parse: typeof import('csv-parse').parse,
   source: CsvSource,
   { delimiter = ',', comment, onBadRow }: CsvOptions<C>,
   skipped: (error: CsvParseError) => void,
-): Promise<Parser> {
-  // Late: every worker's start would load it, and few read CSV.
-  const { parse } = await import('csv-parse')
+): Parser {
   const parser = parse({
     bom: true,
     info: true,
@@ -227,7 +228,7 @@ const EXPECTED: Readonly<Record<DType, string>> = {
 
 /** @throws INVALID_ARGUMENT */
 function checkOptions<C extends CsvSchema>(options: CsvOptions<C> | undefined): void {
-  const { columns = {} as C, fill = {}, header = true, delimiter = ',' } = options ?? {}
+  const { columns = {} as C, fill = {}, header = true, delimiter = ',', comment, missing = [], onBadRow } = options ?? {}
   const names = Object.keys(columns)
   if (names.length === 0)
     throw invalidArgument('csv', 'at least one column', 'none', "Name them with their types: { columns: { x: 'float32' } }.")
@@ -238,6 +239,10 @@ function checkOptions<C extends CsvSchema>(options: CsvOptions<C> | undefined): 
     throw invalidArgument('csv', 'header: true, or the names', header, "Without a row of names, name all columns: { header: ['x', 'y'] }.")
   }
   if (typeof delimiter !== 'string' || delimiter === '') throw invalidArgument('csv', 'a delimiter', JSON.stringify(delimiter))
+  if (comment !== undefined && typeof comment !== 'string') throw invalidArgument('csv', 'a text for comment', comment)
+  if (!Array.isArray(missing)) throw invalidArgument('csv', 'an array for missing', missing)
+  if (onBadRow !== undefined && typeof onBadRow !== 'function') throw invalidArgument('csv', 'a function for onBadRow', onBadRow)
+  if (typeof fill !== 'object' || fill === null) throw invalidArgument('csv', 'an object for fill', fill)
   for (const name of Object.keys(fill)) {
     if (columns[name] === undefined || columns[name] === 'string') {
       throw invalidArgument('csv', 'fill for columns of numbers that are read', `one for '${name}'`)
@@ -258,10 +263,9 @@ interface CsvParseError {
   readonly lines?: number
 }
 
-/** Of csv-parse, or of zlib: a file that is damaged. */
-function isCsvError(error: unknown): error is CsvParseError {
-  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
-  return name !== 'PostgradError' && typeof code === 'string' && /^(?:CSV|Z)_/.test(code)
+/** Of csv-parse, which gives its errors codes of many kinds and no name, or of zlib: a file that is damaged. */
+function isCsvError(error: unknown, CsvError: typeof import('csv-parse').CsvError): error is CsvParseError {
+  return error instanceof CsvError || /^Z_/.test(String((error as { code?: unknown } | null)?.code))
 }
 
 function unreadable(source: string | null, error: CsvParseError): PostgradError {

@@ -312,6 +312,7 @@ export class Lifecycle {
     events.ended(worker, end)
     if (!worker.isExpectedToEnd) this.onDeath(worker, end)
     else if (gate.isOpen) events.left(worker)
+    this.awaited.delete(worker.info.id)
     this.watched--
     news.tell()
     this.endIfEmpty()

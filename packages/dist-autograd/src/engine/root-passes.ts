@@ -213,13 +213,13 @@ export class RootPasses implements BackwardRunner {
   whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
     const open = pass.ledger.unbalanced()
     const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)
-    const known = on.flatMap((id) => this.runtime.peers.get(id)?.info ?? [])
+    const known = on.flatMap((id) => this.runtime.peers.infoOf(id) ?? [])
     const what = `backward pass ${pass.id} of context ${context.contextId}, ${pass.missing.size} send functions of this worker without a gradient`
     return { kind: 'pass', what, on: known }
   }
 
   private nameOf(worker: WorkerId): string {
-    return this.runtime.peers.get(worker)?.info.name ?? `worker id ${worker}`
+    return this.runtime.peers.infoOf(worker)?.name ?? `worker id ${worker}`
   }
 }
 

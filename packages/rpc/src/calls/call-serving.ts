@@ -165,6 +165,7 @@ export class CallServing {
     // It may have waited for a value that nobody has made.
     if (outcome === 'error') messages.references.forgetSubject(call.message)
     peer.served.take(requestId)
+    if (peer.link?.closed) this.core.peers.forgetTheDead()
     if (observer !== null) observer.ended(call, givenUp === null ? outcome : 'given-up')
     call.end()
     return givenUp === null

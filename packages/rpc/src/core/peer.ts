@@ -3,7 +3,6 @@
  * `peers.ts` has all of them.
  */
 import type { Source } from '@postgrad/actor/internal'
-import type { WorkerId } from '@postgrad/base'
 import type { Link } from '@postgrad/transport'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Inflow } from './inflow.js'
@@ -33,8 +32,6 @@ export interface Peer {
   /** What it may have done here is decided by this; see `Authority`. */
   role: string
   standing: Standing
-  /** The worker that has its name now. */
-  restartedAs: WorkerId | null
   readonly source: Source
   readonly env: CodecEnv
   readonly pending: PendingCalls

@@ -1,4 +1,7 @@
-/** The workers that one worker knows, by id and by name: those that are linked with it, itself, and the dead. */
+/**
+ * The workers that one worker knows, by id and by name: those that are linked with it, and itself. Of a dead one nothing stays but its death, in `Liveness`: a cluster
+ * that starts its workers again may see any number of deaths.
+ */
 import { Liveness, type NoticedDeath } from '@postgrad/actor/internal'
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { checkWorkerId, workerDied } from '@postgrad/base/internal'
@@ -10,14 +13,17 @@ import { type Peer, Standing } from './peer.js'
 export class Peers {
   readonly liveness = new Liveness()
   private readonly clock: Clock
+  private readonly departed: (info: WorkerInfo) => Peer
   private readonly byId = new Map<WorkerId, Peer>()
   private readonly idsByName = new Map<string, WorkerId>()
 
-  constructor(clock: Clock) {
+  /** @param departed stands for a peer that is dead and forgotten: whatever is asked of it meets its death */
+  constructor(clock: Clock, departed: (info: WorkerInfo) => Peer) {
     this.clock = clock
+    this.departed = departed
   }
 
-  /** Self and the dead included. */
+  /** Self included. */
   [Symbol.iterator](): Iterator<Peer> {
     return this.byId.values()
   }
@@ -33,13 +39,23 @@ export class Peers {
     checkWorkerName(info.name)
     checkWorkerId(info.id)
     const namesake = this.namesake(info.name)
-    if (this.byId.has(info.id) || (namesake !== undefined && !namesake.link?.closed)) throw nameTaken(info)
-    if (namesake !== undefined) namesake.restartedAs = info.id
+    const isKnown = this.byId.has(info.id) || this.liveness.deathOf(info.id) !== undefined
+    if (isKnown || (namesake !== undefined && !namesake.link?.closed)) throw nameTaken(info)
   }
 
-  /** Dead or alive; undefined for one that never was a peer. */
+  /** Those whose deaths have been reported, and of which no call is served any more: a call that makes a value for others outlives its caller. */
+  forgetTheDead(): void {
+    for (const [id, { served }] of this.byId) if (served.size === 0 && this.liveness.deathOf(id) !== undefined) this.byId.delete(id)
+  }
+
+  /** Undefined for one that never was a peer, and for the dead. */
   get(id: WorkerId): Peer | undefined {
     return this.byId.get(id)
+  }
+
+  /** Dead or alive; undefined for one that is not known. */
+  infoOf(id: WorkerId): WorkerInfo | undefined {
+    return this.byId.get(id)?.info ?? this.liveness.deathOf(id)?.worker
   }
 
   /** The peer that has this name; undefined for a name that is known by a death alone. */
@@ -61,13 +77,12 @@ export class Peers {
     if (peer !== undefined && peer.standing < standing) peer.standing = standing
   }
 
-  /** @throws UNKNOWN_WORKER, WORKER_DIED for one that was never a peer because it died before (`noteDeath`) */
+  /** Also one that is dead. @throws UNKNOWN_WORKER */
   resolve(target: Target, op = 'call'): Peer {
     const id = typeof target === 'string' ? this.idsByName.get(target) : typeof target === 'number' ? target : target?.id
-    const peer = id === undefined ? undefined : this.byId.get(id)
-    if (peer !== undefined && (typeof target !== 'object' || target.name === peer.info.name)) return peer
-    const death = peer === undefined && id !== undefined ? this.deathOf(id) : null
-    if (death !== null) throw death
+    const info = id === undefined ? undefined : this.infoOf(id)
+    if (info !== undefined && (typeof target !== 'object' || target.name === info.name))
+      return this.byId.get(info.id) ?? this.departed(info)
     throw unknownWorker(
       op,
       target,
@@ -87,15 +102,18 @@ export class Peers {
   /** The error that everything about this worker meets, if it is known to be dead. */
   deathOf(id: WorkerId): PostgradError | null {
     const death = this.liveness.deathOf(id)
-    if (death === undefined) return null
-    const peer = this.byId.get(id)
-    const restartedAs = peer === undefined ? (this.namesake(death.worker.name)?.info.id ?? null) : peer.restartedAs
-    return workerDied('worker', death, { restartedAs })
+    return death === undefined ? null : workerDied('worker', death, { restartedAs: this.restartedAs(death.worker) })
   }
 
   /** What is said of a peer whose link has ended, also before that has its turn. */
   diedError(peer: Peer, op: string): PostgradError {
-    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), peer)
+    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), { restartedAs: this.restartedAs(peer.info) })
+  }
+
+  /** The worker that has its name now. */
+  private restartedAs({ name, id }: WorkerInfo): WorkerId | null {
+    const namesake = this.namesake(name)
+    return namesake === undefined || namesake.info.id === id ? null : namesake.info.id
   }
 
   /** The death that the end of its link is. */

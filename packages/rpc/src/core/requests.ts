@@ -125,7 +125,9 @@ export class Requests {
 
   /** Requests to a peer. */
   pendingFor(info: WorkerInfo): PendingCalls {
-    return new PendingCalls(this.deadlines, info, (requestId) => this.tellCancelled(this.host.peers.get(info.id)!, requestId))
+    return new PendingCalls(this.deadlines, info, (requestId) =>
+      this.messages.postIfReachable(info.id, MessageType.CALL_CANCEL, [requestId, false]),
+    )
   }
 
   // --- asking

@@ -72,7 +72,7 @@ const LATE: ReadonlySet<DeadLetterReason> = new Set(['unknown-request', 'unknown
 /** What a refusal costs a restricted role of its allowance: it takes some 37 µs, a message that comes to nothing a fifth of that. */
 const ANSWERED_REFUSAL = 5
 
-/** Stands for the link of a dead peer, whose buffers would stay for as long as this worker remembers that peer, which is for ever. */
+/** Stands for the link of a dead peer, whose buffers would stay for as long as a call of it is served here. */
 const ENDED_LINK: Link = {
   closed: true,
   open: () => {},
@@ -144,7 +144,7 @@ export abstract class WorkerCore implements RequestsHost {
       onBug: this.onBug,
     })
     this.pump.onDrained(() => this.activity.changed())
-    this.peers = new Peers(clock)
+    this.peers = new Peers(clock, (info) => this.peer(info, ENDED_LINK, null, false, MEMBER))
     this.messages = new MessagePath(this)
     this.requests = new Requests(this, this.messages)
     this.addPeer(this.info, null, null, isGuest)
@@ -219,6 +219,12 @@ export abstract class WorkerCore implements RequestsHost {
   }
 
   private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role = MEMBER): Peer {
+    const peer = this.peer(info, link, transport, isGuest, role)
+    this.peers.add(peer)
+    return peer
+  }
+
+  private peer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role: string): Peer {
     const source = new Source(info.name)
     const holdCalls = (isHeld: boolean) => {
       const { mailbox } = this.pump
@@ -226,13 +232,12 @@ export abstract class WorkerCore implements RequestsHost {
       else mailbox.releaseCalls(source)
       this.pump.wake()
     }
-    const peer: Peer = {
+    return {
       info,
       link,
       isGuest,
       role,
       standing: Standing.member,
-      restartedAs: null,
       source,
       env: { peer: info, sending: null, received: null },
       pending: this.requests.pendingFor(info),
@@ -240,8 +245,6 @@ export abstract class WorkerCore implements RequestsHost {
       ledger: new PeerLedger(this.window, this.clock, transport),
       inflow: link?.setPaused === undefined ? null : new Inflow(this.clock, link, holdCalls),
     }
-    this.peers.add(peer)
-    return peer
   }
 
   /** Whether a link to a worker of this name is open. A name is free for another worker when it is not. */
@@ -438,6 +441,7 @@ export abstract class WorkerCore implements RequestsHost {
     } finally {
       this.requests.onDeath(peer)
       peer.link = ENDED_LINK
+      this.peers.forgetTheDead()
     }
   }
 

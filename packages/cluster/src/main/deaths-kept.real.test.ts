@@ -1,0 +1,37 @@
+/** Workers that die and are started again for as long as a cluster lives: what stays of the dead on the main thread, which calls them. */
+import { queryObjects } from 'node:v8'
+import { Worker } from 'node:worker_threads'
+import { expect, test } from '@jest/globals'
+import { call } from '@postgrad/rpc'
+import { RemoteWorker } from '../admin/remote-worker.js'
+import { launcher } from '../clusters.fixture.js'
+import * as members from '../fixtures/members.js'
+
+const launch = launcher()
+const PROGRAM = new URL('../fixtures/members.js', import.meta.url)
+
+/** After a full collection, which `queryObjects` makes. */
+async function kept(): Promise<Record<string, number>> {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setTimeout(resolve, 20))
+  const count = (what: abstract new (...args: never[]) => unknown): number =>
+    queryObjects(what as never, { format: 'count' }) as unknown as number
+  return { threads: count(Worker), workers: count(RemoteWorker) }
+}
+
+test('CLU-105 nothing stays of a worker that died but its entry in closed.deaths', async () => {
+  const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
+  cluster.onWorkerDeath(() => {})
+  const round = async (): Promise<void> => {
+    await cluster.runHere(async () => {
+      expect(await call('b', members.whoAmI)).toBe('b')
+      await expect(call('b', members.exit, [3])).rejects.toMatchObject({ code: 'WORKER_DIED' })
+    })
+    await cluster.restart('b')
+  }
+  await round()
+  const before = await kept()
+  for (let i = 0; i < 3; i++) await round()
+  expect(await kept()).toEqual(before)
+  await cluster.close()
+  expect((await cluster.closed).deaths.length).toBe(4)
+})
