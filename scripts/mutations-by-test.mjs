@@ -321,7 +321,7 @@ export const MUTATIONS_BY_TEST = [
     'packages/jobs/src/jobs.real.test.ts',
     'JOB-16',
     'packages/jobs/src/thread-places.ts',
-    "warnOfDeath(died('jobs', {}, thrown))",
+    "warnOfDeath(died('jobs', {}, thrown, wasRejection(rejections, NO_JOB)))",
     'void thrown',
     'what a thread of a pool throws between two jobs is lost',
   ),

@@ -258,7 +258,11 @@ test('SBN-9 all ranks with empty batches have empty results and gradients of zer
     const norm = new SyncBatchNorm(4)
     const y = await norm.forward(zeros([0, 4], { requiresGrad: true }))
     y.sum().backward()
-    expect([y.shape, norm.weight!.grad!.toArray(), norm.bias!.grad!.toArray()]).toEqual([[0, 4], [0, 0, 0, 0], [0, 0, 0, 0]])
+    expect([y.shape, norm.weight!.grad!.toArray(), norm.bias!.grad!.toArray()]).toEqual([
+      [0, 4],
+      [0, 0, 0, 0],
+      [0, 0, 0, 0],
+    ])
     expect([norm.runningMean!.toArray(), norm.numBatchesTracked!.itemSync()]).toEqual([[0, 0, 0, 0], 1])
     expect((await norm.forward(batchOf(rank, 0, 2, [4], 'float32'))).shape[1]).toBe(4)
   })
