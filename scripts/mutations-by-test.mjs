@@ -1804,7 +1804,7 @@ export const MUTATIONS_BY_TEST = [
   ),
   t(
     'heap-size-passed-over',
-    'packages/tensor/src/heap/shared-memory.test.ts',
+    'packages/tensor/src/heap/heap-bytes.real.test.ts',
     'HEAP-11',
     'packages/tensor/src/heap/thread-heap.ts',
     'Heap.create({ reservedBytes, ',

@@ -4,8 +4,9 @@
  */
 import { runInThisContext } from 'node:vm'
 
-const ofNode = <T>(name: string): T => runInThisContext(name) as T
+// The types are written out, since declarations would name the package `util` otherwise.
+const ofNode = (name: string) => runInThisContext(name)
 
-export const TextEncoder = ofNode<typeof globalThis.TextEncoder>('TextEncoder')
-export const TextDecoder = ofNode<typeof globalThis.TextDecoder>('TextDecoder')
-export const structuredClone = ofNode<typeof globalThis.structuredClone>('structuredClone')
+export const TextEncoder: typeof globalThis.TextEncoder = ofNode('TextEncoder')
+export const TextDecoder: typeof globalThis.TextDecoder = ofNode('TextDecoder')
+export const structuredClone: typeof globalThis.structuredClone = ofNode('structuredClone')

@@ -21,7 +21,7 @@ export interface ThreadBoot {
   /** What `device()` takes; null is the thread's default. */
   readonly device: string | null
   /** For each slot of a `JobTask`, 1 once a promise that nobody handles has ended its thread. The thread writes it as it ends: a message might come too late. */
-  readonly rejections: Int32Array<SharedArrayBuffer>
+  readonly rejections: Int32Array
 }
 
 /** The slot of a thread between two jobs. */

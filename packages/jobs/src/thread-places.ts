@@ -22,7 +22,7 @@ export interface ThreadPlacesOptions {
 export class ThreadPlaces implements Places {
   /** Imported when it is needed: every worker loads this package, few make a pool. */
   private readonly piscina: Promise<Piscina>
-  private readonly rejections: Int32Array<SharedArrayBuffer>
+  private readonly rejections: Int32Array
   private readonly freeSlots: number[]
 
   constructor(options: ThreadPlacesOptions) {
@@ -63,7 +63,7 @@ export class ThreadPlaces implements Places {
   }
 }
 
-async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions, rejections: Int32Array<SharedArrayBuffer>): Promise<Piscina> {
+async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions, rejections: Int32Array): Promise<Piscina> {
   const { Piscina } = await import('piscina')
   shareCode()
   const piscina = new Piscina({
@@ -87,7 +87,7 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions, rej
 }
 
 /** Whether what a thread threw, which had this slot, was the reason of a promise. Whoever has the slot next begins anew. */
-function wasRejection(rejections: Int32Array<SharedArrayBuffer>, slot: number): boolean {
+function wasRejection(rejections: Int32Array, slot: number): boolean {
   return Atomics.exchange(rejections, slot, 0) === 1
 }
 

@@ -1,7 +1,6 @@
 /** How much of a limited address space the heap takes. */
-import { afterEach, expect, test } from '@jest/globals'
-import { addressSpaceLeft, fitting, RESERVED_BYTES_MAX, RESERVED_BYTES_MIN } from './shared-memory.js'
-import { setHeapBytes, threadHeap } from './thread-heap.js'
+import { expect, test } from '@jest/globals'
+import { addressSpaceLeft, fitting, RESERVED_BYTES_MAX } from './shared-memory.js'
 
 const KIB = 1024
 const MIB = KIB * KIB
@@ -28,15 +27,4 @@ test.each([
   [10 * MIB, 64 * MIB],
 ])('HEAP-10 where %d bytes of addresses are left, the heap takes %d: threads need the rest', (left, bytes) => {
   expect(fitting(RESERVED_BYTES_MAX, left)).toBe(bytes)
-})
-
-afterEach(() => setHeapBytes(RESERVED_BYTES_MAX))
-
-test('HEAP-11 its size can be set while there is none; another is refused', () => {
-  for (const bytes of [0, -1, 1.5, Number.NaN, RESERVED_BYTES_MIN - 1, RESERVED_BYTES_MAX + 1, '1' as unknown as number])
-    expect(() => setHeapBytes(bytes)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', op: 'heapBytes' }))
-  setHeapBytes(100 * MIB)
-  expect(threadHeap().buffer.byteLength).toBe(100 * MIB)
-  setHeapBytes(200 * MIB)
-  expect(() => setHeapBytes(RESERVED_BYTES_MIN)).toThrow(expect.objectContaining({ code: 'HEAP_EXISTS', values: { heapBytes: 100 * MIB } }))
 })

@@ -41,8 +41,8 @@ export class Storage {
   version: number
   /** @internal The version that the last write made which autograd recorded; 0 before the first. Views without a way back to their base compare with it. */
   recordedAt: number
-  /** @internal How many storages this thread had made before. A custom function sees by it what it has not made itself. */
-  readonly serial: number
+  /** Private, so that two tensors of the same elements are equal for test frameworks. */
+  readonly #serial: number
   /** Which write of this thread was the last one here, by `writeCount()`; 0 before the first. A checkpoint sees by it what was written since it was asked for. */
   writtenAt: number
   /** The operation that wrote last, or `OPTIMIZER_STEP`, for the message when autograd finds another version than it saw; null before the first. */
@@ -59,13 +59,18 @@ export class Storage {
     this.array = array
     this.version = 0
     this.recordedAt = 0
-    this.serial = madeCount++
+    this.#serial = madeCount++
     this.writtenAt = 0
     this.writer = null
     this.lease = null
     this.isClosed = false
     this.isKept = false
     if (made !== null) made.push(this)
+  }
+
+  /** @internal How many storages this thread had made before. A custom function sees by it what it has not made itself. */
+  get serial(): number {
+    return this.#serial
   }
 
   /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */

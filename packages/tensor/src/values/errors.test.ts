@@ -257,7 +257,13 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
     () => ones([1]).expand([3]).add_(1),
   ],
   ['copy_ of another shape', 'SHAPE_MISMATCH', 'copy_', 'reshape', () => ones([3]).copy_(ones([2]))],
-  ['fill_ with a tensor', 'INVALID_ARGUMENT', 'fill_: expected (tensor, number)', null, () => ones([3]).fill_(x as unknown as number)],
+  [
+    'fill_ with a tensor',
+    'INVALID_ARGUMENT',
+    'fill_: expected (tensor, number or boolean)',
+    null,
+    () => ones([3]).fill_(x as unknown as number),
+  ],
 
   ['item of several', 'NOT_A_SCALAR', 'itemSync: expected a tensor of one element, got shape [2, 3]', 'data()', () => x.itemSync()],
   [
