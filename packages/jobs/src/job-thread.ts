@@ -15,18 +15,22 @@ const clock = new RealClock()
 let chosen: Device | null = null
 let program: Promise<JobProgram> | null = null
 let slot = NO_JOB
-
-process.on('uncaughtExceptionMonitor', (_error, origin) => {
-  if (origin === 'unhandledRejection') Atomics.store(boot.rejections, slot, 1)
-})
+let isWatched = false
 
 export default async function run(task: JobTask): Promise<unknown> {
+  // Not when it is loaded: in the bundled library every thread loads this module, and only that of a pool has such a `boot`.
+  if (!isWatched) process.on('uncaughtExceptionMonitor', onFatal)
+  isWatched = true
   slot = task.slot
   const payload = await reply(task)
   // Here it is loaded: piscina has started this thread. Whoever has the library loads this module, and few make a pool.
   const piscina = await import('piscina')
   slot = NO_JOB
   return piscina.move({ [piscina.transferableSymbol]: transferables(payload), [piscina.valueSymbol]: payload })
+}
+
+function onFatal(_error: unknown, origin: string): void {
+  if (origin === 'unhandledRejection') Atomics.store(boot.rejections, slot, 1)
 }
 
 async function reply({ call, seed, port }: JobTask): Promise<Payload> {

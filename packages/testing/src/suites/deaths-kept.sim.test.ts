@@ -38,7 +38,8 @@ test('RPC-57 nothing but the death stays of a dead peer', async () => {
     for (let life = 0; life < LIVES; life++) {
       for (const { info } of others) {
         await sim.on(info).run(mixed, 'worker1')
-        await sim.on('worker1').run(calledByTheDead, info.name)
+        // A call that is served for the dead keeps them until it ends; without one nothing does.
+        if (life % 2 === 1) await sim.on('worker1').run(calledByTheDead, info.name)
       }
       const { id } = sim.on('worker1').info
       sim.crash('worker1')
