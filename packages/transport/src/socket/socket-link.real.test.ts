@@ -1,6 +1,6 @@
 /** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
 import type { Socket } from 'node:net'
-import { describe, expect, jest, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { Clock } from '../clock.js'
 import { EVERY_ORDER, type Frame, frameOrder, NO_ORDER } from '../link.js'
 import { describeLink, frame, Recorder, text } from '../link.suite.js'
@@ -497,7 +497,7 @@ describe('the socket link', () => {
     },
   )
 
-  test('SOCK-10 a receiver that throws at what was read to its place: the next bytes are read elsewhere', () => {
+  test('SOCK-10 a receiver that throws at what was read to its place: the next bytes are read elsewhere', async () => {
     const [kBuffer, kBufferCb, kBufferGen] = [Symbol('kBuffer'), Symbol('kBufferCb'), Symbol('kBufferGen')]
     const used: Uint8Array[] = []
     const socket: Record<string | symbol, unknown> = {
@@ -519,16 +519,14 @@ describe('the socket link', () => {
     })
     const next = socket[kBufferGen] as () => Uint8Array
     expect([taken, next() === place]).toEqual([true, true])
-    const later: (() => void)[] = []
-    const tick = jest.spyOn(process, 'nextTick').mockImplementation((fn) => void later.push(fn as () => void))
+    const uncaught = new Promise((resolve) => process.setUncaughtExceptionCaptureCallback(resolve))
     try {
       expect((socket[kBufferCb] as (bytes: number, into: Uint8Array) => boolean)(100, place)).toBe(true)
+      expect(next()).toBe(used[0])
+      expect(await uncaught).toEqual(new Error('of the receiver'))
     } finally {
-      tick.mockRestore()
+      process.setUncaughtExceptionCaptureCallback(null)
     }
-    expect(next()).toBe(used[0])
-    expect(later).toHaveLength(1)
-    expect(later[0]).toThrow('of the receiver')
   })
 
   test('SOCK-10 what has come before the link was made is read, too', async () => {
