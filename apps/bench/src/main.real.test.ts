@@ -35,9 +35,9 @@ test('--json writes one object a line and nothing else', async () => {
     .map((line) => JSON.parse(line))
   expect(rows.map((row) => row.name)).toEqual(['local forward per node, 3×3 adds', 'local backward per node, 3×3 adds'])
   for (const row of rows) {
-    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met', 'warm'])
+    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met', 'warm', 'first'])
     expect(row).toMatchObject({ unit: 'µs', aim: 1, met: row.ours <= 1 })
-    for (const figure of [row.ours, row.limit, row.warm, ...Object.values(row.peers)]) expect(figure).toBeGreaterThan(0)
+    for (const figure of [row.ours, row.limit, row.warm, row.first, ...Object.values(row.peers)]) expect(figure).toBeGreaterThan(0)
   }
 })
 

@@ -18,6 +18,7 @@ function plan(more: Partial<RowPlan>): RowPlan {
     name: 'row',
     unit: 's',
     n: 10,
+    warm: 1,
     figure: (seconds, n) => seconds / n,
     higherIsBetter: false,
     ours: contestant([1, 3, 2]),
@@ -42,8 +43,8 @@ test('the median of odd and even numbers of turns, whatever their order', () => 
 describe('a row', () => {
   test('has exactly its keys; figures are medians over the turns, the aim comes from the limit beside it', async () => {
     const row = await measure(plan({ peers: { other: { run: contestant([7, 9, 8]) } } }), 3, nothing)
-    expect(row).toEqual({ name: 'row', unit: 's', ours: 2, limit: 1, peers: { other: 8 }, aim: 2, met: true, warm: 10 })
-    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met', 'warm'])
+    expect(row).toEqual({ name: 'row', unit: 's', ours: 2, limit: 1, peers: { other: 8 }, aim: 2, met: true, warm: 10, first: 1 })
+    expect(Object.keys(row)).toEqual(['name', 'unit', 'ours', 'limit', 'peers', 'aim', 'met', 'warm', 'first'])
   })
 
   test.each([
@@ -75,9 +76,27 @@ describe('a row', () => {
     }
     expect(await done(0)).toEqual([0, 1, 2])
     expect(await done(5)).toEqual([10, 2, 2])
-    expect(await done(11)).toEqual([20, 3, 2])
+    expect(await done(11)).toEqual([20, 3, 3])
     // So long that it would take more than 20 s: two turns are 20.
-    expect(await done(1000)).toEqual([20, 3, 2])
+    expect(await done(1000)).toEqual([20, 3, 3])
+  })
+
+  test('every row does its work 3,000 times first, its limit too, and says what the first 100 cost', async () => {
+    const [ours, limit, peer]: [number[], number[], number[]] = [[], [], []]
+    const { warm: _, ...unsaid } = plan({ n: 500 })
+    const slowAtFirst = (log: number[]): Contestant => {
+      return async (n) => {
+        log.push(n)
+        return n * (log.length === 1 ? 0.01 : 0.002)
+      }
+    }
+    const others = { other: { run: slowAtFirst(peer) } }
+    const row = await measure({ ...unsaid, ours: slowAtFirst(ours), limit: slowAtFirst(limit), peers: others }, 1, nothing)
+    expect(row).toMatchObject({ warm: 3100, first: 0.01, ours: 0.002 })
+    expect(ours).toEqual([100, 500, 500, 500, 500, 500, 500, 500])
+    expect(limit).toEqual(ours)
+    expect(peer).toEqual([100, 500])
+    expect((await measure(plan({ warm: 0 }), 1, nothing)).first).toBeNull()
   })
 
   test('contestants take turns', async () => {
@@ -105,6 +124,7 @@ describe('the table', () => {
     aim: 300_000,
     met: false,
     warm: 40_000,
+    first: 90_000,
   }
 
   test('a line has the figures, the ratio to the limit, the verdict and the peers', () => {
@@ -112,6 +132,7 @@ describe('the table', () => {
       'pipelined calls',
       'calls/s',
       '250,000',
+      '90,000',
       '500,000',
       '0.50',
       '300,000',
@@ -120,7 +141,7 @@ describe('the table', () => {
       'comlink 56.8',
     ])
     expect(rowText({ ...row, met: true, peers: {} })).toMatch(/ {2}yes {2}$/)
-    expect(rowText({ ...row, warm: 0 })).toMatch(/ {2}cold {2}NO/)
+    expect(rowText({ ...row, warm: 0, first: null })).toMatch(/ 250,000 +- .* {2}cold {2}NO/)
   })
 
   test('its head stands above the columns, and names PyTorch where it runs', () => {
@@ -130,6 +151,7 @@ describe('the table', () => {
     const line = rowText(row)
     for (const [title, figure] of [
       ['ours', '250,000'],
+      ['first', '90,000'],
       ['limit', '500,000'],
       ['ratio', '0.50'],
       ['aim', '300,000'],

@@ -5,9 +5,12 @@ import { parseArgs } from 'node:util'
 
 export const HELP = `Usage: npm run bench -- [options]
 
+Each row warms alike: ours and its limit do their work 3,000 times, or for 20 s, before they are measured. The column first has what the first 100
+times cost. Workers that an earlier row of the same run has warmed are faster at once: for the cost of a new cluster give --only one row.
+
 Options:
   --json         one JSON object a line: name, unit, ours, limit, peers, aim, met, warm (how often ours had done its work
-                 before; 0: never) (use npm run --silent bench)
+                 before; 0: never), first (what the first 100 times cost) (use npm run --silent bench)
   --only NAME    rows whose name contains NAME; may be repeated
   --no-peers     us and the raw limits alone: ready seconds earlier
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)

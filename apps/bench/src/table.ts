@@ -4,13 +4,19 @@ import type { Row } from './row.js'
 const NAME_WIDTH = 90
 
 export function tableHead(torch: string | null): string {
-  const columns = ['unit'.padEnd(8), ...['ours', 'limit', 'ratio', 'aim', 'warm'].map((name) => name.padStart(10)), '  met', '  peers']
+  const columns = [
+    'unit'.padEnd(8),
+    ...['ours', 'first', 'limit', 'ratio', 'aim', 'warm'].map((name) => name.padStart(10)),
+    '  met',
+    '  peers',
+  ]
   return `${torch === null ? '' : `beside PyTorch ${torch}\n`}${'row'.padEnd(NAME_WIDTH)}${columns.join('')}`
 }
 
-export function rowText({ name, unit, ours, limit, peers, aim, met, warm }: Row): string {
+export function rowText({ name, unit, ours, limit, peers, aim, met, warm, first }: Row): string {
   const figures = [
     number(ours),
+    first === null ? '-' : number(first),
     number(limit),
     (ours / limit).toFixed(2),
     aim === null ? '-' : number(aim),

@@ -40,9 +40,18 @@ export function traceAwait(error: unknown, below: (...args: never[]) => unknown 
   appendLines(error, below)
 }
 
-/** Behind the lines of another worker, whose name this is, and before those of this one. `op` is what was called there. */
+/**
+ * Behind the lines of another worker, whose name this is, and before those of this one. `op` is what was called there. The first line, which is what a user reads
+ * first, gets the worker where the error arose; the message stays as it is, since programs compare it.
+ */
 export function markHop(error: unknown, worker: string, op?: string): void {
-  addToStack(error, () => `\n${HOP}'${worker}'${op === undefined ? '' : `, called as ${op}`} ---`)
+  changeStack(error, (stack) => {
+    const { name, workers } = error as { name?: unknown; workers?: readonly { name: string }[] }
+    const origin = ` (on worker '${workers?.[0]?.name ?? worker}')`
+    const isNamed = typeof name !== 'string' || !stack.startsWith(name) || stack.startsWith(origin, name.length)
+    const head = isNamed ? stack : `${name}${origin}${stack.slice(name.length)}`
+    return `${head}\n${HOP}'${worker}'${op === undefined ? '' : `, called as ${op}`} ---`
+  })
 }
 
 /**
@@ -70,14 +79,18 @@ function appendLines(error: unknown, below: (...args: never[]) => unknown): void
   })
 }
 
-/** What has no stack that can be written stays as it is: the error itself matters more. */
 function addToStack(error: unknown, textFor: (stack: string) => string): void {
+  changeStack(error, (stack) => stack + textFor(stack))
+}
+
+/** What has no stack that can be written stays as it is: the error itself matters more. */
+function changeStack(error: unknown, changed: (stack: string) => string): void {
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   try {
     const { stack } = error as { stack?: unknown }
     if (typeof stack !== 'string') return
-    const text = textFor(stack)
-    if (text !== '') Object.defineProperty(error, 'stack', { value: stack + text, writable: true, configurable: true })
+    const value = changed(stack)
+    if (value !== stack) Object.defineProperty(error, 'stack', { value, writable: true, configurable: true })
   } catch {
     // A getter that throws, a proxy, a property that is for good, a stackTraceLimit that cannot be set.
   }

@@ -84,7 +84,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
 
   /**
    * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). Returns at once; `ready()` and the first
-   * `step` wait for the owners. One is made here too, over a parameter of one element per group, to know the settings and to check them.
+   * `step` wait for the owners. One is made here too, over a parameter of one element per group, when the settings are first asked for (`paramGroups`, settings of a step, a state), to know and to check them.
    * @param params RRefs to parameters, or groups of them with settings of their own; what a group leaves out is the optimizer's
    * @throws NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
    */
@@ -107,7 +107,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    * is checked before it.
    */
   get paramGroups(): readonly DistributedParamGroup<SettingsOf<C>>[] {
-    return this.groups.groups as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
+    return this.groups.asked() as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
   }
 
   /** How many steps all owners have taken since this object was made; a scheduler looks at it to tell that it was called too early. */
@@ -342,7 +342,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
 
   private plainGroups(): (GroupSettings & { readonly params: readonly number[] })[] {
     let place = 0
-    return this.groups.groups.map(({ params, ...settings }) => ({ ...structuredClone(settings), params: params.map(() => place++) }))
+    return this.groups.asked().map(({ params, ...settings }) => ({ ...structuredClone(settings), params: params.map(() => place++) }))
   }
 
   private checkedState(saved: OptimizerState<SettingsOf<C>>): OptimizerState<GroupSettings> {

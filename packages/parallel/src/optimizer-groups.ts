@@ -21,14 +21,18 @@ const OP = 'DistributedOptimizer'
 type AnyGroup = DistributedParamGroup<GroupSettings>
 
 export class OptimizerGroups {
+  /** Until somebody asks for settings, each group has only those that it was given. */
   readonly groups: AnyGroup[] = []
   private readonly optimizerClass: OptimizerClass
   private readonly options: GroupSettings
   /**
    * One of the class over a parameter of one element per group, which knows and checks the settings; null where that cannot be: the class takes none, or its
-   * constructor fails, which the owners will say too.
+   * constructor fails, which the owners will say too. It is made when somebody first asks for settings (undefined until then): a program that only steps
+   * constructs nothing here.
    */
-  private model: Optimizer | null = null
+  private model: Optimizer | null | undefined
+  /** What each group had when its settings were first asked for: its owners were made with that. */
+  readonly initial: GroupSettings[] = []
   /** Whether the class has taken what the model has. */
   private isChecked = true
   /** Grows with every change of a setting that was seen. */
@@ -36,7 +40,8 @@ export class OptimizerGroups {
 
   constructor(optimizerClass: OptimizerClass, options: GroupSettings) {
     this.optimizerClass = optimizerClass
-    this.options = options
+    // Copies, here and of what groups are given: the owners got what the user's objects held then, and the settings may be asked for much later.
+    this.options = structuredClone(options)
   }
 
   /** How many parameters there are over all groups. */
@@ -48,28 +53,46 @@ export class OptimizerGroups {
   add(list: readonly DistributedGroupOptions[]): void {
     const added = list.map((group) => {
       const { params, ...settings } = group as DistributedGroupOptions<GroupSettings>
-      return { params: checkedParams(params), ...settings } as AnyGroup
+      return { params: checkedParams(params), ...structuredClone(settings) } as AnyGroup
     })
     const all = [...this.groups, ...added]
     if (added.every(({ params }) => params.length === 0)) throw noParameters()
     checkDistinct(all)
-    this.model = modelOf(this.optimizerClass, all, this.options)
-    const first = this.groups.length
-    for (const [i, group] of added.entries()) {
-      const { params: _, ...known } = { ...this.options, ...this.model?.paramGroups[first + i] } as GroupSettings
-      this.groups.push({ ...structuredClone(known), ...group })
-    }
+    this.groups.push(...added)
+    if (this.model !== undefined) this.learn(all.length - added.length)
     this.version++
+  }
+
+  /** The groups with all their settings, as somebody may change them from here on. */
+  asked(): AnyGroup[] {
+    if (this.model === undefined) this.learn(0)
+    return this.groups
+  }
+
+  get isAsked(): boolean {
+    return this.model !== undefined
+  }
+
+  /** Makes the model, and gives the groups from `first` on the settings that the class has for them. */
+  private learn(first: number): void {
+    this.model = modelOf(this.optimizerClass, this.groups, this.options)
+    for (let i = first; i < this.groups.length; i++) {
+      const { params: _, ...known } = { ...this.options, ...this.model?.paramGroups[i] } as GroupSettings
+      const group = { ...structuredClone(known), ...this.groups[i]! }
+      this.groups[i] = group
+      this.initial[i] = structuredClone(this.known(group, i))
+    }
   }
 
   /** Takes the last groups back. */
   drop(count: number): void {
     this.groups.splice(-count, count)
-    this.model = this.groups.length === 0 ? null : modelOf(this.optimizerClass, this.groups, this.options)
+    if (this.model !== undefined) this.learn(this.groups.length)
   }
 
   /** Of all groups; all of them or none. @throws INVALID_ARGUMENT */
   set(settings: GroupSettings): void {
+    this.asked()
     this.check()
     this.model?.set(settings)
     for (const group of this.groups) Object.assign(group, settings)
@@ -79,6 +102,7 @@ export class OptimizerGroups {
   /** Sees what somebody has written into a group. It is asked before each step, so it makes nothing where nothing has changed. @throws INVALID_ARGUMENT for what the class refuses */
   check(): void {
     const { model, groups } = this
+    if (model === undefined) return
     if (model === null) {
       this.version++
       return
@@ -101,16 +125,16 @@ export class OptimizerGroups {
   /** The settings that the optimizer looks at: not the params, nor what schedulers keep in a group for themselves. */
   known(group: AnyGroup, index: number): GroupSettings {
     const { params: _, ...settings } = group
-    const model = this.model?.paramGroups[index] as GroupSettings | undefined
-    if (model === undefined) return settings
-    return Object.fromEntries(Object.entries(settings).filter(([name]) => name in model && name !== 'params'))
+    return knownTo(this.model, index, settings)
   }
 
   /** Saved settings, checked as the class does; nothing is changed. @throws INVALID_ARGUMENT */
   checkSaved(saved: readonly GroupSettings[]): void {
-    if (this.model === null) return
-    const model = modelOf(this.optimizerClass, this.groups, this.options)
-    model?.loadStateDict({ state: {}, paramGroups: saved.map((settings, i) => ({ ...settings, params: [i] })) })
+    this.asked()
+    const { model } = this
+    // What it takes over here, if the owners do not, `check` takes back. What schedulers keep in a group is nothing that the class knows.
+    const known = saved.map((settings, i) => ({ ...knownTo(model, i, settings), params: [i] }))
+    model?.loadStateDict({ state: {}, paramGroups: known })
   }
 
   /** Takes over saved settings of all groups. */
@@ -133,7 +157,7 @@ export class OwnedGroups {
   readonly places: number[] = []
   /** The references, by its groups. */
   readonly params: RRef<Tensor>[][] = []
-  /** The settings that it has; null when that is not known, since a step did not come back well. */
+  /** The settings that it has, by its groups; where there are none, the initial ones; null when that is not known, since a step did not come back well. */
   private has: GroupSettings[] | null = []
   /** Of the groups when it got them. */
   private version = -1
@@ -149,7 +173,7 @@ export class OwnedGroups {
     let changes: [number, GroupSettings][] | null = null
     for (const [own, index] of this.groups.entries()) {
       const now = all.known(all.groups[index]!, index)
-      const before = has?.[own]
+      const before = has === null ? undefined : (has[own] ?? all.initial[index])
       const changed = before === undefined ? now : changedIn(before, now)
       if (changed === null) continue
       changes ??= []
@@ -168,7 +192,7 @@ export class OwnedGroups {
 
   noteSent(all: OptimizerGroups): void {
     this.version = all.version
-    this.has = this.groups.map((index) => structuredClone(all.known(all.groups[index]!, index)))
+    this.has = all.isAsked ? this.groups.map((index) => structuredClone(all.known(all.groups[index]!, index))) : []
   }
 
   /** It may have refused them, or never have got them. */
@@ -274,6 +298,14 @@ function modelOf(Class: OptimizerClass, groups: readonly AnyGroup[], options: Gr
     // The owners say why, and say it of themselves: OPTIMIZER_CREATION_FAILED.
     return null
   }
+}
+
+/** Those of the settings that the model's group has; all of them where there is no model. */
+function knownTo(model: Optimizer | null | undefined, index: number, settings: GroupSettings): GroupSettings {
+  const group = model?.paramGroups[index]
+  return group === undefined
+    ? settings
+    : Object.fromEntries(Object.entries(settings).filter(([name]) => name in group && name !== 'params'))
 }
 
 /** The names whose values differ; null for none. */

@@ -22,11 +22,31 @@ import {
   safetensorsBytes,
   toTorchOptimizerState,
 } from '@postgrad/nn'
-import { type RRef, remote, rref } from '@postgrad/rpc'
+import { expose, type RRef, remote, rref } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import { MyModule } from './my-module.suite.js'
 import { arrays, failure, overSeeds } from './sim-workers.suite.js'
+
+/** The workers on which one was made. */
+const made: string[] = []
+
+class CountedAdam extends Adam {
+  constructor(...args: ConstructorParameters<typeof Adam>) {
+    super(...args)
+    made.push(currentRuntime().info.name)
+  }
+}
+
+/** On each owner another than here. */
+class OwnMomentum extends SGD {
+  constructor(params: ConstructorParameters<typeof SGD>[0], options: { lr: number }) {
+    super(params, { ...options, momentum: currentRuntime().info.name === 'worker0' ? 0 : 0.5 })
+  }
+}
+
+expose({ CountedAdam, OwnMomentum })
 
 /** Three modules on two workers, and the same here. */
 class Pair {
@@ -156,6 +176,53 @@ describe('groups', () => {
       },
       2,
     ))
+
+  test('OPT-17 the class is constructed on each owner, and here only when somebody first asks for settings', () =>
+    overSeeds(3, async () => {
+      made.length = 0
+      const [pair, params] = await three()
+      const betas = (): [number, number] => [0.9, 0.999]
+      const given = betas()
+      const optimizer = new DistributedOptimizer(CountedAdam, [{ params: params.slice(1), betas: given }], { lr: 0.1 })
+      const local = new Adam([{ params: pair.local.slice(1).map(({ w }) => w), betas: betas() }], { lr: 0.1 })
+      // Of the user's own list the owners have what it held when the optimizer was made.
+      given[0] = 0.5
+      await pair.steps(2, local, optimizer)
+      await optimizer.addParamGroup({ params: [params[0]!], lr: 0.2 })
+      local.addParamGroup({ params: [pair.local[0]!.w], lr: 0.2 })
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+      expect([...made].sort()).toEqual(['worker1', 'worker2'])
+      // Now one is made here; it serves for all that is asked and written later.
+      const group = optimizer.paramGroups[1]!
+      expect([group.lr, group.betas, optimizer.paramGroups[0]!.betas]).toEqual([0.2, betas(), betas()])
+      for (const lr of [0.05, 0.01]) {
+        group.lr = lr
+        local.paramGroups[1]!.lr = lr
+        await pair.steps(1, local, optimizer)
+        await pair.same()
+      }
+      await optimizer.loadStateDict(await optimizer.stateDict())
+      expect(await optimizer.stateDict().then(arrays)).toEqual(arrays(local.stateDict()))
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+      expect(made.slice(2)).toEqual(['worker0'])
+    }))
+
+  test('OPT-17 what is written goes to the owners, and not what the one that was made here has of its own', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(OwnMomentum, params, { lr: 0.1 })
+      const local = new SGD(
+        pair.local.map(({ w }) => w),
+        { lr: 0.1, momentum: 0.5 },
+      )
+      await pair.steps(1, local, optimizer)
+      optimizer.paramGroups[0]!.lr = 0.5
+      local.paramGroups[0]!.lr = 0.5
+      await pair.steps(2, local, optimizer)
+      await pair.same()
+    }))
 
   test('OPT-6 what the class refuses is refused before a message leaves, by whatever road it came; nobody has stepped', () =>
     overSeeds(3, async (workers) => {

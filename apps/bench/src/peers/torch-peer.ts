@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Contestant } from '../row.js'
+import { coreTaken, openblasEnv } from './openblas.js'
 
 const PYTHON = '/usr/bin/python3'
 const SCRIPT = fileURLToPath(new URL('../../python/torch_peer.py', import.meta.url))
@@ -34,10 +35,15 @@ export class TorchPeer {
 
   /** Null, with the reason on `say`, where PyTorch is not to be had. */
   static async start(say: (line: string) => void, processes = 2): Promise<TorchPeer | null> {
-    const child = spawn(PYTHON, [SCRIPT, String(processes)], { stdio: ['pipe', 'pipe', 'pipe'] })
+    const env = openblasEnv(process.env)
+    const child = spawn(PYTHON, [SCRIPT, String(processes)], { stdio: ['pipe', 'pipe', 'pipe'], env })
     let complaints = ''
+    let core: string | null = null
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       complaints = (complaints + text).slice(-COMPLAINTS_MAX)
+      if (core !== null) return
+      core = coreTaken(complaints)
+      if (core !== null) say(`PyTorch: OpenBLAS takes the kernels of ${core} (OPENBLAS_CORETYPE: ${env.OPENBLAS_CORETYPE ?? 'not set'})`)
     })
     // Its end shows in the answers; a write to a process that has gone says nothing more.
     child.stdin.on('error', () => {})

@@ -38,7 +38,7 @@ test('CAN-14: who awaits it later is warned of nothing, and every other rejectio
 test('CAN-15: an error that nobody handles names the function, the callee and the line of the call', async () => {
   const [failure, timeout] = await Promise.all([script(url, 'fails', 'failure'), script(url, 'fails', 'timeout')])
   expect(failure.err).toMatch(
-    /RangeError: it is wrong[\s\S]*--- above: on worker 'b', called as fails ---\n +at async awaitsFailure \(.*late-replies/,
+    /RangeError \(on worker 'b'\): it is wrong[\s\S]*--- above: on worker 'b', called as fails ---\n +at async awaitsFailure \(.*late-replies/,
   )
   expect(timeout.err).toMatch(/never: the call to worker 'b' ran for more than its timeout/)
 })

@@ -1,4 +1,5 @@
 /** Errors of user code on their way back, and what cannot be read. */
+import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
@@ -547,6 +548,7 @@ describe('stacks', () => {
       }
       const { stack, message, name } = await failure(userProgram())
       expect({ message, name }).toEqual({ message: 'nothing there', name: 'TypeError' })
+      expect(stack).toMatch(/^TypeError \(on worker 'worker2'\): nothing there\n/)
       const parts = stack!.split(/\n {4}--- above: on worker (.*) ---/)
       expect(parts).toHaveLength(5)
       expect([parts[1], parts[3]]).toEqual(["'worker2', called as fails", "'worker1', called as relays"])
@@ -559,6 +561,25 @@ describe('stacks', () => {
       }
     })
   })
+})
+
+test('RPC-54: the first line of a stack names the worker where the error arose, whatever its class and whoever passed it on', async () => {
+  for (const remoteStacks of [true, false]) {
+    const cluster = new Cluster(1, 3, { remoteStacks })
+    await cluster.run(0, async () => {
+      for (const [fn, head] of [
+        [throwsType, "TypeError (on worker 'worker1'): wrong\nkind\n"],
+        [throwsOurs, "PostgradError (on worker 'worker1'): "],
+      ] as const) {
+        const error = await failure(call('worker1', fn))
+        expect(error.stack!.startsWith(`${head}${fn === throwsOurs ? error.message : ''}`)).toBe(true)
+        expect(error.message).not.toContain('worker1')
+        expect(inspect(error).split('on worker')).toHaveLength(3)
+      }
+      const passed = await failure(call('worker1', through, [1]))
+      expect(passed.stack).toMatch(/^TypeError \(on worker 'worker2'\): wrong\nkind\n/)
+    })
+  }
 })
 
 function currentWorkerTurn(): Promise<void> {
