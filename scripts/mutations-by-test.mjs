@@ -1426,8 +1426,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/data/src/workers.real.test.ts',
     'a module that awaits a dataset of itself',
     'packages/data/src/worker-dataset.ts',
-    " ?? Object.values(module).find((each) => typeof each === 'function' && each.name === source.name)",
-    '',
+    'each.name === name))',
+    'each.name === name && module[name] === each))',
     'a worker does not find a function that its module exports under another name than its own',
   ),
   t(
@@ -2283,6 +2283,34 @@ export const MUTATIONS_BY_TEST = [
     'error instanceof CsvError ||',
     '/^CSV_/.test(String((error as { code?: unknown }).code)) ||',
     'errors of csv-parse whose codes begin otherwise come bare',
+  ),
+  // ---- what a reviewer found: a dataset of the wrong function, deadlines under a debugger that comes and goes
+  t(
+    'dataset-of-a-namesake',
+    'packages/data/src/workers.real.test.ts',
+    'where two exports are functions of one name',
+    'packages/data/src/worker-dataset.ts',
+    'if (meant.size < 2) ',
+    '',
+    'workers load the dataset of another export whose function has the same name',
+  ),
+  t(
+    'dataset-name-of-either',
+    'packages/data/src/workers.real.test.ts',
+    'where two exports are functions of one name',
+    'packages/data/src/worker-dataset.ts',
+    "source.nameOf === 'export' ? module[source.name] :",
+    '',
+    'the name of an export means a function of that name, too',
+  ),
+  t(
+    'inspector-told-once',
+    'packages/cluster/src/main/inspector.real.test.ts',
+    'CLU-115',
+    'packages/base/src/inspected.ts',
+    'Number(isOpen)',
+    '1',
+    'a thread that an open inspector was told to keeps no deadline after the inspector is closed',
   ),
   // ---- checkpoints
   t(
