@@ -1397,7 +1397,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'long-stall-polls',
     'packages/cluster/src/host/heartbeat.test.ts',
-    'CLU-110',
+    'CLU-118',
     'packages/cluster/src/host/heartbeat.ts',
     'Math.min(Math.max(INTERVAL_MIN_MS, ms), NODE_DELAY_MS_MAX)',
     'Math.max(INTERVAL_MIN_MS, ms)',
@@ -1596,7 +1596,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'links-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/end-of-turn.ts',
     '    nextTick(this.run)',
     '    process.nextTick(this.run)',
@@ -1605,7 +1605,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'ends-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/message-port-link.ts',
     'called inside `open`.\n      setImmediate(',
     'called inside `open`.\n      globalThis.setImmediate(',
@@ -1614,7 +1614,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'deadlines-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/clock.ts',
     'return setTimeout(this.fire, delayMs)',
     'return globalThis.setTimeout(this.fire, delayMs)',
@@ -1623,7 +1623,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'time-read-late',
     'packages/base/src/time/real-time.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/base/src/time/real-time.ts',
     'export const { nextTick, hrtime } = thread.process',
     'export const { hrtime } = thread.process\nexport const nextTick: typeof process.nextTick = (...args) => process.nextTick(...args)',
@@ -1753,8 +1753,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/cluster/src/processes/node-flags.test.ts',
     'CLU-115',
     'packages/cluster/src/processes/node-flags.ts',
-    "host ?? ''",
-    "host ?? '922'",
+    "host === undefined ? '' :",
+    "host === undefined ? '922' :",
     'a process that is started wants a port of the inspector that another has',
   ),
   t(
