@@ -270,7 +270,7 @@ describe('run, without a terminal', () => {
     expect(missing.err).toContain("cause's code: PROGRAM_NOT_FOUND\n")
     expect(noMain.err).toContain('code: MAIN_MISSING\n')
     expect(noMain.err).toContain('export default async function main')
-    expect(name.err).toContain("cause's code: WORKER_NAME_DUPLICATE\n")
+    expect(name.err).toContain('code: WORKER_NAME_DUPLICATE\n')
   })
 
   test('CLU-60 lines of several workers that are written in parts stay whole on a pipe', async () => {
