@@ -1,6 +1,7 @@
 /** Batches from threads: the same bits whatever their number, every failure typed, nothing left open. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import * as inspector from 'node:inspector'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -206,6 +207,15 @@ describe('what fails is told', () => {
   test.each(['hangs', 'waits'] as const)('a dataset that %s', async (way) => {
     const loader = new DataLoader(await trouble(1, 0, way), { workers: 1, timeoutMs: 700 })
     expect(await rejection(all(loader))).toMatchObject({ code: 'BATCH_TIMEOUT', values: { batch: 0, timeoutMs: 700 } })
+  })
+
+  test('CLU-115 no deadline ends the wait for a batch while an inspector is open', async () => {
+    inspector.open(0)
+    const late = rejection(all(new DataLoader(await trouble(1, 0, 'hangs'), { workers: 1, timeoutMs: 20 })))
+    const first = await Promise.race([late, new Promise((resolve) => setTimeout(resolve, 300, 'still waits'))])
+    inspector.close()
+    expect(first).toBe('still waits')
+    expect(await late).toMatchObject({ code: 'BATCH_TIMEOUT' })
   })
 
   test('close while a loop waits', async () => {
