@@ -1397,7 +1397,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'long-stall-polls',
     'packages/cluster/src/host/heartbeat.test.ts',
-    'CLU-110',
+    'CLU-118',
     'packages/cluster/src/host/heartbeat.ts',
     'Math.min(Math.max(INTERVAL_MIN_MS, ms), NODE_DELAY_MS_MAX)',
     'Math.max(INTERVAL_MIN_MS, ms)',
@@ -1426,8 +1426,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/data/src/workers.real.test.ts',
     'a module that awaits a dataset of itself',
     'packages/data/src/worker-dataset.ts',
-    " ?? Object.values(module).find((each) => typeof each === 'function' && each.name === source.name)",
-    '',
+    'each.name === name))',
+    'each.name === name && module[name] === each))',
     'a worker does not find a function that its module exports under another name than its own',
   ),
   t(
@@ -1596,7 +1596,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'links-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/end-of-turn.ts',
     '    nextTick(this.run)',
     '    process.nextTick(this.run)',
@@ -1605,7 +1605,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'ends-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/message-port-link.ts',
     'called inside `open`.\n      setImmediate(',
     'called inside `open`.\n      globalThis.setImmediate(',
@@ -1614,7 +1614,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'deadlines-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/transport/src/clock.ts',
     'return setTimeout(this.fire, delayMs)',
     'return globalThis.setTimeout(this.fire, delayMs)',
@@ -1623,7 +1623,7 @@ export const MUTATIONS_BY_TEST = [
   t(
     'time-read-late',
     'packages/base/src/time/real-time.test.ts',
-    'CLK-2',
+    'CLK-3',
     'packages/base/src/time/real-time.ts',
     'export const { nextTick, hrtime } = thread.process',
     'export const { hrtime } = thread.process\nexport const nextTick: typeof process.nextTick = (...args) => process.nextTick(...args)',
@@ -1753,8 +1753,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/cluster/src/processes/node-flags.test.ts',
     'CLU-115',
     'packages/cluster/src/processes/node-flags.ts',
-    "host ?? ''",
-    "host ?? '922'",
+    "host === undefined ? '' :",
+    "host === undefined ? '922' :",
     'a process that is started wants a port of the inspector that another has',
   ),
   t(
@@ -2357,6 +2357,34 @@ export const MUTATIONS_BY_TEST = [
     '...(core === null ? {} : { OPENBLAS_CORETYPE: core })',
     '...{}',
     'PyTorch beside the bench takes the kernels of an old processor on new ones',
+  ),
+  // ---- what a reviewer found: a dataset of the wrong function, deadlines under a debugger that comes and goes
+  t(
+    'dataset-of-a-namesake',
+    'packages/data/src/workers.real.test.ts',
+    'where two exports are functions of one name',
+    'packages/data/src/worker-dataset.ts',
+    'meant.size < 2',
+    'meant.size > 0',
+    'workers load the dataset of another export whose function has the same name',
+  ),
+  t(
+    'dataset-name-of-either',
+    'packages/data/src/workers.real.test.ts',
+    'where two exports are functions of one name',
+    'packages/data/src/worker-dataset.ts',
+    "source.nameOf === 'export' ? module[source.name] :",
+    '',
+    'the name of an export is taken for that of a function',
+  ),
+  t(
+    'inspector-told-once',
+    'packages/cluster/src/main/inspector.real.test.ts',
+    'CLU-115',
+    'packages/base/src/inspected.ts',
+    'Number(isOpen)',
+    '1',
+    'a thread that an open inspector was told to keeps no deadline after the inspector is closed',
   ),
   // ---- checkpoints
   t(

@@ -12,7 +12,7 @@ import { structuredClone, timeLimit, withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, isTensor } from '@postgrad/tensor'
 import { checkOptions as checkNames, invalidArgument } from '@postgrad/tensor/internal'
 import type { Timer } from '@postgrad/transport'
-import { RealClock } from '@postgrad/transport/internal'
+import { RealClock, setDeadline } from '@postgrad/transport/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
@@ -287,9 +287,9 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
 
   /** Rejects with what the worker answered, BATCH_TIMEOUT, LOADER_CLOSED. */
   private async arrival(batch: Promise<unknown>, plan: BatchPlan): Promise<unknown> {
-    let timer: Timer | undefined
+    let timer: Timer | null | undefined
     const limit = new Promise<never>((_, reject) => {
-      timer = clock.setTimer(this.timeoutMs, () => reject(timedOut(plan, this.timeoutMs)))
+      timer = setDeadline(clock, this.timeoutMs, () => reject(timedOut(plan, this.timeoutMs)))
     })
     try {
       return await Promise.race([batch, limit])

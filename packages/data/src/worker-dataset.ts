@@ -16,6 +16,8 @@ export interface WorkerSource {
   /** `file:` URL of the module. */
   readonly url: string
   readonly name: string
+  /** Whose name it is: the export's alone, or the function's own, which may be exported under another, such as `default`. */
+  readonly nameOf: 'export' | 'function'
   /** The arguments, encoded once. */
   readonly args: Payload
 }
@@ -49,7 +51,7 @@ export class WorkerDataset<T> implements Dataset<T> {
 /**
  * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. A module that exports the function and makes this call, also at its top level, makes it behind `isMainThread`. Arguments are copied: what wire carries
+ * for the same arguments. If the module that exports the function also makes this call at its top level, put the call behind `if (isMainThread)`: workers import the module, too. Arguments are copied: what wire carries
  * (plain values, typed arrays, tensors) and nothing else. A function that needs none takes no list.
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
@@ -79,7 +81,8 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   // Workers look for the export.
   const own = typeof factory === 'function' && factory.name !== '' && (isScript(found.url) || hasCalled(found.url)) ? factory : null
   const name = typeof factory === 'string' ? factory : (own?.name ?? (await nameIn(found.url, factory as DatasetFactory<never, unknown>)))
-  const source: WorkerSource = { url: found.url, name, args: new PayloadCodec(null).encodeCall(name, args) }
+  const nameOf = own === null ? 'export' : 'function'
+  const source: WorkerSource = { url: found.url, name, nameOf, args: new PayloadCodec(null).encodeCall(name, args) }
   const here = own === null ? makeDataset(source) : datasetOf(source, own as DatasetFactory<never, unknown>)
   return new WorkerDataset(source, (await here) as Dataset<T>)
 }
@@ -109,10 +112,21 @@ const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeData
  */
 export async function makeDataset(source: WorkerSource): Promise<Dataset<unknown>> {
   const module = await load(source.url)
-  // A function that was taken as it is may be exported under another name than its own, such as `default`.
-  const factory = module[source.name] ?? Object.values(module).find((each) => typeof each === 'function' && each.name === source.name)
+  const factory = source.nameOf === 'export' ? module[source.name] : functionCalled(source.name, module, source.url)
   if (typeof factory !== 'function') throw exportMissing(source.url, `a function exported as '${source.name}'`, typeof factory)
   return datasetOf(source, factory as DatasetFactory<never, unknown>)
+}
+
+/** @throws INVALID_ARGUMENT where several exports may be meant: one of them would be another dataset than that of the thread that asks. */
+function functionCalled(name: string, module: Readonly<Record<string, unknown>>, url: string): unknown {
+  const meant = new Set(Object.values(module).filter((each) => typeof each === 'function' && each.name === name))
+  if (meant.size < 2) return [...meant][0]
+  throw invalidArgument(
+    'workerDataset',
+    `one export of ${url} that is a function called '${name}'`,
+    `${meant.size}`,
+    "Pass the export's name.",
+  )
 }
 
 async function datasetOf({ url, name, args }: WorkerSource, factory: DatasetFactory<never, unknown>): Promise<Dataset<unknown>> {

@@ -1,6 +1,7 @@
 /** Batches from threads: the same bits whatever their number, every failure typed, nothing left open. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import * as inspector from 'node:inspector'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -10,8 +11,10 @@ import { arange, Generator, type Tensor } from '@postgrad/tensor'
 import { DataLoader, type DataLoaderOptions } from './data-loader.js'
 import { ConcatDataset, randomSplit } from './dataset.js'
 import * as fixtures from './fixtures/numbers.js'
+import * as twins from './fixtures/twins.js'
 import { type WorkerDataset, workerDataset } from './worker-dataset.js'
 
+const TWINS = new URL('./fixtures/twins.js', import.meta.url)
 const URL_OF = new URL('./fixtures/numbers.js', import.meta.url)
 
 async function rejection(promise: Promise<unknown>): Promise<PostgradError> {
@@ -124,6 +127,18 @@ test.each(['export const rows = makes', 'export default makes', 'export { makes 
     }
   },
 )
+test('where two exports are functions of one name, workers take neither for the other; the name of an export is that alone', async () => {
+  const dataset = await twins.second()
+  expect(await dataset.get(0)).toBe('B')
+  const loading = rejection(all(new DataLoader(dataset, { workers: 1 })))
+  expect(await loading).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining("Pass the export's name") })
+  for (const name of ['a', 'b']) {
+    const named = await workerDataset<string>(TWINS, name)
+    expect(await all(new DataLoader(named, { workers: 1 }))).toEqual([[name.toUpperCase()]])
+  }
+  expect(await rejection(workerDataset(TWINS, 'rows'))).toMatchObject({ code: 'DATASET_EXPORT_MISSING' })
+})
+
 test('a function that takes no arguments needs no list of them', async () => {
   for (const three of [fixtures.three, 'three']) expect((await workerDataset(URL_OF, three)).length).toBe(3)
 })
@@ -192,6 +207,15 @@ describe('what fails is told', () => {
   test.each(['hangs', 'waits'] as const)('a dataset that %s', async (way) => {
     const loader = new DataLoader(await trouble(1, 0, way), { workers: 1, timeoutMs: 700 })
     expect(await rejection(all(loader))).toMatchObject({ code: 'BATCH_TIMEOUT', values: { batch: 0, timeoutMs: 700 } })
+  })
+
+  test('CLU-115 no deadline ends the wait for a batch while an inspector is open', async () => {
+    inspector.open(0)
+    const late = rejection(all(new DataLoader(await trouble(1, 0, 'hangs'), { workers: 1, timeoutMs: 20 })))
+    const first = await Promise.race([late, new Promise((resolve) => setTimeout(resolve, 300, 'still waits'))])
+    inspector.close()
+    expect(first).toBe('still waits')
+    expect(await late).toMatchObject({ code: 'BATCH_TIMEOUT' })
   })
 
   test('close while a loop waits', async () => {

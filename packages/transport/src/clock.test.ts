@@ -108,7 +108,7 @@ function fakeTimers(): () => void {
     })
 }
 
-describe('CLK-2 while a test fakes the timers of the global object', () => {
+describe('CLK-3 while a test fakes the timers of the global object', () => {
   let restore = (): void => {}
   afterEach(() => {
     restore()

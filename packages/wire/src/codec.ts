@@ -39,7 +39,7 @@ export interface CodecOptions {
 }
 
 /** Of the wire format: other numbers are refused. */
-export const WIRE_VERSION = 2
+export const WIRE_VERSION = 3
 export const PREFIX_BYTES = 4
 /** Headers with parts are put together here, one behind the other; longer ones have a buffer of their own. */
 const ARENA_BYTES = 32_768

@@ -33,15 +33,22 @@ export function integerFrom(min: number): (text: string) => number {
   }
 }
 
-/** Node fires a timer of a longer delay after 1 ms. */
-const DELAY_MS_MAX = 2 ** 31 - 1
-
 export function milliseconds(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value) || value < 0 || text.trim() === '') throw new InvalidArgumentError('A number of milliseconds is expected.')
-  if (value > DELAY_MS_MAX)
-    throw new InvalidArgumentError(`At most ${DELAY_MS_MAX} ms (24.8 days) are possible; where 0 is no limit, write 0.`)
   return value
+}
+
+/** Node fires a timer of a longer delay after 1 ms. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
+/** For an option that ends in a timer of Node's. @param remedy what to write instead of a longer time, if there is something */
+export function timerMilliseconds(remedy = ''): (text: string) => number {
+  return (text) => {
+    const value = milliseconds(text)
+    if (value > TIMER_MS_MAX) throw new InvalidArgumentError(`At most ${TIMER_MS_MAX} ms (24.8 days) are possible.${remedy}`)
+    return value
+  }
 }
 
 export function hostPort(text: string): HostPort {

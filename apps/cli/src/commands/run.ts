@@ -4,7 +4,7 @@ import { EXIT_HELP } from '../exit-codes.js'
 import { LAUNCHERS } from '../rendezvous/launcher-env.js'
 import { run } from '../run/run-command.js'
 import { MAX_RESTARTS, type RunOptions } from '../run/run-options.js'
-import { hostPort, integer, integerFrom, milliseconds, portRange, workers } from './arguments.js'
+import { hostPort, integer, integerFrom, milliseconds, portRange, timerMilliseconds, workers } from './arguments.js'
 import { type CommandContext, command } from './context.js'
 
 const DEVICES = ['wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm', 'reference'] as const
@@ -21,7 +21,11 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     )
     .addOption(new Option('-d, --device <device>', "where the workers' kernels run").choices(DEVICES).default('wasm'))
     .addOption(new Option('-s, --seed <number>', 'of all random numbers').argParser(integer).default(0))
-    .addOption(new Option('-t, --timeout <ms>', 'how long the whole run may take; 0: no limit').argParser(milliseconds).default(0))
+    .addOption(
+      new Option('-t, --timeout <ms>', 'how long the whole run may take; 0: no limit')
+        .argParser(timerMilliseconds(' Write 0 for no limit.'))
+        .default(0),
+    )
     .addOption(
       new Option('--rpc-timeout <ms>', 'how long a call between workers may take by default; 0: no limit')
         .argParser(milliseconds)
@@ -29,7 +33,7 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     )
     .addOption(
       new Option('-g, --grace <ms>', 'how long workers may clean up after Ctrl-C, SIGTERM or a failure, before they are ended')
-        .argParser(milliseconds)
+        .argParser(timerMilliseconds())
         .default(500),
     )
     .addOption(

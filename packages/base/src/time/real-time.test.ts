@@ -37,7 +37,7 @@ const ticks: [name: keyof typeof real, use: (resolve: () => void) => void][] = [
   ['nextTick', (resolve) => real.nextTick(resolve)],
 ]
 
-test.each(ticks)('CLK-2 %s is the one that this thread had when the library was loaded', async (name, use) => {
+test.each(ticks)('CLK-3 %s is the one that this thread had when the library was loaded', async (name, use) => {
   const never = fake(name)
   const called = new Promise<void>(use)
   // Node itself takes ticks from there.
@@ -46,7 +46,7 @@ test.each(ticks)('CLK-2 %s is the one that this thread had when the library was 
   expect(never()).toBe(0)
 })
 
-test('CLK-2 so are those that take one back, and the clocks', () => {
+test('CLK-3 so are those that take one back, and the clocks', () => {
   const nevers = ['clearTimeout', 'clearInterval', 'clearImmediate', 'hrtime', 'now'].map(fake)
   real.clearTimeout(real.setTimeout(() => {}, 1))
   real.clearInterval(real.setInterval(() => {}, 1))

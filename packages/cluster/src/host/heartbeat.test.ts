@@ -42,7 +42,7 @@ describe('a watch over heartbeats', () => {
     expect(heard).toEqual(['a stalled 100'])
   })
 
-  test('CLU-110 a watch for longer than Node’s timers can be looks seldom, not each millisecond', () => {
+  test('CLU-118 a watch for longer than Node’s timers can be looks seldom, not each millisecond', () => {
     for (const stallMs of [2 ** 33, 2 ** 60, Number.POSITIVE_INFINITY]) {
       const { watch, heard } = watching(stallMs, ['a'])
       expect(watch.intervalMs).toBe(2 ** 31 - 1)

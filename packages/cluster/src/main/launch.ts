@@ -140,7 +140,7 @@ const STALL_MS = 10_000
  *
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
  * @throws (rejects) INVALID_ARGUMENT for an option that there is not or whose value cannot be, and TIMEOUT_INVALID, DEVICE_UNKNOWN, WORKER_NAME_INVALID,
- * WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, before anything is started. LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left.
+ * WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, PROCESSES_UNSUPPORTED, HEAP_EXISTS, before anything is started. LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left.
  * THREADS_WHILE_LOADING where a worker that loads this module comes to it
  * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  */

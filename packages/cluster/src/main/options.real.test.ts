@@ -51,6 +51,6 @@ test('CLU-65: listeners, options and targets of a cluster, which goes on', async
   ]
   for (const each of refused) await expect(each).rejects.toThrow(invalid)
   expect(cluster.workers.map(({ name }) => name)).toEqual(['worker0'])
-  // CLU-110: as long as it takes.
+  // CLU-118: as long as it takes.
   await cluster.close({ timeoutMs: Number.POSITIVE_INFINITY, graceMs: Number.POSITIVE_INFINITY })
 })

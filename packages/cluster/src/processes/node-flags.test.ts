@@ -24,6 +24,9 @@ test('CLU-115 a process has an inspector of its own port, and waits for no debug
       '--expose-gc',
     ]),
   ).toEqual(['--inspect=0', '--inspect=0', '--inspect=0.0.0.0:0', '--expose-gc'])
+  for (const host of ['[::1]', '0.0.0.0', 'localhost', 'my-9.host']) {
+    expect(flagsFor([`--inspect=${host}`, `--inspect-brk=${host}:9229`])).toEqual([`--inspect=${host}:0`, `--inspect=${host}:0`])
+  }
   expect(flagsFor(['--inspect-publish-uid=http'])).toEqual(['--inspect-publish-uid=http'])
   expect(environmentFor({ A: 'b', NODE_OPTIONS: '--require ./x--inspect.js --inspect-brk=[::1]:9229 --inspect-port=9000' })).toEqual({
     A: 'b',

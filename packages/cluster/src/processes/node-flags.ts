@@ -5,7 +5,9 @@
 
 const WITH_VALUE: ReadonlySet<string> = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '-c', '--check'])
 const ALONE = /^(--(eval|print|input-type|check)=|-i$|--interactive$|-$)/
-const INSPECT = /(?<!\S)--inspect(?:-brk|-wait)?(?:=(\S*:)?\S*)?(?!\S)/g
+/** `[host:]port`, `host` or `port`, as Node reads them: a host is in brackets, or it is no mere number. */
+const HOST = String.raw`\[[^\]\s]*\]|[^\s:[]*[^\s:\d[][^\s:]*|\d+(?:\.\d+){3}`
+const INSPECT = new RegExp(String.raw`(?<!\S)--inspect(?:-brk|-wait)?(?:=(?:(${HOST})(?::\d*)?|\d+)?)?(?!\S)`, 'g')
 const INSPECT_PORT = /(?<!\S)--(?:inspect|debug)-port(?:=|\s+)\S+/g
 
 /** @param execArgv of this process: flags, each with its value in the same word or in the next */
@@ -23,4 +25,5 @@ export function environmentFor(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /** An address stays, its port does not. */
-const anyPort = (flags: string): string => flags.replace(INSPECT, (_flag, host: string | undefined) => `--inspect=${host ?? ''}0`)
+const anyPort = (flags: string): string =>
+  flags.replace(INSPECT, (_flag, host: string | undefined) => `--inspect=${host === undefined ? '' : `${host}:`}0`)

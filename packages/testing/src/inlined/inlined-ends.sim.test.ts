@@ -1,4 +1,5 @@
 /** How an inlined run ends that does not end by itself. Each of these waited for ever, or as long as the test runner let it. */
+import * as inspector from 'node:inspector'
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { allGather, call, currentWorker, expose, remote, stream } from '@postgrad/rpc'
@@ -60,6 +61,15 @@ const turn = () => new Promise<void>((resolve) => currentWorker().clock.defer(re
 const turnsForEver = async () => {
   for (;;) await turn()
 }
+
+test('CLU-115 { timeoutMs } ends nothing while an inspector is open', async () => {
+  inspector.open(0)
+  const late = errorOf(inlined({ workers: 1, timeoutMs: 20 }, onFirst(turnsForEver)))
+  const first = await Promise.race([late, new Promise((resolve) => setTimeout(resolve, 200, 'still at it'))])
+  inspector.close()
+  expect(first).toBe('still at it')
+  expect(await late).toMatchObject({ code: 'RUN_TIMEOUT' })
+})
 
 test('TK-83 a run that repeats without end is ended by { timeoutMs } and by { signal }', async () => {
   const workers = 2

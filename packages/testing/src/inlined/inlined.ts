@@ -8,7 +8,7 @@ import { callCancelled, checkSignal, onAbort, timeLimit } from '@postgrad/base/i
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { FairSchedule, SimWorld } from '@postgrad/sim/internal'
-import { RealClock } from '@postgrad/transport/internal'
+import { RealClock, setDeadline } from '@postgrad/transport/internal'
 import { checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
 import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
@@ -76,11 +76,11 @@ class Ends {
     const limitMs = timeLimit(op, timeoutMs)
     this.any = new Promise((_resolve, reject) => {
       if (signal !== undefined) this.forget.push(onAbort(signal, () => reject(callCancelled(op, null, signal.reason))))
-      const timer = new RealClock().setTimer(limitMs, () => {
+      const timer = setDeadline(new RealClock(), limitMs, () => {
         this.timeout = timedOut(op, limitMs)
         reject(this.timeout)
       })
-      this.forget.push(() => timer.cancel())
+      this.forget.push(() => timer?.cancel())
     })
   }
 
