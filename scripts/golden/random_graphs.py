@@ -1,10 +1,12 @@
 """PyTorch's side of packages/autograd/src/with-torch: reads lists of programs ({leaves, steps}, see builder.fixture.ts), one list
-a line, and writes the outcome of each (see run.fixture.ts), one outcome a line.
+a line, and writes the outcome of each (see run.fixture.ts), one outcome a line. If PyTorch refuses a pass because of what it has
+saved, the outcome has a second one, "copied": that of a PyTorch that saves copies and frees nothing, whose gradients are those of the
+values that were recorded.
 
- Two things are made
-otherwise than their names say, since PyTorch refuses or leaves open what postgrad defines; KERNELS.md lists both:
+Three things are made otherwise than their names say, since PyTorch refuses or leaves open what postgrad defines; KERNELS.md lists them:
 - split, chunk and unbind are narrow and select: PyTorch refuses writes into views that come from one call;
-- scatter, indexPut and their like write the last of several values to a place, and no other.
+- scatter, indexPut and their like write the last of several values to a place, and no other;
+- fill_ and zero_ of an expanded tensor write its first part: PyTorch writes there and raises in backward.
 """
 import json
 import math
@@ -30,7 +32,7 @@ KINDS = [
     ("you can only change requires_grad flags of leaf", "flag"), ("Can't detach views in-place", "detach"), ("returned an invalid gradient", "gradient"),
     ("raised by a hook", "raised"), ("not compared", "not compared"),
     # Inputs that are another output of a root's own node.
-    ("Expected a proper Tensor but got None", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
+    ("Expected a proper Tensor but got None", "not compared"), ("dependency not found", "not compared"), ("multiple times without checkpoint recomputation", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
 ]
 
 
@@ -107,6 +109,26 @@ def chain(x, length):
     for _ in range(length):
         view = view.view(x.shape)
     return view
+
+
+def times(x, n):
+    """x · n that saves nothing."""
+    y = x.add(x, alpha=n - 1)
+    y.data.copy_(x.detach() * n)
+    return y
+
+
+def times_(x, n):
+    product = x.detach() * n
+    x.add_(x, alpha=n - 1).data.copy_(product)
+    return x
+
+
+def first_of_expanded(x):
+    for dim, (n, stride) in enumerate(zip(x.shape, x.stride())):
+        if n > 1 and stride == 0:
+            x = x.narrow(dim, 0, 1)
+    return x
 
 
 def in_first_row(g, rows):
@@ -198,7 +220,9 @@ class FreshPart(Part):
     @staticmethod
     def forward(ctx, x):
         ctx.rows = x.shape[0]
-        return (x * 2).narrow(0, 0, 1).clone()
+        # PyTorch refuses writes into a view that is recorded; postgrad does not.
+        first = (x * 2).narrow(0, 0, 1)
+        return first.clone() if Run.recording else first
 
     @staticmethod
     def backward(ctx, g):
@@ -245,7 +269,15 @@ def writes(x, y):
     return h.sin_()
 
 
-FILLS = ("indexFill_", "maskedFill_", "tril_", "triu_", "indexPut_", "scatter_", "cumsum_")
+REFUSE_EXPANDED = ("indexFill_", "maskedFill_", "tril_", "triu_", "indexPut_", "scatter_", "cumsum_")
+
+
+def in_order(t):
+    """The same tensor, whose elements lie in their order."""
+    if t._is_view():
+        return t.contiguous()
+    t.data = t.data.contiguous()
+    return t
 
 
 def place(t):
@@ -259,7 +291,8 @@ def overlap(x, t):
 
 def in_place(op, x, others):
     """The arguments of a write, as PyTorch takes them: of what lies where x lies, but is not x, a copy."""
-    if op in FILLS and any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride())):
+    # To itself PyTorch copies nothing, and refuses nothing.
+    if (op in REFUSE_EXPANDED or op == "copy_" and others[0] is x) and any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride())):
         raise RuntimeError("more than one element of the written-to tensor")
     copied = [overlap(x, t) and (op.startswith(("index", "scatter")) or place(t) != place(x)) for t in others]
     if any(copied) and op in ("mul_", "addcmul_", "atan2_") and torch.is_grad_enabled():
@@ -280,7 +313,8 @@ OPS = {
     **FROM_RESULT,
     "silu": F.silu, "softplus": F.softplus, "gelu": F.gelu, "elu": F.elu, "logSigmoid": F.logsigmoid, "leakyRelu": lambda x: F.leaky_relu(x, 0.01),
     "leakyRelu_": lambda x: F.leaky_relu_(x, 0.01), "contiguous": lambda x: x.contiguous(),
-    "mulNumber": lambda x, n: x.add(x, alpha=n - 1), "addNumber": lambda x, n: x + n, "mulNumber_": lambda x, n: x.add_(x, alpha=n - 1), "addNumber_": lambda x, n: x.add_(n),
+    "mulNumber": times, "addNumber": lambda x, n: x + n, "mulNumber_": times_, "addNumber_": lambda x, n: x.add_(n),
+    "fill_": lambda x, n: first_of_expanded(x).fill_(n), "zero_": lambda x: first_of_expanded(x).zero_(),
     "to": lambda x, dtype: x.to(DTYPES[dtype]), "where": lambda x, y: torch.where(x > y, x * 2, y),
     "addcmul": lambda x, y: x.addcmul(y, x), "addcmul_": lambda x, y: x.addcmul_(y, y), "lerp": lambda x, y: wider(x, y).lerp(wider(y, x), 0.3), "lerp_": lambda x, y: x.lerp_(y.to(x.dtype), 0.3),
     "sum": lambda x, dim, keep: x.sum(dim, keepdim=keep), "mean": lambda x, dim, keep: x.mean(dim, keepdim=keep),
@@ -323,11 +357,17 @@ def look(x):
     return {"values": finite(x.data), "requiresGrad": attempt(lambda: x.requires_grad), "isLeaf": attempt(lambda: x.is_leaf)}
 
 
+def base_of(t):
+    return t._base if t._is_view() else t
+
+
 class Run:
-    def __init__(self, program):
-        self.tensors, self.hooks = {}, {}
-        # Views made under noGrad, with their steps; by storage, the last step that wrote to it while recording.
-        self.quiet, self.recorded = [], {}
+    def __init__(self, program, copies=False):
+        self.tensors, self.hooks, self.copies = {}, {}, copies
+        # By a tensor's id, the node that its hooks are registered with.
+        self.with_hooks = {}
+        # Views made under noGrad, with their steps; tensors that are no views, with the steps that wrote to them while recording.
+        self.quiet, self.recorded = [], []
         for leaf in program["leaves"]:
             t = torch.tensor(leaf["data"], dtype=DTYPES[leaf["dtype"]]).reshape(leaf["shape"]).detach()
             self.tensors[leaf["id"]] = t.clone().requires_grad_(leaf["requiresGrad"])
@@ -342,12 +382,18 @@ class Run:
                 continue
             try:
                 quiet = step.get("quiet", False)
+                # A custom function that needs no gradient runs under noGrad: what it returns of a view that was made there is another one.
                 with torch.set_grad_enabled(not quiet):
-                    late = step["op"] in VIEWS and any(self.late(t) for t in args)
+                    needs_grad = any(self.look(t)["requiresGrad"] for t in args)
+                    late = step["op"] in VIEWS and step["op"] != "detach" and any(self.late(t) for t in args) or step["op"].startswith("custom:") and not needs_grad and any(self.late(t) for t in args)
+                gives_history = args and self.look(args[0])["requiresGrad"] or needs_grad and not quiet
                 with torch.set_grad_enabled(not (quiet or late)):
-                    made = self.step(i, step, args)
-                if step["op"].endswith("_") and step["op"] not in ("detach_", "requiresGrad_") and not quiet and any(t.requires_grad for t in args):
-                    self.recorded[args[0].storage().data_ptr()] = i
+                    made = self.step(i, step, args, late)
+                if step["op"].endswith("_") and step["op"] not in ("detach_", "requiresGrad_") and not quiet and needs_grad:
+                    self.recorded.append((base_of(args[0]), i))
+                if step["op"] in ("custom:Same", "custom:Passes") and not gives_history:
+                    # Nothing is recorded, so the argument that it gives back is itself.
+                    made[0] = args[0]
                 if quiet or late:
                     shared = [t.storage().data_ptr() for t in args]
                     self.quiet += [(t, i) for t in made if t is not None and step["op"] != "detach" and not any(t is arg for arg in args)
@@ -370,12 +416,15 @@ class Run:
     def quiet_since(self, t):
         return next((i for other, i in self.quiet if t is other), None)
 
+    def wrote_since(self, t, since):
+        return any(i > since and base is base_of(t) for base, i in self.recorded)
+
     def readable(self, t):
         """Views made under noGrad are constants until their base is written; to PyTorch they are leaves that nobody has asked for."""
         since = self.quiet_since(t)
         if since is None:
             return t
-        if torch.is_grad_enabled() and self.recorded.get(t.storage().data_ptr(), -1) > since:
+        if torch.is_grad_enabled() and self.wrote_since(t, since):
             raise RuntimeError("A view was created in no_grad mode")
         return t.detach()
 
@@ -386,9 +435,9 @@ class Run:
     def look(self, t):
         seen = look(t)
         since = self.quiet_since(t)
-        return seen if since is None else {**seen, "requiresGrad": self.recorded.get(t.storage().data_ptr(), -1) > since, "isLeaf": None}
+        return seen if since is None else {**seen, "requiresGrad": self.wrote_since(t, since), "isLeaf": None}
 
-    def step(self, i, step, args):
+    def step(self, i, step, args, late):
         op, attrs, x = step["op"], step["attrs"], args[0]
         if op == "hook":
             self.hook(i, x, attrs[0])
@@ -396,7 +445,7 @@ class Run:
         if op in ("backward", "grad"):
             p = attrs[0]
             given = ramp(x) if p["gradient"] else None
-            keep = p["retain"] or p["create"]
+            keep = p["retain"] or p["create"] or self.copies
             if op == "grad":
                 found = torch.autograd.grad(x, args[1:], given, retain_graph=keep, create_graph=p["create"], allow_unused=p["unused"])
                 return [g if g is None else g.clone(memory_format=torch.contiguous_format) for g in found]
@@ -411,10 +460,13 @@ class Run:
         if op == "readGrad":
             return [] if x.grad is None else [x.grad.clone(memory_format=torch.contiguous_format)]
         if op.endswith("_"):
+            # A view of what requires grad only since a write is a leaf to PyTorch until its history is looked at.
+            attempt(lambda: x.grad_fn)
             args = [x, *in_place(op, x, [self.readable(t) for t in args[1:]])]
-        elif op not in VIEWS:
+        elif op not in VIEWS and not late:
             args = [self.readable(t) for t in args]
         if op.startswith("custom:"):
+            Run.recording = torch.is_grad_enabled() and any(t.requires_grad for t in args)
             made = globals()[op[7:]].apply(*args)
             made = made[:1] if op == "custom:Marked" else made
         elif op.startswith("checkpoint:"):
@@ -428,7 +480,7 @@ class Run:
         made = list(made) if isinstance(made, (tuple, list)) else [made]
         # Results are dense and in order; PyTorch's have the order of their arguments, and a reshape of them is a copy or a view accordingly.
         shared = [t.storage().data_ptr() for t in args]
-        return made if op in VIEWS else [t if t.is_contiguous() or t.storage().data_ptr() in shared else t.contiguous() for t in made]
+        return made if op in VIEWS and op != "to" else [t if t.is_contiguous() or t.storage().data_ptr() in shared else in_order(t) for t in made]
 
     def hook(self, i, x, kind):
         def run(g):
@@ -438,10 +490,18 @@ class Run:
             if kind == "raise":
                 raise RuntimeError("raised by a hook")
             return g * 2 if kind == "double" else None
+        # PyTorch 1.13 adds a hook that is registered after a write to those of the old value as well.
+        if x._backward_hooks is not None and self.with_hooks.get(id(x)) is not x.grad_fn:
+            x._backward_hooks = None
         x.register_hook(run)
+        self.with_hooks[id(x)] = x.grad_fn
 
 
 print(json.dumps({"torch": torch.__version__}), flush=True)
 for line in sys.stdin:
     for program in json.loads(line):
-        print(json.dumps(Run(program).all(program)), flush=True)
+        outcome = Run(program).all(program)
+        if any(step is not None and "error" in step and step["error"] in ("modified", "freed") for step in outcome["steps"]):
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+                outcome["copied"] = Run(program, copies=True).all(program)
+        print(json.dumps(outcome), flush=True)

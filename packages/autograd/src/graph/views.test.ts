@@ -110,6 +110,17 @@ describe('a view without a way back, after a recorded write into its base', () =
     }
   })
 
+  test('a custom function refuses it before its forward writes into it', () => {
+    const dirty = F.defineFunction({ name: 'Dirty', forward: (_, x: Tensor) => x.mul_(2).mul(1), backward: (_, g) => g.mul(2) })
+    for (const make of [...Object.values(WITH_HISTORY).slice(0, 2), ...Object.values(WITHOUT)]) {
+      const x = leaf(1, 2).mul(1)
+      const y = make(x)
+      x.add_(leaf(1, 2))
+      expect(() => dirty(y)).toThrow(refused())
+      expect(list(x)).toEqual([2, 4])
+    }
+  })
+
   test('the message says whose view it is, why, and what to do', () => {
     const x = leaf(1, 2).mul(1)
     const [a, b] = [same(x), F.noGrad(() => x.view([2]))]

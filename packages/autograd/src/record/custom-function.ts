@@ -130,6 +130,8 @@ function define<Args extends readonly unknown[], R extends Output, State>(
       definition.name,
       args.map((arg) => record && isTensor(arg) && needsGrad(arg)),
     )
+    // Before forward, which may write: an argument whose history cannot be read is refused first.
+    const edges = record ? args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null)) : []
     const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
     if (!record) return withoutHistory(args, result) as R
@@ -137,7 +139,6 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
     const outputs = results.map(own)
-    const edges = args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null))
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
     const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
     outputs.forEach((output, i) => {

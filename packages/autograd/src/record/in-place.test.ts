@@ -189,6 +189,26 @@ describe('histories', () => {
     expect([x.grad!.dtype, list(x.grad), y.grad!.dtype, list(y.grad)]).toEqual(['float32', [3, 4], 'float64', [1, 2]])
   })
 
+  test('after a mixed write the gradient of what was written has its dtype: kept, asked for, and in a hook', () => {
+    for (const part of [(x: Tensor) => x, (x: Tensor) => x.narrow(0, 0, 1)]) {
+      const x = leaf(1, 2).mul(1)
+      part(x).mul_(tensor(Float64Array.of(3)))
+      const seen: string[] = []
+      x.registerHook((g) => void seen.push(g.dtype))
+      const y = x.mul(5).sum()
+      expect(F.grad(y, [x], { retainGraph: true })[0]!.dtype).toBe('float32')
+      x.retainGrad()
+      y.backward()
+      expect([x.grad!.dtype, list(x.grad), seen.at(-1)]).toEqual(['float32', [5, 5], 'float32'])
+    }
+  })
+
+  test('a result of indexPut under noGrad is no view', () => {
+    const x = F.noGrad(() => zeros([2, 2]).indexPut([tensor(Int32Array.of(1))], 3))
+    expect(list(x.mul_(leaf(2)))).toEqual([0, 0, 6, 6])
+    expect(x.detach_().requiresGrad).toBe(false)
+  })
+
   test('a view that became a leaf is a leaf', () => {
     const flat = zeros([4])
     const w = flat.narrow(0, 0, 2).requiresGrad_()

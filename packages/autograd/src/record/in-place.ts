@@ -46,7 +46,8 @@ export function inPlace<A extends readonly unknown[]>(
     else plain(x, p, q, r)
     noteWrite(x.storage)
     x.storage.recordedAt = x.storage.version
-    rebase(x, out)
+    // The gradient of x has the dtype of x.
+    rebase(x, out.dtype === x.dtype ? out : out.to(x.dtype))
     return x
   }
   return Object.defineProperty(wrapper, 'name', { value: op }) as unknown as (x: Tensor, ...args: A) => Tensor

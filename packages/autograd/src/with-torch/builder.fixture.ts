@@ -35,7 +35,7 @@ export type Shape = readonly number[]
 const LEAF_SHAPES: readonly Shape[] = [[2, 3], [3], [4], [1, 3], [2, 1], [], [2, 2, 3], [3, 3], [3, 2], [0, 2]]
 
 /** Steps whose results may be views. */
-const VIEWS = [
+export const VIEWS = [
   'narrow',
   'select',
   'slice',

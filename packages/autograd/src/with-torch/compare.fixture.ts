@@ -1,5 +1,5 @@
 /** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, and the smallest part of it over which they still do. */
-import type { Program, Step } from './builder.fixture.js'
+import { type Program, type Step, VIEWS } from './builder.fixture.js'
 import type { Outcome, Seen } from './run.fixture.js'
 
 /** Relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before. */
@@ -15,8 +15,11 @@ export interface Difference {
   readonly isListed?: boolean
 }
 
-/** The first difference, or null. */
-export function difference(program: Program, here: Outcome, there: Outcome): Difference | null {
+/**
+ * The first difference, or null.
+ * @param note called with what KERNELS.md lists and after which the rest is compared all the same
+ */
+export function difference(program: Program, here: Outcome, there: Outcome, note: (kind: string) => void = () => {}): Difference | null {
   const tolerance = TOLERANCE[program.leaves.some(({ dtype }) => dtype === 'float32') || usesFloat32(program) ? 'float32' : 'float64']
   let largest = 1
   const far = (a: readonly (number | null)[], b: readonly (number | null)[]) => {
@@ -34,83 +37,161 @@ export function difference(program: Program, here: Outcome, there: Outcome): Dif
     if ((g === null) !== (h === null) || (g !== null && h !== null && far(g, h))) return ['grad', `${g} and ${h}`]
     return null
   }
+  const families = familiesOf(program)
+  let torch = there
   for (const [i, step] of program.steps.entries()) {
-    const [a, b] = [here.steps[i]!, there.steps[i]!]
+    const a = here.steps[i]!
+    let b = torch.steps[i]!
+    if (errorOf(a) === null && ['modified', 'freed'].includes(errorOf(b) ?? '') && torch.copied !== undefined) {
+      note('PyTorch had saved what is not needed: compared with its copies')
+      torch = torch.copied
+      b = torch.steps[i]!
+    }
     if (a === null && b === null) continue
-    const errors = [a, b].map((one) => (one !== null && 'error' in one ? one.error : null))
+    const errors = [errorOf(a), errorOf(b)]
     if (errors[0] !== errors[1]) {
-      const known = listed(program, i, a, errors[1]!)
+      if (
+        errors.every((error) => error !== null && error !== 'not compared') &&
+        EITHER.some((kinds) => errors.every((error) => kinds.includes(error!)))
+      ) {
+        note('another error first')
+        continue
+      }
+      if (errors[0] === 'modified' && torch !== there)
+        return { kind: 'a pass over what was written, after one that PyTorch has refused', text: '', isListed: true }
+      const known = listed(program, i, here, errors[1]!)
       if (known !== null) return { kind: known, text: '', isListed: true }
       const texts = [a, b].map((one) => (one !== null && 'error' in one ? one.text : 'fine'))
       return { kind: `${step.op}: ${errors[0] ?? 'fine'} here, ${errors[1] ?? 'fine'} there`, text: `step ${i}: ${texts.join(' | ')}` }
     }
     if (errors[0] !== null) continue
     const [made, expected] = [a, b] as [readonly (Seen | null)[], readonly (Seen | null)[]]
+    const ofGrad = step.op === 'readGrad' ? keptOtherwise(program, families(step.args[0]!)) : null
+    if (made.length !== expected.length && ofGrad !== null) return ofGrad
     if (made.length !== expected.length) return { kind: `${step.op}: number of results`, text: `step ${i}` }
     for (const [k, seen] of made.entries()) {
       const other = expected[k]!
       if (seen === null || other === null) {
-        if (seen !== other && other === null && writes(program.steps.slice(0, i)))
+        if (seen !== other && other === null && isOfViewedView(program, i, k))
           return { kind: 'the gradient of a view after a write', text: '', isListed: true }
         if (seen !== other) return { kind: `${step.op}: a gradient is there or not`, text: `step ${i}, result ${k}` }
         continue
       }
-      if (isWild(other)) return null
+      if (isWild(other)) return WILD
       const found = unlike(seen, other)
-      if (found?.[0] === 'requiresGrad' && step.op === 'grad' && other.requiresGrad)
+      if (
+        found?.[0] === 'requiresGrad' &&
+        step.op === 'grad' &&
+        (other.requiresGrad || program.steps.slice(0, i).some(({ op }) => op === 'prod' || op === 'cumprod'))
+      )
         return { kind: 'a gradient that depends on nothing has no history', text: '', isListed: true }
+      if (found?.[0] === 'values' && ofGrad !== null) return ofGrad
+      if (found?.[0] === 'values' && step.op === 'grad' && isHooked(program, families(step.args[k + 1]!)))
+        return { kind: 'a hook of what grad asks for', text: '', isListed: true }
+      if (found?.[0] === 'values' && step.op === 'grad' && isOfViewedView(program, i, k))
+        return { kind: 'the gradient of a view after a write', text: '', isListed: true }
       if (found !== null) return { kind: `${step.op}: ${found[0]}`, text: `step ${i}, result ${k}: ${found[1]}` }
     }
   }
   for (const [id, seen] of Object.entries(here.end)) {
-    const other = there.end[Number(id)]
+    const other = torch.end[Number(id)]
     if (other === undefined) return { kind: 'end: a tensor is there or not', text: `tensor ${id}` }
-    if (isWild(other)) return null
+    if (isWild(other)) return WILD
     const found = unlike(seen, other)
-    if (found?.[0] === 'grad' && isRetainedBase(program, Number(id)))
-      return { kind: 'retainGrad of what was written through a view', text: '', isListed: true }
+    if (found?.[0] === 'grad') {
+      const known = keptOtherwise(program, families(Number(id)))
+      if (known !== null) return known
+    }
     if (found !== null) return { kind: `end: ${found[0]}`, text: `tensor ${id}: ${found[1]}` }
   }
-  for (const key of new Set([...Object.keys(here.hooks), ...Object.keys(there.hooks)])) {
-    const [a, b] = [here.hooks[Number(key)] ?? [], there.hooks[Number(key)] ?? []]
+  for (const key of new Set([...Object.keys(here.hooks), ...Object.keys(torch.hooks)])) {
+    const [a, b] = [here.hooks[Number(key)] ?? [], torch.hooks[Number(key)] ?? []]
     if (a.length !== b.length || a.some((seen, i) => far(seen, b[i]!)))
       return { kind: 'hook', text: `of step ${key}: ${JSON.stringify(a)} and ${JSON.stringify(b)}` }
   }
   return null
 }
 
+const WILD: Difference = { kind: 'its numbers ran away', text: '', isListed: true }
+
+function errorOf(outcome: Outcome['steps'][number]): string | null {
+  return outcome !== null && 'error' in outcome ? outcome.error : null
+}
+
 /** Which of two errors comes first is not the same. */
 const EITHER = [
-  ['modified', 'freed', 'view', 'no grad', 'retain', 'gradient'],
+  ['modified', 'freed', 'view', 'no grad', 'retain', 'gradient', 'raised', 'unused'],
   ['leaf', 'overlap', 'view', 'other'],
 ]
 
 /** What KERNELS.md lists of errors ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
-function listed(program: Program, at: number, here: Outcome['steps'][number], there: string | null): string | null {
+function listed({ steps }: Program, at: number, here: Outcome, there: string | null): string | null {
   if (there === 'not compared') return 'not compared'
-  const mine = here !== null && 'error' in here ? here.error : null
-  const before = program.steps.slice(0, at)
-  if (mine === 'modified' && before.some(({ op }) => op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
-  if (mine !== null && there !== null)
-    return EITHER.some((kinds) => kinds.includes(mine) && kinds.includes(there)) ? 'another error first' : null
+  const mine = errorOf(here.steps[at]!)
+  const { op, args } = steps[at]!
+  const before = steps.slice(0, at)
+  if (mine === 'modified' && before.some((step) => step.op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
+  if (mine !== null && there !== null) return null
   if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
+  if (mine === 'view' && !op.endsWith('_') && before.some((step) => step.op === 'detach'))
+    return 'a view made under noGrad after a write into a detached tensor'
   if (there === 'detach') return 'detach_ of what PyTorch made a view'
-  if (there === 'unused' && writes(before)) return 'the gradient of a view after a write'
-  if (there === 'modified') return 'PyTorch had saved what is not needed'
-  if (there === 'freed') return 'PyTorch had saved something in a graph that is gone'
+  if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView({ steps }, at, k - 1)))
+    return 'the gradient of a view after a write'
   if (there !== 'view') return null
   // Such a result is the tensor itself, and is refused when it is read.
-  if (program.steps[at]!.op === 'contiguous') return 'a view of another history, handed on'
-  const wroteQuietly = before.some(({ op, quiet }) => op === 'custom:Dirty' || op === 'detach' || (quiet && op.endsWith('_')))
-  return wroteQuietly ? 'a view of a custom function after a write under noGrad' : null
+  if (['contiguous', 'flatten', 'to'].includes(op)) return 'a view of another history, handed on'
+  const wroteQuietly = before.some(
+    (step, i) =>
+      step.op === 'custom:Dirty' || step.op === 'detach' || (step.op.endsWith('_') && (step.quiet || !isRecorded(here.steps[i]!))),
+  )
+  return wroteQuietly ? 'a view of a custom function after a write that is not recorded' : null
 }
 
-const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_'))
+function isRecorded(write: Outcome['steps'][number]): boolean {
+  return write !== null && !('error' in write) && write[0]?.requiresGrad === true
+}
 
-/** Whether it is no leaf, its gradient is kept (under this number or another), and a view of it may have been written to. */
-function isRetainedBase({ leaves, steps }: Program, id: number): boolean {
-  const isKept = steps.some(({ op, args }) => op === 'retainGrad' || (op === 'backward' && args.length > 1))
-  return isKept && !leaves.some((leaf) => leaf.id === id) && writes(steps)
+const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_') || op === 'custom:Dirty')
+
+/** Whether `grad` in step `at` asks for the gradient of a view, as input `k`, that another view was made of, and something was written before. */
+function isOfViewedView({ steps }: Pick<Program, 'steps'>, at: number, k: number): boolean {
+  const asked = steps[at]!.args[k + 1]!
+  const before = steps.slice(0, at)
+  const isViewOf = ({ op, args, outs }: Step, id: number) => SHARES.has(op) && args.includes(id) && outs.length > 0
+  return (
+    writes(before) && before.some((step) => isViewOf(step, asked)) && before.some(({ op, outs }) => SHARES.has(op) && outs.includes(asked))
+  )
+}
+
+/** Steps whose results may share the memory of an argument, or the node of another result. */
+const SHARES = new Set(VIEWS)
+
+/** By a tensor's number: the tensors that may share its memory or its node. */
+function familiesOf({ steps }: Program): (id: number) => ReadonlySet<number> {
+  const found = new Map<number, Set<number>>()
+  for (const { op, args, outs } of steps) {
+    const joined = new Set<number>()
+    for (const id of SHARES.has(op) ? [...args, ...outs] : outs) for (const other of found.get(id) ?? [id]) joined.add(other)
+    for (const id of joined) found.set(id, joined)
+  }
+  return (id) => found.get(id) ?? new Set([id])
+}
+
+/** Whether the gradient that a tensor of the family keeps may be another, and why. */
+function keptOtherwise({ steps }: Program, family: ReadonlySet<number>): Difference | null {
+  const inFamily = ({ args }: Step, from: number) => args.slice(from).some((arg) => family.has(arg))
+  const isKept = steps.some((one) => (one.op === 'retainGrad' && inFamily(one, 0)) || (one.op === 'backward' && inFamily(one, 1)))
+  if (!isKept) return null
+  if (steps.some((one) => one.op.endsWith('_') && inFamily(one, 0)))
+    return { kind: 'retainGrad of what was written through a view', text: '', isListed: true }
+  if (steps.some((one) => one.op === 'grad' && inFamily(one, 1)))
+    return { kind: 'retainGrad of what grad asks for', text: '', isListed: true }
+  return null
+}
+
+function isHooked({ steps }: Program, family: ReadonlySet<number>): boolean {
+  return steps.some(({ op, args }) => op === 'hook' && family.has(args[0]!))
 }
 
 const usesFloat32 = ({ steps }: Program) => steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')

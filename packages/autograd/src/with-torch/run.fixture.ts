@@ -23,6 +23,8 @@ export interface Outcome {
   readonly end: Readonly<Record<number, Seen>>
   /** By the number of the step that registered it: the gradients that a hook has seen. */
   readonly hooks: Readonly<Record<number, readonly (readonly (number | null)[])[]>>
+  /** If PyTorch refuses a pass because of what it has saved: what comes of it where it saves copies and frees nothing. */
+  readonly copied?: Outcome
 }
 
 interface Pass {

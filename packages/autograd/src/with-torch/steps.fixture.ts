@@ -34,7 +34,7 @@ export const COMPUTE: Readonly<Record<string, (b: Builder) => void>> = {
       ['mulNumber', [b.real()]],
       ['addNumber', [b.real()]],
       ['pow', [b.of([0, 1, 2, 3])]],
-      ['clamp', [-b.below(20) / 10, b.below(20) / 10]],
+      ['clamp', [0 - b.below(20) / 10, b.below(20) / 10]],
       ['to', [b.of(['float32', 'float64'])]],
     ])
     b.step(op, [x], attrs, [b.shapes[x]!])
@@ -224,7 +224,7 @@ export const WRITES: Readonly<Record<string, (b: Builder, x: number, shape: Shap
       ['addNumber_', [b.real()]],
       ['fill_', [b.real()]],
       ['pow_', [b.of([1, 2, 3])]],
-      ['clamp_', [-b.below(20) / 10, b.below(20) / 10]],
+      ['clamp_', [0 - b.below(20) / 10, b.below(20) / 10]],
     ])
     b.step(op, [x], attrs, [])
   },
@@ -262,7 +262,7 @@ export const FLAGS: Readonly<Record<string, (b: Builder, x: number, shape: Shape
     if (!b.views.has(x) && !b.viewed.has(x) && !b.hooked.has(x)) b.step('requiresGrad_', [x], [!b.chance(3)], [], true)
   },
   detach(b, x) {
-    if (!b.viewed.has(x)) b.step('detach_', [x], [], [], true)
+    if (!b.viewed.has(x) && !b.hooked.has(x)) b.step('detach_', [x], [], [], true)
   },
   clearGrad: (b, x) => b.step('clearGrad', [x], [], [], true),
   readGrad: (b, x, shape) => b.step('readGrad', [x], [], [shape], true),

@@ -29,7 +29,9 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
       const given = typeof values === 'object' ? values : scalarOf('indexPut', values, x.dtype)
       const source = ops.reshape(ops.expand(given, places.shape), [places.numel])
       const flat = ops.reshape(x, [x.numel])
-      return ops.reshape(accumulate ? ops.indexAdd(flat, 0, at, source) : ops.scatter(flat, 0, at, source), x.shape)
+      const out = accumulate ? ops.indexAdd(flat, 0, at, source) : ops.scatter(flat, 0, at, source)
+      // A tensor of its own, not a view of one: made under noGrad it could not be written to.
+      return x.ndim === 1 ? out : ops.clone(ops.reshape(out, x.shape))
     },
 
     indexPut_(x, specs, values, accumulate = false) {
