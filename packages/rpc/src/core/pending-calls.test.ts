@@ -80,7 +80,7 @@ const PEER = { name: 'worker1', id: 1 }
 function setUp(peers = 1, onGivenUp: (requestId: number) => void = () => {}) {
   const clock = new HandClock()
   const deadlines = new Deadlines(clock)
-  const pending = Array.from({ length: peers }, () => new PendingCalls(deadlines, PEER, onGivenUp))
+  const pending = Array.from({ length: peers }, () => deadlines.watch(new PendingCalls(deadlines, PEER, onGivenUp)))
   return { clock, deadlines, pending, one: pending[0]! }
 }
 

@@ -93,7 +93,7 @@ export interface StandingGroup {
   onOver(worker: WorkerId): void
 }
 
-/** Calls to one peer; `Deadlines` is shared by all peers of a worker. */
+/** Calls to one peer; `Deadlines` is shared by all peers of a worker, and watches them: those of a peer that is dead and forgotten need nobody. */
 export class PendingCalls {
   private readonly waiting = new RequestTable<PendingCall>()
   private readonly deadlines: Deadlines
@@ -105,7 +105,6 @@ export class PendingCalls {
     this.deadlines = deadlines
     this.to = to
     this.onGivenUp = onGivenUp
-    deadlines.watch(this)
   }
 
   get size(): number {
@@ -191,8 +190,10 @@ export class Deadlines {
     this.activity = activity
   }
 
-  watch(calls: PendingCalls): void {
+  /** From now on their deadlines pass, until `unwatch`. */
+  watch(calls: PendingCalls): PendingCalls {
     this.watched.push(calls)
+    return calls
   }
 
   /** Of a peer that has died: nothing is added to its calls any more. */

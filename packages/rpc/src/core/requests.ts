@@ -114,7 +114,7 @@ export class Requests {
     this.host = host
     this.messages = messages
     this.deadlines = new Deadlines(host.clock, host.activity)
-    this.waits = new PendingCalls(this.deadlines, host.info, () => {})
+    this.waits = this.deadlines.watch(new PendingCalls(this.deadlines, host.info, () => {}))
     messages.handle(MessageType.CALL_CANCEL, ({ body }, _from, { peer }) => this.onCancel(peer, body[0] as number, body[1] as boolean))
     for (const type of [MessageType.RESULT, MessageType.REMOTE_RET, MessageType.RREF_ACK])
       messages.handle(type, (_message, _from, item) => this.onReply(item))
@@ -123,7 +123,7 @@ export class Requests {
       messages.handleUnreadable(type, (unreadable) => this.onUnreadable(unreadable))
   }
 
-  /** Requests to a peer. */
+  /** Requests to a peer. `deadlines` watches them for as long as the peer lives. */
   pendingFor(info: WorkerInfo): PendingCalls {
     return new PendingCalls(this.deadlines, info, (requestId) =>
       this.messages.postIfReachable(info.id, MessageType.CALL_CANCEL, [requestId, false]),

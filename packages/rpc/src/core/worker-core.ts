@@ -221,6 +221,8 @@ export abstract class WorkerCore implements RequestsHost {
   private addPeer(info: WorkerInfo, link: Link | null, transport: HeapTransport | null, isGuest: boolean, role = MEMBER): Peer {
     const peer = this.peer(info, link, transport, isGuest, role)
     this.peers.add(peer)
+    // Not of one that is made for a call to the dead: that call ends where it begins, and nobody would take it off again.
+    this.requests.deadlines.watch(peer.pending)
     return peer
   }
 

@@ -23,8 +23,6 @@ export function nextRun(name = ''): TestIdentity {
   return { kind: 'test', name: test, file, run: known.runs++ }
 }
 
-/** The timeout of a test where neither it nor its configuration says one: jest's and vitest's. */
-const TEST_LIMIT_MS = 5000
 /** So much of it may be used when shrinking ends: the last run may take longer, and a failure has to be written. */
 const USABLE = 0.7
 
@@ -34,7 +32,7 @@ export function shrinkTimeMs({ file, name }: Pick<TestIdentity, 'file' | 'name'>
   return Math.min(TIME_MS, Math.max(0, USABLE * limitMs - (now() - startMs)))
 }
 
-/** The timeout of the test that runs now, in ms, as far as the runner says. */
+/** The timeout of the test that runs now, in ms; Infinity where no runner says one, as in a script that runs many simulations one after another. */
 export function testLimitMs(): number {
   const world = globalThis as unknown as Record<symbol | string, unknown>
   const circus = Object.getOwnPropertySymbols(world).find(({ description }) => description === 'JEST_STATE_SYMBOL')
@@ -43,7 +41,7 @@ export function testLimitMs(): number {
     | { readonly current?: VitestTask; readonly config?: { readonly testTimeout?: number } }
     | undefined
   const told = jest?.currentlyRunningTest?.timeout ?? jest?.testTimeout ?? vitest?.current?.timeout ?? vitest?.config?.testTimeout
-  return told === 0 ? Number.POSITIVE_INFINITY : (told ?? TEST_LIMIT_MS)
+  return told === 0 || told === undefined ? Number.POSITIVE_INFINITY : told
 }
 
 interface JestState {

@@ -32,6 +32,10 @@ expose({ addOne, count, never, mixed, untilAborted, calledByTheDead })
 
 const LIVES = 8
 
+/** Whose deadlines a worker looks through: those of its peers, and its own waits. */
+const watched = (runtime: object): number =>
+  (runtime as { requests: { deadlines: { watched: readonly unknown[] } } }).requests.deadlines.watched.length
+
 test('RPC-57 nothing but the death stays of a dead peer', async () => {
   await simulate({ workers: 3, seed: 1, rpcTimeoutMs: 0 }, async (sim) => {
     const others = ['worker0', 'worker2'].map((name) => sim.on(name).runtime)
@@ -48,7 +52,10 @@ test('RPC-57 nothing but the death stays of a dead peer', async () => {
       for (const runtime of others) {
         expect([...runtime.peers].map(({ info }) => info.name).sort()).toEqual(['worker0', 'worker1', 'worker2'])
         expect(runtime.deathOf(id)).toMatchObject({ values: { worker: 'worker1', restartedAs: sim.on('worker1').info.id } })
+        expect(watched(runtime)).toBe(1 + 3)
         await sim.on(runtime.info).run(async () => {
+          for (let i = 0; i < 100; i++) await call(id, addOne, [1]).catch(() => {})
+          expect(watched(runtime)).toBe(1 + 3)
           await expect(call(id, addOne, [1])).rejects.toMatchObject({ code: 'WORKER_DIED', op: 'addOne' })
           await expect(call({ name: 'other', id }, addOne, [1])).rejects.toMatchObject({ code: 'UNKNOWN_WORKER' })
         })
