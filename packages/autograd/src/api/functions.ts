@@ -282,7 +282,7 @@ export const expand = operations.expand
 /** eˣ − 1 of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.expm1`. */
 export const expm1 = operations.expm1
 /**
- * Writes one number into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
+ * Writes one number or boolean into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
  * INPLACE_ON_LEAF
  */
 export const fill_ = operations.fill_
