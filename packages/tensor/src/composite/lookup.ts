@@ -5,6 +5,7 @@ import type { LookupOps } from '../ops/ops-indexing.js'
 import { scalarOf, scalarTensor } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkWritable } from '../raw/inplace.js'
+import { isReadable } from '../raw/readable.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -144,7 +145,8 @@ function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | numb
     return scalarOf(op, value, x.dtype)
   }
   if (value.ndim === 0) {
-    if (x.dtype === 'int32' && isFloating(value.dtype)) checkHolds(op, x.dtype, value.itemSync())
+    // What the device has yet to compute is not waited for; it wraps around.
+    if (x.dtype === 'int32' && isFloating(value.dtype) && isReadable(value)) checkHolds(op, x.dtype, value.itemSync())
     return ops.to(value, x.dtype)
   }
   throw shapeMismatch(op, 'a number, a boolean or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
