@@ -56,9 +56,15 @@ export class LocalOptimizer {
     this.early = null
     if (gradients === null) return
     checkReduced('DistributedOptimizer.step', this.parameters(), gradients)
-    ensureHeld('DistributedOptimizer.step', this.parameters())
-    if (early !== null && (this.optimizer as StepsEarly).take(early, gradients)) this.earlySteps++
-    else noGrad(() => this.optimizer.step(gradients))
+    if (early !== null) {
+      // Any other step looks itself.
+      ensureHeld('DistributedOptimizer.step', this.parameters())
+      if ((this.optimizer as StepsEarly).take(early, gradients)) {
+        this.earlySteps++
+        return
+      }
+    }
+    noGrad(() => this.optimizer.step(gradients))
   }
 
   /** A step with that context's gradients will follow, with these settings changed: it is computed as soon as they are final. */

@@ -282,7 +282,7 @@ export const expand = operations.expand
 /** eˣ − 1 of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.expm1`. */
 export const expm1 = operations.expm1
 /**
- * Writes one number into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
+ * Writes one number or boolean into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
  * INPLACE_ON_LEAF
  */
 export const fill_ = operations.fill_
@@ -338,7 +338,7 @@ export const huberLoss = operations.huberLoss
  */
 export const indexAdd = operations.indexAdd
 /**
- * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
+ * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number, a boolean or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
  * DIM_OUT_OF_RANGE
  */
 export const indexFill = operations.indexFill
@@ -402,7 +402,7 @@ export const logSumExp = operations.logSumExp
 /** Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH */
 export const lt = operations.lt
 /**
- * A copy with a number or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
+ * A copy with a number, a boolean or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
  * DTYPE_MISMATCH, SHAPE_MISMATCH
  */
 export const maskedFill = operations.maskedFill
@@ -564,7 +564,7 @@ export const rsqrt = operations.rsqrt
  */
 export const scaledDotProductAttention = operations.scaledDotProductAttention
 /**
- * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number, the last write wins. PyTorch: `torch.scatter`. @throws
+ * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number or a boolean, the last write wins. PyTorch: `torch.scatter`. @throws
  * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
  */
 export const scatter = operations.scatter

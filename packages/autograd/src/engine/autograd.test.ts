@@ -292,6 +292,18 @@ describe('hooks', () => {
     }
   })
 
+  test('a hook may write into an expanded gradient', () => {
+    const [x, w] = [leaf(1, 2), leaf(1, 2)]
+    for (const each of [x.mul(1), w]) {
+      each.registerHook((g) => g.mul_(100))
+      each.mean().backward()
+    }
+    expect([list(x.grad), list(w.grad)]).toEqual([
+      [50, 50],
+      [50, 50],
+    ])
+  })
+
   test('a hook may change values, but neither shape nor dtype', () => {
     for (const wrong of [ones([3]), ones([2], { dtype: 'float64' })]) {
       const x = leaf(1, 2)
@@ -462,6 +474,19 @@ describe('defineFunction', () => {
     }
     const plain = ones([2])
     expect(same(plain)).toBe(plain)
+  })
+
+  test('where nothing is recorded, what is no tensor is given back as it is, and a tensor from elsewhere without its history', () => {
+    const p = leaf(7)
+    const make = (forward: () => unknown) =>
+      F.defineFunction({ name: 'Odd', forward: forward as (ctx: object, x: Tensor) => Tensor, backward: (_, g) => g })
+    const x = leaf(1, 2)
+    for (const result of [null, undefined, 3, { a: 1 }]) {
+      expect(F.noGrad(() => make(() => result)(x))).toBe(result)
+      expect(F.noGrad(() => make(() => [x, result])(x) as unknown as unknown[])[1]).toBe(result)
+    }
+    expect(F.noGrad(() => make(() => p)(x)).requiresGrad).toBe(false)
+    expect(make(() => p)(ones([1]))).toBe(p)
   })
 
   test('a tensor from elsewhere that is returned keeps its own history', () => {

@@ -39,6 +39,7 @@ export interface BackwardParts {
   /** What `backwardRest` takes. */
   readonly leftovers: Leftover[]
   readonly done: ReadonlySet<Node>
+  readonly passes: readonly object[]
 }
 
 /** The first part, with what the second one needs. The roots have been validated; the inputs are leaves that require grad. */
@@ -48,6 +49,7 @@ export function backwardInputs(roots: readonly Tensor[], grads: Grads | undefine
   const task = new GraphTask({ keepGraph: false, sink: nowhere, queue })
   const root = graphRoot(roots, grads)
   const needed = leadingTo(root, captures)
+  const { passes } = task
   const leftovers: Leftover[] = needed.has(root) ? [] : [{ node: root, arrived: [], computed: null }]
   if (needed.has(root)) {
     engine.computeDependencies(task, [root])
@@ -57,7 +59,7 @@ export function backwardInputs(roots: readonly Tensor[], grads: Grads | undefine
     engine.start(task, root, new InputBuffer(0))
     engine.drive(task, queue)
   }
-  return { inputGrads: inputs.map((_, i) => task.captured[i] ?? null), leftovers, done: needed }
+  return { inputGrads: inputs.map((_, i) => task.captured[i] ?? null), leftovers, done: needed, passes }
 }
 
 /** Captures take what arrives at the inputs, and nothing arrives at other leaves. */
@@ -72,6 +74,7 @@ export function backwardRest(parts: readonly BackwardParts[], sink: GradSink): v
   const task = new GraphTask({ keepGraph: false, sink, queue })
   const nodes = parts.flatMap(({ leftovers, done }) => leftovers.splice(0).map((leftover) => new RestNode(leftover, done)))
   engine.computeDependencies(task, nodes)
+  task.passes = parts.flatMap(({ passes }) => passes)
   task.needed = { has: (node) => parts.every(({ done }) => !done.has(node)) }
   for (const node of nodes) engine.start(task, node, node.inputs())
   engine.drive(task, queue)

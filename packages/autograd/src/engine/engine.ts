@@ -194,7 +194,8 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   const watching = isWatched(node)
   const leaves = task.leftovers !== null && node.nextEdges.some((edge) => edge !== null && !isWanted(edge, task))
   const apart = leaves && node.computesApart && hooks === null && !watching
-  const pass = leaves && !apart ? EVERYTHING : task
+  // A node that computes all of its gradients at once computes all.
+  const pass: PassView = leaves && !apart ? { needed: null, passes: task.passes } : task
   // Under createGraph a recorded formula may have saved what it was given; what was captured is the caller's, what arrived is wanted again.
   const ours = fresh && !apart && !task.createGraph && (task.captures === null || !task.captures.has(node)) ? inputs : null
   let results: Grads
@@ -229,9 +230,6 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }
-
-/** For a node that computes all of its gradients at once. */
-const EVERYTHING: PassView = { needed: null }
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
 function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tensor {

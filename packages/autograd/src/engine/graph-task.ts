@@ -66,6 +66,7 @@ export class GraphTask implements PassView {
   error: unknown = null
   /** Called when `outstanding` falls to 0. */
   onIdle: ((task: GraphTask) => void) | null = null
+  passes: readonly object[] = [this]
   /** The nodes that must run; null is all. */
   needed: { has(node: Node): boolean } | null = null
   /** Where nodes go whose edges lead to nodes that are not needed, in a pass that has a second part; else null. */

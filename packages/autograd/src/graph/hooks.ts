@@ -75,7 +75,8 @@ export class NodeHooks {
       const grad = current[slot]
       if (grad === null || grad === undefined) continue
       // A hook that clips in place (`g.clamp_(-1, 1)`) must not change what goes to other branches: an addition gives both of its arguments one gradient.
-      const given = isOurs || grad.isSparse || (grad === grads[slot] && owns(slot)) ? grad : grad.clone()
+      // Nor can it write into an expanded one, such as that of a mean.
+      const given = isOurs || grad.isSparse || (grad === grads[slot] && owns(slot) && grad.isContiguous) ? grad : grad.clone()
       const { version } = given.storage
       const replaced = fn(given) ?? given
       if (replaced !== grad && (replaced !== given || given.storage.version !== version)) current = current.with(slot, replaced)

@@ -20,6 +20,8 @@ export interface Edge {
 export interface PassView {
   /** The nodes that the pass goes to; null: to all. */
   readonly needed: { has(node: Node): boolean } | null
+  /** Which pass it is: objects to look up by identity. One, or in the second part of passes of two parts those of the first parts. */
+  readonly passes: readonly object[]
 }
 
 /** What is known of one forward output: a missing gradient is made from it (zeros), an arriving one is checked against it. */

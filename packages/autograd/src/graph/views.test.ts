@@ -127,7 +127,7 @@ describe('a view without a way back, after a recorded write into its base', () =
     x.mul_(2)
     expect(() => a.sum()).toThrow(
       'SameBackward: expected a view whose base was not written to since the view was made, got a view that was returned by a custom function ' +
-        '(a backward hook of a module is one), of a base that an in-place operation has written to while recording',
+        'or by a module with a backward hook, of a base that an in-place operation has written to while recording',
     )
     expect(() => b.sum()).toThrow(/gradFn: .*made under noGrad/)
     expect(() => a.sum()).toThrow(expect.objectContaining({ remedy: expect.stringContaining('clone()') }) as unknown as Error)

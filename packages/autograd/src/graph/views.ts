@@ -39,7 +39,7 @@ export function viewAlong(path: ViewPath, base: Tensor): Tensor {
 /** Why a view has no way back: its base would not learn of a write into the view, nor the view of one into its base. */
 export type Untracked =
   | 'made under noGrad'
-  | 'returned by a custom function (a backward hook of a module is one)'
+  | 'returned by a custom function or by a module with a backward hook'
   | 'the last of a very long chain of views'
 
 /** A longer chain of views of one plain tensor is not followed: `x = x.T` in a loop must not grow. */
@@ -115,7 +115,7 @@ export class ViewMeta implements AutogradMeta {
       undefined,
       undefined,
       fn,
-      'returned by a custom function (a backward hook of a module is one)',
+      'returned by a custom function or by a module with a backward hook',
     )
     meta.output = outputNr
     return meta

@@ -7,7 +7,7 @@ import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
 import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
-import { type Edge, type InputMeta, Node } from '../graph/node.js'
+import { type Edge, type InputMeta, Node, type PassView } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
 import { ViewMeta, viewMetaOf } from '../graph/views.js'
@@ -19,6 +19,8 @@ export class FunctionContext<State = unknown> {
   readonly needsInputGrad: readonly boolean[]
   /** Anything but tensors (those go through `saveForBackward`, which notices later writes to them). */
   state: State | undefined = undefined
+  /** @internal In backward: which pass it is, see PassView. */
+  passes: readonly object[] = []
   private saved: readonly SavedVariable[] = []
   private toSave: readonly Tensor[] = []
   /** How many of the last of `toSave` nobody else has, and those of them that are kept here. */
@@ -134,7 +136,7 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     const edges = record ? args.map((arg): Edge | null => (isTensor(arg) ? gradientEdge(arg) : null)) : []
     const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
-    if (!record) return withoutHistory(args, result) as R
+    if (!record) return (currentScope().gradEnabled ? result : withoutHistory(result)) as R
     // What had a life before (an input, a tensor from elsewhere) is returned as a tensor of its own, so that its history can be another.
     const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
@@ -154,10 +156,10 @@ function define<Args extends readonly unknown[], R extends Output, State>(
   return Object.defineProperty(call, 'name', { value: definition.name })
 }
 
-/** Under noGrad a result has no history, though forward gives back an argument that has one. */
-function withoutHistory(args: readonly unknown[], result: Output): Output {
-  const own = (t: Tensor) => (needsGrad(t) && args.includes(t) ? t.detach() : t)
-  return isTensor(result) ? own(result) : result.map(own)
+/** Under noGrad a result has no history, though forward gives back a tensor that has one: an argument, or one from elsewhere. What is no tensor stays as it is. */
+function withoutHistory(result: unknown): unknown {
+  const own = (t: unknown) => (isTensor(t) && needsGrad(t) ? t.detach() : t)
+  return Array.isArray(result) ? result.map(own) : own(result)
 }
 
 /** Of which tensor result i is a view that others can write to; null if it is none. `before`: how many storages there were before forward. */
@@ -197,9 +199,11 @@ class CustomNode extends Node {
     return `${this.definition.name}Backward`
   }
 
-  apply(grads: Grads): Grads {
+  apply(grads: Grads, { passes }: PassView): Grads {
+    this.ctx.passes = passes
     const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape))
     const result = this.definition.backward(this.ctx, ...given)
+    this.ctx.passes = []
     const list = result === null || isTensor(result) ? [result] : (result as readonly (Tensor | null)[])
     this.nextEdges.forEach((edge, i) => {
       if (edge !== null && list[i] === undefined) throw this.missingGradient(i, list.length)

@@ -16,7 +16,7 @@ import { CopySlices } from '../graph/copy-slices.js'
 import type { TensorOps } from '../graph/formula.js'
 import { moveRetained } from '../graph/retain-grad.js'
 import { gradientEdge, metaOf, replaceHistory, setHistory, type VariableMeta } from '../graph/variable.js'
-import { viewMetaOf } from '../graph/views.js'
+import { type Untracked, viewMetaOf } from '../graph/views.js'
 import { needsGrad, recordAttributed, recordBinary } from './record.js'
 
 /**
@@ -132,12 +132,15 @@ export function overwriting(recorded: () => TensorOps): Pick<TensorOps, 'copy_' 
   }
 }
 
-function onView(op: string, x: Tensor, why: string): PostgradError {
+function onView(op: string, x: Tensor, why: Untracked): PostgradError {
   return new PostgradError('INPLACE_ON_VIEW', {
     op,
     expected: 'a tensor whose base can be told of the write',
     got: `a view that was ${why}`,
-    remedy: 'Make the view again while grad mode is on, write under noGrad(() => …), or clone() it first.',
+    remedy:
+      why === 'made under noGrad'
+        ? 'Make the view again while grad mode is on, write under noGrad(() => …), or clone() it first.'
+        : 'clone() it first, or write under noGrad(() => …).',
     values: { shape: [...x.shape] },
   })
 }

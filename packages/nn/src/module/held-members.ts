@@ -18,41 +18,91 @@ export interface Place {
   readonly isField: boolean
 }
 
-/** Looks at all places of a module. @throws MEMBER_REPLACED */
-type Ensure = (owner: object, op: string) => void
+/** How to look at a module. */
+export interface Look {
+  /** Looks at all places. @throws MEMBER_REPLACED */
+  ensure(module: object, op: string): void
+  /** What its fields hold now. */
+  members(module: object): ReadonlySet<unknown>
+}
 
-/** Where a parameter was seen. */
+/** Where a parameter was seen: a field of a module. */
 interface Holder {
   readonly owner: WeakRef<object>
-  readonly ensure: Ensure
+  readonly look: Look
   readonly field: string
 }
+
+/** Of one parameter. */
+interface Holders {
+  readonly all: Set<Holder>
+  /** At this size those of modules that are gone are taken out. */
+  sweepAt: number
+}
+
+const SWEEP_AT = 8
 
 /** Noted in the place of each buffer, since a buffer may be another tensor, with a history, after each forward. */
 export const BUFFER = {}
 
-const holders = new WeakMap<Tensor, Holder[]>()
+const holders = new WeakMap<Tensor, Holders>()
+
+/** What a place held. */
+interface Held {
+  readonly field: string
+  readonly member: object
+  /** The last walk that has seen it. */
+  walk: number
+}
 
 export class HeldMembers {
-  private readonly held = new Map<string, object>()
+  private readonly held = new Map<string, Held>()
   private readonly owner: WeakRef<object>
-  private readonly ensure: Ensure
+  private readonly look: Look
+  /** This module as a holder, by field. */
+  private readonly holders = new Map<string, Holder>()
+  private walks = 0
 
-  constructor(owner: object, ensure: Ensure) {
+  constructor(owner: object, look: Look) {
     this.owner = new WeakRef(owner)
-    this.ensure = ensure
+    this.look = look
   }
 
-  /** Notes a parameter, a module or BUFFER at `path`, which lies in `field`. */
-  note(field: string, path: string, member: object): void {
-    if (this.held.get(path) === member) return
-    this.held.set(path, member)
-    if (isTensor(member)) {
-      const all = holders.get(member) ?? []
-      if (all.length === 0) holders.set(member, all)
-      if (!all.some(({ owner, field: known }) => owner === this.owner && known === field))
-        all.push({ owner: this.owner, ensure: this.ensure, field })
+  /** The number of a walk that begins. */
+  begin(): number {
+    return ++this.walks
+  }
+
+  /**
+   * Notes a parameter, a module or BUFFER at `path`, which lies in `field`.
+   * @returns whether it is the first one there in this walk
+   */
+  note(walk: number, field: string, path: string, member: object): boolean {
+    const held = this.held.get(path)
+    const isFirst = held?.walk !== walk
+    if (held?.member === member && held.field === field) held.walk = walk
+    else {
+      this.held.set(path, { field, member, walk })
+      if (isTensor(member)) this.holds(member, field)
     }
+    return isFirst
+  }
+
+  private holds(p: Tensor, field: string): void {
+    let holder = this.holders.get(field)
+    if (holder === undefined) {
+      holder = { owner: this.owner, look: this.look, field }
+      this.holders.set(field, holder)
+    }
+    let known = holders.get(p)
+    if (known === undefined) {
+      known = { all: new Set(), sweepAt: SWEEP_AT }
+      holders.set(p, known)
+    }
+    known.all.add(holder)
+    if (known.all.size < known.sweepAt) return
+    for (const each of known.all) if (each.owner.deref() === undefined) known.all.delete(each)
+    known.sweepAt = Math.max(SWEEP_AT, 2 * known.all.size)
   }
 
   /** How many places held something. */
@@ -68,37 +118,59 @@ export class HeldMembers {
   check(op: string, name: string, places: ReadonlyMap<string, Place>): void {
     const there = new Set<unknown>()
     for (const { value, belongs } of places.values()) if (belongs) there.add(value)
-    const lost: { path: string; was: object; value: unknown }[] = []
-    for (const [path, was] of this.held) {
+    const lost: Lost[] = []
+    for (const [path, { field, member: was }] of this.held) {
       const place = places.get(path)
       if (place?.belongs) continue
       const value = place?.value ?? null
-      // An item may have moved, and another one be where it was: of collections only a tensor in the place of a parameter is no doubt.
+      // Items of collections may have moved: there only a tensor where a parameter was counts as a replacement.
       const isSuspect = value !== null && (place!.isField || (isTensor(value) && isTensor(was)))
-      if (isSuspect && !there.has(was)) lost.push({ path, was, value })
+      if (isSuspect && !there.has(was)) lost.push({ path, field: place!.isField ? field : null, was, value })
       else this.held.delete(path)
     }
     if (lost.length > 0) throw replaced(op, name, lost)
   }
 }
 
-/** For a step that would train parameters which their modules do not use any more. @throws MEMBER_REPLACED */
+/** For a step that would train parameters which no module uses any more. @throws MEMBER_REPLACED */
 export function ensureHeld(op: string, parameters: Iterable<Tensor>): void {
-  let checked: Set<object> | null = null
+  const seen = new Map<object, ReadonlySet<unknown>>()
   for (const p of parameters) {
-    const all = holders.get(p)
-    if (all === undefined) continue
-    for (const { owner, ensure, field } of all) {
+    const known = holders.get(p)
+    if (known === undefined || isHeld(p, known.all, seen)) continue
+    for (const { owner, look } of known.all) {
       const module = owner.deref()
-      if (module === undefined || (module as unknown as Record<string, unknown>)[field] === p || checked?.has(module)) continue
-      checked ??= new Set()
-      checked.add(module)
-      ensure(module, op)
+      if (module !== undefined) look.ensure(module, op)
     }
   }
 }
 
-function replaced(op: string, name: string, lost: readonly { path: string; was: object; value: unknown }[]): PostgradError {
+/** Whether a module holds it still. `seen`: what modules hold, of those that were looked at. */
+function isHeld(p: Tensor, all: ReadonlySet<Holder>, seen: Map<object, ReadonlySet<unknown>>): boolean {
+  // Nearly always in a field of its own.
+  for (const { owner, field } of all) if ((owner.deref() as Record<string, unknown> | undefined)?.[field] === p) return true
+  for (const { owner, look } of all) {
+    const module = owner.deref()
+    if (module === undefined) continue
+    let members = seen.get(module)
+    if (members === undefined) {
+      members = look.members(module)
+      seen.set(module, members)
+    }
+    if (members.has(p)) return true
+  }
+  return false
+}
+
+interface Lost {
+  readonly path: string
+  /** Null for an item of a collection. */
+  readonly field: string | null
+  readonly was: object
+  readonly value: unknown
+}
+
+function replaced(op: string, name: string, lost: readonly Lost[]): PostgradError {
   const [first] = lost
   const kind = first!.was === BUFFER ? 'a buffer' : isTensor(first!.was) ? 'a parameter' : 'a module'
   const others =
@@ -112,7 +184,7 @@ function replaced(op: string, name: string, lost: readonly { path: string; was: 
     op,
     message: `'${first!.path}' of ${name} held ${kind}, and now holds ${textOf(first!.value)}, which would be neither trained nor saved${others}`,
     remedy: isTensor(first!.was)
-      ? `Write the values into the parameter: noGrad(() => module.${first!.path}.copy_(values)). Or assign another one: parameter(values). If the parameter is not wanted any more, set the field to null first, or keep the result under another name.`
+      ? `Instead of assigning, write into the parameter${first!.field === null ? '' : `: noGrad(() => module.${first!.field}.copy_(values))`}. Or assign another one: parameter(values). If the parameter is not wanted any more, set the field to null first, or keep the result under another name.`
       : `Assign another ${kind === 'a buffer' ? 'tensor' : 'module'}, or null. Keep anything else under another name.`,
     values: { paths: lost.map(({ path }) => path) },
   })
@@ -120,5 +192,6 @@ function replaced(op: string, name: string, lost: readonly { path: string; was: 
 
 function textOf(value: unknown): string {
   if (!isTensor(value)) return argumentText(value)
-  return value.isLeaf ? 'a tensor that is no parameter' : 'the result of an operation'
+  // Not isLeaf, which a view without a way back refuses to say.
+  return value.autograd === null ? 'a tensor that is no parameter' : 'the result of an operation'
 }

@@ -1,6 +1,6 @@
 /** That a module loses nothing in silence: what its fields held and hold no more, what no walk sees, names that are taken (Note [Fields] in `module.ts`). */
 import { describe, expect, test } from '@jest/globals'
-import { noGrad } from '@postgrad/autograd'
+import { defineFunction, noGrad } from '@postgrad/autograd'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import {
   Adam,
@@ -126,6 +126,19 @@ describe('a field that held a parameter', () => {
     expect(() => m.parameters()).toThrow(replaced('w'))
   })
 
+  test('is not looked for while constructors run, however many modules they make', () => {
+    class Many extends Module {
+      w: Tensor = tensor([1], { requiresGrad: true })
+      parts: Module[]
+      constructor() {
+        super()
+        this.parts = Array.from({ length: 300 }, () => new Scale())
+        this.w = this.w.mul(2)
+      }
+    }
+    expect(new Many().parameters()).toHaveLength(300)
+  })
+
   test('of the library’s layers is known at once', () => {
     const layers: [Module, string, string][] = [
       [new Linear(1, 1), 'weight', 'weight'],
@@ -145,22 +158,77 @@ describe('a field that held a parameter', () => {
     for (const [layer, field, path] of layers) {
       set(layer, field, ones([1, 1]))
       expect(() => layer.stateDict()).toThrow(replaced(path))
+      expect(() => layer.stateDict()).toThrow(expect.objectContaining({ remedy: expect.stringContaining(`module.${field}.copy_(values)`) }))
     }
     const gru = new GRU(1, 1)
     gru.weights.set('bias_hh_l0', ones([3]))
     expect(() => gru.parameters()).toThrow(replaced('bias_hh_l0'))
+    expect(() => gru.parameters()).not.toThrow(expect.objectContaining({ remedy: expect.stringContaining('module.') }))
   })
 
-  test('is found missing by optimizers that have the parameter of one module of a tree, and by those that have it of two', () => {
+  test('is found missing by optimizers once no module has the parameter, in a field or in a collection', () => {
     const [a, b] = [new Scale(), new Scale()]
     b.w = a.w
-    const model = new ModuleList([a, b])
+    const list = new ParameterList([a.w])
+    const model = new ModuleList([a, b, list])
     const optimizer = new Adam(model.parameters(), { lr: 0.1 })
     a.w.sum().backward()
     optimizer.step()
-    set(b, 'w', a.w.mul(2))
+    const { w } = a
+    set(a, 'w', w.mul(2))
+    set(b, 'w', w.mul(2))
+    // Whether a module that nobody needs any more is there yet must not matter.
+    optimizer.step()
+    list.items[0] = w.mul(2)
     expect(() => optimizer.step()).toThrow(replaced('w'))
-    expect(optimizer.stepCount).toBe(1)
+    expect(optimizer.stepCount).toBe(2)
+  })
+
+  test('of many modules that came and went is let go of', () => {
+    const w = parameter(ones([1]))
+    const optimizer = new SGD([w], { lr: 0.1 })
+    class Probe extends Module {
+      w: Tensor = w
+    }
+    let derefs = 0
+    const { deref } = WeakRef.prototype
+    WeakRef.prototype.deref = function (this: WeakRef<object>) {
+      derefs++
+      // As if everything had been collected.
+      return undefined
+    }
+    try {
+      for (let n = 0; n < 100; n++) new Probe().parameters()
+      derefs = 0
+      optimizer.step()
+      expect(derefs).toBeLessThan(40)
+    } finally {
+      WeakRef.prototype.deref = deref
+    }
+  })
+
+  test('is named where it holds a view that says nothing of its history', () => {
+    const m = new Scale()
+    m.parameters()
+    const base = parameter(ones([1])).mul(1)
+    const same = defineFunction({ name: 'Same', forward: (_, x: Tensor) => x, backward: (_, g) => g })
+    set(m, 'w', same(base))
+    base.mul_(2)
+    expect(() => m.parameters()).toThrow(replaced('w'))
+  })
+
+  test('is missed, too, where two items of a collection have one path', () => {
+    class Keys extends Module {
+      w: Tensor = parameter(ones([1]))
+      readonly map = new Map<unknown, Tensor>([
+        [1, parameter(ones([1]))],
+        ['1', parameter(ones([1]))],
+      ])
+    }
+    const m = new Keys()
+    m.parameters()
+    m.w = m.w.mul(2)
+    expect(() => m.parameters()).toThrow(replaced('w'))
   })
 })
 
@@ -313,6 +381,14 @@ test('two tensors of one path are refused by state dicts, which would have one o
   expect(m.parameters()).toHaveLength(2)
   m.map.set('1', m.map.get(1)!)
   expect(Object.keys(m.stateDict())).toEqual(['map.1'])
+})
+
+test('apply may be called by what it calls', () => {
+  const seen: string[] = []
+  new ModuleList([new Scale()]).apply((module) => {
+    module.apply((each) => seen.push(`${module.constructor.name} ${each.constructor.name}`))
+  })
+  expect(seen).toEqual(['Scale Scale', 'ModuleList Scale', 'ModuleList ModuleList'])
 })
 
 test('a module that knows its parent ends apply and toString', () => {

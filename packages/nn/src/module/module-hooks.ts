@@ -7,6 +7,7 @@
 import { defineFunction } from '@postgrad/autograd'
 import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
+import { isPlain } from './collections.js'
 
 /** Called before forward with its arguments; may return others: an array of them, or a single one that is no array. */
 export type ForwardPreHook<M> = (module: M, args: readonly unknown[]) => unknown
@@ -14,8 +15,9 @@ export type ForwardPreHook<M> = (module: M, args: readonly unknown[]) => unknown
 export type ForwardHook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown
 /**
  * Called in backward with a gradient for each of forward's arguments and for each of its results, null where there is none; may return others for the
- * arguments. Only tensors that stand directly among arguments and results count, not those within arrays or objects. Where no argument requires
- * grad, it is called all the same, as soon as the gradients of the results are there.
+ * arguments. Of the arguments only tensors themselves count, not those within arrays or objects; of a result also those in arrays and plain objects, to any
+ * depth, one after the other. Where no argument requires grad, it is called all the same, as soon as the gradients of the results are there; where no tensor
+ * of the results is found, without any, as soon as those of the arguments are.
  */
 export type FullBackwardHook<M> = (
   module: M,
@@ -96,8 +98,9 @@ export class ModuleHooks {
 class BackwardHooks {
   private readonly module: object
   private readonly entries: readonly Entry<FullBackwardHook<object>>[]
-  /** Of the pass that is under way; null once the hooks have run for it. */
-  private gradOutputs: Gradients | null = null
+  /** By the pass that brought them: several may be under way at once. */
+  private readonly gradOutputs = new WeakMap<object, Gradients>()
+  private outputsFound = false
   private argumentCount = 0
   private inputsSeen = false
 
@@ -109,24 +112,31 @@ class BackwardHooks {
   onInputs(args: unknown[]): unknown[] {
     this.argumentCount = args.length
     this.inputsSeen = args.some((arg) => isTensor(arg) && arg.requiresGrad)
-    return through('ModuleInputs', args, (grads) => this.called(grads))
+    return through('ModuleInputs', args, (grads, passes) => this.onGradInputs(grads, passes))
   }
 
   onOutputs(output: unknown): unknown {
-    const behind = (outputs: unknown[]) =>
-      through('ModuleOutputs', outputs, (grads) => {
-        this.gradOutputs = grads
-        if (!this.inputsSeen) this.called(new Array<null>(this.argumentCount).fill(null))
-        return grads
-      })
-    return Array.isArray(output) ? behind(output) : behind([output])[0]
+    const items: unknown[] = []
+    copyWith(output, (item) => items.push(item))
+    const behind = through('ModuleOutputs', items, (grads, passes) => {
+      if (this.inputsSeen) this.gradOutputs.set(passes[0]!, grads)
+      else this.called(new Array<null>(this.argumentCount).fill(null), grads)
+      return grads
+    })
+    this.outputsFound = behind !== items
+    if (!this.outputsFound) return output
+    const next = behind.values()
+    return copyWith(output, () => next.next().value)
   }
 
-  private called(gradInputs: Gradients): Gradients {
-    // Null: this pass came to the inputs by another way than through the results, as a pass over a gradient does (createGraph).
-    const { gradOutputs } = this
-    if (gradOutputs === null) return gradInputs
-    this.gradOutputs = null
+  private onGradInputs(gradInputs: Gradients, passes: readonly object[]): Gradients {
+    if (!this.outputsFound) return this.called(gradInputs, [])
+    const pass = passes.find((each) => this.gradOutputs.has(each))
+    // This pass came to the inputs by another way than through the results, as a pass over a gradient does (createGraph).
+    return pass === undefined ? gradInputs : this.called(gradInputs, this.gradOutputs.get(pass)!)
+  }
+
+  private called(gradInputs: Gradients, gradOutputs: Gradients): Gradients {
     let grads = gradInputs
     for (const { hook } of this.entries) {
       const result = hook(this.module, grads, gradOutputs)
@@ -136,17 +146,28 @@ class BackwardHooks {
   }
 }
 
+/** `value`, or a copy if it is an array or a plain object, with what `change` returns in the place of each item, to any depth. */
+function copyWith(value: unknown, change: (item: unknown) => unknown, copies = new Map<object, object>()): unknown {
+  if (!Array.isArray(value) && !isPlain(value)) return change(value)
+  const known = copies.get(value)
+  if (known !== undefined) return known
+  const copy = Array.isArray(value) ? [...value] : Object.assign(Object.create(Object.getPrototypeOf(value)) as object, value)
+  copies.set(value, copy)
+  for (const [key, item] of Object.entries(value)) (copy as Record<string, unknown>)[key] = copyWith(item, change, copies)
+  return copy
+}
+
 /** `values` with those among them that are tensors and require grad passed through an identity whose backward is `onGrads`: a gradient per value. */
-function through(name: string, values: unknown[], onGrads: (grads: Gradients) => Gradients): unknown[] {
+function through(name: string, values: unknown[], onGrads: (grads: Gradients, passes: readonly object[]) => Gradients): unknown[] {
   const places = values.flatMap((value, i) => (isTensor(value) && value.requiresGrad ? [i] : []))
   if (places.length === 0) return values
   const identity = defineFunction({
     name,
     forward: (_, ...tensors: Tensor[]): readonly Tensor[] => tensors,
-    backward: (_, ...grads: Tensor[]) => {
+    backward: ({ passes }, ...grads: Tensor[]) => {
       const all: Gradients = values.map(() => null)
       for (const [k, place] of places.entries()) all[place] = grads[k]!
-      const result = onGrads(all)
+      const result = onGrads(all, passes)
       return places.map((place) => result[place] ?? null)
     },
   })

@@ -304,7 +304,8 @@ describe('hooks', () => {
       expect(values(start.grad)).toEqual([3, 3])
       const handle = module.registerFullBackwardHook(() => undefined)
       expect(run).toThrow(code('INPLACE_ON_VIEW'))
-      expect(run).toThrow(/a backward hook of a module/)
+      expect(run).toThrow(/a module with a backward hook/)
+      expect(() => module.forward(start.mul(1)).mul_(3)).toThrow(/a module with a backward hook\. clone\(\) it first/)
       handle.remove()
       expect(run().requiresGrad).toBe(true)
     }
@@ -327,6 +328,84 @@ describe('hooks', () => {
     expect([values(first!), calls]).toEqual([[120], 1])
     expect([values(grad(first!.sum(), [x], { retainGraph: true })[0]!), calls]).toEqual([[120], 1])
     expect([values(grad(first!.sum(), [x])[0]!), calls]).toEqual([[120], 1])
+  })
+
+  test('a backward hook is given the gradients of the pass that runs it', () => {
+    class Scaled extends Module {
+      readonly w = parameter(full([1], 3))
+      forward(x: Tensor): Tensor {
+        return x.mul(this.w)
+      }
+    }
+    const module = new Scaled()
+    let calls = 0
+    module.registerFullBackwardHook((_, gradInputs) => {
+      calls++
+      return gradInputs.map((g) => g?.mul(10) ?? null)
+    })
+    const x = tensor([2], { requiresGrad: true })
+    // The first pass goes through the results and not to the inputs, the second one the other way round.
+    const [first] = grad(module.forward(x.mul(4)).sum(), [module.w], { createGraph: true })
+    expect([values(grad(first!.sum(), [x])[0]!), calls]).toEqual([[4], 0])
+  })
+
+  test('a backward hook of results in arrays and objects, to any depth, and of none that it finds', () => {
+    const seen: unknown[] = []
+    const watch = <M extends Module & { forward(x: Tensor): unknown }>(module: M): M => {
+      module.registerFullBackwardHook((_, gradInputs, gradOutputs) => {
+        seen.push([gradInputs.length, gradOutputs.map((g) => g && values(g))])
+        return gradInputs.map((g) => g?.mul(10) ?? null)
+      })
+      return module
+    }
+    class Wrapped<T> extends Module {
+      readonly wrap: (y: Tensor) => T
+      constructor(wrap: (y: Tensor) => T) {
+        super()
+        this.wrap = wrap
+      }
+      forward(x: Tensor): T {
+        return this.wrap(x.mul(2))
+      }
+    }
+    const run = (of: (x: Tensor) => Tensor) => {
+      const x = tensor([1], { requiresGrad: true })
+      of(x).sum().backward()
+      return [values(x.grad), seen.splice(0)]
+    }
+    const flat = watch(new Wrapped((y) => ({ y, count: 3, plain: ones([1]) })))
+    expect(run((x) => flat.forward(x).y)).toEqual([[20], [[1, [[1], null, null]]]])
+    expect(flat.forward(ones([1])).count).toBe(3)
+    const deep = watch(new Wrapped((y) => [[y, { z: y.mul(3) }], y] as const))
+    expect(run((x) => deep.forward(x)[0][1].z)).toEqual([[60], [[1, [[0], [1], [0]]]]])
+    class Own {
+      readonly y: Tensor
+      constructor(y: Tensor) {
+        this.y = y
+      }
+    }
+    const hidden = watch(new Wrapped((y) => new Own(y)))
+    expect(run((x) => hidden.forward(x).y)).toEqual([[20], [[1, []]]])
+    const circle = watch(
+      new Wrapped((y) => {
+        const result: { y: Tensor; self: object } = { y, self: {} }
+        result.self = result
+        return result
+      }),
+    )
+    const result = circle.forward(ones([1]).requiresGrad_())
+    expect(result.self).toBe(result)
+    const lstm = new LSTM(1, 1)
+    let calls = 0
+    lstm.registerFullBackwardHook((_, __, gradOutputs) => {
+      calls += gradOutputs.length
+      return undefined
+    })
+    lstm
+      .forward(ones([2, 1, 1]))[1][0]
+      .sum()
+      .backward()
+    expect(calls).toBe(3)
   })
 
   test('a backward hook of several results, of inputs without a gradient, and under noGrad', () => {

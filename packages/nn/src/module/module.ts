@@ -92,7 +92,7 @@ export abstract class Module {
 
   static {
     heldOf = (module) => {
-      module.#held ??= new HeldMembers(module, ensureMembers)
+      module.#held ??= new HeldMembers(module, { ensure: ensureMembers, members: membersOf })
       return module.#held
     }
   }
@@ -188,10 +188,11 @@ export abstract class Module {
     this.#applying = true
     try {
       for (const child of this.children()) child.apply(fn)
-      fn(this)
     } finally {
       this.#applying = false
     }
+    // Behind the guard, so that `fn` may call apply itself.
+    fn(this)
     return this
   }
 
@@ -235,7 +236,7 @@ export abstract class Module {
   /**
    * Notes that the field `field` holds a buffer, sets it and returns it. Setting the field to another tensor later is fine, and it stays a buffer then. A null is a buffer that
    * is not there (yet).
-   * @throws INVALID_ARGUMENT for a name that is empty or has a point, and unless `buffer` is a tensor or null; MEMBER_NAME_TAKEN for the name of a method, a parameter, a module or another field
+   * @throws INVALID_ARGUMENT for a name that is empty or contains a dot, and unless `buffer` is a tensor or null; MEMBER_NAME_TAKEN for the name of a method, a parameter, a module or another field
    */
   registerBuffer<T extends Tensor | null>(field: string, buffer: T, options: BufferOptions = {}): T {
     checkOptions('registerBuffer', options, ['persistent'])
@@ -243,9 +244,9 @@ export abstract class Module {
     if (typeof field !== 'string' || field === '' || field.includes('.'))
       throw invalidArgument(
         'registerBuffer',
-        'a name that is not empty and has no point',
+        'a name that is not empty and contains no dot',
         argumentText(field),
-        'Points separate the names of a path.',
+        'Dots separate the names of a path.',
       )
     if (buffer !== null && !isTensor(buffer))
       throw invalidArgument('registerBuffer', `a tensor or null as '${field}'`, argumentText(buffer))
@@ -337,8 +338,8 @@ export abstract class Module {
   }
 
   /**
-   * Calls `hook` in each backward pass through a forward that came after this call. What forward then returns of its arguments (themselves, or a view) may not
-   * be written to, and a write into the argument makes it unusable: INPLACE_ON_VIEW, as in PyTorch.
+   * Calls `hook` in each backward pass through a forward that came after this call. What forward then returns may not be written to in place: INPLACE_ON_VIEW, as in
+   * PyTorch; write to a clone(). Where it is an argument or a view of one, a write into that argument makes it unusable.
    */
   registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
     checkFunction('registerFullBackwardHook', 'the hook', hook)
@@ -346,7 +347,7 @@ export abstract class Module {
     return hooks.add(hooks.back, hook as FullBackwardHook<object>)
   }
 
-  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names; one that has this one below it again as `Net(…)`. */
+  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names; a module that is already being written (a child that knows its parent) comes as `Net(…)`. */
   toString(): string {
     const name = this.constructor.name
     const extra = this.extraRepr()
@@ -390,11 +391,8 @@ export abstract class Module {
 
 /** Modules that were made in this turn: their fields come after their constructor here, and are noted when the program first waits. */
 let young: Module[] = []
-/** So many are kept at most; in a loop that never waits they would stay in memory. */
-const YOUNG_MAX = 256
 
 function noteSoon(module: Module): void {
-  if (young.length === YOUNG_MAX) noteYoung()
   // A promise: fake timers of test runners replace queueMicrotask.
   if (young.push(module) === 1) void Promise.resolve().then(noteYoung)
 }
@@ -434,6 +432,12 @@ function ensureMembers(module: object, op: string): void {
   heldOf(module as Module).check(op, module.constructor.name, placesOf(module as Module))
 }
 
+function membersOf(module: object): ReadonlySet<unknown> {
+  const members = new Set<unknown>()
+  each(module as Module, (_, member) => members.add(member))
+  return members
+}
+
 /** Notes what the fields hold now, and checks nothing: for the end of a layer's constructor. */
 export function noteMembers(module: Module): void {
   each(module, () => {}, heldOf(module))
@@ -447,10 +451,11 @@ function eachChecked(op: string, module: Module, visit: Visit): void {
 
 /**
  * Calls `visit` with what the module's fields hold, see Note [Fields].
- * @returns how many places hold a parameter or a module, as `held` notes them if it is given
+ * @returns how many paths lead to a parameter, a buffer or a module, if `held` is given, which notes them
  */
 function each(module: Module, visit: Visit, held: HeldMembers | null = null): number {
   let count = 0
+  const walk = held === null ? 0 : held.begin()
   const fields = module as unknown as Fields
   /** Whether it is a module or a tensor, which no collection is. */
   const one = (field: string, name: string, value: object): boolean => {
@@ -459,8 +464,7 @@ function each(module: Module, visit: Visit, held: HeldMembers | null = null): nu
     else if (isTensor(value)) kind = module.kindOf(field, value)
     else return false
     if (kind === null) return true
-    count++
-    held?.note(field, name, kind === 'parameter' || kind === 'module' ? value : BUFFER)
+    if (held?.note(walk, field, name, kind === 'parameter' || kind === 'module' ? value : BUFFER)) count++
     visit(name, value as Tensor, kind)
     return true
   }

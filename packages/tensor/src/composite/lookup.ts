@@ -5,7 +5,9 @@ import type { LookupOps } from '../ops/ops-indexing.js'
 import { scalarOf, scalarTensor } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkWritable } from '../raw/inplace.js'
+import { isReadable } from '../raw/readable.js'
 import { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastShapes, normalizeDim, numelOf } from '../values/shape.js'
 import { indexBy } from './indexed.js'
@@ -136,7 +138,7 @@ function checkMask(op: string, mask: Tensor): void {
   if (mask.dtype !== 'bool') throw dtypeMismatch(op, 'a bool tensor as the mask', mask.dtype, 'Compare first, as in ne(mask, 0).')
 }
 
-/** A number or a 0-d tensor as a 0-d tensor of x's dtype. */
+/** A number, a boolean or a 0-d tensor as a 0-d tensor of x's dtype. @throws INVALID_ARGUMENT for a number that it cannot hold */
 function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | number | boolean): Tensor {
   if (typeof value !== 'object') {
     if (x.dtype === 'int32' && !Number.isInteger(Number(value))) {
@@ -144,8 +146,12 @@ function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | numb
     }
     return scalarOf(op, value, x.dtype)
   }
-  if (value.ndim === 0) return ops.to(value, x.dtype)
-  throw shapeMismatch(op, 'a number or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
+  if (value.ndim === 0) {
+    // What the device has yet to compute is not waited for; it wraps around.
+    if (x.dtype === 'int32' && isFloating(value.dtype) && isReadable(value)) checkHolds(op, x.dtype, value.itemSync())
+    return ops.to(value, x.dtype)
+  }
+  throw shapeMismatch(op, 'a number, a boolean or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
 }
 
 /** Keeps columns `from` … `to` (excluded) of each row, zeros elsewhere. */

@@ -13,7 +13,7 @@ let reservedBytes = RESERVED_BYTES_MAX
 
 /**
  * How much address space the heap that this thread makes takes at most.
- * @throws INVALID_ARGUMENT, and HEAP_EXISTS where there is one by now of another size
+ * @throws INVALID_ARGUMENT, and HEAP_EXISTS where there is a larger one by now
  */
 export function setHeapBytes(bytes: number): void {
   if (!Number.isInteger(bytes) || bytes < RESERVED_BYTES_MIN || bytes > RESERVED_BYTES_MAX) {
@@ -27,8 +27,8 @@ export function setHeapBytes(bytes: number): void {
   if (heap !== null && heap.buffer.byteLength > bytes) {
     throw new PostgradError('HEAP_EXISTS', {
       op: 'heapBytes',
-      message: `this thread has made its heap of ${heap.buffer.byteLength} bytes already, since it has made a tensor`,
-      remedy: 'Launch before you make the first tensor on this thread.',
+      message: `this thread has made its heap of ${heap.buffer.byteLength} bytes already: a tensor or an earlier launch needed it`,
+      remedy: 'Give heapBytes to the first launch, before the first tensor of this thread.',
       values: { heapBytes: heap.buffer.byteLength },
     })
   }

@@ -14,7 +14,7 @@ export interface IndexingOps<T> {
   indexAdd(x: T, dim: number, index: T, src: T): T
   /** x with out[i, index[i, j, k], k] += src[i, j, k] for dim 1. Sums in the order of `dim`. */
   scatterAdd(x: T, dim: number, index: T, src: T): T
-  /** The same with = in place of +=: the last one wins. src may be a number. */
+  /** The same with = in place of +=: the last one wins. src may be a number or a boolean. */
   scatter(x: T, dim: number, index: T, src: T | number | boolean): T
   /** `pads`: before and after, from the last dimension on, two numbers each; negative ones cut. */
   constantPad(x: T, pads: readonly number[], value?: number): T
@@ -92,15 +92,15 @@ export interface RearrangeOps<T> {
 export interface LookupOps<T> {
   /** x[spec, spec, …]: see IndexSpec. A view unless there is a tensor among the specs. */
   index(x: T, specs: readonly IndexSpec<T>[]): T
-  /** x with x[specs] = values (broadcast; a number is allowed), or += with accumulate. Of equal indices the last wins. */
+  /** x with x[specs] = values (broadcast; a number or a boolean is allowed), or += with accumulate. Of equal indices the last wins. */
   indexPut(x: T, specs: readonly IndexSpec<T>[], values: T | number | boolean, accumulate?: boolean): T
   /** Elements of x as if flattened, at indices of any shape; negative ones count from the end. */
   take(x: T, index: T): T
   /** As gather, with x and indices broadcast against each other except in `dim`. Without `dim` x is flattened. */
   takeAlongDim(x: T, index: T, dim?: number): T
-  /** x with slices along `dim` at index [n] set to a number or a 0-d tensor. */
+  /** x with slices along `dim` at index [n] set to a number, a boolean or a 0-d tensor. */
   indexFill(x: T, dim: number, index: T, value: T | number | boolean): T
-  /** x where mask (bool) is false, value (a number or a 0-d tensor) elsewhere; they broadcast. The dtype is x's. */
+  /** x where mask (bool) is false, value (a number, a boolean or a 0-d tensor) elsewhere; they broadcast. The dtype is x's. */
   maskedFill(x: T, mask: T, value: T | number | boolean): T
   /** The elements of x where mask (bool) is true, [count]; they broadcast. */
   maskedSelect(x: T, mask: T): T

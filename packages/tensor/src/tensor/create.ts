@@ -205,7 +205,7 @@ function filled(
 ): Tensor {
   checkShape(op, shape)
   const value = typeof given === 'boolean' ? Number(given) : given
-  if (typeof value !== 'number') throw invalidArgument(op, 'a number to fill it with', argumentText(value))
+  if (typeof value !== 'number') throw invalidArgument(op, 'a number or a boolean to fill it with', argumentText(value))
   const dtype = dtypeOf(op, options, otherwise)
   checkHolds(op, dtype, value)
   checkRoom(op, dtype, numelOf(shape))
@@ -308,7 +308,7 @@ function evenly(
   if (!Number.isSafeInteger(steps) || steps < 0)
     throw invalidArgument(op, 'a number of steps ≥ 0', argumentText(steps), 'Pass start, end and steps.')
   const dtype = dtypeOf(op, options, 'float32')
-  for (const each of [start, end]) checkHolds(op, dtype, each)
+  for (const each of [start, end]) checkHolds(op, dtype, f(each))
   checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])
   const { array } = out.storage

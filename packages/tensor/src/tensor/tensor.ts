@@ -1037,14 +1037,14 @@ export class Tensor {
     return ops().scatterAdd(this, dim, index, src)
   }
   /**
-   * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number. Where several are written to one place the last wins, and has
+   * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number or a boolean. Where several are written to one place the last wins, and has
    * the gradient. PyTorch: `torch.scatter`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
    */
   scatter(dim: number, index: Tensor, src: Tensor | number | boolean): Tensor {
     return ops().scatter(this, dim, index, src)
   }
   /**
-   * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
+   * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number, a boolean or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
    * DIM_OUT_OF_RANGE
    */
   indexFill(dim: number, index: Tensor, value: Tensor | number | boolean): Tensor {
@@ -1065,7 +1065,7 @@ export class Tensor {
     return ops().takeAlongDim(this, index, dim)
   }
   /**
-   * A copy with a number or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
+   * A copy with a number, a boolean or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
    * DTYPE_MISMATCH, SHAPE_MISMATCH
    */
   maskedFill(mask: Tensor, value: Tensor | number | boolean): Tensor {
@@ -1251,7 +1251,7 @@ export class Tensor {
     return this
   }
   /**
-   * Writes one number into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
+   * Writes one number or boolean into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
    * INPLACE_ON_LEAF
    */
   fill_(value: number | boolean): this {

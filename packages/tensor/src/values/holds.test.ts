@@ -1,6 +1,6 @@
 /** Which numbers and booleans a dtype takes. PyTorch 1.13 was asked for each line: where it raises, the number is refused; where it converts, KERNELS.md says what comes. */
 import { describe, expect, test } from '@jest/globals'
-import { arange, full, fullLike, linspace, tensor, zeros } from '../index.js'
+import { arange, full, fullLike, linspace, logspace, tensor, zeros } from '../index.js'
 import { operations as F } from '../operations.js'
 
 const int32 = { dtype: 'int32' } as const
@@ -25,7 +25,9 @@ const WAYS: readonly (readonly [name: string, (value: number) => unknown])[] = [
   ['indexPut_', (v) => ints().indexPut_(['1:'], v)],
   ['maskedFill', (v) => ints().maskedFill(tensor([true, false]), v)],
   ['maskedFill', (v) => ints().maskedFill_(tensor([true, false]), v)],
+  ['maskedFill', (v) => ints().maskedFill(tensor([true, false]), tensor(v, { dtype: 'float64' }))],
   ['indexFill', (v) => ints().indexFill(0, at(1), v)],
+  ['indexFill', (v) => ints().indexFill_(0, at(1), tensor(v, { dtype: 'float64' }))],
   ['indexFill', (v) => ints().indexFill_(0, at(1), v)],
   ['scatter', (v) => ints().scatter(0, at(0), v)],
   ['scatter', (v) => ints().scatter_(0, at(0), v)],
@@ -46,6 +48,12 @@ describe('a number that int32 cannot hold', () => {
       'tensor: expected a number that int32 can hold, got 1099511627776. Pass one within 32 bits',
     )
     expect(() => ints().indexPut_([0], 2 ** 40)).toThrow('indexPut_: expected a number that int32 can hold')
+  })
+
+  test('is the power in logspace, and not the exponent', () => {
+    expect(() => logspace(0, 40, 2, { base: 2, ...int32 })).toThrow(code('INVALID_ARGUMENT'))
+    expect(() => logspace(31, 0, 2, { base: 2, ...int32 })).toThrow(code('INVALID_ARGUMENT'))
+    expect(logspace(-(2 ** 40), 30, 2, { base: 2, ...int32 }).toArray()).toEqual([0, 2 ** 30])
   })
 
   test('at the ends it holds; a fraction within them loses its digits', () => {
