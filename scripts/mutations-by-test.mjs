@@ -1290,7 +1290,7 @@ export const MUTATIONS_BY_TEST = [
     'packages/rpc/src/calls/stream.sim.test.ts',
     'STR-3: an error of the generator',
     'packages/rpc/src/calls/stream.ts',
-    "if (this.state !== 'closing' || ofCleanUp !== false) this.error",
+    "if (this.state !== 'closing' || ofCleanUp !== false || this.waiters[0]?.isNext === true) this.error",
     'this.error',
     'a loop that is left by break throws an error of the generator that crossed the break',
   ),

@@ -572,6 +572,77 @@ describe('Supervisor', () => {
     }
   })
 
+  /** A program that asks for a change and does not wait for it, so many ticks later. */
+  const ticks = async (count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) await null
+  }
+
+  test('SUP-12, SUP-20 a change that a start asks for and does not await never meets another start, whenever it comes', async () => {
+    for (const from of ['start', 'stop']) {
+      for (let i = 0; i < 40; i++) {
+        const [after, until] = [i >> 2, i & 3]
+        const house = new House()
+        const failed: string[] = []
+        let asks = false
+        const ask = async () => {
+          if (!asks) return
+          asks = false
+          await ticks(after)
+          await supervisor.restart('c').catch((error: PostgradError) => failed.push(error.code))
+        }
+        const start = async (name: string) => {
+          if (name === 'b' && from === 'start') void ask()
+          await ticks(until)
+          const child = await house.spec(name).start()
+          const { stop } = child
+          child.stop = (deadlineMs) => {
+            if (name === 'b' && from === 'stop') void ask()
+            stop.call(child, deadlineMs)
+          }
+          return child
+        }
+        const children = ['a', 'b', 'c'].map((name) => ({ ...house.spec(name), start: () => start(name) }))
+        const supervisor: Supervisor<TestChild> = new Supervisor({ clock: house.clock, strategy: 'one-for-all', intensity: 3, children })
+        await supervisor.start()
+        asks = true
+        house.current.get('a')!.end({ normal: false })
+        await house.said()
+        await supervisor.settled()
+        const { doubles, living } = house
+        expect({ from, after, until, failed, doubles, living }).toEqual({ from, after, until, failed: [], doubles: 0, living: 3 })
+        for (const name of supervisor.names) expect(supervisor.child(name)).toBe(house.current.get(name))
+        await supervisor.stop()
+        expect(house.living).toBe(0)
+      }
+    }
+  })
+
+  test('SUP-20 what a start awaits while the supervisor starts is not started once more', async () => {
+    const house = new House()
+    const supervisor: Supervisor<TestChild> = new Supervisor({
+      clock: house.clock,
+      children: [
+        {
+          ...house.spec('a'),
+          start: async () => {
+            await supervisor.restart('b')
+            await supervisor.add(house.spec('d'))
+            await supervisor.remove('c')
+            return house.spec('a').start()
+          },
+        },
+        house.spec('b'),
+        house.spec('c'),
+      ],
+    })
+    await supervisor.start()
+    expect(await house.said()).toEqual(['start b', 'start d', 'start a'])
+    expect(supervisor.names).toEqual(['a', 'b', 'd'])
+    expect([house.living, house.doubles]).toEqual([3, 0])
+    await supervisor.stop()
+    expect(house.living).toBe(0)
+  })
+
   test('SUP-13 nor does a restart by hand start anything when it is stopped meanwhile', async () => {
     const house = new House()
     house.plan('a').stopMs = 10

@@ -10,7 +10,8 @@
  *   add, remove, stop ─┴─→ queue ─→ stop some in reverse order ─→ start some in order ─→ next
  *
  * Note [Changes within a start]. A start may await a change by hand (an `onRestart` that restarts another worker). Behind the queue that change would wait for the
- * start that awaits it. So it is a part of the turn of that start: such changes take turns among themselves, and the turn ends after them.
+ * start that awaits it. So each start is a turn of its own within the turn that it is a part of: such changes take turns among themselves, and the start ends after them. What
+ * the code of a start asks for later than that waits in the queue. What a turn calls otherwise (`stop` of a child, `onGone`) may ask as well: then it and the starts of that turn take turns.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { PostgradError } from '@postgrad/base'
@@ -196,19 +197,17 @@ export class Supervisor<C extends Child = Child> implements Child {
       this.checkRunning('start')
       for (const slot of this.slots) {
         this.checkRunning('start')
-        try {
-          await this.startChild(slot)
-        } catch (cause) {
-          const error = new PostgradError('SUPERVISOR_START_FAILED', {
-            op: 'start',
-            message: `child '${slot.spec.name}' did not start: ${textOf(cause)}`,
-            remedy: 'Look at the cause; the children that had started were stopped.',
-            values: { child: slot.spec.name },
-            cause,
-          })
-          await this.endAll({ normal: false, reason: error })
-          throw error
-        }
+        const failed = await this.startDue(slot)
+        if (failed === null) continue
+        const error = new PostgradError('SUPERVISOR_START_FAILED', {
+          op: 'start',
+          message: `child '${slot.spec.name}' did not start: ${textOf(failed.reason)}`,
+          remedy: 'Look at the cause; the children that had started were stopped.',
+          values: { child: slot.spec.name },
+          cause: failed.reason,
+        })
+        await this.endAll({ normal: false, reason: error })
+        throw error
       }
     })
   }
@@ -287,7 +286,7 @@ export class Supervisor<C extends Child = Child> implements Child {
       // Meanwhile it may have been stopped, and starts nothing more.
       this.checkRunning('restart')
       try {
-        return await this.startChild(slot)
+        return await this.within(() => this.startChild(slot))
       } catch (reason) {
         slot.spec.onGone?.({ normal: false, reason })
         throw reason
@@ -378,17 +377,26 @@ export class Supervisor<C extends Child = Child> implements Child {
   private async startAll(slots: readonly Slot<C>[]): Promise<void> {
     for (const slot of slots) {
       if (this.isEnding) return
-      // A start before it may have removed it, or be a part of its own start.
-      if (slot.running !== null || slot.isDone || slot.isStarting || !this.slots.includes(slot)) continue
+      const failed = await this.startDue(slot)
+      if (failed === null) continue
+      // Those behind it wait. In a turn of its own, so that a start that fails at once leaves room for everything else.
+      slot.isRetried = true
+      this.clock.defer(() => void this.inTurn(() => this.retry(slot, { normal: false, reason: failed.reason })))
+      return
+    }
+  }
+
+  /** Starts one of several, unless a change that was asked for meanwhile has started or removed it, or its own start is what asks. Gives why it did not start; null: it is not down for that. */
+  private startDue(slot: Slot<C>): Promise<{ readonly reason: unknown } | null> {
+    return this.within(async () => {
+      if (this.isEnding || slot.running !== null || slot.isDone || slot.isStarting || !this.slots.includes(slot)) return null
       try {
         await this.startChild(slot)
+        return null
       } catch (reason) {
-        // Those behind it wait. In a turn of its own, so that a start that fails at once leaves room for everything else.
-        slot.isRetried = true
-        this.clock.defer(() => void this.inTurn(() => this.retry(slot, { normal: false, reason })))
-        return
+        return { reason }
       }
-    }
+    })
   }
 
   /** Those that wait for a start that fails: they are down because it is. */
@@ -421,7 +429,22 @@ export class Supervisor<C extends Child = Child> implements Child {
 
   // --- one child
 
+  /** If it is down: a change that came before may have started it. */
   private async startChild(slot: Slot<C>): Promise<C> {
+    const { running } = slot
+    if (running !== null) return running.child
+    const turn = new Turn()
+    let child: C
+    try {
+      child = await this.turn.run(turn, () => this.makeChild(slot))
+    } finally {
+      await turn.end()
+    }
+    // A change that was asked for within the start may have been about this child.
+    return slot.running?.child ?? child
+  }
+
+  private async makeChild(slot: Slot<C>): Promise<C> {
     slot.isRetried = false
     slot.startedMs = null
     slot.isStarting = true
@@ -531,6 +554,11 @@ export class Supervisor<C extends Child = Child> implements Child {
   private byHand<T>(task: () => Promise<T>): Promise<T> {
     const turn = this.turn.getStore()
     return turn === undefined || turn.isOver ? this.inTurn(task) : turn.add(() => this.runTurn(task))
+  }
+
+  /** A start of this turn: it and the changes that are asked for within the turn come one after another. */
+  private within<T>(task: () => Promise<T>): Promise<T> {
+    return this.turn.getStore()!.add(task)
   }
 
   private runTurn<T>(task: () => Promise<T>): Promise<T> {

@@ -62,6 +62,7 @@ test.each([
     'file:///me/run.ts:7\n  x y\n\nSyntaxError: Unexpected identifier\n    at compile (node:vm:1:2)',
     'file:///me/run.ts:7',
   ],
+  ['no line of its message', 'SyntaxError: cannot parse /data/x.csv:3:5\n    at g (/me/run.ts:3:4)', '/me/run.ts:3:4'],
   ['nothing in frames of others', 'Error: x\n    at f (node:internal/timers:1:2)', ''],
 ])('CLU-113 the place of what was thrown is %s, also of what another thread threw', (_what, stack, place) => {
   expect([placeOfThrown({ stack }), placeOfThrown({ stack: 'Error\n at /here.ts:1:1', remoteStack: stack })]).toEqual([place, place])
@@ -75,6 +76,11 @@ test('CLU-113 the message of a death ends in the place of what was thrown', () =
   } as const
   const stack = 'Error: x\n    at /me/run.ts:3:4'
   expect(workerDied('call', { ...death, thrown: { stack } }).message).toContain('nobody caught it (/me/run.ts:3:4). ')
-  for (const thrown of [undefined, 'text', null, { stack: 5 }])
+  const fails = {
+    get stack(): string {
+      throw new RangeError('nobody may read this')
+    },
+  }
+  for (const thrown of [undefined, 'text', null, { stack: 5 }, { stack: Object.create(null) }, { remoteStack: {} }, fails])
     expect(workerDied('call', { ...death, thrown }).message).toContain('nobody caught it. ')
 })

@@ -27,11 +27,21 @@ export function framesOnStack(): string[] {
  * from another thread has its stack there.
  */
 export function placeOfThrown(error: unknown): string {
-  const { remoteStack, stack } = Object(error) as { readonly remoteStack?: unknown; readonly stack?: unknown }
-  const lines = String(remoteStack ?? stack ?? '').split('\n')
+  const lines = (textOf(error, 'remoteStack') ?? textOf(error, 'stack') ?? '').split('\n')
   const unread = lines.find((line) => /^file:.*:\d+$/.test(line))
-  const places = lines.filter((line) => !isOwnFrame(line)).map(placeOfFrame)
+  // A message may name a place, too: of a file that the program could not read, say.
+  const places = lines.filter((line) => /^\s*at /.test(line) && !isOwnFrame(line)).map(placeOfFrame)
   return unread ?? places.find((place) => place !== '') ?? ''
+}
+
+/** A program may throw anything: what has no such text, or fails when it is asked for it, has none. */
+function textOf(thrown: unknown, key: string): string | undefined {
+  try {
+    const value: unknown = (Object(thrown) as Record<string, unknown>)[key]
+    return typeof value === 'string' ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** `file:line:column` of a frame; '' where there is no file. Of a `file:` URL it is the path. */

@@ -9,6 +9,7 @@ const PROGRAM = 'step (/me/run.ts:3:4)'
 test.each([
   ['below those of postgrad', [OWN, OF_PNPM, PROGRAM, OWN], [PROGRAM, OWN]],
   ['below those between them', [OWN, 'new Promise (<anonymous>)', 'node:internal/x:1:2', 'run (node:async_hooks:1:2)', PROGRAM], [PROGRAM]],
+  ['below a Promise.all between them', [OWN, 'async Promise.all (index 12)', PROGRAM], [PROGRAM]],
   ['of another package', [OWN, '/me/node_modules/postgrad-more/dist/a.js:1:2'], ['/me/node_modules/postgrad-more/dist/a.js:1:2']],
   ['at once', [PROGRAM, OWN], null],
   ['nowhere', [OWN, 'node:internal/x:1:2'], null],

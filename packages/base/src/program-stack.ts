@@ -4,8 +4,8 @@
  */
 
 const OWN = /[\\/]node_modules[\\/]postgrad[\\/]dist[\\/]/
-/** Frames without a place, such as `new Promise (<anonymous>)`, and those of Node, lie between frames of postgrad. */
-const NOBODYS = /\(?(?:<anonymous>|native|node:[^()]*)\)?$/
+/** Frames without a place, such as `new Promise (<anonymous>)` and `async Promise.all (index 0)`, and those of Node, lie between frames of postgrad. */
+const NOBODYS = /\(?(?:<anonymous>|native|index \d+|node:[^()]*)\)?$/
 const FRAMES_MAX = 64
 const FRAME = '\n    at '
 
@@ -18,8 +18,11 @@ export function beginAtProgram(error: Error, below: ((...args: never[]) => unkno
   const holder: { stack?: unknown } = {}
   try {
     Error.stackTraceLimit = FRAMES_MAX
-    Error.captureStackTrace(holder, below)
-    Error.stackTraceLimit = stackTraceLimit
+    try {
+      Error.captureStackTrace(holder, below)
+    } finally {
+      Error.stackTraceLimit = stackTraceLimit
+    }
     // A program may have an `Error.prepareStackTrace` of its own, which gives what it likes.
     if (typeof holder.stack !== 'string') return
     const frames = programFrames(holder.stack.split(FRAME).slice(1))

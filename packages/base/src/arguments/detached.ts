@@ -1,10 +1,16 @@
 /** Bytes that have gone. Node's own errors about them name neither the argument nor what to do, so who reads a user's bytes asks here first. */
+import { types } from 'node:util'
+
+/** %TypedArray%.prototype.keys: unlike the length, which is then 0, it throws where the bytes have gone. */
+const { keys } = Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array
 
 /** Whether the bytes of a buffer or a view are no longer here: a transfer has moved them to another thread, or a resize has cut them off. */
 export function isDetached(value: ArrayBufferLike | ArrayBufferView): boolean {
   try {
-    if (!ArrayBuffer.isView(value)) new Uint8Array(value)
-    else new Uint8Array(value.buffer, value.byteOffset, 0)
+    // Nothing is made for the many that have bytes. Of a DataView whose bytes have gone the length throws.
+    if (value.byteLength > 0) return false
+    if (types.isTypedArray(value)) keys.call(value as Uint8Array)
+    else if (!ArrayBuffer.isView(value)) new Uint8Array(value)
     return false
   } catch {
     return true

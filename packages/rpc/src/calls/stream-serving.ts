@@ -150,8 +150,11 @@ async function run(core: WorkerCore, served: ServedCall, outlet: StreamOutlet, n
       send(core, served, name, value)
     }
   } catch (error) {
-    // The generator ended by itself: as the items after which it did, this has nobody who wants it.
-    if (outlet.stopped) return outlet.cleanUp()
+    // The generator ended by itself: after the end of the loop only a `next` that was asked for before it wants this, which the caller knows.
+    if (outlet.stopped) {
+      await outlet.cleanUp()
+      throw error
+    }
     // The first error is the one that counts.
     await outlet.close().catch(() => {})
     throw error

@@ -53,6 +53,8 @@ export interface StreamItem {
 }
 
 interface Waiter {
+  /** Of an item, and not of the end. */
+  readonly isNext: boolean
   readonly settle: (step: IteratorResult<unknown, unknown>) => void
   readonly fail: (error: unknown) => void
   readonly end: () => void
@@ -98,7 +100,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
       if (this.state === 'ended' && this.items.length === 0) this.port?.ended()
       return Promise.resolve({ done: false, value: item.value as T })
     }
-    if (this.state !== 'ended') return this.wait() as Promise<IteratorResult<T, unknown>>
+    if (this.state !== 'ended') return this.wait(true) as Promise<IteratorResult<T, unknown>>
     return this.last() as Promise<IteratorResult<T, unknown>>
   }
 
@@ -110,7 +112,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
       this.state = 'closing'
       this.port!.stop()
     }
-    if (this.state === 'closing') await this.wait()
+    if (this.state === 'closing') await this.wait(false)
     else if (this.error !== null) this.error = null
     return { done: true, value }
   }
@@ -155,9 +157,9 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     this.finish()
   }
 
-  /** Once the loop is left, what the generator threw by itself is as an item that nobody took (STR-3): the two crossed. @internal */
+  /** Once the loop is left, what the generator threw by itself is as an item that nobody took (STR-3), unless a `next` waits: the two crossed. @internal */
   onError(thrown: unknown, ofCleanUp?: boolean): void {
-    if (this.state !== 'closing' || ofCleanUp !== false) this.error = { thrown }
+    if (this.state !== 'closing' || ofCleanUp !== false || this.waiters[0]?.isNext === true) this.error = { thrown }
     this.finish()
   }
 
@@ -184,7 +186,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return error === null ? Promise.resolve({ done: true, value: result }) : Future.rejected(error.thrown)
   }
 
-  private wait(): Promise<IteratorResult<unknown, unknown>> {
+  private wait(isNext: boolean): Promise<IteratorResult<unknown, unknown>> {
     const future = new Future<IteratorResult<unknown, unknown>>()
     let end: () => void
     const giveUp = (error: unknown) => {
@@ -195,7 +197,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
       // The error has been thrown.
       this.error = null
     }
-    const waiter: Waiter = { settle: (item) => future.resolve(item), fail: (error) => future.reject(error), end: () => end() }
+    const waiter: Waiter = { isNext, settle: (item) => future.resolve(item), fail: (error) => future.reject(error), end: () => end() }
     try {
       end = this.port!.wait(giveUp)
       this.waiters.push(waiter)

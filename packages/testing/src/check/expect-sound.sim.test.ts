@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { add, mul, sum } from '@postgrad/autograd'
-import type { PostgradError } from '@postgrad/base'
+import { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, expose, remote } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -131,6 +131,40 @@ describe('TK-44 all checkers in one call', () => {
       expect.objectContaining({ code: 'BITS_DIFFER', values: expect.objectContaining({ alsoFound: ['NOT_CONSERVED', 'NOT_CLEAN'] }) }),
     )
     expect(() => expectSound({ ...wrong, messages: simulation.messages })).toThrow(expect.objectContaining({ code: 'NOT_CLEAN' }))
+  })
+
+  test('TK-44, TK-65 a checker that fails itself hides neither what was found before it nor the line that repeats the run', async () => {
+    const simulation = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(async () => ({ loss: 1 })))
+    Object.defineProperty(simulation, 'messages', {
+      get() {
+        throw new RangeError('cannot be read')
+      },
+    })
+    const error = (() => {
+      try {
+        return expectSound(simulation, { oracle: { loss: 2 } })
+      } catch (thrown) {
+        return thrown as Error
+      }
+    })()
+    expect(error).toMatchObject({ name: 'RangeError', message: 'cannot be read' })
+    expect(error!.stack).toMatch(/Also found:\nBITS_DIFFER: [\s\S]*POSTGRAD_REPLAY=/)
+  })
+
+  test('TK-44 the cause of the worst stays its cause', async () => {
+    const simulation = await simulate({ workers: 2 }, (sim) =>
+      sim.on('worker0').run(async () => ({ loss: await remote('worker1', makeNumber, [1]).toHere() })),
+    )
+    const cause = new RangeError('why')
+    const worst = new PostgradError('EXECUTED_TWICE', { op: 'expectExecutedOnce', message: 'twice', cause })
+    Object.defineProperty(simulation, 'messages', {
+      get() {
+        throw worst
+      },
+    })
+    expect(() => expectSound(simulation)).toThrow(
+      expect.objectContaining({ code: 'EXECUTED_TWICE', cause, values: { alsoFound: ['NOT_CLEAN'] } }),
+    )
   })
 
   test('TK-44 without counts they say so', async () => {

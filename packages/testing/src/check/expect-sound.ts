@@ -4,6 +4,7 @@
 
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { inlined } from '../inlined/inlined.js'
+import { noteInStack } from '../replay/error-notes.js'
 import { foundIn } from '../replay/reproduce.js'
 import { expectSameBits } from '../replay/same-bits.js'
 import type { TestCluster } from '../simulate/cluster.js'
@@ -57,21 +58,31 @@ export function expectSound(simulation: Checked, { oracle, except = [], allow = 
     try {
       check()
     } catch (error) {
-      if (!isPostgradError(error)) throw error
+      if (!isPostgradError(error)) throw broken(simulation, error, [...found.values()])
       if (!found.has(error.code)) found.set(error.code, error)
     }
   }
   if (found.size > 0) throw foundIn(simulation, together([...found.values()]))
 }
 
+/** A checker that fails itself finds nothing; what was found before it is in its stack. */
+function broken(simulation: Checked, error: unknown, found: readonly PostgradError[]): unknown {
+  if (found.length > 0) noteInStack(error, `\nAlso found:\n${textsOf(found)}`)
+  return foundIn(simulation, error)
+}
+
+function textsOf(found: readonly PostgradError[]): string {
+  return found.map(({ code, message }) => `${code}: ${message.trimEnd()}`).join('\n')
+}
+
 /** The worst, which tells of the others. */
 function together([worst, ...others]: readonly PostgradError[]): PostgradError {
   if (others.length === 0) return worst!
-  const { code, op, message, values } = worst!
-  const lines = others.map((other) => `${other.code}: ${other.message.trimEnd()}`)
+  const { code, op, message, values, cause } = worst!
   return new PostgradError(code, {
     op,
-    message: `${message.slice(`${op}: `.length).trimEnd()}\nAlso found:\n${lines.join('\n')}\n`,
+    message: `${message.slice(`${op}: `.length).trimEnd()}\nAlso found:\n${textsOf(others)}\n`,
+    cause,
     values: { ...values, alsoFound: others.map((other) => other.code) },
   })
 }

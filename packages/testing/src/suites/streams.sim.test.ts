@@ -1,7 +1,7 @@
 /** Streams under a distributed context: gradients go back through each item, as through results. */
 import { describe, expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { expose, stream } from '@postgrad/rpc'
+import { currentWorker, expose, stream } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
 import { inlined } from '../inlined/inlined.js'
@@ -48,6 +48,47 @@ describe('a stream in a context', () => {
   })
 })
 
+describe('next() by hand', () => {
+  /** What a `next` comes to that was asked for before `return`, and what `return` does. */
+  const crossing = async (to: string, ms: number) => {
+    const items = stream(to, failsLater, [ms])
+    await items.next()
+    const second = items.next()
+    const ended = items.return('left')
+    return { outcomes: await Promise.allSettled([second, ended]), after: await items.next() }
+  }
+
+  test('STR-3: a next() that waits when the stream is left rejects with the error with which the generator ends by itself, also inlined', async () => {
+    const expected = {
+      outcomes: [
+        { status: 'rejected', reason: expect.objectContaining({ message: 'by itself' }) },
+        { status: 'fulfilled', value: { done: true, value: 'left' } },
+      ],
+      after: { done: true, value: undefined },
+    }
+    for (const ms of [0, 5, 20]) {
+      expect(await inlined({ workers: 2 }, (cluster) => cluster.on('worker0').run(() => crossing('worker1', ms)))).toEqual(expected)
+      for (const to of ['worker0', 'worker1']) {
+        const simulation = await simulate({ workers: 2, seed: ms }, (sim) => sim.on('worker0').run(() => crossing(to, ms)))
+        expect({ ms, to, ...simulation.result }).toEqual({ ms, to, ...expected })
+        expectClean(simulation)
+      }
+    }
+  })
+})
+
+const sleep = (ms: number): Promise<void> => {
+  const { clock } = currentWorker()
+  return new Promise((resolve) => {
+    clock.setTimer(ms, resolve)
+  })
+}
+async function* failsLater(ms: number) {
+  yield 1
+  await sleep(ms)
+  throw new RangeError('by itself')
+}
+
 const ended: string[] = []
 async function* endless() {
   try {
@@ -60,4 +101,4 @@ async function* fails() {
   yield 1
   throw new Error('in the middle')
 }
-expose({ endless, fails })
+expose({ endless, fails, failsLater })
