@@ -11,8 +11,7 @@ const launch = launcher()
 const PROGRAM = new URL('../fixtures/members.js', import.meta.url)
 
 /** After a full collection, which `queryObjects` makes. */
-async function kept(): Promise<Record<string, number>> {
-  for (let i = 0; i < 5; i++) await new Promise((resolve) => setTimeout(resolve, 20))
+function kept(): { readonly threads: number; readonly workers: number } {
   const count = (what: abstract new (...args: never[]) => unknown): number =>
     queryObjects(what as never, { format: 'count' }) as unknown as number
   return { threads: count(Worker), workers: count(RemoteWorker) }
@@ -21,6 +20,14 @@ async function kept(): Promise<Record<string, number>> {
 test('CLU-105 nothing stays of a worker that died but its entry in closed.deaths', async () => {
   const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
   cluster.onWorkerDeath(() => {})
+  // How soon a machine lets go of an ended thread depends on what else it does; Node keeps the last one.
+  const threadsMax = 2 + 1
+  const onlyLiving = async (): Promise<void> => {
+    for (let i = 0; i < 10 && kept().threads > threadsMax; i++) await new Promise((resolve) => setTimeout(resolve, 1000))
+    const { threads, workers } = kept()
+    expect(threads).toBeLessThanOrEqual(threadsMax)
+    expect(workers).toBe(2)
+  }
   const round = async (): Promise<void> => {
     await cluster.runHere(async () => {
       expect(await call('b', members.whoAmI)).toBe('b')
@@ -28,10 +35,8 @@ test('CLU-105 nothing stays of a worker that died but its entry in closed.deaths
     })
     await cluster.restart('b')
   }
-  await round()
-  const before = await kept()
   for (let i = 0; i < 3; i++) await round()
-  expect(await kept()).toEqual(before)
+  await onlyLiving()
   await cluster.close()
-  expect((await cluster.closed).deaths.length).toBe(4)
-})
+  expect((await cluster.closed).deaths.length).toBe(3)
+}, 90_000)
