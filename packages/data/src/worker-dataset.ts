@@ -3,7 +3,7 @@
  * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
  */
 import { fileURLToPath } from 'node:url'
-import { PostgradError } from '@postgrad/base'
+import { isPostgradError, PostgradError } from '@postgrad/base'
 import { framesOnStack, importModule, isScript, locateModule, placeOfFrame, refuseWhileLoading } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { Sendable } from '@postgrad/wire'
@@ -157,12 +157,20 @@ async function load(url: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return await importModule(url, null)
   } catch (error) {
-    throw failed(`the module ${url}`, error, { url })
+    const remedy = isPostgradError(error, 'MODULE_NEVER_LOADED') ? 'Pass the function itself, not its name.' : undefined
+    throw failed(`the module ${url}`, error, { url }, remedy)
   }
 }
 
-function failed(what: string, error: unknown, values: Readonly<Record<string, unknown>>): PostgradError {
-  return new PostgradError('DATASET_FAILED', { op: 'workerDataset', message: `${what} threw ${textOf(error)}`, values, cause: error })
+function failed(what: string, error: unknown, values: Readonly<Record<string, unknown>>, remedy?: string): PostgradError {
+  const parts = remedy === undefined ? {} : { remedy }
+  return new PostgradError('DATASET_FAILED', {
+    op: 'workerDataset',
+    message: `${what} threw ${textOf(error)}`,
+    values,
+    cause: error,
+    ...parts,
+  })
 }
 
 function exportMissing(url: string, expected: string, got: string): PostgradError {

@@ -139,6 +139,30 @@ test('where two exports are functions of one name, workers take neither for the 
   expect(await rejection(workerDataset(TWINS, 'rows'))).toMatchObject({ code: 'DATASET_EXPORT_MISSING' })
 })
 
+test('CLU-59 a module that awaits a dataset of itself by its name is refused where another imports it, with a timer open', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'postgrad-data-'))
+  await writeFile(
+    join(folder, 'rows.mjs'),
+    `import { workerDataset } from ${JSON.stringify(new URL('./index.js', import.meta.url).href)}
+    export const rows = () => [1, 2, 3]
+    const sized = async () => (await workerDataset(import.meta.url, 'rows', [])).length
+    console.log((await Promise.allSettled([sized()]))[0].reason?.cause?.code)
+    try { await workerDataset(import.meta.url, 'rows', []) } catch (error) { console.log(error.code, error.cause.code, error.remedy) }
+    // What the top level does not await can end after it.
+    void (async () => console.log(await sized()))()`,
+  )
+  const timer = 'const timer = setTimeout(() => process.exit(3), 20_000); await import("./rows.mjs"); clearTimeout(timer)'
+  await writeFile(join(folder, 'main.mjs'), timer)
+  try {
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'main.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    const said = 'MODULE_NEVER_LOADED\nDATASET_FAILED MODULE_NEVER_LOADED Pass the function itself, not its name.\n3\n'
+    expect([status, stdout, stderr]).toEqual([0, said, ''])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
 test('a function that takes no arguments needs no list of them', async () => {
   for (const three of [fixtures.three, 'three']) expect((await workerDataset(URL_OF, three)).length).toBe(3)
 })

@@ -33,7 +33,7 @@ export async function importModule(url: string, typescript: string | null): Prom
       throw tooManyOpenFiles('import', error) ?? error
     }
   }
-  return whileItCanEnd(url, () =>
+  return await whileItCanEnd(url, () =>
     whileLoading(url, isTypeScript(url) && !isCompiled() ? () => loadTypeScript(url, typescript, load) : load),
   )
 }
