@@ -133,7 +133,7 @@ function listed({ steps }: Program, at: number, here: Outcome, there: string | n
   if (mine === 'modified' && before.some((step) => step.op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
   if (mine !== null && there !== null) return null
   if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
-  if (mine === 'view' && !op.endsWith('_') && before.some((step) => step.op === 'detach'))
+  if (mine === 'view' && before.some((step) => step.op === 'detach' || (step.op.startsWith('custom:') && step.quiet)))
     return 'a view made under noGrad after a write into a detached tensor'
   if (there === 'detach') return 'detach_ of what PyTorch made a view'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView({ steps }, at, k - 1)))
