@@ -2443,6 +2443,15 @@ export const MUTATIONS_BY_TEST = [
   ),
   // ---- custom functions and writes next to PyTorch
   t(
+    'create-graph-keeps-expanded',
+    'packages/autograd/src/graph/retain-grad.test.ts',
+    'an expanded gradient that createGraph keeps',
+    'packages/autograd/src/graph/grad-sink.ts',
+    'exclusive && grad.isContiguous ? grad : grad.clone()',
+    'exclusive ? grad : grad.clone()',
+    'a pass under createGraph keeps an expanded gradient, which the next cannot add to',
+  ),
+  t(
     'mixed-write-gradient-of-other-dtype',
     'packages/autograd/src/record/in-place.test.ts',
     'after a mixed write',

@@ -28,7 +28,7 @@ export function keepable(grad: Tensor, exclusive: boolean): Tensor {
 export function accumulateInto(t: { grad: Tensor | null }, grad: Tensor, exclusive: boolean): void {
   const current = t.grad
   if (current !== null && (current.isSparse || grad.isSparse)) t.grad = sumOfSparse(current, grad)
-  else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive ? grad : grad.clone()
+  else if (currentScope().gradEnabled) t.grad = current !== null ? current.add(grad) : exclusive && grad.isContiguous ? grad : grad.clone()
   else if (current === null) t.grad = keepable(grad, exclusive)
   else {
     raw.add_(current, grad)

@@ -18,6 +18,13 @@ describe('retainGrad', () => {
     expect([list(h.grad), y.grad, list(x.grad)]).toEqual([[6, 6], null, [12, 12]])
   })
 
+  test('an expanded gradient that createGraph keeps takes the next pass', () => {
+    const x = leaf(1, 2)
+    x.mean(0).backward(null, { createGraph: true })
+    x.mean(0).backward()
+    expect(list(x.grad)).toEqual([1, 1])
+  })
+
   test('what is kept is nobody else’s', () => {
     const x = leaf(1, 2)
     const h = x.mul(1).retainGrad()

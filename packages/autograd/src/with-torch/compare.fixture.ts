@@ -74,6 +74,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
       if (seen === null || other === null) {
         if (seen !== other && other === null && isOfViewedView(program, i, k))
           return { kind: 'the gradient of a view after a write', text: '', isListed: true }
+        if (seen !== other && step.op === 'grad' && isThroughCheckpoint(program, i))
+          return { kind: 'a second derivative through a checkpoint', text: '', isListed: true }
         if (seen !== other) return { kind: `${step.op}: a gradient is there or not`, text: `step ${i}, result ${k}` }
         continue
       }
@@ -86,6 +88,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
       )
         return { kind: 'a gradient that depends on nothing has no history', text: '', isListed: true }
       if (found?.[0] === 'values' && ofGrad !== null) return ofGrad
+      if (found?.[0] === 'values' && step.op === 'grad' && isThroughCheckpoint(program, i))
+        return { kind: 'a second derivative through a checkpoint', text: '', isListed: true }
       if (found?.[0] === 'values' && step.op === 'grad' && isHooked(program, families(step.args[k + 1]!)))
         return { kind: 'a hook of what grad asks for', text: '', isListed: true }
       if (found?.[0] === 'values' && step.op === 'grad' && isOfViewedView(program, i, k))
@@ -133,7 +137,7 @@ function listed({ steps }: Program, at: number, here: Outcome, there: string | n
   if (mine === 'modified' && before.some((step) => step.op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
   if (mine !== null && there !== null) return null
   if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
-  if (mine === 'view' && !op.endsWith('_') && before.some((step) => step.op === 'detach'))
+  if (mine === 'view' && before.some((step) => step.op === 'detach' || (step.op.startsWith('custom:') && step.quiet)))
     return 'a view made under noGrad after a write into a detached tensor'
   if (there === 'detach') return 'detach_ of what PyTorch made a view'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView({ steps }, at, k - 1)))
@@ -156,8 +160,10 @@ const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_
 
 /** Whether `grad` in step `at` asks for the gradient of a view, as input `k`, that another view was made of, and something was written before. */
 function isOfViewedView({ steps }: Pick<Program, 'steps'>, at: number, k: number): boolean {
-  const asked = steps[at]!.args[k + 1]!
   const before = steps.slice(0, at)
+  // Some steps hand on the tensor itself.
+  const from = before.find(({ op, outs }) => ['contiguous', 'flatten', 'to'].includes(op) && outs.includes(steps[at]!.args[k + 1]!))
+  const asked = from?.args[0] ?? steps[at]!.args[k + 1]!
   const isViewOf = ({ op, args, outs }: Step, id: number) => SHARES.has(op) && args.includes(id) && outs.length > 0
   return (
     writes(before) && before.some((step) => isViewOf(step, asked)) && before.some(({ op, outs }) => SHARES.has(op) && outs.includes(asked))
@@ -188,6 +194,14 @@ function keptOtherwise({ steps }: Program, family: ReadonlySet<number>): Differe
   if (steps.some((one) => one.op === 'grad' && inFamily(one, 1)))
     return { kind: 'retainGrad of what grad asks for', text: '', isListed: true }
   return null
+}
+
+/** Whether step `at` asks for a gradient with respect to a result of a checkpoint, after a pass with createGraph. */
+function isThroughCheckpoint({ steps }: Program, at: number): boolean {
+  const before = steps.slice(0, at)
+  const results = new Set(before.flatMap(({ op, outs }) => (op.startsWith('checkpoint:') ? outs : [])))
+  const recorded = before.some(({ op, attrs }) => (op === 'grad' || op === 'backward') && (attrs[0] as { create: boolean }).create)
+  return recorded && steps[at]!.args.slice(1).some((id) => results.has(id))
 }
 
 function isHooked({ steps }: Program, family: ReadonlySet<number>): boolean {
