@@ -3,6 +3,7 @@
  * printed in the form of an entry: it is put here, with why, before it is mended.
  */
 import { SessionKind, sessionFrame } from '@postgrad/transport/internal'
+import { WIRE_VERSION } from '@postgrad/wire/internal'
 import { type Input, joined, utf8 } from './case.suite.js'
 
 export interface CorpusEntry {
@@ -22,7 +23,11 @@ const u32 = (n: number): Uint8Array => Uint8Array.of((n >>> 24) & 255, (n >>> 16
 /** A message: what stands before the packed values, and whether there is a transport that takes bytes alone. */
 function message(value: Uint8Array, { parts = new Uint8Array(0), transport = 0, segments = [] as readonly Uint8Array[] } = {}): Input {
   const { length } = value
-  return [Uint8Array.of(transport), packed(length & 255, (length >> 8) & 255, (length >> 16) & 255, 2, value, parts), ...segments]
+  return [
+    Uint8Array.of(transport),
+    packed(length & 255, (length >> 8) & 255, (length >> 16) & 255, WIRE_VERSION, value, parts),
+    ...segments,
+  ]
 }
 /** CALL 'f' with one argument. */
 const call = (argument: Uint8Array): Uint8Array => packed(0x93, 0x00, 0x05, 0x92, 0xa1, 0x66, 0x91, argument)

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { Heap, HeapRoom, HeapTransport, isTensor } from '@postgrad/tensor/internal'
-import { Codec, MESSAGE_TABLE, type MessageBodies, MessageType } from '@postgrad/wire/internal'
+import { Codec, MESSAGE_TABLE, type MessageBodies, MessageType, WIRE_VERSION } from '@postgrad/wire/internal'
 import { bytesOf, type Input, joined, mutated, type Outcome, pick, promised, type Random, refusedWith, type Target } from './case.suite.js'
 import { anyNode, changed, type Node, parse, write } from './packed.suite.js'
 
@@ -140,7 +140,7 @@ export class Messages implements Target {
       ])
     const length = random.below(20) === 0 ? random.below(2 ** 24) : packed.length
     const header = joined([
-      Uint8Array.of(length & 255, (length >> 8) & 255, (length >> 16) & 255, random.below(40) === 0 ? random.below(256) : 2),
+      Uint8Array.of(length & 255, (length >> 8) & 255, (length >> 16) & 255, random.below(40) === 0 ? random.below(256) : WIRE_VERSION),
       packed,
       parts,
     ])
