@@ -13,6 +13,7 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { Heap, HeapRoom, HeapTransport } from '@postgrad/tensor/internal'
 import type { Frame, Link } from '@postgrad/transport'
 import { type Address, ChunkType, type Credentials, Exchange, HEAD_BYTES, RealClock, type SocketLimits } from '@postgrad/transport/internal'
+import { WIRE_VERSION } from '@postgrad/wire/internal'
 import { makeRuntime } from '../admin/make-runtime.js'
 import { RawPeer, raw } from './hostile.fixture.js'
 
@@ -182,7 +183,7 @@ function announcementOf(bytes: number): Buffer {
 /** CALL of a function with the packed values, as the wire says. */
 function callFrame(name: string, packed: readonly number[], requestId = 5): Frame {
   const value = [0x93, 0x00, 0xcd, requestId >> 8, requestId & 255, 0x92, 0xa0 + name.length, ...Buffer.from(name), ...packed]
-  return { header: Uint8Array.of(value.length & 255, value.length >> 8, 0, 2, ...value), segments: [] }
+  return { header: Uint8Array.of(value.length & 255, value.length >> 8, 0, WIRE_VERSION, ...value), segments: [] }
 }
 
 describe('a worker that is attacked', () => {
@@ -372,7 +373,7 @@ describe('a worker that is attacked', () => {
       // [null, 0x18 (a block), five words, extent]
       callFrame('hostile.act', [0x91, 0x98, 0xc0, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01]),
       callFrame('hostile.act', [0xdd, 0xff, 0xff, 0xff, 0xff]),
-      { header: Uint8Array.of(0xff, 0xff, 0xff, 2), segments: [] },
+      { header: Uint8Array.of(0xff, 0xff, 0xff, WIRE_VERSION), segments: [] },
       { header: new Uint8Array(0), segments: [] },
       { header: new Uint8Array(10_000).fill(0x91), segments: [new Uint8Array(9000)] },
     ]

@@ -18,15 +18,17 @@ function kept(): { readonly threads: number; readonly workers: number } {
 }
 
 test('CLU-105 nothing stays of a worker that died but its entry in closed.deaths', async () => {
+  // Of earlier tests of this process.
+  const before = kept()
   const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
   cluster.onWorkerDeath(() => {})
   // How soon a machine lets go of an ended thread depends on what else it does; Node keeps the last one.
-  const threadsMax = 2 + 1
+  const threadsMax = before.threads + 2 + 1
   const onlyLiving = async (): Promise<void> => {
     for (let i = 0; i < 10 && kept().threads > threadsMax; i++) await new Promise((resolve) => setTimeout(resolve, 1000))
     const { threads, workers } = kept()
     expect(threads).toBeLessThanOrEqual(threadsMax)
-    expect(workers).toBe(2)
+    expect(workers).toBeLessThanOrEqual(before.workers + 2)
   }
   const round = async (): Promise<void> => {
     await cluster.runHere(async () => {
