@@ -379,7 +379,7 @@ export class Supervisor<C extends Child = Child> implements Child {
       if (this.isEnding) return
       const failed = await this.startDue(slot)
       if (failed === null) continue
-      // Those behind it wait. In a turn of its own, so that a start that fails at once leaves room for everything else.
+      // The children after it wait. It has a turn of its own, so that a start that fails at once leaves room for everything else.
       slot.isRetried = true
       this.clock.defer(() => void this.inTurn(() => this.retry(slot, { normal: false, reason: failed.reason })))
       return

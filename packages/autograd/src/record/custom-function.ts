@@ -162,7 +162,7 @@ function withoutHistory(result: unknown): unknown {
   return Array.isArray(result) ? result.map(own) : own(result)
 }
 
-/** Of which tensor result i is a view that others can write to; null if it is none. `before`: how many storages there were before forward. */
+/** The tensor that result i is a view of, if others can write to it; else null. `before` is the number of storages before forward. */
 function baseOf(results: readonly Tensor[], i: number, before: number): Tensor | null {
   const result = results[i]!
   const view = viewMetaOf(result)

@@ -41,7 +41,7 @@ export function inPlace<A extends readonly unknown[]>(
     }
     check(op, x)
     const out = value(readsX ? snapshot(x) : x, p, q, r)
-    // Of what does not depend on x the raw operation writes the same: fill_ and zero_ into expanded tensors too.
+    // fill_ and zero_ do not read x. The raw operation writes the same values, also into expanded tensors.
     if (readsX) overwrite(op, x, out)
     else plain(x, p, q, r)
     noteWrite(x.storage)

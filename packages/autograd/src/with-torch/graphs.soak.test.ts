@@ -13,7 +13,7 @@ const GRAPHS = Number(process.env.POSTGRAD_SOAK_GRAPHS ?? 2_000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_FIRST ?? 1)
 const BATCH = 200
 const CRASHED: Difference = { kind: 'PyTorch crashes', text: '', isListed: true }
-/** Of one kind of difference so many are shrunk and shown. */
+/** How many differences of one kind are shrunk and shown. */
 const SHOWN = 2
 
 const said = (counts: ReadonlyMap<string, number>) => [...counts].map(([kind, n]) => `${n} × ${kind}`).join(', ')

@@ -17,7 +17,7 @@ export interface Seen {
 }
 
 export interface Outcome {
-  /** Of each step: what it made or wrote, null where it was skipped, or an error. */
+  /** One entry for each step: what it made or wrote, null if it was skipped, or its error. */
   readonly steps: readonly (readonly (Seen | null)[] | { readonly error: string; readonly text: string } | null)[]
   /** The tensors that are there at the end, by number. */
   readonly end: Readonly<Record<number, Seen>>
