@@ -1,6 +1,7 @@
 /**
  * Holds the graph of packages and of files in shape: packages import only from rows above their own, through their two doors, and say so
- * in package.json and tsconfig.json; files inside a package form no cycle, types included, its folders neither, and no folder is crowded. Run by `npm test`, alone by `npm run graph`.
+ * in package.json and tsconfig.json; files inside a package form no cycle, types included, its folders neither, and no folder is crowded. Scripts that begin with
+ * set-up load no package before it. Run by `npm test`, alone by `npm run graph`.
  *
  * Imports are found by TypeScript's own `preProcessFile` (of version 6, version 7 has no stable API): unlike a look at the compiled output it
  * sees `import type`, unlike a regular expression it is not fooled by comments and strings. madge and dependency-cruiser would use
@@ -216,6 +217,39 @@ function crowdedFolders(one) {
     .map(([folder, count]) => `${join(one.folder, 'src', folder)}: ${count} files of product, at most ${FOLDER_LIMIT}; make folders`)
 }
 
+/**
+ * A script that begins with set-up is run in a fresh clone, where no package is installed yet: neither it nor what it imports may load one but by `import()`, later.
+ * @param scripts file → text, of one folder
+ */
+export function checkSetUp(scripts) {
+  const loads = new Map([...scripts].map(([file, text]) => [file, staticImports(text)]))
+  const problems = new Set()
+  const visit = (file, seen, first) => {
+    if (seen.has(file)) return
+    seen.add(file)
+    for (const specifier of loads.get(file) ?? []) {
+      if (specifier.startsWith('.')) visit(normalize(specifier), seen, first)
+      else if (!isBuiltin(specifier))
+        problems.add(`scripts/${file}: imports '${specifier}', and scripts/${first}, which loads it, installs that; use await import()`)
+    }
+  }
+  for (const [file, text] of scripts) if (/^ *await setupOrExit\(/m.test(text)) visit(file, new Set(), file)
+  return [...problems]
+}
+
+/** What a module loads before its first line runs. */
+const staticImports = (text) =>
+  ts
+    .preProcessFile(text, true, false)
+    .importedFiles.filter(({ pos }) => !/import\(\s*['"]?$/.test(text.slice(0, pos)))
+    .map((each) => each.fileName)
+
+function readScripts() {
+  const folder = join(root, 'scripts')
+  const paths = [...walk(folder)].map(({ path }) => path).filter((path) => path.endsWith('.mjs') && dirname(path) === folder)
+  return new Map(paths.map((path) => [relative(folder, path), read(path)]))
+}
+
 function readPackages() {
   return projects().map((path) => {
     const files = new Map()
@@ -311,13 +345,23 @@ function proveThatItFails() {
     assert.match(problems.join('\n'), expected)
     assert(problems.length <= 1, `a graph with one fault has several: ${problems.join('\n')}`)
   }
-  return cases.length
+  const setUp = 'await setupOrExit()\n'
+  const scripts = [
+    [/^$/, { 'a.mjs': `import 'node:fs'\nimport './b.mjs'\n${setUp}await import('third-party')`, 'b.mjs': "import './a.mjs'" }],
+    [/^$/, { 'a.mjs': "import 'third-party'" }],
+    [
+      /^scripts\/b\.mjs: imports 'third-party', and scripts\/a\.mjs/,
+      { 'a.mjs': `import './b.mjs'\n${setUp}`, 'b.mjs': "import 'third-party'" },
+    ],
+  ]
+  for (const [expected, files] of scripts) assert.match(checkSetUp(new Map(Object.entries(files))).join('\n'), expected)
+  return cases.length + scripts.length
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const proved = proveThatItFails()
   const packages = readPackages()
-  const problems = checkGraph(packages)
+  const problems = [...checkGraph(packages), ...checkSetUp(readScripts())]
   for (const problem of problems) console.error(problem)
   const files = packages.reduce((sum, one) => sum + one.files.size, 0)
   console.log(`graph: ${packages.length} packages, ${files} files, ${problems.length} problems (rules proved on ${proved} small graphs)`)

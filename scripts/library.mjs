@@ -11,7 +11,6 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
-import ts from '@typescript/typescript6'
 import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
 
@@ -74,7 +73,7 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
   }
   const namesBack = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const code = withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
+  const code = await withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -164,7 +163,8 @@ const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+
 const NO_LINE = '/*node-do-not-add-exception-line*/'
 
 /** The words stand behind the first `throw` of each line, and where errors are made: a rejection that nobody handles has the place of that. */
-function withoutLine(text) {
+async function withoutLine(text) {
+  const { default: ts } = await import('@typescript/typescript6') // in a fresh clone set-up, which installs it, comes first
   const found = new Map()
   const source = ts.createSourceFile('library.cjs', text, ts.ScriptTarget.Latest, true)
   const note = (at) => {
