@@ -9,6 +9,8 @@ import {
   Inflow,
   OTHER_BYTES_WAITING_MAX,
   OTHERS_WAITING_MAX,
+  READING_MS_MAX,
+  READING_MS_PER_SECOND,
   REFUSALS_MAX,
   REFUSALS_PER_SECOND,
   UNREAD_BYTES_MAX,
@@ -82,6 +84,38 @@ describe('what waits', () => {
       inflow.onTurn(bytes)
       expect([state.isPaused, state.isHeld]).toEqual([false, false])
     }
+  })
+})
+
+describe('what takes long to read', () => {
+  test('CRE-19: so many ms at once, then so many a second; meanwhile the link is not read, and its calls begin', () => {
+    const { clock, state, inflow } = bounded()
+    const allowance = new Allowance(clock, READING_MS_MAX, READING_MS_PER_SECOND)
+    clock.pass(1e6)
+    let readMs = 0
+    const beganMs = clock.nowMs
+    while (clock.nowMs < beganMs + 10_000) {
+      if (state.isPaused) clock.pass(1)
+      else {
+        clock.pass(8)
+        inflow.onRead(allowance, 8)
+        readMs += 8
+      }
+      expect(state.isHeld).toBe(false)
+    }
+    expect(readMs).toBeLessThanOrEqual(READING_MS_MAX + 10 * READING_MS_PER_SECOND + 8)
+    expect(readMs).toBeGreaterThanOrEqual(0.9 * 10 * READING_MS_PER_SECOND)
+  })
+
+  test('CRE-19: peers of one allowance share it: one that takes little is read, whatever the others have used up', () => {
+    const { clock, state, inflow } = bounded()
+    const other = bounded()
+    const allowance = new Allowance(clock, READING_MS_MAX, READING_MS_PER_SECOND)
+    inflow.onRead(allowance, 2 * READING_MS_MAX)
+    other.inflow.onRead(allowance, 9)
+    expect([state.isPaused, other.state.isPaused]).toEqual([true, false])
+    other.inflow.onRead(allowance, 2)
+    expect([state.isPaused, other.state.isPaused]).toEqual([true, true])
   })
 })
 

@@ -1,7 +1,7 @@
 /**
  * How much one peer of another process may have waiting at this worker, and how often it may be refused. Beyond either bound its link is not read, so that the rest stays
  * with the peer. The windows of calls and fetches (`call-credits.ts`) bound what is within them; this bounds everything else: calls beyond a window, replies, items of
- * streams, cancels, releases, gradients, and what cannot be read. Rules CRE-16 to CRE-19 in SPEC.md; `message-path.ts` counts here, the link below pauses.
+ * streams, cancels, releases, gradients, and what cannot be read. Rules CRE-16 to CRE-19 in SPEC.md; `message-path.ts` and `reading-share.ts` count here, the link below pauses.
  *
  *     socket ─▸ read ─▸ mailbox: within a window │ everything else ─▸ its turn ─▸ served, or refused
  *       ▴                          ▴ held               waiting, bytes                  allowance
@@ -30,14 +30,21 @@ export const REFUSALS_PER_SECOND = 500
 /** Of one link. Below this no link is paused, whatever others of its role have used up; above it a link is paused if the allowance is used up, too. */
 const OWN_REFUSALS_MAX = 10
 const OWN_REFUSALS_PER_SECOND = 10
-/** A pause for refusals lasts so long at least: fewer and longer ones cost less. */
-const REFUSED_PAUSE_MS = 100
+/** A pause for what an allowance does not cover lasts so long at least: fewer and longer ones cost less. */
+const PAUSE_MS_MIN = 100
 /** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20
 /** How often it is looked whether it has read. */
 const UNREAD_LOOK_MS = 10
 
-/** How often peers may be refused: so many at once, refilled with time. */
+/** What reading the messages of a restricted role may take at once, in ms, and then in a second, while this worker also works with others. */
+export const READING_MS_MAX = 100
+export const READING_MS_PER_SECOND = 250
+/** Of one link, whatever others of its role have used up. */
+const OWN_READING_MS_MAX = 10
+const OWN_READING_MS_PER_SECOND = 10
+
+/** How much peers may use of something (refusals, time): so much at once, refilled with time. */
 export class Allowance {
   private readonly clock: Clock
   private readonly atOnce: number
@@ -57,7 +64,40 @@ export class Allowance {
     this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + amount
     this.atMs = nowMs
     const beyond = this.spent - this.atOnce
-    return beyond <= 0 ? 0 : Math.max(REFUSED_PAUSE_MS, (beyond * 1000) / this.perSecond)
+    return beyond <= 0 ? 0 : Math.max(PAUSE_MS_MIN, (beyond * 1000) / this.perSecond)
+  }
+}
+
+/** A time for which a link is not read; it can become longer. */
+class Pause {
+  private readonly clock: Clock
+  private readonly onChange: () => void
+  private timer: Timer | null = null
+  private untilMs = 0
+
+  constructor(clock: Clock, onChange: () => void) {
+    this.clock = clock
+    this.onChange = onChange
+  }
+
+  get isOn(): boolean {
+    return this.timer !== null
+  }
+
+  begin(ms: number): void {
+    this.untilMs = this.clock.now() + ms
+    this.timer ??= this.clock.setTimer(ms, this.onTime)
+    this.onChange()
+  }
+
+  cancel(): void {
+    this.timer?.cancel()
+  }
+
+  private readonly onTime = (): void => {
+    const leftMs = this.untilMs - this.clock.now()
+    this.timer = leftMs > 0 ? this.clock.setTimer(leftMs, this.onTime) : null
+    this.onChange()
   }
 }
 
@@ -71,13 +111,15 @@ export class Inflow {
   private readonly link: Link
   /** How often its peer may be refused when others have used up what they share. */
   private readonly own: Allowance
+  private readonly ownReading: Allowance
   /** Whether the calls of the peer wait in its line. */
   private readonly holdCalls: (isHeld: boolean) => void
   /** Too much waits. */
   private isFull = false
   /** It was refused too often. */
-  private refusedTimer: Timer | null = null
-  private refusedUntilMs = 0
+  private readonly refused: Pause
+  /** Reading it takes too much time. */
+  private readonly reading: Pause
   /** It leaves too much unread. */
   private unreadTimer: Timer | null = null
   private refusedUnread = 0
@@ -88,6 +130,9 @@ export class Inflow {
     this.clock = clock
     this.link = link
     this.own = new Allowance(clock, OWN_REFUSALS_MAX, OWN_REFUSALS_PER_SECOND)
+    this.ownReading = new Allowance(clock, OWN_READING_MS_MAX, OWN_READING_MS_PER_SECOND)
+    this.refused = new Pause(clock, this.update)
+    this.reading = new Pause(clock, this.update)
     this.holdCalls = holdCalls
   }
 
@@ -125,15 +170,20 @@ export class Inflow {
       this.link.abandon?.(`it was refused ${this.refusedUnread} times, and has left ${this.unreadBytes} bytes unread meanwhile`)
       return
     }
-    if (pauseMs === 0 || !isOwn) return
-    this.refusedUntilMs = this.clock.now() + pauseMs
-    this.refusedTimer ??= this.clock.setTimer(pauseMs, this.onTime)
-    this.update()
+    if (pauseMs > 0 && isOwn) this.refused.begin(pauseMs)
+  }
+
+  /** Reading a message has taken so long; it costs so much of the allowance. Calls that have been read begin all the same. */
+  onRead(allowance: Allowance, ms: number): void {
+    const pauseMs = allowance.spend(ms)
+    const isOwn = this.ownReading.spend(ms) > 0
+    if (pauseMs > 0 && isOwn) this.reading.begin(pauseMs)
   }
 
   /** The link has ended. */
   close(): void {
-    this.refusedTimer?.cancel()
+    this.refused.cancel()
+    this.reading.cancel()
     this.unreadTimer?.cancel()
   }
 
@@ -147,17 +197,11 @@ export class Inflow {
     this.update()
   }
 
-  private readonly onTime = (): void => {
-    const leftMs = this.refusedUntilMs - this.clock.now()
-    this.refusedTimer = leftMs > 0 ? this.clock.setTimer(leftMs, this.onTime) : null
-    this.update()
-  }
-
   /** Calls that wait in the mailbox would be refused, too: while the link is not read for refusals they are held. */
-  private update(): void {
-    const isPaused = this.isFull || this.refusedTimer !== null
+  private readonly update = (): void => {
+    const isPaused = this.isFull || this.refused.isOn || this.reading.isOn
     // Messages that wait behind a held call (MB-5) count as waiting. If the link is full of them, the acknowledgement that would end the hold is not read: so calls begin again.
-    const isHeld = this.refusedTimer !== null || (this.unreadTimer !== null && !this.isFull)
+    const isHeld = this.refused.isOn || (this.unreadTimer !== null && !this.isFull)
     if (isHeld !== this.isHeld) {
       this.isHeld = isHeld
       this.holdCalls(isHeld)

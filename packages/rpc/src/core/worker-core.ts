@@ -24,6 +24,7 @@ import { type Peer, Standing } from './peer.js'
 import { PeerLedger } from './peer-ledger.js'
 import { Peers } from './peers.js'
 import { Activity } from './pending-calls.js'
+import { ReadingShare } from './reading-share.js'
 import { RequestTable } from './request-table.js'
 import { Requests, type RequestsHost } from './requests.js'
 import type { Wait } from './waits.js'
@@ -116,6 +117,7 @@ export abstract class WorkerCore implements RequestsHost {
   private defaultTimeoutMs: number
   private closedError: PostgradError | null = null
   private readonly allowances = new Map<WorkerId | string, Allowance>()
+  private readonly reading: ReadingShare
   private readonly slots = new Map<symbol, unknown>()
   private readonly counts: (() => Record<string, number>)[] = []
   private readonly waitLists: (() => Iterable<Wait>)[] = []
@@ -146,6 +148,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.pump.onDrained(() => this.activity.changed())
     this.peers = new Peers(clock, (info) => this.peer(info, ENDED_LINK, null, false, MEMBER))
     this.messages = new MessagePath(this)
+    this.reading = new ReadingShare(clock, this.messages)
     this.requests = new Requests(this, this.messages)
     this.addPeer(this.info, null, null, isGuest)
     this.contribute(() => ({
@@ -184,7 +187,7 @@ export abstract class WorkerCore implements RequestsHost {
     if (this.isClosed) throw shutDownError('connect', this.info)
     this.peers.admit(info)
     const peer = this.addPeer(info, link, transport, isGuest, role)
-    const { pump, messages } = this
+    const { pump, messages, reading } = this
     // During a long stretch of node tasks what this worker has sent is flushed as well.
     const removePoll = pump.addPoll(() => {
       link.flush()
@@ -195,7 +198,7 @@ export abstract class WorkerCore implements RequestsHost {
     })
     const runNow = () => pump.runNow()
     link.open({
-      onFrame: (frame) => messages.receive(peer, frame),
+      onFrame: (frame) => reading.receive(peer, frame),
       onTurnEnd: () => {
         inScope(this.scope, runNow)
         messages.progress.tellSoon(peer)
