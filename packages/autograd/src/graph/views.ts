@@ -24,6 +24,7 @@ import type { AutogradMeta } from '@postgrad/tensor/internal'
 import type { AccumulateGrad } from './accumulate-grad.js'
 import type { Node } from './node.js'
 import { moveRetained } from './retain-grad.js'
+import { metaOf } from './variable.js'
 
 /** A recorded view operation; arguments that it does not have are undefined. */
 export type ViewOp = (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
@@ -123,7 +124,7 @@ export class ViewMeta implements AutogradMeta {
 
   /** Whether a recorded write has changed what this view shows since its history was right, and nothing can put that right. */
   private get isOutdated(): boolean {
-    return this.base.storage.recordedAt > this.version && (this.fn !== null || this.base.requiresGrad)
+    return (metaOf(this.base)?.recordedAt ?? 0) > this.version && (this.fn !== null || this.base.requiresGrad)
   }
 
   private refresh(): void {

@@ -1,8 +1,7 @@
 /** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, and the smallest part of it over which they still do. */
-import { type Program, type Step, VIEWS } from './builder.fixture.js'
-import type { Outcome, Seen } from './run.fixture.js'
+import { HAND_ON, type Program, type Step, VIEWS } from './builder.fixture.js'
+import { type Call, type Outcome, runProgram, type Seen } from './run.fixture.js'
 
-/** Relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before. */
 const TOLERANCE = { float32: 1e-5, float64: 1e-9 }
 /** A program whose numbers run away is compared no further: rounding decides it. */
 const LARGEST = 1e5
@@ -18,9 +17,15 @@ export interface Difference {
 /**
  * The first difference, or null.
  * @param note called with what KERNELS.md lists and after which the rest is compared all the same
+ * @param tolerance relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before
  */
-export function difference(program: Program, here: Outcome, there: Outcome, note: (kind: string) => void = () => {}): Difference | null {
-  const tolerance = TOLERANCE[program.leaves.some(({ dtype }) => dtype === 'float32') || usesFloat32(program) ? 'float32' : 'float64']
+export function difference(
+  program: Program,
+  here: Outcome,
+  there: Outcome,
+  note: (kind: string) => void = () => {},
+  tolerance = TOLERANCE[usesFloat32(program) ? 'float32' : 'float64'],
+): Difference | null {
   let largest = 1
   const far = (a: readonly (number | null)[], b: readonly (number | null)[]) => {
     for (const v of b) if (v !== null && Math.abs(v) > largest) largest = Math.abs(v)
@@ -42,7 +47,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
   for (const [i, step] of program.steps.entries()) {
     const a = here.steps[i]!
     let b = torch.steps[i]!
-    if (errorOf(a) === null && ['modified', 'freed'].includes(errorOf(b) ?? '') && torch.copied !== undefined) {
+    const refusals = isPass(step) ? ['modified', 'freed', 'view'] : ['modified', 'freed']
+    if (errorOf(a) === null && refusals.includes(errorOf(b) ?? '') && torch.copied !== undefined) {
       note('PyTorch had saved what is not needed: compared with its copies')
       torch = torch.copied
       b = torch.steps[i]!
@@ -88,6 +94,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
       )
         return { kind: 'a gradient that depends on nothing has no history', text: '', isListed: true }
       if (found?.[0] === 'values' && ofGrad !== null) return ofGrad
+      if (found?.[0] === 'values' && (isPass(step) || step.op === 'readGrad') && isThroughHookOfCheckpoint(program, i, 'double'))
+        return HOOK_OF_CHECKPOINT
       if (found?.[0] === 'values' && step.op === 'grad' && isThroughCheckpoint(program, i))
         return { kind: 'a second derivative through a checkpoint', text: '', isListed: true }
       if (found?.[0] === 'values' && step.op === 'grad' && isHooked(program, families(step.args[k + 1]!)))
@@ -105,17 +113,20 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
     if (found?.[0] === 'grad') {
       const known = keptOtherwise(program, families(Number(id)))
       if (known !== null) return known
+      if (isThroughHookOfCheckpoint(program, program.steps.length, 'double')) return HOOK_OF_CHECKPOINT
     }
     if (found !== null) return { kind: `end: ${found[0]}`, text: `tensor ${id}: ${found[1]}` }
   }
   for (const key of new Set([...Object.keys(here.hooks), ...Object.keys(torch.hooks)])) {
-    const [a, b] = [here.hooks[Number(key)] ?? [], torch.hooks[Number(key)] ?? []]
-    if (a.length !== b.length || a.some((seen, i) => far(seen, b[i]!)))
+    const isCompared = (call: Call) => !isCalledOtherwise(program, Number(key), call.at)
+    const [a, b] = [here, torch].map(({ hooks }) => (hooks[Number(key)] ?? []).filter(isCompared)) as [Call[], Call[]]
+    if (a.length !== b.length || a.some((call, i) => call.at !== b[i]!.at || far(call.values, b[i]!.values)))
       return { kind: 'hook', text: `of step ${key}: ${JSON.stringify(a)} and ${JSON.stringify(b)}` }
   }
   return null
 }
 
+const HOOK_OF_CHECKPOINT: Difference = { kind: 'a hook of the result of a checkpoint', text: '', isListed: true }
 const WILD: Difference = { kind: 'its numbers ran away', text: '', isListed: true }
 
 function errorOf(outcome: Outcome['steps'][number]): string | null {
@@ -136,15 +147,14 @@ function listed({ steps }: Program, at: number, here: Outcome, there: string | n
   const before = steps.slice(0, at)
   if (mine === 'modified' && before.some((step) => step.op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
   if (mine !== null && there !== null) return null
+  if (there === 'raised' && isThroughHookOfCheckpoint({ steps }, at, 'raise')) return HOOK_OF_CHECKPOINT.kind
   if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
-  if (mine === 'view' && before.some((step) => step.op === 'detach' || (step.op.startsWith('custom:') && step.quiet)))
-    return 'a view made under noGrad after a write into a detached tensor'
   if (there === 'detach') return 'detach_ of what PyTorch made a view'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView({ steps }, at, k - 1)))
     return 'the gradient of a view after a write'
   if (there !== 'view') return null
   // Such a result is the tensor itself, and is refused when it is read.
-  if (['contiguous', 'flatten', 'to'].includes(op)) return 'a view of another history, handed on'
+  if (HAND_ON.includes(op)) return 'a view of another history, handed on'
   const wroteQuietly = before.some(
     (step, i) =>
       step.op === 'custom:Dirty' || step.op === 'detach' || (step.op.endsWith('_') && (step.quiet || !isRecorded(here.steps[i]!))),
@@ -161,13 +171,12 @@ const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_
 /** Whether `grad` in step `at` asks for the gradient of a view, as input `k`, that another view was made of, and something was written before. */
 function isOfViewedView({ steps }: Pick<Program, 'steps'>, at: number, k: number): boolean {
   const before = steps.slice(0, at)
-  // Some steps hand on the tensor itself.
-  const from = before.find(({ op, outs }) => ['contiguous', 'flatten', 'to'].includes(op) && outs.includes(steps[at]!.args[k + 1]!))
-  const asked = from?.args[0] ?? steps[at]!.args[k + 1]!
-  const isViewOf = ({ op, args, outs }: Step, id: number) => SHARES.has(op) && args.includes(id) && outs.length > 0
-  return (
-    writes(before) && before.some((step) => isViewOf(step, asked)) && before.some(({ op, outs }) => SHARES.has(op) && outs.includes(asked))
-  )
+  const isViewedView = (id: number) =>
+    before.some(({ op, args, outs }) => SHARES.has(op) && args.includes(id) && outs.length > 0) &&
+    before.some(({ op, outs }) => SHARES.has(op) && outs.includes(id))
+  const asked = steps[at]!.args[k + 1]!
+  const handedOn = before.find(({ op, outs }) => HAND_ON.includes(op) && outs.includes(asked))
+  return writes(before) && [asked, ...(handedOn?.args ?? [])].some(isViewedView)
 }
 
 /** Steps whose results may share the memory of an argument, or the node of another result. */
@@ -196,19 +205,52 @@ function keptOtherwise({ steps }: Program, family: ReadonlySet<number>): Differe
   return null
 }
 
-/** Whether step `at` asks for a gradient with respect to a result of a checkpoint, after a pass with createGraph. */
-function isThroughCheckpoint({ steps }: Program, at: number): boolean {
+const isPass = ({ op }: Step) => op === 'grad' || op === 'backward'
+
+/** The results of checkpoints, if the graph of a pass was recorded before step `at`; else none. */
+function recomputed({ steps }: Pick<Program, 'steps'>, at: number): ReadonlySet<number> {
   const before = steps.slice(0, at)
-  const results = new Set(before.flatMap(({ op, outs }) => (op.startsWith('checkpoint:') ? outs : [])))
-  const recorded = before.some(({ op, attrs }) => (op === 'grad' || op === 'backward') && (attrs[0] as { create: boolean }).create)
-  return recorded && steps[at]!.args.slice(1).some((id) => results.has(id))
+  const isRecorded = before.some((step) => isPass(step) && (step.attrs[0] as { create: boolean }).create)
+  return new Set(isRecorded ? before.flatMap(({ op, outs }) => (op.startsWith('checkpoint:') ? outs : [])) : [])
+}
+
+/** Whether step `at` asks for a gradient with respect to a result of a checkpoint, after a pass with createGraph. */
+function isThroughCheckpoint(program: Program, at: number): boolean {
+  const results = recomputed(program, at)
+  return program.steps[at]!.args.slice(1).some((id) => results.has(id))
+}
+
+/** Whether a result of a checkpoint has a hook of this kind, through which a second derivative may lead in step `at` or before. */
+function isThroughHookOfCheckpoint(program: Pick<Program, 'steps'>, at: number, kind: string): boolean {
+  const results = recomputed(program, at)
+  return program.steps.slice(0, at).some(({ op, args, attrs }) => op === 'hook' && attrs[0] === kind && results.has(args[0]!))
+}
+
+/** Whether the pass of step `at` calls the hook of step `hook` on one side only. */
+function isCalledOtherwise(program: Program, hook: number, at: number): boolean {
+  const { steps } = program
+  const [pass, hooked] = [steps[at]!, steps[hook]!.args[0]!]
+  if (recomputed(program, at).has(hooked)) return true
+  const isOfOneNode = (id: number) => steps.some(({ op, outs }) => op.startsWith('custom:') && outs.includes(id) && outs.includes(hooked))
+  return pass.args.slice(1).some(isOfOneNode)
 }
 
 function isHooked({ steps }: Program, family: ReadonlySet<number>): boolean {
   return steps.some(({ op, args }) => op === 'hook' && family.has(args[0]!))
 }
 
-const usesFloat32 = ({ steps }: Program) => steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')
+const usesFloat32 = ({ leaves, steps }: Program) =>
+  leaves.some(({ dtype }) => dtype === 'float32') || steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')
+
+/**
+ * Whether the rounding of float32 decides over a program: the difference is small, and postgrad differs from itself once the leaves have moved by a few of
+ * their last bits.
+ */
+export function isRounding(program: Program, here: Outcome, there: Outcome): boolean {
+  if (!usesFloat32(program) || difference(program, here, there, undefined, 100 * TOLERANCE.float32) !== null) return false
+  const moved = program.leaves.map((leaf) => ({ ...leaf, data: leaf.data.map((v, i) => v * (1 + (i % 2 === 0 ? 1 : -1) * 2 ** -21)) }))
+  return difference(program, here, runProgram({ ...program, leaves: moved })) !== null
+}
 
 /** The program with fewer steps that `isSame` still finds to differ in the same way, as long as it finds one. */
 export async function shrink(program: Program, isSame: (candidates: readonly Program[]) => Promise<readonly boolean[]>): Promise<Program> {
