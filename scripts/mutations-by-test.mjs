@@ -2577,6 +2577,33 @@ export const MUTATIONS_BY_TEST = [
     'if (this.crashes > allowed && this.programs < 0)',
     'the comparison with PyTorch passes though it crashes at every program',
   ),
+  t(
+    'torch-rounding-excuses-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a small difference of float32',
+    'packages/autograd/src/with-torch/compare.fixture.ts',
+    'return difference(program, here, runProgram({ ...program, leaves: moved })) !== null',
+    'return difference(program, here, runProgram({ ...program, leaves: moved })) !== undefined',
+    'the comparison with PyTorch takes every small difference of float32 for rounding',
+  ),
+  t(
+    'torch-hooks-excuse-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a hook that PyTorch does not call',
+    'packages/autograd/src/with-torch/listed.fixture.ts',
+    'return pass.args.slice(1).some(isOfOneNode)',
+    'return pass.args.slice(1).some(isOfOneNode) || pass.args.length > 1',
+    'the comparison with PyTorch compares no hook in a pass that asks for gradients',
+  ),
+  t(
+    'torch-writes-excuse-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a view that PyTorch refuses',
+    'packages/autograd/src/with-torch/listed.fixture.ts',
+    'family.has(step.args[0]!) &&\n        (isDetached',
+    '(isDetached',
+    'the comparison with PyTorch excuses a view for a write into other memory',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

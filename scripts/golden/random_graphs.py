@@ -31,7 +31,7 @@ KINDS = [
     ("grad can be implicitly created only for scalar outputs", "not scalar"), ("appears to not have been used in the graph", "unused"),
     ("cannot register a hook on a tensor that", "hook"), ("can't retain_grad on Tensor that has requires_grad=False", "retain"),
     ("you can only change requires_grad flags of leaf", "flag"), ("Can't detach views in-place", "detach"), ("returned an invalid gradient", "gradient"),
-    ("raised by a hook", "raised"), ("not compared", "not compared"),
+    ("raised by a hook", "raised"), ("moved into the graph interior", "interior"), ("not compared", "not compared"),
     # Inputs that are another output of a root's own node.
     ("Expected a proper Tensor but got None", "not compared"), ("dependency not found", "not compared"), ("multiple times without checkpoint recomputation", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
 ]

@@ -14,8 +14,8 @@
  * Chains are kept parent by parent; the base is the tensor at their beginning. A view that was given `requiresGrad_()` is a leaf in its own right
  * and no view any more. Some views have no way back: a custom function returned them, or they were made under noGrad. Neither they nor their own
  * views may be written to, and after a recorded write into the base their history may not be asked for: it would be that of the old value. A write
- * under noGrad changes no history, so it leaves theirs valid (PyTorch refuses there, too). PyTorch: `DifferentiableViewMeta`, `CreationMeta`,
- * `rebase_history`, `VariableHooks::grad_fn`.
+ * under noGrad changes no history, nor does one to a detached alias of the base, so both leave theirs valid (PyTorch refuses there, too). PyTorch:
+ * `DifferentiableViewMeta`, `CreationMeta`, `rebase_history`, `VariableHooks::grad_fn`.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'

@@ -4,9 +4,11 @@
  */
 import { expect, test } from '@jest/globals'
 import type { Program } from './builder.fixture.js'
-import { type Difference, difference, isRounding, shrink, text } from './compare.fixture.js'
+import { difference, isRounding } from './compare.fixture.js'
+import type { Difference } from './listed.fixture.js'
 import { randomProgram } from './program.fixture.js'
 import { runProgram } from './run.fixture.js'
+import { shrink, text } from './shrink.fixture.js'
 import { Torch } from './torch.fixture.js'
 
 const GRAPHS = Number(process.env.POSTGRAD_SOAK_GRAPHS ?? 2_000)

@@ -58,6 +58,7 @@ const KIND_OF: Readonly<Record<string, string>> = {
   DETACH_VIEW: 'detach',
   INVALID_GRADIENT: 'gradient',
   RAISED: 'raised',
+  LEAF_MODIFIED: 'interior',
 }
 
 const finite = (x: Tensor) => Array.from(x.dataSync(), (v) => (Number.isFinite(v) ? v : null))
