@@ -1877,10 +1877,10 @@ export const MUTATIONS_BY_TEST = [
   t(
     'own-frames-first',
     'packages/base/src/program-stack.test.ts',
-    'CLU-119 the program is',
+    'CLU-119 the limit',
     'packages/base/src/program-stack.ts',
-    'first <= 0 ? null : frames.slice(first)',
-    'first <= 0 ? null : frames',
+    'frames.slice(first, first + stackTraceLimit)',
+    'frames.slice(0, stackTraceLimit)',
     'the stack of an error begins with frames of the library',
   ),
   t(
@@ -1888,8 +1888,8 @@ export const MUTATIONS_BY_TEST = [
     'packages/base/src/program-stack.test.ts',
     'CLU-119 the limit',
     'packages/base/src/program-stack.ts',
-    'frames.slice(0, stackTraceLimit)',
-    'frames',
+    'frames.slice(first, first + stackTraceLimit)',
+    'frames.slice(first)',
     'an error shows more frames than the program has asked Node for',
   ),
   // ---- modules lose nothing, and values that a dtype cannot hold
@@ -2594,6 +2594,25 @@ export const MUTATIONS_BY_TEST = [
     'if (written >= 0) throw',
     'if (written < -1) throw',
     'the backward of a custom function writes into its gradient, and other branches get that',
+  ),
+  // ---- what an error costs
+  t(
+    'more-frames-always',
+    'packages/base/src/program-stack.test.ts',
+    'CLU-119 more frames than Node keeps',
+    'packages/base/src/program-stack.ts',
+    'first < 0 && frames.length > 0 && frames.length >= stackTraceLimit',
+    'first !== 0',
+    'each error of an installed postgrad writes 64 frames down, of which it shows ten',
+  ),
+  t(
+    'more-frames-never',
+    'packages/base/src/program-stack.test.ts',
+    'CLU-119 more frames than Node keeps',
+    'packages/base/src/program-stack.ts',
+    'first < 0 && frames.length > 0 && frames.length >= stackTraceLimit',
+    'first === -2',
+    'an error from deep within postgrad shows no line of the program',
   ),
   // ---- checkpoints
   t(
