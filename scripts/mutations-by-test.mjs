@@ -1870,8 +1870,8 @@ export const MUTATIONS_BY_TEST = [
     'apps/cli/src/doctor/doctor.test.ts',
     'CLI-70 the shared heap',
     'apps/cli/src/doctor/machine.ts',
-    'Math.min(HEAP_WANTED, leftBytes * HEAP_SHARE)',
-    'HEAP_WANTED',
+    'fittingHeapBytes(HEAP_BYTES_MAX, leftBytes)',
+    'HEAP_BYTES_MAX',
     'doctor says that a heap is well that leaves no addresses for threads',
   ),
   t(
@@ -2613,6 +2613,16 @@ export const MUTATIONS_BY_TEST = [
     'first < 0 && frames.length > 0 && frames.length >= stackTraceLimit',
     'first === -2',
     'an error from deep within postgrad shows no line of the program',
+  ),
+  // ---- booleans as operands
+  t(
+    'boolean-without-remedy',
+    'packages/autograd/src/api/arguments.test.ts',
+    'a boolean as an operand',
+    'packages/tensor/src/tensor/arguments.ts',
+    "if ((kind === 'tensor' || kind === 'operand') && typeof got === 'boolean')",
+    "if ((kind === 'tensors') && typeof got === 'boolean')",
+    'add(true) is refused without the way to write it',
   ),
   // ---- checkpoints
   t(
