@@ -9,33 +9,48 @@ const NOBODYS = /\(?(?:<anonymous>|native|index \d+|node:[^()]*)\)?$/
 const FRAMES_MAX = 64
 const FRAME = '\n    at '
 
+type Below = ((...args: never[]) => unknown) | (new (...args: never[]) => Error)
+
 /** Whether this is the installed library: in the repository its own frames are what one looks for, and in a bundle of a user nobody knows them. */
 export const IS_INSTALLED = typeof import.meta.url === 'string' && OWN.test(import.meta.url)
 
 /** @param below its frame and those above it are of the making of the error */
-export function beginAtProgram(error: Error, below: ((...args: never[]) => unknown) | (new (...args: never[]) => Error)): void {
-  const { stackTraceLimit } = Error
-  const holder: { stack?: unknown } = {}
+export function beginAtProgram(error: Error, below: Below): void {
   try {
-    Error.stackTraceLimit = FRAMES_MAX
-    try {
-      Error.captureStackTrace(holder, below)
-    } finally {
-      Error.stackTraceLimit = stackTraceLimit
+    const { stackTraceLimit } = Error
+    let frames = framesOf(error)
+    let first = firstOfProgram(frames)
+    // Most programs are among the frames that Node keeps. To write down as many as we want costs five times as much as an error does otherwise.
+    if (first < 0 && frames.length > 0 && frames.length >= stackTraceLimit) {
+      frames = framesOf(withMoreFrames(below))
+      first = firstOfProgram(frames)
     }
-    // A program may have an `Error.prepareStackTrace` of its own, which gives what it likes.
-    if (typeof holder.stack !== 'string') return
-    const frames = programFrames(holder.stack.split(FRAME).slice(1))
-    if (frames === null) return
-    const value = [`${error.name}: ${error.message}`, ...frames.slice(0, stackTraceLimit)].join(FRAME)
+    if (first <= 0) return
+    const value = [`${error.name}: ${error.message}`, ...frames.slice(first, first + stackTraceLimit)].join(FRAME)
     Object.defineProperty(error, 'stack', { value, writable: true, configurable: true })
   } catch {
     // A stackTraceLimit that cannot be set.
   }
 }
 
-/** From the innermost frame of the program on; null: there is none, or no frame of postgrad before it. */
-export function programFrames(frames: readonly string[]): readonly string[] | null {
-  const first = frames.findIndex((frame) => !OWN.test(frame) && !NOBODYS.test(frame))
-  return first <= 0 ? null : frames.slice(first)
+/** Where the frames of the program begin; 0: no frame of postgrad is above, -1: there are none of the program. */
+export function firstOfProgram(frames: readonly string[]): number {
+  return frames.findIndex((frame) => !OWN.test(frame) && !NOBODYS.test(frame))
+}
+
+/** A program may have an `Error.prepareStackTrace` of its own, which gives what it likes. */
+function framesOf({ stack }: { readonly stack?: unknown }): readonly string[] {
+  return typeof stack === 'string' ? stack.split(FRAME).slice(1) : []
+}
+
+function withMoreFrames(below: Below): { readonly stack?: unknown } {
+  const { stackTraceLimit } = Error
+  const holder: { stack?: unknown } = {}
+  Error.stackTraceLimit = FRAMES_MAX
+  try {
+    Error.captureStackTrace(holder, below)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+  return holder
 }

@@ -1,7 +1,14 @@
 /**
  * The door `postgrad/plugin`, for code that adds a part to workers: its state in a slot, handlers of messages, an interceptor of all that a worker sends, what happens
- * at a peer's death and at the close. `packages/dist-autograd/src/install.ts` is such a part. It may change with every version.
+ * at a peer's death and at the close. `packages/dist-autograd/src/install.ts` is such a part. The command line has from here what else it shares with
+ * the library: `importMain`, and how much address space the heap of tensors takes. It may change with every version.
  */
 export { importMain } from '@postgrad/cluster/internal'
 export { currentRuntime, type WorkerRuntime, WorkerSlot } from '@postgrad/rpc/internal'
+export {
+  fittingHeapBytes,
+  RESERVED_BYTES_MAX as HEAP_BYTES_MAX,
+  RESERVED_BYTES_MIN as HEAP_BYTES_MIN,
+  reserveExactly as reserveHeap,
+} from '@postgrad/tensor/internal'
 export { type MessageBodies, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'

@@ -1,5 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'
+import { fakeTimers } from '@postgrad/base/suite'
 import { type Clock, RealClock, setDeadline } from './clock.js'
 import { EndOfTurn } from './end-of-turn.js'
 import { messagePortLink } from './message-port-link.js'
@@ -95,18 +96,6 @@ describe('EndOfTurn', () => {
     expect(await seenFrom(from)).toEqual(['end', 'microtask', 'microtask', 'microtask'])
   })
 })
-
-/** As the fake clocks of test runners do, which go on when they are told to. Not `nextTick`, which Node itself takes from there. */
-function fakeTimers(): () => void {
-  const world = globalThis as unknown as Record<string, unknown>
-  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
-  const real = names.map((name) => world[name])
-  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
-  return () =>
-    names.forEach((name, i) => {
-      world[name] = real[i]
-    })
-}
 
 describe('CLK-3 while a test fakes the timers of the global object', () => {
   let restore = (): void => {}

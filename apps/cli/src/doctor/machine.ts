@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism, freemem, totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
+import { fittingHeapBytes, HEAP_BYTES_MAX, HEAP_BYTES_MIN } from 'postgrad/plugin'
 import { bytesText } from '../status/tables.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -89,27 +90,24 @@ export function judgeMemory({ memoryBytes, freeBytes, memoryLimitBytes, heapLimi
   )
 }
 
-/** The heap of tensors that threads share; it is address space, and no memory until it is written. */
-const [HEAP_WANTED, HEAP_MIN] = [4 * GIB, 64 * MIB]
-/** What it takes of a limited address space, as the library does; and what V8 takes for a thread, some 600 to 850 MiB. */
-const HEAP_SHARE = 1 / 8
+/** What V8 takes of the address space for a thread: some 600 to 850 MiB. */
 const THREAD_BYTES = 850 * MIB
 
 type AddressSpace = Pick<MachineFacts, 'addressSpaceBytes' | 'addressSpaceUsedBytes'>
 
-/** @param reserve throws where so many bytes of address space cannot be had */
+/** The heap of tensors that threads share; it is address space, and no memory until it is written. @param reserve throws where so many bytes of address space cannot be had */
 export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes, addressSpaceUsedBytes }: AddressSpace): Finding {
   const limit = addressSpaceBytes === null ? '' : ` (ulimit -v is ${bytesText(addressSpaceBytes)})`
   const leftBytes = addressSpaceBytes === null ? Number.POSITIVE_INFINITY : addressSpaceBytes - addressSpaceUsedBytes
   const todo = 'Raise the limit on virtual memory (ulimit -v unlimited), or the one that the batch system sets (h_vmem of Grid Engine).'
-  for (let bytes = Math.max(HEAP_MIN, Math.min(HEAP_WANTED, leftBytes * HEAP_SHARE)); bytes >= HEAP_MIN; bytes /= 2) {
+  for (let bytes = fittingHeapBytes(HEAP_BYTES_MAX, leftBytes); bytes >= HEAP_BYTES_MIN; bytes /= 2) {
     try {
       reserve(bytes)
     } catch {
       continue
     }
     const found = `${bytesText(bytes)} can be reserved${limit}`
-    if (bytes === HEAP_WANTED) return ok('shared heap', found, 'Threads pass tensors to each other without a copy.')
+    if (bytes === HEAP_BYTES_MAX) return ok('shared heap', found, 'Threads pass tensors to each other without a copy.')
     const room = Number.isFinite(leftBytes)
       ? ` The rest has room for some ${Math.max(0, Math.floor((leftBytes - bytes) / THREAD_BYTES))} worker threads; with more V8 ends the process.`
       : ''
@@ -117,19 +115,10 @@ export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes,
   }
   return warn(
     'shared heap',
-    `not even ${bytesText(HEAP_MIN)} can be reserved${limit}`,
+    `not even ${bytesText(HEAP_BYTES_MIN)} can be reserved${limit}`,
     'Everything works, but tensors are copied from thread to thread.',
     todo,
   )
-}
-
-declare const WebAssembly: { Memory: new (limits: { initial: number; maximum: number; shared: true }) => unknown }
-const PAGE_BYTES = 65_536
-
-/** As the library reserves it. */
-export function reserveHeap(bytes: number): void {
-  const pages = Math.floor(bytes / PAGE_BYTES)
-  new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
 }
 
 const FILES_FEW = 1024

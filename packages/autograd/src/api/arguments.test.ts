@@ -165,6 +165,23 @@ test.each<[string, () => unknown]>([
   expect(error.message).toContain(message)
 })
 
+test('a boolean as an operand is refused with the way to write it, which promotes as a boolean does in PyTorch', () => {
+  const mask = tensor([true, false])
+  for (const [call, value] of [
+    [() => mask.add(true as never), true],
+    [() => F.where(mask, false as never, true as never), false],
+    [() => mask.clone().mul_(true as never), true],
+  ] as const) {
+    expect(outcome(call)).toMatchObject({ code: 'INVALID_ARGUMENT', remedy: expect.stringContaining(`tensor(${value})`) })
+  }
+  // PyTorch 1.13: (x + True).dtype, torch.where(mask, x, True).dtype, x.add_(True).dtype
+  for (const x of [mask, tensor(Int32Array.of(1, 2)), ones([2])]) {
+    const dtypes = [x.add(tensor(true)), F.where(mask, x, tensor(true)), x.clone().add_(tensor(true))].map(({ dtype }) => dtype)
+    expect(dtypes).toEqual([x.dtype, x.dtype, x.dtype])
+  }
+  expect(F.where(mask, tensor(true), tensor(false)).dtype).toBe('bool')
+})
+
 test('the check keeps names, and lets through what may be left out', () => {
   expect(F.matmul.name).toBe('matmul')
   expect(operations.add_.name).toBe('add_')

@@ -292,6 +292,70 @@ describe('hooks', () => {
     }
   })
 
+  test('a hook of a node that writes into the gradients it is given changes those of its node alone', () => {
+    type Register = (node: Node) => void
+    const scale = (grads: readonly (Tensor | null)[]): undefined => {
+      for (const g of grads) g?.mul_(100)
+    }
+    const cases: [what: string, factor: number, Register][] = [
+      ['before', 100, (node) => node.registerPreHook((grads) => scale(grads))],
+      ['before, and returned', 100, (node) => node.registerPreHook((grads) => after(scale(grads), grads))],
+      ['after, what it returned', 100, (node) => node.registerHook((gradInputs) => scale(gradInputs))],
+      ['after, what it returned, and returned', 100, (node) => node.registerHook((gradInputs) => after(scale(gradInputs), gradInputs))],
+      ['after, what it was given', 1, (node) => node.registerHook((_, gradOutputs) => scale(gradOutputs))],
+    ]
+    for (const [what, factor, register] of cases) {
+      for (const createGraph of [false, true]) {
+        for (const which of [0, 1]) {
+          const [x, y] = [leaf(1, 2), leaf(3, 4)]
+          const terms = [x.reshape([2, 1]), y.reshape([2, 1])]
+          let seen: Tensor | null = null
+          register(terms[which]!.gradFn as Node)
+          terms[1 - which]!.registerHook((g) => {
+            seen = g
+            return undefined
+          })
+          const sum = terms[0]!.add(terms[1]!)
+          const loss = sum.mul(tensor([[1], [2]])).sum()
+          const [ofSum, ofX, ofY] = F.grad(loss, [sum, x, y], { createGraph })
+          expect([what, ...[ofX!, ofY!].map(list)][1 + which]).toEqual([factor, 2 * factor])
+          expect([what, ...[ofX!, ofY!].map(list)][2 - which]).toEqual([1, 2])
+          expect([list(ofSum!), list(seen)]).toEqual([
+            [1, 2],
+            [1, 2],
+          ])
+        }
+      }
+    }
+  })
+
+  test('a hook of a node that writes into one of two equal gradients leaves the other', () => {
+    const [x, y] = [leaf(1, 2), leaf(3, 4)]
+    const sum = x.add(y)
+    ;(sum.gradFn as Node).registerHook(([first]) => void first!.mul_(100))
+    sum.mul(tensor([1, 2])).sum().backward()
+    expect([list(x.grad), list(y.grad)]).toEqual([
+      [100, 200],
+      [1, 2],
+    ])
+  })
+
+  test('a hook of a node that only looks on leaves the gradients as they are', () => {
+    const x = leaf(1, 2)
+    const given = ones([2])
+    const y = x.mul(1)
+    ;(y.gradFn as Node).registerPreHook((grads) => grads)
+    const later: Tensor[] = []
+    ;(y.gradFn as Node).registerPreHook(([g]) => void later.push(g!))
+    ;(y.gradFn as Node).registerHook((gradInputs, gradOutputs) => void later.push(gradInputs[0]!, gradOutputs[0]!))
+    y.backward(given)
+    for (const kept of later) kept.mul_(5)
+    expect([list(x.grad), list(given)]).toEqual([
+      [1, 1],
+      [1, 1],
+    ])
+  })
+
   test('a hook may write into an expanded gradient', () => {
     const [x, w] = [leaf(1, 2), leaf(1, 2)]
     for (const each of [x.mul(1), w]) {
@@ -310,6 +374,12 @@ describe('hooks', () => {
       x.registerHook(() => wrong)
       expect(refusal(() => x.mul(1).sum().backward())).toMatchObject({ code: 'INVALID_GRADIENT', op: 'hook of AccumulateGrad' })
     }
+    const y = leaf(1, 2).mul(1)
+    ;(y.gradFn as Node).registerPreHook((([g]: Tensor[]) => g) as never)
+    expect(refusal(() => y.sum().backward())).toMatchObject({
+      code: 'INVALID_GRADIENT',
+      message: expect.stringContaining('expected an array of gradients'),
+    })
   })
 
   test('a tensor hook sees the complete gradient, once', () => {
@@ -507,6 +577,30 @@ describe('defineFunction', () => {
     const x = leaf(1)
     expect(refusal(() => failing(x.mul(2)).backward())).toBeInstanceOf(RangeError)
     expect(x.grad).toBeNull()
+  })
+
+  test('a backward that writes into its gradient is refused, since others have it too', () => {
+    const times = (write: (grad: Tensor) => unknown) =>
+      F.defineFunction({ name: 'Times', forward: (_, x: Tensor) => x.mul(1), backward: (_, grad) => after(write(grad), grad) })
+    const [x, y] = [leaf(1, 2), leaf(3, 4)]
+    const sum = (write: (grad: Tensor) => unknown) => times(write)(x).add(y)
+    for (const write of [(grad: Tensor) => grad.zero_(), (grad: Tensor) => grad.reshape([2, 1]).mul_(2)]) {
+      expect(
+        refusal(() =>
+          sum(write)
+            .mul(ones([2]))
+            .sum()
+            .backward(),
+        ),
+      ).toMatchObject({
+        code: 'GRADIENT_MODIFIED',
+        message: expect.stringMatching(/^TimesBackward: expected .* clone\(\)/),
+      })
+    }
+    sum((grad) => grad.clone().mul_(2))
+      .sum()
+      .backward()
+    expect(list(x.grad)).toEqual([1, 1])
   })
 
   test('wrong numbers of gradients, a freed context', () => {

@@ -166,7 +166,8 @@ export function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | nu
 
 function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   const { hooks } = node
-  let grads: Grads = inputs.take()
+  const arrived: Grads = inputs.take()
+  let grads = arrived
   if (hooks !== null) {
     grads = hooks.runBefore(grads, (slot) => inputs.owns(slot))
     checkHooked(node, grads)
@@ -185,7 +186,7 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     // A leaf that requires no grad any more is left alone, as in PyTorch.
     if (grad !== null && task.captures === null && requiresGradStill(node.variable))
       task.sink.accumulate(node.variable, grad, hooks === null && inputs.owns(0))
-    if (hooks !== null) hooks.runAfter([], grads)
+    if (hooks !== null) hooks.runAfter([], grads, nobodys, nobodys)
     if (task.captures === null) node.runLeafHooks(task, grad)
     return
   }
@@ -211,7 +212,15 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
     }
   }
   if (!task.keepGraph && !apart) node.release()
-  if (hooks !== null) results = hooks.runAfter(results, grads)
+  if (hooks !== null) {
+    const returned = results
+    // Under createGraph formulas may have saved what they were given and what they returned.
+    const known = node.returnsFresh && !task.createGraph && !leaves
+    const ownsOutput = (slot: number) =>
+      known && inputs.owns(slot) && grads[slot] === arrived[slot] && !returned.some((result) => result?.storage === grads[slot]?.storage)
+    const ownsInput = (i: number) => known && returned[i] != null && isExclusive(returned[i], i, returned, grads, null)
+    results = hooks.runAfter(returned, grads, ownsInput, ownsOutput)
+  }
   if (leaves) task.leftovers!.push({ node, arrived: apart ? grads : null, computed: apart ? null : results })
   const edges = node.nextEdges
   if (results.length > edges.length) checkSurplus(node, results)
@@ -230,6 +239,8 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   }
   if (ours !== null && !watching) giveBackUsed(grads, ours, results, temporaries)
 }
+
+const nobodys = () => false
 
 /** The gradient in the shape and dtype of what it is the gradient of. @throws INVALID_GRADIENT */
 function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tensor {

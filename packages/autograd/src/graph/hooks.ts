@@ -2,7 +2,9 @@
  * Hooks of a node: functions that see, and may replace, the gradients that pass it. Below stands `node.ts`, which carries them; the engine
  * runs them in PyTorch's order: tensor hooks (one output's gradient each), node pre-hooks (all of them), apply, node post-hooks.
  */
+import { PostgradError } from '@postgrad/base'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
+import { argumentText } from '@postgrad/tensor/internal'
 
 /** Gradients in the order of the inputs or outputs that they belong to; null where there is none. */
 export type Grads = readonly (Tensor | null)[]
@@ -22,6 +24,7 @@ interface SlotHook {
 }
 
 type Keep = (grad: Tensor) => void
+type Owns = (slot: number) => boolean
 
 /** The hooks of one node, each kind in order of registration. Made with the first hook: most nodes have none. */
 export class NodeHooks {
@@ -68,28 +71,74 @@ export class NodeHooks {
   }
 
   /** @param owns whether nobody else has the gradient of a slot */
-  runBefore(grads: Grads, owns: (slot: number) => boolean): Grads {
+  runBefore(grads: Grads, owns: Owns): Grads {
     let current = grads
+    const ownsNow: Owns = (slot) => current[slot] === grads[slot] && owns(slot)
     // Copies of the lists: a hook may remove itself while it runs.
     for (const { slot, fn, isOurs } of [...this.tensor]) {
       const grad = current[slot]
       if (grad === null || grad === undefined) continue
-      // A hook that clips in place (`g.clamp_(-1, 1)`) must not change what goes to other branches: an addition gives both of its arguments one gradient.
-      // Nor can it write into an expanded one, such as that of a mean.
-      const given = isOurs || grad.isSparse || (grad === grads[slot] && owns(slot) && grad.isContiguous) ? grad : grad.clone()
-      const { version } = given.storage
-      const replaced = fn(given) ?? given
-      if (replaced !== grad && (replaced !== given || given.storage.version !== version)) current = current.with(slot, replaced)
+      if (isOurs) fn(grad)
+      else {
+        const [replaced] = withOwnGradients(
+          [grad],
+          () => ownsNow(slot),
+          ([given]) => [fn(given!) ?? given!],
+        )
+        if (replaced !== grad) current = current.with(slot, replaced!)
+      }
     }
-    for (const fn of [...this.pre]) current = fn(current) ?? current
+    for (const fn of [...this.pre]) current = withOwnGradients(current, ownsNow, fn)
     return current
   }
 
-  runAfter(gradInputs: Grads, gradOutputs: Grads): Grads {
+  /**
+   * @param ownsInput whether nobody else has the gradient of an input
+   * @param ownsOutput whether nobody else has, or still wants, the gradient of an output
+   */
+  runAfter(gradInputs: Grads, gradOutputs: Grads, ownsInput: Owns, ownsOutput: Owns): Grads {
     let current = gradInputs
-    for (const fn of [...this.post]) current = fn(current, gradOutputs) ?? current
+    const ownsNow: Owns = (slot) => current[slot] === gradInputs[slot] && ownsInput(slot)
+    for (const fn of [...this.post]) {
+      current = withOwnGradients(current, ownsNow, (given) =>
+        fn(
+          given,
+          gradOutputs.map((grad, slot) => ownGradient(grad, ownsOutput(slot))),
+        ),
+      )
+    }
     return current
   }
+}
+
+/**
+ * Runs a hook, which may write into what it is given: it gets copies of the gradients that others have, too. What it has neither written nor replaced stays the
+ * gradient itself.
+ */
+export function withOwnGradients(grads: Grads, owns: Owns, hook: (given: Grads) => Grads | undefined): Grads {
+  const given = grads.map((grad, i) => ownGradient(grad, owns(i)))
+  const versions = given.map((grad) => grad?.storage.version)
+  const returned = hook(given)
+  if (returned !== undefined && !Array.isArray(returned)) {
+    throw new PostgradError('INVALID_GRADIENT', {
+      op: 'hook',
+      expected: 'an array of gradients, or nothing',
+      got: argumentText(returned),
+      remedy: 'Return [grad], with one entry per gradient that the hook was given.',
+    })
+  }
+  return (returned ?? given).map((grad) => {
+    const i = given.indexOf(grad)
+    return i >= 0 && grad?.storage.version === versions[i] ? grads[i]! : grad
+  })
+}
+
+/**
+ * A hook that clips in place (`g.clamp_(-1, 1)`) must not change what goes to other branches: an addition gives both of its arguments one gradient. Nor can it
+ * write into an expanded one, such as that of a mean.
+ */
+export function ownGradient(grad: Tensor | null, isOwn: boolean): Tensor | null {
+  return !grad || grad.isSparse || (isOwn && grad.isContiguous) ? grad : grad.clone()
 }
 
 export function append<T>(list: T[], item: T): RemovableHandle {

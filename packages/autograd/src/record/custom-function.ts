@@ -88,7 +88,8 @@ export interface FunctionDefinition<Args extends readonly unknown[], R extends O
   forward(ctx: FunctionContext<State>, ...args: Args): R
   /**
    * From the gradients of all outputs (zeros where none arrived) to one gradient per argument of forward, null for arguments that are no tensors
-   * or need none; a single gradient may stand without an array. Runs with grad mode off, unless under createGraph.
+   * or need none; a single gradient may stand without an array. Runs with grad mode off, unless under createGraph. If backward writes into a gradient that it was
+   * given, the pass fails with GRADIENT_MODIFIED: other nodes may have the same tensor.
    */
   backward(ctx: FunctionContext<State>, ...grads: GradOf<R>): Gradients
 }
@@ -202,8 +203,12 @@ class CustomNode extends Node {
   apply(grads: Grads, { passes }: PassView): Grads {
     this.ctx.passes = passes
     const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape))
+    const versions = given.map(({ storage }) => storage.version)
     const result = this.definition.backward(this.ctx, ...given)
     this.ctx.passes = []
+    // Where nothing arrived it was given zeros of its own.
+    const written = given.findIndex((grad, i) => grad === grads[i] && grad.storage.version !== versions[i])
+    if (written >= 0) throw this.gradientModified(written, given[written]!.storage.writer)
     const list = result === null || isTensor(result) ? [result] : (result as readonly (Tensor | null)[])
     this.nextEdges.forEach((edge, i) => {
       if (edge !== null && list[i] === undefined) throw this.missingGradient(i, list.length)
@@ -213,6 +218,16 @@ class CustomNode extends Node {
 
   override release(): void {
     this.ctx.release()
+  }
+
+  private gradientModified(output: number, writer: string | null): PostgradError {
+    return new PostgradError('GRADIENT_MODIFIED', {
+      op: this.name,
+      expected: `a backward that leaves the gradient of output ${output} as it is: other nodes may have the same tensor`,
+      got: `one that wrote into it${writer === null ? '' : ` by ${writer}`}`,
+      remedy: 'Use the operation that returns a new tensor (mul instead of mul_), or write into a clone().',
+      values: { output, writer },
+    })
   }
 
   private missingGradient(argument: number, got: number): PostgradError {

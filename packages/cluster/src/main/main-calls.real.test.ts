@@ -1,6 +1,7 @@
 /** The main thread as a guest of its cluster, on real threads: calls, references, errors, cancellation and callbacks. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { fakeTimers } from '@postgrad/base/suite'
 import { call, currentWorker, getDebugInfo, RRef, rref, stream } from '@postgrad/rpc'
 import { tensor } from '@postgrad/tensor'
 import type { RemoteErrorInfo } from '@postgrad/wire'
@@ -158,18 +159,6 @@ describe('errors, limits, cancellation', () => {
     expect(await cluster.on('worker0').run(program.ask, 'main')).toBe('main')
   })
 })
-
-/** As the fake clocks of test runners do, which go on when they are told to. Not `nextTick`, which Node itself takes from there. */
-function fakeTimers(): () => void {
-  const world = globalThis as unknown as Record<string, unknown>
-  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
-  const real = names.map((name) => world[name])
-  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
-  return () =>
-    names.forEach((name, i) => {
-      world[name] = real[i]
-    })
-}
 
 describe('CLU-101 while a test fakes its timers', () => {
   let restore = (): void => {}

@@ -5,6 +5,7 @@
  * Above: `module.ts` has the public methods.
  */
 import { defineFunction } from '@postgrad/autograd'
+import { ownGradient, withOwnGradients } from '@postgrad/autograd/internal'
 import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 import { isPlain } from './collections.js'
@@ -17,7 +18,7 @@ export type ForwardHook<M> = (module: M, args: readonly unknown[], output: unkno
  * Called in backward with a gradient for each of forward's arguments and for each of its results, null where there is none; may return others for the
  * arguments. Of the arguments only tensors themselves count, not those within arrays or objects; of a result also those in arrays and plain objects, to any
  * depth, one after the other. Where no argument requires grad, it is called all the same, as soon as the gradients of the results are there; where no tensor
- * of the results is found, without any, as soon as those of the arguments are.
+ * of the results is found, without any, as soon as those of the arguments are. A hook that writes into a gradient of an argument changes that of this module alone.
  */
 export type FullBackwardHook<M> = (
   module: M,
@@ -137,12 +138,14 @@ class BackwardHooks {
   }
 
   private called(gradInputs: Gradients, gradOutputs: Gradients): Gradients {
-    let grads = gradInputs
+    let grads: readonly (Tensor | null)[] = gradInputs
+    // Other modules have these tensors too, and a hook may write into those that it is given.
+    const ownsNone = () => false
     for (const { hook } of this.entries) {
-      const result = hook(this.module, grads, gradOutputs)
-      if (result !== undefined) grads = [...result]
+      const own = gradOutputs.map((grad) => ownGradient(grad, false))
+      grads = withOwnGradients(grads, ownsNone, (given) => hook(this.module, given, own))
     }
-    return grads
+    return [...grads]
   }
 }
 

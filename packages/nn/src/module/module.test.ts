@@ -5,6 +5,7 @@ import { full, isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tens
 import {
   Dropout,
   Flatten,
+  type FullBackwardHook,
   Identity,
   Linear,
   LSTM,
@@ -20,6 +21,12 @@ import {
 
 const values = (t: Tensor | null) => Array.from(t!.dataSync())
 const code = (expected: string) => expect.objectContaining({ code: expected })
+
+class Plus extends Module {
+  forward(x: Tensor, y: Tensor): Tensor {
+    return x.add(y)
+  }
+}
 
 class Normalized extends Module {
   readonly scale = parameter(ones([2]))
@@ -309,6 +316,43 @@ describe('hooks', () => {
       handle.remove()
       expect(run().requiresGrad).toBe(true)
     }
+  })
+
+  test('a backward hook that writes into the gradients it is given changes those of the arguments of its module alone', () => {
+    const scale = (grads: readonly (Tensor | null)[]): undefined => {
+      for (const g of grads) g?.mul_(100)
+    }
+    const cases: [factor: number, FullBackwardHook<Module>][] = [
+      [100, (_, gradInputs) => scale(gradInputs)],
+      [100, (_, gradInputs) => scale(gradInputs) ?? gradInputs],
+      [1, (_, __, gradOutputs) => scale(gradOutputs)],
+    ]
+    for (const [factor, hook] of cases) {
+      for (const which of [0, 1]) {
+        const leaves = [tensor([1, 2], { requiresGrad: true }), tensor([3, 4], { requiresGrad: true })]
+        const terms = leaves.map((leaf, i) => {
+          const module = new Identity()
+          if (i === which) module.registerFullBackwardHook(hook)
+          return module.forward(leaf)
+        })
+        terms[0]!
+          .add(terms[1]!)
+          .mul(tensor([1, 2]))
+          .sum()
+          .backward()
+        expect(values(leaves[which]!.grad)).toEqual([factor, 2 * factor])
+        expect(values(leaves[1 - which]!.grad)).toEqual([1, 2])
+      }
+    }
+    // Both arguments of an addition have one gradient.
+    const module = new Plus()
+    module.registerFullBackwardHook((_, [first]) => scale([first!]))
+    const [x, y] = [tensor([1, 2], { requiresGrad: true }), tensor([3, 4], { requiresGrad: true })]
+    module.forward(x, y).sum().backward()
+    expect([values(x.grad), values(y.grad)]).toEqual([
+      [100, 100],
+      [1, 1],
+    ])
   })
 
   test('a backward hook runs once in a double backward: the pass over the gradient does not go through the results', () => {

@@ -1,6 +1,6 @@
 /** How much of a limited address space the heap takes. */
 import { expect, test } from '@jest/globals'
-import { addressSpaceLeft, fitting, RESERVED_BYTES_MAX } from './shared-memory.js'
+import { addressSpaceLeft, fittingHeapBytes, RESERVED_BYTES_MAX } from './shared-memory.js'
 
 const KIB = 1024
 const MIB = KIB * KIB
@@ -26,5 +26,5 @@ test.each([
   [1.5 * GIB, 192 * MIB],
   [10 * MIB, 64 * MIB],
 ])('HEAP-10 where %d bytes of addresses are left, the heap takes %d: threads need the rest', (left, bytes) => {
-  expect(fitting(RESERVED_BYTES_MAX, left)).toBe(bytes)
+  expect(fittingHeapBytes(RESERVED_BYTES_MAX, left)).toBe(bytes)
 })

@@ -14,9 +14,9 @@ declare const WebAssembly: {
 }
 
 export const WASM_PAGE_BYTES = 65_536
-/** wasm32 addresses 4 GiB. */
+/** The most that a heap reserves: wasm32 addresses 4 GiB. */
 export const RESERVED_BYTES_MAX = 65_536 * WASM_PAGE_BYTES
-/** Below this a heap would hold little more than its own words. */
+/** The least that a heap reserves: below this it would hold little more than its own words. */
 export const RESERVED_BYTES_MIN = 64 * 1024 * 1024
 
 /**
@@ -40,8 +40,8 @@ export function addressSpaceLeft(read: (path: string) => string = (path) => read
   }
 }
 
-/** What is wanted, or the share of what is left. */
-export function fitting(bytes: number, leftBytes: number): number {
+/** How many bytes of address space a heap takes that wants `bytes`, where `leftBytes` are left: all, or its share of what is left. */
+export function fittingHeapBytes(bytes: number, leftBytes: number): number {
   return Math.max(RESERVED_BYTES_MIN, Math.min(bytes, leftBytes * SHARE_OF_LIMITED))
 }
 
@@ -52,10 +52,9 @@ export function fitting(bytes: number, leftBytes: number): number {
  * @throws HEAP_UNAVAILABLE when not even RESERVED_BYTES_MIN can be had
  */
 export function reserve(bytes: number): SharedMemory {
-  for (let size = fitting(bytes, addressSpaceLeft()); ; size /= 2) {
-    const pages = Math.floor(size / WASM_PAGE_BYTES)
+  for (let size = fittingHeapBytes(bytes, addressSpaceLeft()); ; size /= 2) {
     try {
-      return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
+      return reserveExactly(size)
     } catch (cause) {
       if (size / 2 >= RESERVED_BYTES_MIN) continue
       throw new PostgradError('HEAP_UNAVAILABLE', {
@@ -67,4 +66,10 @@ export function reserve(bytes: number): SharedMemory {
       })
     }
   }
+}
+
+/** @throws what V8 throws where the machine refuses */
+export function reserveExactly(bytes: number): SharedMemory {
+  const pages = Math.floor(bytes / WASM_PAGE_BYTES)
+  return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
 }

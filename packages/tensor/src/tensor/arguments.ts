@@ -315,6 +315,8 @@ function remedy(kind: Kind, got: unknown, at: number): string {
   }
   if (kind === 'numbers' && typeof got === 'number') return 'Write [2, 3], not 2, 3.'
   if (kind === 'tensors' && isTensor(got)) return 'Put the tensors into an array: [x, y].'
+  if ((kind === 'tensor' || kind === 'operand') && typeof got === 'boolean')
+    return `Write tensor(${got}): it promotes as a boolean does in PyTorch.`
   if ((kind === 'tensor' || kind === 'operand') && got !== undefined && got !== null) return 'Make a tensor of it: tensor(values).'
   return `Look at argument ${at + 1}; a method's own tensor is argument 1.`
 }

@@ -1,0 +1,13 @@
+/** What the fake clocks of test runners do, for tests of all packages: CLK-3, CLU-101. */
+
+/** Fakes the timers of the global object, which run only when they are told to: here never. Not `nextTick`, which Node itself takes from there. @returns puts the real ones back */
+export function fakeTimers(): () => void {
+  const world = globalThis as unknown as Record<string, unknown>
+  const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']
+  const real = names.map((name) => world[name])
+  for (const name of names) world[name] = () => ({ ref() {}, unref() {} })
+  return () =>
+    names.forEach((name, i) => {
+      world[name] = real[i]
+    })
+}
