@@ -70,7 +70,8 @@ async function makeTree(at, mutant) {
   placeJestGlobals()
   for (const folder of folders.values()) place(folder, folders)
   for (const name of readdirSync(root)) if (!NOT_LINKED.includes(name)) link(join(root, name), join(tree, name))
-  await library([...folders.values()].filter(isLibrary), (text, path) => (path === mutant?.path ? mutant.code : text))
+  const edit = (text, path) => (path === mutant?.path ? mutant.code : text)
+  await library([...folders.values()].filter(isLibrary), edit, mutant !== null)
   if (mutant === null || isInLibrary(mutant.path)) return
   writeFileSync(inTree(mutant.path), mutant.code)
   if (isCopied(mutant.path)) writeFileSync(besideLibrary(mutant.path), mutant.code)
@@ -134,7 +135,7 @@ function besideLibrary(from) {
   return join(tree, 'dist', relative(join(root, 'packages'), from).replace(`${sep}dist${sep}`, sep))
 }
 
-async function library(folders, edit) {
+async function library(folders, edit, isMutant) {
   const dist = join(tree, 'dist')
   const isByPlace = (at) => Object.entries(BY_PLACE).some(([name, paths]) => paths.some((path) => at === join(dist, name, path)))
   const modules = folders
@@ -145,5 +146,5 @@ async function library(folders, edit) {
     })
   // Modules run in the order in which a program loads them that imports postgrad, and what is beside that behind it.
   const isDoor = ({ from }) => from.startsWith(join(root, 'packages/postgrad'))
-  await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist, edit })
+  await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist, edit, isMutant })
 }

@@ -44,13 +44,17 @@ const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
 /** What the library calls the names of a module: postgrad/dist/index.js → postgrad_dist_index. */
 export const nameOf = (module) => relative(packages, module).slice(0, -'.js'.length).replaceAll(/\W/g, '_')
 
+/** Of the last library: what a mutant of it has, too. */
+let kept = null
+
 /**
  * @param modules whose names are passed on: `from` where tsc put it, and for each of `to` an ES module is written
  * @param outdir where the library goes, and a folder for each package of which something is loaded by its place
  * @param edit what becomes of a module's text, by its path
+ * @param isMutant whether another library of this process differs from it within functions alone: what says nothing of those is not made again
  * @returns the files that it is made of
  */
-export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
+export async function buildLibrary({ modules, outdir, edit = (text) => text, isMutant = false }) {
   const doors = new Map(modules.map(({ from }) => [nameOf(from), from]))
   if (doors.size < modules.length) throw new Error(`two modules have one name: ${modules.map(({ from }) => nameOf(from)).sort()}`)
   const options = {
@@ -72,9 +76,11 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
     absWorkingDir: root,
     plugins: [ours(edit)],
   }
-  const namesBack = await renamed(options)
+  if (!isMutant || kept === null) kept = { namesBack: await renamed(options), names: await exportsOf(modules.map(({ from }) => from)) }
+  const { namesBack, names } = kept
   const { outputFiles, metafile } = await build(options)
-  const code = withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
+  const named = ownNames(shorter(outputFiles[0].text + namesBack))
+  const code = isMutant ? named : withoutLine(named)
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -88,7 +94,6 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
       else put(to, readFileSync(from, 'utf8').replace(/^\/\/# sourceMappingURL=.*$/m, ''))
     }
   }
-  const names = await exportsOf(modules.map(({ from }) => from))
   for (const { from, to } of modules) for (const at of to) put(at, doorOf(nameOf(from), names.get(from), loadFrom(at, outdir)))
   return Object.keys(metafile.inputs)
 }
