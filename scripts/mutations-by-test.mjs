@@ -2826,6 +2826,15 @@ export const MUTATIONS_BY_TEST = [
     "process.emitWarning(message, { code: 'POSTGRAD_FAKE_TIMERS' })",
     'the warning of faked ticks waits for a tick',
   ),
+  t(
+    'hidden-function-by-its-name',
+    'packages/data/src/workers.real.test.ts',
+    'a function that is not exported is not taken',
+    'packages/data/src/worker-dataset.ts',
+    'text === null || String(one) === text',
+    'true',
+    'workers load the dataset of an export whose name a function has that is not exported',
+  ),
   // ---- checkpoints
   t(
     'checkpoint-values-by-call',

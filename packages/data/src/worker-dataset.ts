@@ -2,6 +2,7 @@
  * Datasets that workers can load. Code does not travel between threads: a module's URL, the name of a function that it exports, and plain arguments do. The
  * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
  */
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { framesOnStack, importModule, isScript, locateModule, placeOfFrame, refuseWhileLoading } from '@postgrad/base/internal'
@@ -18,6 +19,8 @@ export interface WorkerSource {
   readonly name: string
   /** Whose name it is: the export's alone, or the function's own, which may be exported under another, such as `default`. */
   readonly nameOf: 'export' | 'function'
+  /** The function's own text, by which a worker knows it from another of that name; null where a loader may give each thread another text. */
+  readonly text: string | null
   /** The arguments, encoded once. */
   readonly args: Payload
 }
@@ -82,9 +85,21 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   const own = typeof factory === 'function' && factory.name !== '' && (isScript(found.url) || hasCalled(found.url)) ? factory : null
   const name = typeof factory === 'string' ? factory : (own?.name ?? (await nameIn(found.url, factory as DatasetFactory<never, unknown>)))
   const nameOf = own === null ? 'export' : 'function'
-  const source: WorkerSource = { url: found.url, name, nameOf, args: new PayloadCodec(null).encodeCall(name, args) }
+  const text = own === null ? null : textIn(found.url, own)
+  const source: WorkerSource = { url: found.url, name, nameOf, text, args: new PayloadCodec(null).encodeCall(name, args) }
   const here = own === null ? makeDataset(source) : datasetOf(source, own as DatasetFactory<never, unknown>)
   return new WorkerDataset(source, (await here) as Dataset<T>)
+}
+
+/** The text of a function, if it stands so in the file: then no loader has changed it here, and none does in a worker. */
+function textIn(url: string, own: DatasetFactory<never, unknown>): string | null {
+  const text = String(own)
+  try {
+    return readFileSync(fileURLToPath(url), 'utf8').includes(text) ? text : null
+  } catch {
+    // A module of another kind, or one that is gone: the name alone has to do.
+    return null
+  }
 }
 
 /** Whether code of that module has called this, or awaits it. */
@@ -112,15 +127,24 @@ const HOW = "workerDataset(new URL('./my-dataset.js', import.meta.url), makeData
  */
 export async function makeDataset(source: WorkerSource): Promise<Dataset<unknown>> {
   const module = await load(source.url)
-  const factory = source.nameOf === 'export' ? module[source.name] : functionCalled(source.name, module, source.url)
+  const factory = source.nameOf === 'export' ? module[source.name] : functionCalled(source, module)
   if (typeof factory !== 'function') throw exportMissing(source.url, `a function exported as '${source.name}'`, typeof factory)
   return datasetOf(source, factory as DatasetFactory<never, unknown>)
 }
 
-/** @throws INVALID_ARGUMENT where several exports may be meant: one of them would be another dataset than that of the thread that asks. */
-function functionCalled(name: string, module: Readonly<Record<string, unknown>>, url: string): unknown {
+/** @throws INVALID_ARGUMENT where several exports may be meant, or another than the one that was passed: that would be another dataset than that of the thread that asks. */
+function functionCalled({ name, text, url }: WorkerSource, module: Readonly<Record<string, unknown>>): unknown {
   const meant = new Set(Object.values(module).filter((each) => typeof each === 'function' && each.name === name))
-  if (meant.size < 2) return [...meant][0]
+  if (meant.size < 2) {
+    const [one] = meant
+    if (one === undefined || text === null || String(one) === text) return one
+    throw invalidArgument(
+      'workerDataset',
+      `the function '${name}' that was passed to be exported by ${url}`,
+      'another export that is called so',
+      'Export the function that you pass, under a name of its own.',
+    )
+  }
   throw invalidArgument(
     'workerDataset',
     `one export of ${url} that is a function called '${name}'`,

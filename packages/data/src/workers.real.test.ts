@@ -160,6 +160,31 @@ test('where two exports are functions of one name, workers take neither for the 
   expect(await rejection(workerDataset(TWINS, 'rows'))).toMatchObject({ code: 'DATASET_EXPORT_MISSING' })
 })
 
+test('a function that is not exported is not taken for an export of its name', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'postgrad-data-'))
+  await writeFile(
+    join(folder, 'rows.mjs'),
+    `import { isMainThread } from 'node:worker_threads'
+    import { DataLoader, workerDataset } from ${JSON.stringify(new URL('./index.js', import.meta.url).href)}
+    export const rows = () => [10, 20]
+    const hidden = { rows: () => [1, 2] }.rows
+    if (isMainThread)
+      for (const passed of [rows, hidden]) {
+        const dataset = await workerDataset(import.meta.url, passed)
+        try {
+          for await (const batch of new DataLoader(dataset, { batchSize: 2, workers: 1 })) console.log(dataset.get(0), batch.toArray().join())
+        } catch (error) { console.log(dataset.get(0), error.code) }
+      }`,
+  )
+  try {
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'rows.mjs')], { env, timeout: 30_000, encoding: 'utf8' })
+    expect([status, stdout, stderr]).toEqual([0, '10 10,20\n1 INVALID_ARGUMENT\n', ''])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
 test('CLU-59 a module that awaits a dataset of itself by its name is refused where another imports it, with a timer open', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'postgrad-data-'))
   await writeFile(
