@@ -302,11 +302,11 @@ describe('the socket link', () => {
     const link = new SocketLink(a, { clock })
     const at = new Recorder()
     link.open(at)
-    const state = link as unknown as { rest: unknown; idled: number }
+    const state = link as unknown as { rest: unknown; idling: { isWhole: boolean } }
     let rests = 0
     let sequence = 0
     for (let i = 0; i < 2040; i++) b.write(controlChunk(i % 2 ? ChunkType.PING : ChunkType.PONG, new Uint8Array(0), sequence++))
-    await until(() => state.idled > 0)
+    await until(() => !state.idling.isWhole)
     await sleep(20)
     expect(state.rest).toBeNull()
     for (let i = 0; i < 500; i++) b.write(controlChunk(ChunkType.PING, new Uint8Array(0), sequence++))
