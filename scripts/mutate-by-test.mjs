@@ -1,5 +1,5 @@
 /**
- * `npm run mutate` for the mutations of `mutations-by-test.mjs`: the tree that tests run on is made with the changed module, and the tests whose names begin with the rule must fail
+ * `npm run mutate` for the mutations of `mutations-by-test/`: the tree that tests run on is made with the changed module, and the tests whose names begin with the rule must fail
  * there. First they must pass on the sources as they are.
  */
 import { rmSync } from 'node:fs'

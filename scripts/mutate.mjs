@@ -1,7 +1,7 @@
 /**
  * `npm run mutate`: does the test kit find bugs? Each mutation of `mutations.mjs` is an exact change of a source file of the engine, the RRef protocol, calls or the
  * session layer; in a process of its own the changed file is compiled and takes the place of the right one, and the suite that is named there must fail within the
- * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are. Those of `mutations-by-test.mjs` are caught by tests
+ * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are. Those of `mutations-by-test/` are caught by tests
  * (`mutate-by-test.mjs`).
  * `npm test` asks whether each still applies.
  */
@@ -10,7 +10,7 @@ import os from 'node:os'
 import { join } from 'node:path'
 import { checkByTest } from './mutate-by-test.mjs'
 import { MUTATIONS, mutated } from './mutations.mjs'
-import { MUTATIONS_BY_TEST } from './mutations-by-test.mjs'
+import { MUTATIONS_BY_TEST } from './mutations-by-test/index.mjs'
 import { endTree, root, setupOrExit, spawnWithUs, timed } from './setup.mjs'
 
 /** Against a mutant that runs in circles, where no limit of the simulation sees it. */

@@ -1,7 +1,7 @@
 /**
  * The mutations of `npm run mutate`: bugs of which each is one exact change of a source file, with the suite that catches it (`mutants.suite.ts`)
  * and within how many seeds it must. `find` occurs once in the file.
- * Those that a test catches stand in `mutations-by-test.mjs`.
+ * Those that a test catches stand in `mutations-by-test/`.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

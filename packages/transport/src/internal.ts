@@ -1,3 +1,4 @@
+export { Allowance } from './allowance.js'
 export { Arrivals } from './arrivals.js'
 export { oneOfSeveral, processAwakeWords } from './awake-threads.js'
 export { Budget, type Holder, NOBODY, type OverBudget, type Share } from './budget.js'

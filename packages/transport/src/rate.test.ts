@@ -52,6 +52,6 @@ describe('rates', () => {
       rate.spend(at(`10.0.${i}`), 1)
       pass(100)
     }
-    expect((rate as unknown as { buckets: Map<string, unknown> }).buckets.size).toBeLessThan(1100)
+    expect((rate as unknown as { allowances: Map<string, unknown> }).allowances.size).toBeLessThan(1100)
   })
 })

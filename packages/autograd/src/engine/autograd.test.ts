@@ -333,7 +333,10 @@ describe('hooks', () => {
     const [x, y] = [leaf(1, 2), leaf(3, 4)]
     const sum = x.add(y)
     ;(sum.gradFn as Node).registerHook(([first]) => void first!.mul_(100))
-    sum.mul(tensor([1, 2])).sum().backward()
+    sum
+      .mul(tensor([1, 2]))
+      .sum()
+      .backward()
     expect([list(x.grad), list(y.grad)]).toEqual([
       [100, 200],
       [1, 2],

@@ -16,9 +16,9 @@ import {
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from '@jest/globals'
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals'
 import { FileLock } from '@postgrad/transport/internal'
-import { makeSocketFolder, removeSocketFolder, sweepSocketFolders } from './socket-folder.js'
+import { makeSocketFolder, markSocketFolder, removeSocketFolder, sweepSocketFolders } from './socket-folder.js'
 
 let parent = ''
 let server: Server | null = null
@@ -117,6 +117,27 @@ test('CLU-95 at its end a process removes its sockets and its marker, and the fo
   removeSocketFolder(plain)
   removeSocketFolder(used)
   expect([existsSync(plain), readdirSync(used)]).toEqual([false, ['notes.txt']])
+})
+
+test('CLU-95 a folder that cannot be removed or marked is warned of; one that is gone, or in which a file of a user is, is not', () => {
+  const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  try {
+    const used = folder('1-used')
+    writeFileSync(join(used, 'notes.txt'), 'of a user')
+    removeSocketFolder(used)
+    removeSocketFolder(join(parent, 'is-not-there'))
+    markSocketFolder(used)
+    expect(warn.mock.calls).toEqual([])
+    // Root may do anything, but not list a file, nor write into a folder that is gone.
+    removeSocketFolder(join(used, 'notes.txt'))
+    markSocketFolder(join(parent, 'is-not-there'))
+    expect(warn.mock.calls).toEqual([
+      [expect.stringMatching(/^processes: expected to remove .*notes.txt, got ENOTDIR\. Remove/), { type: 'SOCKET_FOLDER_LEFT' }],
+      [expect.stringMatching(/^processes: expected to mark .*is-not-there, got ENOENT\. Remove/), { type: 'SOCKET_FOLDER_LEFT' }],
+    ])
+  } finally {
+    warn.mockRestore()
+  }
 })
 
 test('CLU-114 a temporary folder in which none can be made is said, with what to do', () => {

@@ -15,13 +15,19 @@ const NAME = /^postgrad-\d+-/
 const MARKER = 'process.lock'
 const PERMISSIONS = 0o777
 const OWNER_ALONE = 0o700
+/** A file system without links. */
+const NO_LINKS: readonly unknown[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EROFS', 'EPROTO']
+/** It is gone by now, since another process was faster, or something of a user's lies in it. */
+const GONE_OR_USED: readonly unknown[] = ['ENOENT', 'ENOTEMPTY', 'EEXIST']
+/** What cannot be listed holds nothing that could be told to be ours. */
+const NOT_LISTED: readonly unknown[] = ['ENOENT', 'EACCES', 'EPERM']
 
 /** Makes one, and looks for those that nobody needs. @throws SOCKET_FOLDER_UNAVAILABLE */
 export function makeSocketFolder(): string {
   const folder = made()
-  mark(folder)
-  // What cannot be looked at, or removed, is none of ours or has been removed meanwhile.
-  sweepSocketFolders(tmpdir()).catch(() => {})
+  markSocketFolder(folder)
+  const parent = tmpdir()
+  sweepSocketFolders(parent).catch((error: unknown) => warnUnless(NOT_LISTED, error, `look for folders that are left in ${parent}`))
   return folder
 }
 
@@ -45,11 +51,12 @@ function made(): string {
   }
 }
 
-function mark(folder: string): void {
+/** Where that fails, the folder of a process that is killed stays. */
+export function markSocketFolder(folder: string): void {
   try {
     new FileLock(join(folder, MARKER)).tryAcquire()
-  } catch {
-    // A file system without links: the folder of a process that is killed there stays.
+  } catch (error) {
+    warnUnless(NO_LINKS, error, `mark ${folder}`)
   }
 }
 
@@ -58,8 +65,8 @@ export function removeSocketFolder(folder: string): void {
   try {
     for (const { name, path } of entriesOf(folder)) if (name === MARKER || isSocket(path)) rmSync(path, { force: true })
     rmdirSync(folder)
-  } catch {
-    // Another process was faster, or something of a user's lies in it.
+  } catch (error) {
+    warnUnless(GONE_OR_USED, error, `remove ${folder}`)
   }
 }
 
@@ -73,8 +80,26 @@ export async function sweepSocketFolders(parent: string): Promise<void> {
     const folder = join(parent, name)
     try {
       if (await isLeft(folder, user)) removeSocketFolder(folder)
-    } catch {} // gone by now
+    } catch (error) {
+      warnUnless(GONE_OR_USED, error, `look into ${folder}`)
+    }
   }
+}
+
+/** Nothing fails for a folder that is left, and a process that ends must end. */
+function warnUnless(expected: readonly unknown[], cause: unknown, what: string): void {
+  const { code, message } = cause as NodeJS.ErrnoException
+  if (expected.includes(code)) return
+  const error = new PostgradError('SOCKET_FOLDER_LEFT', {
+    op: 'processes',
+    expected: `to ${what}`,
+    got: code ?? message,
+    remedy:
+      'Remove folders postgrad-<number>-… there by hand when their processes have ended, and look at the rights of the folder that holds them.',
+    values: code === undefined ? {} : { code },
+    cause,
+  })
+  process.emitWarning(error.message, { type: error.code })
 }
 
 /** That its process has ended is not enough: workers that it has started may live a moment longer. */

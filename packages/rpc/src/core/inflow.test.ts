@@ -3,9 +3,8 @@ import { describe, expect, test } from '@jest/globals'
 import { Pump, Source } from '@postgrad/actor/internal'
 import { Lane } from '@postgrad/base/internal'
 import type { Clock, Link, Timer } from '@postgrad/transport'
-import { Session } from '@postgrad/transport/internal'
+import { Allowance, Session } from '@postgrad/transport/internal'
 import {
-  Allowance,
   Inflow,
   OTHER_BYTES_WAITING_MAX,
   OTHERS_WAITING_MAX,
@@ -122,7 +121,7 @@ describe('what takes long to read', () => {
 describe('what is refused', () => {
   test('CRE-17: so many at once, then so many a second; meanwhile the link is not read, and its calls are held', () => {
     const { clock, state, inflow } = bounded()
-    const allowance = new Allowance(clock)
+    const allowance = new Allowance(clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     clock.pass(1e6)
     for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
     expect([state.isPaused, state.isHeld]).toEqual([false, false])
@@ -147,7 +146,7 @@ describe('what is refused', () => {
   test('CRE-17: peers of one allowance share it: one that is refused more than ten times is paused, and no other', () => {
     const { clock, state, inflow } = bounded()
     const other = bounded()
-    const allowance = new Allowance(clock)
+    const allowance = new Allowance(clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
     expect([state.isPaused, other.state.isPaused]).toEqual([false, false])
     // It is refused now and then, as an honest worker may be: what others have used up does not pause it.
@@ -159,7 +158,7 @@ describe('what is refused', () => {
 
   test('CRE-17: a refusal may cost more than one', () => {
     const { state, inflow, clock } = bounded()
-    const allowance = new Allowance(clock)
+    const allowance = new Allowance(clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     let refused = 0
     for (; !state.isPaused && refused < REFUSALS_MAX; refused++) inflow.onRefused(allowance, 5)
     expect(refused).toBe(Math.floor(REFUSALS_MAX / 5) + 1)
@@ -167,7 +166,7 @@ describe('what is refused', () => {
 
   test('CRE-16, CRE-17: a link that is paused for two reasons is read when both are over', () => {
     const { clock, state, inflow } = bounded()
-    const allowance = new Allowance(clock)
+    const allowance = new Allowance(clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     for (let i = 0; i < OTHERS_WAITING_MAX; i++) inflow.onReceived(1)
     for (let i = 0; i <= REFUSALS_MAX; i++) inflow.onRefused(allowance)
     for (let i = 0; i < OTHERS_WAITING_MAX; i++) inflow.onTurn(1)
@@ -247,7 +246,7 @@ describe('what is not read', () => {
 
   test('CRE-18: one that is refused over and over meanwhile loses its link', () => {
     const { clock, state, inflow } = bounded()
-    const allowance = new Allowance(clock)
+    const allowance = new Allowance(clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     state.unreadBytes = UNREAD_BYTES_MAX + 1
     inflow.onCall()
     for (let i = 0; i <= REFUSALS_MAX; i++) {

@@ -20,6 +20,7 @@
  * it is refused `REFUSALS_MAX` times meanwhile, its link ends.
  */
 import type { Clock, Link, Timer } from '@postgrad/transport'
+import { Allowance } from '@postgrad/transport/internal'
 
 /** Messages of one peer that wait for their turn, beyond the windows, and their bytes; one frame more may come on top. */
 export const OTHERS_WAITING_MAX = 1024
@@ -30,8 +31,6 @@ export const REFUSALS_PER_SECOND = 500
 /** Of one link. Below this no link is paused, whatever others of its role have used up; above it a link is paused if the allowance is used up, too. */
 const OWN_REFUSALS_MAX = 10
 const OWN_REFUSALS_PER_SECOND = 10
-/** A pause for what an allowance does not cover lasts so long at least: fewer and longer ones cost less. */
-const PAUSE_MS_MIN = 100
 /** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20
 /** How often it is looked whether it has read. */
@@ -43,30 +42,6 @@ export const READING_MS_PER_SECOND = 250
 /** Of one link, whatever others of its role have used up. */
 const OWN_READING_MS_MAX = 10
 const OWN_READING_MS_PER_SECOND = 10
-
-/** How much peers may use of something (refusals, time): so much at once, refilled with time. */
-export class Allowance {
-  private readonly clock: Clock
-  private readonly atOnce: number
-  private readonly perSecond: number
-  private spent = 0
-  private atMs = 0
-
-  constructor(clock: Clock, atOnce = REFUSALS_MAX, perSecond = REFUSALS_PER_SECOND) {
-    this.clock = clock
-    this.atOnce = atOnce
-    this.perSecond = perSecond
-  }
-
-  /** Uses so much. Returns how long, in ms, its peer is not to be read; 0: there was room. */
-  spend(amount = 1): number {
-    const nowMs = this.clock.now()
-    this.spent = Math.max(0, this.spent - ((nowMs - this.atMs) * this.perSecond) / 1000) + amount
-    this.atMs = nowMs
-    const beyond = this.spent - this.atOnce
-    return beyond <= 0 ? 0 : Math.max(PAUSE_MS_MIN, (beyond * 1000) / this.perSecond)
-  }
-}
 
 /** A time for which a link is not read; it can become longer. */
 class Pause {

@@ -1,8 +1,9 @@
 /** Whose reading counts, and when: with a clock by hand, and a reader that takes the time it is asked for. */
 import { expect, test } from '@jest/globals'
 import type { Clock, Frame } from '@postgrad/transport'
+import type { Allowance } from '@postgrad/transport/internal'
 import type { Gate } from './hooks.js'
-import { type Allowance, READING_MS_MAX } from './inflow.js'
+import { READING_MS_MAX } from './inflow.js'
 import type { Peer } from './peer.js'
 import { ReadingShare } from './reading-share.js'
 

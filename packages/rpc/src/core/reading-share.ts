@@ -3,8 +3,9 @@
  * milliseconds. A worker that also works with others reads such a role for a quarter of its time; one that does not reads it as fast as it comes. Rule CRE-19 in SPEC.md.
  */
 import type { Clock, Frame } from '@postgrad/transport'
+import { Allowance } from '@postgrad/transport/internal'
 import type { Gate } from './hooks.js'
-import { Allowance, READING_MS_MAX, READING_MS_PER_SECOND } from './inflow.js'
+import { READING_MS_MAX, READING_MS_PER_SECOND } from './inflow.js'
 import type { Peer } from './peer.js'
 
 /** So long after a message of another role this worker counts as working with others. */

@@ -10,6 +10,7 @@ import { checkTime, checkWorkerId, IdCounter, inOwnScope, inScope, Lane, Scope }
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
+import { Allowance } from '@postgrad/transport/internal'
 import type { Codec, MessageType, PassHead } from '@postgrad/wire/internal'
 import { type Authority, MEMBER } from '../common/authority.js'
 import { type FunctionRegistry, threadRegistry } from '../common/function-registry.js'
@@ -18,7 +19,7 @@ import { checkWorkerName, type Target, type WorkerInfo } from '../common/worker-
 import { checkMailbox, type MailboxOptions } from './call-credits.js'
 import type { ContextHead, Handler, Interceptor, Observer } from './hooks.js'
 import type { Runnable } from './incoming-call.js'
-import { Allowance, Inflow } from './inflow.js'
+import { Inflow, REFUSALS_MAX, REFUSALS_PER_SECOND } from './inflow.js'
 import { type Envelope, MessagePath } from './message-path.js'
 import { type Peer, Standing } from './peer.js'
 import { PeerLedger } from './peer-ledger.js'
@@ -388,7 +389,7 @@ export abstract class WorkerCore implements RequestsHost {
     if (peer === undefined || peer.inflow === null) return
     // Anybody who has the key of a restricted role can come under any number of names, so its role has one allowance.
     const key = this.messages.gate?.isRestricted(peer) === true ? peer.role : id
-    const allowance = this.allowances.get(key) ?? new Allowance(this.clock)
+    const allowance = this.allowances.get(key) ?? new Allowance(this.clock, REFUSALS_MAX, REFUSALS_PER_SECOND)
     this.allowances.set(key, allowance)
     peer.inflow.onRefused(allowance, key === id ? 1 : amount)
   }

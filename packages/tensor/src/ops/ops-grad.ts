@@ -29,11 +29,14 @@ export interface GradFunction<T> {
   readonly name: string
   /** For each input of the operation: the node that its gradient goes to and which of that node's outputs it is; null where none is needed. */
   readonly nextFunctions: readonly (readonly [fn: GradFunction<T> | null, outputNr: number])[]
-  /** Called after the node ran, with the gradients of its inputs and of its outputs; may return others of the inputs. */
+  /**
+   * Called after the node ran, with the gradients of its inputs and of its outputs; may return others of the inputs, or write into those. What a hook writes reaches no
+   * other node that has the same gradient.
+   */
   registerHook(
     hook: (gradInputs: readonly (T | null)[], gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined,
   ): RemovableHandle
-  /** Called before the node runs, with the gradients of its outputs; may return others. */
+  /** Called before the node runs, with the gradients of its outputs; may return others, or write into those: no other node gets that. */
   registerPreHook(hook: (gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined): RemovableHandle
 }
 

@@ -16,6 +16,7 @@
  */
 import { strict as assert } from 'node:assert'
 import type { Socket } from 'node:net'
+import { Allowance } from '../allowance.js'
 import type { Clock, Timer } from '../clock.js'
 import { EndOfTurn } from '../end-of-turn.js'
 import type { FrameRoom } from '../frame-room.js'
@@ -118,8 +119,7 @@ export class SocketLink implements Link {
   /** See `setPaused`. */
   private isPaused = false
   private room: FrameRoom | null = null
-  private idled = 0
-  private idledMs = 0
+  private readonly idling: Allowance
   /** Runs while too much has brought nothing. */
   private rest: Timer | null = null
   /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
@@ -141,6 +141,7 @@ export class SocketLink implements Link {
   constructor(socket: Socket, options: SocketLinkOptions) {
     this.socket = socket
     this.clock = options.clock
+    this.idling = new Allowance(this.clock, IDLE_MAX, IDLE_PER_SECOND)
     this.limits = options.limits ?? SOCKET_LIMITS
     this.name = options.name ?? 'socket'
     this.writer = new ChunkWriter(socket, this.limits)
@@ -246,10 +247,7 @@ export class SocketLink implements Link {
   }
 
   idle(): void {
-    const nowMs = this.clock.now()
-    this.idled = Math.max(0, this.idled - ((nowMs - this.idledMs) * IDLE_PER_SECOND) / 1000) + 1
-    this.idledMs = nowMs
-    if (this.idled <= IDLE_MAX || this.rest !== null || this.reason !== null) return
+    if (this.idling.spend() === 0 || this.rest !== null || this.reason !== null) return
     this.socket.pause()
     this.rest = this.clock.setTimer(REST_MS, () => {
       this.rest = null

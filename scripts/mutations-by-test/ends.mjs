@@ -1,0 +1,68 @@
+/** Ends: of streams, simulated workers, restarts and jobs, and what is kept of the dead. */
+import { t } from './mutation.mjs'
+
+export const ends = [
+  t(
+    'stream-error-crosses-break',
+    'packages/rpc/src/calls/stream.sim.test.ts',
+    'STR-3: an error of the generator',
+    'packages/rpc/src/calls/stream.ts',
+    "if (this.state !== 'closing' || ofCleanUp !== false || this.waiters[0]?.isNext === true) this.error",
+    'this.error',
+    'a loop that is left by break throws an error of the generator that crossed the break',
+  ),
+  t(
+    'stream-error-after-stop',
+    'packages/rpc/src/calls/stream.sim.test.ts',
+    'STR-3',
+    'packages/rpc/src/calls/stream-serving.ts',
+    'return this.cleanUpError?.thrown === error',
+    'return this.stopped',
+    'what a generator throws by itself after it was stopped passes for an error of its clean-up',
+  ),
+  t(
+    'change-waits-for-its-start',
+    'packages/actor/src/supervisor.test.ts',
+    'SUP-20',
+    'packages/actor/src/supervisor.ts',
+    'return turn === undefined || turn.isOver ? this.inTurn(task) : turn.add(() => this.runTurn(task))',
+    'return this.inTurn(task)',
+    'a start that awaits a change of another child waits for itself',
+  ),
+  t(
+    'change-of-what-starts',
+    'packages/actor/src/supervisor.test.ts',
+    'SUP-20',
+    'packages/actor/src/supervisor.ts',
+    'if (!slot.isStarting) return slot',
+    'return slot',
+    'a start may restart and remove the child that it is starting',
+  ),
+  t(
+    'sim-leave-forgets-first',
+    'packages/testing/src/simulate/simulated-members.sim.test.ts',
+    'TK-86 several',
+    'packages/testing/src/simulate/simulated-members.ts',
+    'if (leaving === undefined) {',
+    '{',
+    'of several sim.leave of one worker only the last resolves',
+  ),
+  t(
+    'sim-leave-zero-without-limit',
+    'packages/testing/src/simulate/simulated-members.sim.test.ts',
+    'TK-86 timeoutMs 0',
+    'packages/testing/src/simulate/simulated-members.ts',
+    "timeoutMs === 0 ? ['close', []] : ['leave', [timeoutMs]]",
+    "['leave', [timeoutMs]]",
+    'sim.leave with timeoutMs 0 waits without a limit',
+  ),
+  t(
+    'job-rejection-as-exception',
+    'packages/jobs/src/jobs.real.test.ts',
+    'JOB-10 a thread that dies fails its job alone a promise',
+    'packages/jobs/src/job-thread.ts',
+    "if (origin === 'unhandledRejection') Atomics.store",
+    "if (origin === '') Atomics.store",
+    'a job whose thread a forgotten rejection ends is told of an uncaught exception',
+  ),
+]
