@@ -29,7 +29,6 @@ export function listed(program: Program, at: number, here: Outcome, there: strin
   // A PyTorch that saves copies frees nothing.
   if (mine === 'freed' && (isCopied || steps.slice(0, at).some((step) => KEEP_MORE.has(step.op))))
     return 'postgrad had saved something in a graph that is gone'
-  if (there === 'detach') return 'detach_ of what PyTorch made a view'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView(program, at, k - 1))) return 'the gradient of a view after a write'
   if (there !== 'view') return null
   // Such a result is the tensor itself, and is refused when it is read.
