@@ -34,6 +34,7 @@ KINDS = [
     ("raised by a hook", "raised"), ("moved into the graph interior", "interior"), ("not compared", "not compared"),
     # Inputs that are another output of a root's own node.
     ("Expected a proper Tensor but got None", "not compared"), ("dependency not found", "not compared"), ("multiple times without checkpoint recomputation", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
+    ("could not compute gradients for some functions", "not compared"),
 ]
 
 
@@ -98,7 +99,7 @@ def put_last(put):
 
 
 def wider(x, y):
-    return x.to(torch.promote_types(x.dtype, y.dtype))
+    return x.to(torch.result_type(x, y))
 
 
 def pieces(x, size, dim):
@@ -464,7 +465,7 @@ class Run:
             # A view of what requires grad only since a write is a leaf to PyTorch until its history is looked at.
             attempt(lambda: x.grad_fn)
             args = [x, *in_place(op, x, [self.readable(t) for t in args[1:]])]
-        elif op not in VIEWS and not late:
+        elif op not in VIEWS and torch.is_grad_enabled():
             args = [self.readable(t) for t in args]
         if op.startswith("custom:"):
             Run.recording = torch.is_grad_enabled() and any(t.requires_grad for t in args)

@@ -111,4 +111,13 @@ export const graphsNextToPytorch = [
     '(isDetached',
     'the comparison with PyTorch excuses a view for a write into other memory',
   ),
+  t(
+    'torch-freed-excuses-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a second pass that postgrad alone refuses',
+    'packages/autograd/src/with-torch/listed.fixture.ts',
+    "new Set(['tril_', 'triu_', 'flip'])",
+    "new Set(['tril_', 'triu_', 'flip', 'sin'])",
+    'the comparison with PyTorch excuses GRAPH_FREED of an operation that keeps no more than that of PyTorch',
+  ),
 ]

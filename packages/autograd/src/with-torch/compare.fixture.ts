@@ -71,7 +71,7 @@ export function difference(
       }
       if (errors[0] === 'modified' && torch !== there)
         return { kind: 'a pass over what was written, after one that PyTorch has refused', text: '', isListed: true }
-      const known = listed(program, i, here, errors[1]!)
+      const known = listed(program, i, here, errors[1]!, torch !== there)
       if (known !== null) return { kind: known, text: '', isListed: true }
       const texts = [a, b].map((one) => (one !== null && 'error' in one ? one.text : 'fine'))
       return { kind: `${step.op}: ${errors[0] ?? 'fine'} here, ${errors[1] ?? 'fine'} there`, text: `step ${i}: ${texts.join(' | ')}` }

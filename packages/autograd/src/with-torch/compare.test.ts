@@ -133,3 +133,24 @@ test('a checkpoint that postgrad refuses: after a write into its argument, not i
   expect(seen(of(1))).toMatchObject({ kind: 'a checkpoint whose argument was written to', isListed: true })
   expect(seen(of(2))?.kind).toBe('backward: modified here, fine there')
 })
+
+test('a second pass that postgrad alone refuses: where its node keeps more, and nowhere else', () => {
+  const of = (op: string, ...attrs: unknown[]) =>
+    program(
+      'float64',
+      [1, 2],
+      [
+        step(op, [0], [1], ...attrs),
+        step('backward', [1], [], { ...pass(false, true), retain: false }),
+        step('loss', [1], [2]),
+        step('backward', [2], [], pass(false)),
+      ],
+    )
+  const seen = (one: Program) => {
+    const here = runProgram(one)
+    expect(here.steps[3]).toMatchObject({ error: 'freed' })
+    return difference(one, here, { ...here, steps: here.steps.with(3, []) })
+  }
+  expect(seen(of('flip', 0))).toMatchObject({ kind: 'postgrad had saved something in a graph that is gone', isListed: true })
+  expect(seen(of('sin'))?.kind).toBe('backward: freed here, fine there')
+})

@@ -17,7 +17,7 @@ export function errorOf(outcome: Outcome['steps'][number]): string | null {
 export const HOOK_OF_CHECKPOINT: Difference = { kind: 'a hook of the result of a checkpoint', text: '', isListed: true }
 
 /** What KERNELS.md lists of errors ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
-export function listed(program: Program, at: number, here: Outcome, there: string | null): string | null {
+export function listed(program: Program, at: number, here: Outcome, there: string | null, isCopied: boolean): string | null {
   if (there === 'not compared') return 'not compared'
   const mine = errorOf(here.steps[at]!)
   const { steps } = program
@@ -26,8 +26,9 @@ export function listed(program: Program, at: number, here: Outcome, there: strin
   if (mine === 'modified' && isCheckpointWritten(program, at, families)) return 'a checkpoint whose argument was written to'
   if (mine !== null && there !== null) return null
   if (there === 'raised' && isThroughHookOfCheckpoint(program, at, 'raise')) return HOOK_OF_CHECKPOINT.kind
-  if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
-  if (there === 'detach') return 'detach_ of what PyTorch made a view'
+  // A PyTorch that saves copies frees nothing.
+  if (mine === 'freed' && (isCopied || steps.slice(0, at).some((step) => KEEP_MORE.has(step.op))))
+    return 'postgrad had saved something in a graph that is gone'
   if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView(program, at, k - 1))) return 'the gradient of a view after a write'
   if (there !== 'view') return null
   // Such a result is the tensor itself, and is refused when it is read.
@@ -45,6 +46,9 @@ export function listed(program: Program, at: number, here: Outcome, there: strin
     )
   return wroteQuietly ? 'a view of a custom function after a write that is not recorded' : null
 }
+
+/** Their nodes keep a mask or indices, those of PyTorch nothing. */
+const KEEP_MORE = new Set(['tril_', 'triu_', 'flip'])
 
 const isWrite = ({ op }: Step) => op.endsWith('_') || op === 'custom:Dirty'
 
