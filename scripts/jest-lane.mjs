@@ -66,7 +66,8 @@ export async function runLane(lane, args, { env = {}, limitMs, node = process.ex
       NODE_OPTIONS: nodeOptions(),
       ...(tree === root ? {} : { NODE_COMPILE_CACHE: join(tree, 'compiled') }),
     },
-    stdio: ['ignore', 'ignore', reports ? 'inherit' : 'ignore'], // jest reports on stderr; on stdout it only says where the JSON is
+    // Jest reports on stderr; on stdout it only says where the JSON is, and soaks print their figures.
+    stdio: ['ignore', lane === 'soak' && reports ? 'inherit' : 'ignore', reports ? 'inherit' : 'ignore'],
   })
   const { code, trouble } = await ended(child, lane, results, limitMs)
   const json = JSON.parse(read(results) ?? 'null')

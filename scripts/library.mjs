@@ -10,6 +10,7 @@
  * optimizers speak by them.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, join, relative, sep } from 'node:path'
 import { build } from './esbuild.mjs'
 import { root } from './setup.mjs'
@@ -73,7 +74,7 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text }) {
   }
   const namesBack = await renamed(options)
   const { outputFiles, metafile } = await build(options)
-  const code = await withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
+  const code = withoutLine(ownNames(shorter(outputFiles[0].text + namesBack)))
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
@@ -150,7 +151,7 @@ async function renamed(options) {
 /** A class that speaks of itself is `var Future = class _Future {`, and stacks would say `_Future.then`. It does no harm that the two have one name. */
 function ownNames(text) {
   const names = [...text.matchAll(/\b(\w+) = class _\1\b/g)].map(([, name]) => name)
-  return names.reduce((all, name) => all.replaceAll(new RegExp(`(?<![.'"\\w$])_${name}\\b`, 'g'), name), text)
+  return text.replaceAll(new RegExp(`(?<![.'"\\w$])_(${names.join('|')})\\b`, 'g'), '$1')
 }
 
 /**
@@ -163,8 +164,9 @@ const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+
 const NO_LINE = '/*node-do-not-add-exception-line*/'
 
 /** The words stand behind the first `throw` of each line, and where errors are made: a rejection that nobody handles has the place of that. */
-async function withoutLine(text) {
-  const { default: ts } = await import('@typescript/typescript6') // in a fresh clone set-up, which installs it, comes first
+function withoutLine(text) {
+  // In a fresh clone set-up, which installs it, comes first; `import` would have its 10 MB read once more for their names.
+  const ts = createRequire(import.meta.url)('@typescript/typescript6')
   const found = new Map()
   const source = ts.createSourceFile('library.cjs', text, ts.ScriptTarget.Latest, true)
   const note = (at) => {

@@ -137,7 +137,7 @@ test('it computes, and steps', () => {
     packages: { deno: '2.9.6' },
     files: { 'run.mjs': `${run()}${FAILS.slice(FAILS.indexOf('const'))}` },
     command: ['node_modules/.bin/deno', 'run', '-A', 'run.mjs'],
-    prints: /^sum 4\nCluster .*\nLAUNCH_FAILED PROCESSES_UNSUPPORTED\n$/,
+    prints: /^sum 4\nCluster .*\nPROCESSES_UNSUPPORTED undefined\n$/,
   },
 }
 

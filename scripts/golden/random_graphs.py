@@ -3,10 +3,11 @@ a line, and writes the outcome of each (see run.fixture.ts), one outcome a line.
 saved, the outcome has a second one, "copied": that of a PyTorch that saves copies and frees nothing, whose gradients are those of the
 values that were recorded.
 
-Three things are made otherwise than their names say, since PyTorch refuses or leaves open what postgrad defines; KERNELS.md lists them:
+Four things are made otherwise than their names say, since PyTorch refuses or leaves open what postgrad defines; KERNELS.md lists them:
 - split, chunk and unbind are narrow and select: PyTorch refuses writes into views that come from one call;
 - scatter, indexPut and their like write the last of several values to a place, and no other;
-- fill_ and zero_ of an expanded tensor write its first part: PyTorch writes there and raises in backward.
+- fill_ and zero_ of an expanded tensor write its first part: PyTorch writes there and raises in backward;
+- detach_ of a tensor with a history gives its name to another tensor: in PyTorch what earlier nodes have saved would lose its history too.
 """
 import json
 import math
@@ -30,7 +31,7 @@ KINDS = [
     ("grad can be implicitly created only for scalar outputs", "not scalar"), ("appears to not have been used in the graph", "unused"),
     ("cannot register a hook on a tensor that", "hook"), ("can't retain_grad on Tensor that has requires_grad=False", "retain"),
     ("you can only change requires_grad flags of leaf", "flag"), ("Can't detach views in-place", "detach"), ("returned an invalid gradient", "gradient"),
-    ("raised by a hook", "raised"), ("not compared", "not compared"),
+    ("raised by a hook", "raised"), ("moved into the graph interior", "interior"), ("not compared", "not compared"),
     # Inputs that are another output of a root's own node.
     ("Expected a proper Tensor but got None", "not compared"), ("dependency not found", "not compared"), ("multiple times without checkpoint recomputation", "not compared"), ("INTERNAL ASSERT FAILED", "not compared"),
 ]
@@ -221,7 +222,7 @@ class FreshPart(Part):
     def forward(ctx, x):
         ctx.rows = x.shape[0]
         # PyTorch refuses writes into a view that is recorded; postgrad does not.
-        first = (x * 2).narrow(0, 0, 1)
+        first = (x * 2).contiguous().narrow(0, 0, 1)
         return first.clone() if Run.recording else first
 
     @staticmethod
@@ -305,12 +306,8 @@ CHECKPOINTS = {
     "views": lambda x, y: (x.reshape(-1) * y.reshape(-1)).reshape(x.shape).tanh(), "product": lambda x, y: x * y,
 }
 
-# PyTorch saves the very tensor that these have written to; here it is another with the same values.
-FROM_RESULT = {name: lambda x, f=f: x.copy_(f(x.clone())) for name, f in
-               {"sigmoid_": torch.sigmoid, "tanh_": torch.tanh, "exp_": torch.exp, "relu_": torch.relu, "expm1_": torch.expm1, "elu_": F.elu}.items()}
-
 OPS = {
-    **FROM_RESULT,
+    "elu_": lambda x: F.elu(x, inplace=True),
     "silu": F.silu, "softplus": F.softplus, "gelu": F.gelu, "elu": F.elu, "logSigmoid": F.logsigmoid, "leakyRelu": lambda x: F.leaky_relu(x, 0.01),
     "leakyRelu_": lambda x: F.leaky_relu_(x, 0.01), "contiguous": lambda x: x.contiguous(),
     "mulNumber": times, "addNumber": lambda x, n: x + n, "mulNumber_": times_, "addNumber_": lambda x, n: x.add_(n),
@@ -375,6 +372,7 @@ class Run:
     def all(self, program):
         outcomes, over = [], False
         for i, step in enumerate(program["steps"]):
+            self.at = i
             args = [self.tensors[id] for id in step["args"] if id in self.tensors]
             there = len(args) > 0 if step["op"] == "loss" else len(args) == len(step["args"])
             if over or not there:
@@ -454,6 +452,9 @@ class Run:
         if op == "retainGrad":
             x.retain_grad()
             return []
+        if op == "detach_" and not x._is_view() and x.grad_fn is not None and not x.retains_grad:
+            args[0] = self.renamed(x, x.detach())
+            return []
         if op == "clearGrad":
             x.grad = None
             return []
@@ -482,11 +483,17 @@ class Run:
         shared = [t.storage().data_ptr() for t in args]
         return made if op in VIEWS and op != "to" else [t if t.is_contiguous() or t.storage().data_ptr() in shared else in_order(t) for t in made]
 
+    def renamed(self, old, new):
+        """Puts `new`, which has the memory of `old`, in its place."""
+        new.grad = old.grad
+        self.tensors = {id: new if t is old else t for id, t in self.tensors.items()}
+        return new
+
     def hook(self, i, x, kind):
         def run(g):
             if g is None:
                 return None
-            self.hooks.setdefault(i, []).append(finite(g))
+            self.hooks.setdefault(i, []).append({"at": self.at, "values": finite(g)})
             if kind == "raise":
                 raise RuntimeError("raised by a hook")
             return g * 2 if kind == "double" else None
@@ -497,11 +504,16 @@ class Run:
         self.with_hooks[id(x)] = x.grad_fn
 
 
+def refuses_saved(step, made):
+    """Whether PyTorch has refused the step for what it has saved. A view that a pass finds outdated can be such a one, too."""
+    return made is not None and "error" in made and (made["error"] in ("modified", "freed") or made["error"] == "view" and step["op"] in ("backward", "grad"))
+
+
 print(json.dumps({"torch": torch.__version__}), flush=True)
 for line in sys.stdin:
     for program in json.loads(line):
         outcome = Run(program).all(program)
-        if any(step is not None and "error" in step and step["error"] in ("modified", "freed") for step in outcome["steps"]):
+        if any(refuses_saved(step, made) for step, made in zip(program["steps"], outcome["steps"])):
             with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
                 outcome["copied"] = Run(program, copies=True).all(program)
         print(json.dumps(outcome), flush=True)

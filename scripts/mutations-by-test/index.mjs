@@ -18,8 +18,10 @@ import { howProgramsAreFound } from './how-programs-are-found.mjs'
 import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
+import { randomGraphsNextToPytorch } from './random-graphs-next-to-pytorch.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
+import { theAsyncContextInWhichAWorkerServesOthers } from './the-async-context-in-which-a-worker-serves-others.mjs'
 import { theEndOfAWorker } from './the-end-of-a-worker.mjs'
 import { viewsWhoseWayBackIsNotKnown } from './views-whose-way-back-is-not-known.mjs'
 import { waitsWithoutEnd } from './waits-without-end.mjs'
@@ -29,6 +31,7 @@ import { whatAReviewOfTheseRepairsFound } from './what-a-review-of-these-repairs
 import { whatAReviewerFound } from './what-a-reviewer-found.mjs'
 import { whatAnErrorCosts } from './what-an-error-costs.mjs'
 import { whatNobodyNotices } from './what-nobody-notices.mjs'
+import { whatOtherProjectsBugReportsFoundInTheReadingOfData } from './what-other-projects-bug-reports-found-in-the-reading-of-data.mjs'
 import { whatTheBenchMeasures } from './what-the-bench-measures.mjs'
 
 export const MUTATIONS_BY_TEST = [
@@ -54,6 +57,9 @@ export const MUTATIONS_BY_TEST = [
   ...whatAReviewerFound,
   ...customFunctionsAndWritesNextToPytorch,
   ...whatAReviewOfTheseRepairsFound,
+  ...randomGraphsNextToPytorch,
+  ...theAsyncContextInWhichAWorkerServesOthers,
+  ...whatOtherProjectsBugReportsFoundInTheReadingOfData,
   ...gradientsThatHooksWriteInto,
   ...whatAnErrorCosts,
   ...booleansAsOperands,

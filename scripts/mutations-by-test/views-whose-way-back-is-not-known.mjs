@@ -34,7 +34,7 @@ export const viewsWhoseWayBackIsNotKnown = [
     'packages/autograd/src/graph/views.test.ts',
     'a view without a way back',
     'packages/autograd/src/graph/views.ts',
-    'this.base.storage.recordedAt > this.version',
+    '(metaOf(this.base)?.recordedAt ?? 0) > this.version',
     'this.base.storage.version > this.version',
     'a write under noGrad makes views of custom functions unusable',
   ),

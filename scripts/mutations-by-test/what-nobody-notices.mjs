@@ -97,8 +97,8 @@ export const whatNobodyNotices = [
     'packages/dist-autograd/src/engine/hooks.sim.test.ts',
     'DA-59 hooks DA-87',
     'packages/dist-autograd/src/engine/ready-nodes.ts',
-    'stores === null ? run() : stores.runInAsyncScope(run)',
-    'run()',
+    'stores === null ? inOwnScope(scope, run) : stores.runInAsyncScope(() => inScope(scope, run))',
+    'inOwnScope(scope, run)',
     'hooks find no store of the program where the gradient has crossed workers',
   ),
   t(

@@ -1,5 +1,6 @@
 /** The pump against SPEC.md, on a clock that the test moves by hand. */
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
 import { Lane } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
@@ -312,6 +313,33 @@ describe('Pump', () => {
     pump.stop()
     arrived = [say('never')]
     expect(pump.look()).toBe(0)
+  })
+
+  test('PU-13 items and drained callbacks find the stores of where the pump was made, whatever woke it', async () => {
+    const store = new AsyncLocalStorage<string>()
+    const { pump, clock, log } = store.run('maker', fixture)
+    const see = (where: string) => () => {
+      log.push(`${where} ${store.getStore()}`)
+    }
+    pump.onDrained(see('drained'))
+    const wokenBy = (how: () => void, where: string) =>
+      store.run('other', async () => {
+        pump.mailbox.push(Lane.call, see(where))
+        how()
+        await microtasks()
+        expect(store.getStore()).toBe('other')
+      })
+    await wokenBy(() => pump.wake(), 'wake')
+    await wokenBy(() => pump.runNow(), 'runNow')
+    await wokenBy(() => pump.look(), 'look')
+    pump.mailbox.push(Lane.call, () => {
+      clock.nowMs += BUDGET_MS
+    })
+    await wokenBy(() => {
+      pump.runNow()
+      clock.turn()
+    }, 'resume')
+    expect(log).toEqual(['wake', 'runNow', 'look', 'resume'].flatMap((where) => [`${where} maker`, 'drained maker']))
   })
 
   test('PU-9 a stop before the turn that it was put off to: nothing runs in that turn', () => {

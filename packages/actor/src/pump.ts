@@ -1,14 +1,16 @@
 /**
  * Runs a worker's mailbox: one item at a time, in turns of bounded length, looking at the links between node tasks. It is what makes a
- * worker an actor. The rules PU-1 to PU-11 are in SPEC.md; the mailbox is below, the worker's runtime above.
+ * worker an actor. The rules PU-1 to PU-13 are in SPEC.md; the mailbox is below, the worker's runtime above.
  *
  *             wake: microtask                 mailbox empty
  *   idle ─────────────────────→ scheduled ─→ running ─────→ idle
  *     └──── runNow: at once ───────────────────↑  │ budget spent
  *                                              └─ deferred (a later turn of the event loop)
  *
- * An item is dispatched in whatever scope woke the pump: who dispatches sets the scope that it needs.
+ * Items are dispatched in the async context in which the pump was made. Without that, an item would find the scope and the AsyncLocalStorages of
+ * the code that happened to wake the pump, which may be another program's.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { Lane } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import { Mailbox } from './mailbox.js'
@@ -48,6 +50,8 @@ export class Pump<T extends NonNullable<unknown>> {
   private readonly budgetMs: number
   private readonly pollEveryTasks: number
   private readonly pollEveryMs: number
+  /** The async context in which the pump was made. */
+  private readonly home = new AsyncResource('Mailbox')
   // Replaced when they change, never changed: a callback may remove itself, or another, while they are gone through.
   private polls: readonly (() => number)[] = []
   private drained: readonly (() => void)[] = []
@@ -66,13 +70,13 @@ export class Pump<T extends NonNullable<unknown>> {
   private isCounted = false
 
   private readonly microtask = () => {
-    if (this.state === 'scheduled') this.run()
+    if (this.state === 'scheduled') this.enter()
   }
 
   private readonly resume = () => {
     if (this.state !== 'deferred') return
     this.spentMs = 0
-    this.run()
+    this.enter()
   }
 
   constructor(options: PumpOptions<T>) {
@@ -95,7 +99,7 @@ export class Pump<T extends NonNullable<unknown>> {
   runNow(): void {
     if (this.state !== 'idle' && this.state !== 'scheduled') return
     this.spentMs = 0
-    this.run()
+    this.enter()
   }
 
   /** `poll` delivers what has already arrived on a link and returns how much; it is called between node tasks. Returns its removal. */
@@ -134,6 +138,10 @@ export class Pump<T extends NonNullable<unknown>> {
     this.state = 'stopped'
     this.mailbox.releaseAll()
     for (let item = this.mailbox.take(); item !== undefined; item = this.mailbox.take()) letter?.(item, this.mailbox.takenLane)
+  }
+
+  private enter(): void {
+    this.home.runInAsyncScope(this.run, this)
   }
 
   private run(): void {

@@ -17,7 +17,7 @@ export { structuredClone, TextDecoder, TextEncoder } from './node-globals.js'
 export { houseOf, ownFile } from './own-file.js'
 export { PriorityQueue } from './priority-queue.js'
 export { framesOnStack, isOwnFrame, placeOfFrame, placeOfThrown } from './program-frames.js'
-export { currentScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
+export { currentScope, inOwnScope, inScope, Scope, type ScopePatch, withScope } from './scope.js'
 export { isThenable } from './thenable.js'
 export { dropUnread } from './thread-output.js'
 export {

@@ -4,7 +4,7 @@
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.
  */
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 
 export class Scope {
   /** Whether operations record a graph. Owner: autograd. */
@@ -76,4 +76,9 @@ export function withScope<T>(patch: ScopePatch, fn: () => T): T {
 /** Runs `fn` in exactly this scope (a worker serves each call in a scope of its own, whatever scope the message arrived in). */
 export function inScope<A extends unknown[], T>(scope: Scope, fn: (...args: A) => T, ...args: A): T {
   return storage.run(scope, fn, ...args)
+}
+
+/** As `inScope`, in an async context of its own: a store that `fn` enters (`AsyncLocalStorage.enterWith`) ends with it, where the next call would find it otherwise. */
+export function inOwnScope<A extends unknown[], T>(scope: Scope, fn: (...args: A) => T, ...args: A): T {
+  return storage.run(scope, () => new AsyncResource('Scope').runInAsyncScope(fn, undefined, ...args))
 }

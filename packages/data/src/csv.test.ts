@@ -67,12 +67,64 @@ describe('readCsv', () => {
       for (const path of [join(folder, 'a.csv'), join(folder, 'a.csv.gz'), pathToFileURL(join(folder, 'a.csv'))]) {
         expect((await readCsv(path, { columns })).x.toArray()).toEqual([1, 2])
       }
-      await expect(readCsv(join(folder, 'none.csv'), { columns })).rejects.toMatchObject({ code: 'ENOENT' })
+      for (const none of [join(folder, 'none.csv'), join(folder, 'none.csv.gz'), pathToFileURL(join(folder, 'none.csv'))]) {
+        await expect(readCsv(none, { columns })).rejects.toMatchObject({
+          code: 'CSV_IO',
+          message: expect.stringMatching(/cannot read '.*none.csv.*ENOENT.*working directory/s),
+          values: { path: String(none) },
+          cause: { code: 'ENOENT' },
+        })
+      }
+      await expect(readCsv(folder, { columns })).rejects.toMatchObject({ code: 'CSV_IO', remedy: expect.stringContaining('folder') })
+      await expect(readCsv(new URL('https://example.org/a.csv'), { columns })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
       const cut = expect(readCsv(join(folder, 'cut.csv.gz'), { columns })).rejects
       await cut.toMatchObject({ code: 'CSV_INVALID', message: expect.stringContaining('unexpected end of file') })
     } finally {
       await rm(folder, { recursive: true })
     }
+  })
+
+  test.each([
+    ['\n', '\r\n'],
+    ['\r\n', '\n'],
+    ['\r', '\n'],
+  ])('a row of names that ends in %j, and rows that end in %j', async (first, other) => {
+    const text = ['x,name', '1,Ann', '2,"Bo"', '3,"C\ny"', ''].join(other).replace(other, first)
+    for (const source of [[text], bytewise(text)]) {
+      const { x, name } = await readCsv(source, { columns: { x: 'int32', name: 'string' } })
+      expect([x.toArray(), name]).toEqual([
+        [1, 2, 3],
+        ['Ann', 'Bo', 'C\ny'],
+      ])
+    }
+  })
+
+  test('characters of several bytes, and pairs of surrogates, wherever a piece ends; UTF-16 with its mark', async () => {
+    const text = 'x,name\n1,"中ä😀"\n2,é'
+    const sources: Iterable<string | Uint8Array>[] = [[Buffer.from(`\ufeff${text}`, 'utf16le')]]
+    for (const whole of [Buffer.from(text), text]) {
+      for (let at = 0; at <= whole.length; at++) sources.push([whole.slice(0, at), whole.slice(at)])
+    }
+    sources.push([...text], bytewise(`\ufeff${text}`))
+    for (const source of sources) {
+      expect((await readCsv(source, { columns: { name: 'string' } })).name).toEqual(['中ä😀', 'é'])
+    }
+  })
+
+  test.each([
+    ['a letter of Latin-1', Buffer.from('x,name\n1,Bo\n2,Zoë\n', 'latin1'), 3],
+    ['half a character at the end', Buffer.from('x,name\n1,é').subarray(0, -1), 2],
+    ['half a mark', Uint8Array.of(0xff), 1],
+  ])('bytes that are no text are refused with their line: %s', async (_, bytes, line) => {
+    for (const source of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte))]) {
+      await expect(readCsv(source, { columns: { name: 'string' } })).rejects.toMatchObject({
+        code: 'CSV_INVALID',
+        message: expect.stringContaining(`line ${line}: expected text in UTF-8`),
+        values: { line },
+      })
+    }
+    const text = [Buffer.from(bytes).toString('latin1')]
+    if (line === 3) expect((await readCsv(text, { columns: { name: 'string' } })).name).toEqual(['Bo', 'Zoë'])
   })
 
   test('a file with names and no rows', async () => {

@@ -3,21 +3,23 @@
  * they mean, and which line is wrong. A file is streamed: `csvDataset` holds a few rows of it, `readCsv` the columns that were asked for.
  */
 import { createReadStream } from 'node:fs'
-import { PassThrough, pipeline, Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { type DType, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument, isDType } from '@postgrad/tensor/internal'
 import type { Info, Parser } from 'csv-parse'
-import { textOf } from './batch.js'
+import { textOf as messageOf } from './batch.js'
+import { textOf } from './csv-text.js'
 import type { IterableDataset } from './dataset.js'
+import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
 /** 'bool' reads true, false, 1 and 0, in any case of letters; 'int32' whole numbers only. */
 export type CsvType = DType | 'string'
 /** Which columns to read, and as what: { age: 'number', name: 'string' }. */
 export type CsvSchema = Readonly<Record<string, CsvType>>
 
-/** A path ('.gz': unpacked on the way), or the text in pieces. */
+/** A path ('.gz': unpacked on the way), or the text in pieces. Bytes are UTF-8, or UTF-16 with its mark; of another encoding pass the text, as `createReadStream(path, 'latin1')` gives it. */
 export type CsvSource = string | URL | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
 
 /** Of `readCsv` and `csvDataset`. */
@@ -49,7 +51,7 @@ const ROW_CHARACTERS_MAX = 2 ** 24
 
 /**
  * All rows, column by column. For features of a model: `stack([a, b], 1)` makes [rows, 2] of two columns.
- * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` where it is one field; CSV_COLUMN_MISSING; INVALID_ARGUMENT; what the file system throws
+ * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` where it is one field; CSV_COLUMN_MISSING; CSV_IO with the path for a file that cannot be read; INVALID_ARGUMENT
  */
 export async function readCsv<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): Promise<CsvColumns<C>> {
   checkOptions(options)
@@ -86,7 +88,8 @@ async function* rowsOf<C extends CsvSchema>(
 ): AsyncGenerator<(number | string)[], void, undefined> {
   checkOptions(options)
   checkSource(source)
-  const name = typeof source === 'string' || source instanceof URL ? String(source) : null
+  const path = typeof source === 'string' || source instanceof URL ? source : null
+  const name = path === null ? null : String(path)
   const bad = (error: PostgradError): void => {
     if (options.onBadRow === undefined) throw error
     options.onBadRow(error)
@@ -95,7 +98,12 @@ async function* rowsOf<C extends CsvSchema>(
   let fields: Field[] | null = null
   // Late: every worker's start would load it, and few read CSV.
   const { parse, CsvError } = await import('csv-parse')
-  const parser = parserOf(parse, source, options, (error) => bad(unreadable(name, error)))
+  const parser = parserOf(
+    parse,
+    textOf(path === null ? (source as Exclude<CsvSource, string | URL>) : bytesOf(path), noText(name)),
+    options,
+    (error) => bad(unreadable(name, error)),
+  )
   try {
     for await (const { record, info } of parser as AsyncIterable<{ record: string[]; info: Info }>) {
       if (names === null) {
@@ -111,7 +119,8 @@ async function* rowsOf<C extends CsvSchema>(
     if (names === null) throw invalid(name, 1, 'a row of names', 'nothing')
     fields ??= fieldsOf(names, options, name)
   } catch (error) {
-    throw isCsvError(error, CsvError) ? unreadable(name, error) : error
+    if (isCsvError(error, CsvError)) throw unreadable(name, error)
+    throw path !== null && isOfFileSystem(error) ? ioFailure('CSV_IO', 'csv', 'read', path, error) : error
   } finally {
     parser.destroy()
   }
@@ -119,7 +128,7 @@ async function* rowsOf<C extends CsvSchema>(
 
 function parserOf<C extends CsvSchema>(
   parse: typeof import('csv-parse').parse,
-  source: CsvSource,
+  text: AsyncIterable<string>,
   { delimiter = ',', comment, onBadRow }: CsvOptions<C>,
   skipped: (error: CsvParseError) => void,
 ): Parser {
@@ -127,6 +136,8 @@ function parserOf<C extends CsvSchema>(
     bom: true,
     info: true,
     delimiter,
+    // All of them, since rows of one file may end in different ways: csv-parse would take the first row's for all.
+    record_delimiter: ['\r\n', '\n', '\r'],
     ...(comment === undefined ? {} : { comment, comment_no_infix: true }),
     skip_empty_lines: true,
     max_record_size: ROW_CHARACTERS_MAX,
@@ -141,13 +152,17 @@ function parserOf<C extends CsvSchema>(
           },
         }),
   })
-  const isPath = typeof source === 'string' || source instanceof URL
-  const bytes = isPath ? createReadStream(source) : Readable.from(source, { objectMode: false })
-  const unpack =
-    isPath && /\.gz$/.test(String(source)) ? builtin<typeof import('node:zlib')>('node:zlib').createGunzip() : new PassThrough()
-  // What fails anywhere ends all three, and the loop over the parser rejects with it.
-  pipeline(bytes, unpack, parser, () => {})
+  // What fails in the text ends the parser, and the loop over it rejects with that.
+  pipeline(Readable.from(text, { objectMode: false }), parser, () => {})
   return parser
+}
+
+function bytesOf(path: string | URL): Readable {
+  const bytes = createReadStream(path)
+  if (!/\.gz$/.test(String(path))) return bytes
+  const unpacked = builtin<typeof import('node:zlib')>('node:zlib').createGunzip()
+  pipeline(bytes, unpacked, () => {})
+  return unpacked
 }
 
 interface Field {
@@ -253,6 +268,7 @@ function checkOptions<C extends CsvSchema>(options: CsvOptions<C> | undefined): 
 /** @throws INVALID_ARGUMENT */
 function checkSource(source: unknown): void {
   const s = source as Partial<Iterable<unknown> & AsyncIterable<unknown>> | null | undefined
+  if (source instanceof URL) checkPath('csv', source)
   if (source instanceof URL || typeof s?.[Symbol.iterator] === 'function' || typeof s?.[Symbol.asyncIterator] === 'function') return
   throw invalidArgument('csv', 'a path, a URL, or the text in pieces', source === null ? 'null' : typeof source)
 }
@@ -271,13 +287,23 @@ function isCsvError(error: unknown, CsvError: typeof import('csv-parse').CsvErro
 function unreadable(source: string | null, error: CsvParseError): PostgradError {
   return new PostgradError('CSV_INVALID', {
     op: 'csv',
-    message: `${place(source, error.lines ?? null)}: ${textOf(error)}`,
+    message: `${place(source, error.lines ?? null)}: ${messageOf(error)}`,
     remedy: error.code.startsWith('Z_')
       ? 'The file is damaged, not whole, or not gzipped as its name says.'
       : 'See that quotes are closed and doubled inside.',
     values: { source, line: error.lines ?? null },
     cause: error,
   })
+}
+
+function noText(source: string | null): (line: number) => PostgradError {
+  return (line) =>
+    new PostgradError('CSV_INVALID', {
+      op: 'csv',
+      message: `${place(source, line)}: expected text in UTF-8, got other bytes`,
+      remedy: "Convert the file, or pass its text: createReadStream(path, 'latin1') from node:fs reads the encoding of Western Windows.",
+      values: { source, line },
+    })
 }
 
 function invalid(source: string | null, line: number, expected: string, got: string, column?: string): PostgradError {

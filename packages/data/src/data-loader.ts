@@ -16,9 +16,28 @@ import { RealClock, setDeadline } from '@postgrad/transport/internal'
 import { type BatchPlan, collateSamples, loadSamples } from './batch.js'
 import { type Collated, defaultCollate } from './collate.js'
 import { asDataset, type Dataset, type IterableDataset } from './dataset.js'
-import { checkLoaderState, type DataLoaderState, type EpochBegin, loadSamplerState, mismatch, samplerState } from './loader-state.js'
+import {
+  checkLoaderState,
+  type DataLoaderState,
+  type EpochBegin,
+  type LoaderMade,
+  loadSamplerState,
+  mismatch,
+  samplerState,
+} from './loader-state.js'
 import { sourceOf } from './random.js'
-import { BatchSampler, checkCount, checkIterable, RandomSampler, type Sampler, SequentialSampler } from './sampler.js'
+import {
+  BatchSampler,
+  checkCount,
+  checkIterable,
+  DistributedSampler,
+  RandomSampler,
+  restOf,
+  type Sampler,
+  SequentialSampler,
+  SubsetRandomSampler,
+  WeightedRandomSampler,
+} from './sampler.js'
 import { type Sources, sourcesOf } from './worker-dataset.js'
 import { WorkerPool } from './worker-pool.js'
 
@@ -157,8 +176,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
       begin: epoch?.begin ?? null,
       generator: this.options.generator?.state() ?? null,
       sampler: samplerState(this.batches),
-      batchSize: this.batchSize,
-      samples: this.samples(),
+      ...this.made(),
     })
   }
 
@@ -167,7 +185,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
    * @throws STATE_DICT_MISMATCH for what is no state, or that of a loader with another dataset, batch size or sampler; nothing is changed then
    */
   loadStateDict(state: DataLoaderState): void {
-    checkLoaderState(state, { batchSize: this.batchSize, samples: this.samples(), hasGenerator: this.options.generator !== undefined })
+    checkLoaderState(state, this.made(), this.options.generator !== undefined)
     const { begin, batches, generator, sampler } = structuredClone(state)
     const before = samplerState(this.batches)
     if (begin !== null && (begin.sampler === null) !== (sampler === null)) throw mismatch('a sampler in both states, or in none', 'one')
@@ -190,8 +208,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     this.resumed = begin === null ? null : { begin, batches }
   }
 
-  private samples(): number | null {
-    return this.batches === null ? null : (this.dataset as Dataset<T>).length
+  private made(): LoaderMade {
+    const { batchSize, batches, options, dataset } = this
+    const samples = batches === null ? null : (dataset as Dataset<T>).length
+    return { batchSize, samples, order: batches === null ? 'stream' : orderOf(options), dropLast: options.dropLast ?? false }
   }
 
   /** What the epoch depends on that is about to begin. */
@@ -240,10 +260,10 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   private async *here(dataset: Dataset<T>, plans: Iterator<BatchPlan>, epoch: Epoch): AsyncGenerator<B, void, undefined> {
-    for (let next = plans.next(); next.done !== true; next = plans.next()) {
+    for (const plan of restOf(plans)) {
       this.checkOpen()
-      const samples = await loadSamples(next.value, (index) => dataset.get(index))
-      const batch = await this.collate(samples, next.value)
+      const samples = await loadSamples(plan, (index) => dataset.get(index))
+      const batch = await this.collate(samples, plan)
       epoch.batches++
       yield batch
     }
@@ -281,7 +301,11 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
       if (ENDS_POOL.has((error as { code?: string }).code ?? '')) await this.end(pool)
       throw error
     } finally {
-      if (this.options.persistentWorkers !== true) await this.end(pool)
+      try {
+        plans.return?.()
+      } finally {
+        if (this.options.persistentWorkers !== true) await this.end(pool)
+      }
     }
   }
 
@@ -420,6 +444,26 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
   return new BatchSampler(order, batchSize, dropLast)
 }
 
+/** Which sampler gives the order, so that a state is not taken for that of another. By names that a bundler does not change. */
+function orderOf({
+  sampler,
+  batchSampler,
+  shuffle = false,
+}: Pick<DataLoaderOptions<unknown>, 'sampler' | 'batchSampler' | 'shuffle'>): string {
+  const given = batchSampler ?? sampler
+  if (given === undefined) return shuffle ? 'RandomSampler' : 'SequentialSampler'
+  return SAMPLERS.find(([, kind]) => given instanceof kind)?.[0] ?? 'own'
+}
+
+const SAMPLERS = [
+  ['SequentialSampler', SequentialSampler],
+  ['RandomSampler', RandomSampler],
+  ['SubsetRandomSampler', SubsetRandomSampler],
+  ['WeightedRandomSampler', WeightedRandomSampler],
+  ['DistributedSampler', DistributedSampler],
+  ['BatchSampler', BatchSampler],
+] as const
+
 /** @throws INVALID_ARGUMENT for what is no stream, or an option that needs a dataset with indices */
 function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, workers = 0 }: DataLoaderOptions<T, B>): void {
   const d = dataset as Partial<Iterable<T> & AsyncIterable<T>> | null
@@ -456,18 +500,18 @@ function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, w
  */
 function* planned(batches: Iterator<readonly number[]>, seed: number, skip: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
   let [number, place] = [0, 0]
-  for (let next = batches.next(); next.done !== true; next = batches.next()) {
-    if (!Array.isArray(next.value)) {
+  for (const indices of restOf(batches)) {
+    if (!Array.isArray(indices)) {
       throw invalidArgument(
         'DataLoader',
         `a list of indices as batch ${number}`,
-        typeof next.value,
+        typeof indices,
         'One index after the other is what sampler gives.',
       )
     }
-    if (number >= skip) yield { number, place, indices: next.value, seed }
+    if (number >= skip) yield { number, place, indices, seed }
     number++
-    place += next.value.length
+    place += indices.length
   }
   if (number < skip) throw tooFew(number, skip)
 }

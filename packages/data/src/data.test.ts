@@ -358,6 +358,33 @@ describe('DataLoader', () => {
     expect(refusal(() => loader().length).code).toBe('INVALID_ARGUMENT')
   })
 
+  test.each(['sampler', 'batchSampler'] as const)(
+    'the generator of a %s is closed when the loop ends early, or by an error',
+    async (as) => {
+      let open = 0
+      const order = {
+        length: 6,
+        *[Symbol.iterator]() {
+          open++
+          try {
+            for (let i = 0; i < 6; i++) yield i
+          } finally {
+            open--
+          }
+        },
+      }
+      const sampler = as === 'sampler' ? { sampler: order, batchSize: 2 } : { batchSampler: new BatchSampler(order, 2) }
+      for await (const _ of new DataLoader([0, 1, 2, 3, 4, 5], sampler)) {
+        expect(open).toBe(1)
+        break
+      }
+      expect(open).toBe(0)
+      const broken: Dataset<number> = { length: 6, get: (i) => (i === 3 ? Promise.reject(new RangeError('gone')) : i) }
+      await expect(all(new DataLoader(broken, sampler))).rejects.toMatchObject({ code: 'DATASET_FAILED' })
+      expect(open).toBe(0)
+    },
+  )
+
   test('errors of dataset and collate come with index, batch and cause', async () => {
     const broken: Dataset<number> = { length: 6, get: (i) => (i === 3 ? Promise.reject(new RangeError('gone')) : i) }
     const error = await rejection(all(new DataLoader(broken, { batchSize: 2 })))

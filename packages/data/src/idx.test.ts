@@ -109,9 +109,20 @@ describe('writing', () => {
       await writeFile(join(folder, 'bad'), 'no IDX')
       const path = join(folder, 'bad')
       await expect(readIdx(path)).rejects.toMatchObject({ code: 'IDX_INVALID', values: { path }, message: expect.stringContaining(path) })
-      await expect(readIdx(join(folder, 'none'))).rejects.toMatchObject({ code: 'ENOENT' })
+      await expect(readIdx(join(folder, 'none'))).rejects.toMatchObject({ code: 'IDX_IO' })
     } finally {
       await rm(folder, { recursive: true })
+    }
+  })
+
+  test('a file that is not there, or cannot be written, is named, with what to do', async () => {
+    const path = join(tmpdir(), 'postgrad-none', 'a.idx')
+    const named = { code: 'IDX_IO', values: { path }, remedy: expect.stringContaining('working directory'), cause: { code: 'ENOENT' } }
+    await expect(readIdx(path)).rejects.toMatchObject({ ...named, message: expect.stringContaining(`cannot read '${path}'`) })
+    await expect(writeIdx(path, zeros([1]))).rejects.toMatchObject({ ...named, message: expect.stringContaining(`cannot write '${path}'`) })
+    for (const wrong of [new URL('https://example.org/a.idx'), null as unknown as string]) {
+      await expect(readIdx(wrong)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+      await expect(writeIdx(wrong, zeros([1]))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     }
   })
 

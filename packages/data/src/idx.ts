@@ -13,6 +13,7 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { type DType, Tensor } from '@postgrad/tensor'
 import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
+import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
 /** Names of the format's element types. */
 export type IdxType = 'ubyte' | 'byte' | 'short' | 'int' | 'float' | 'double'
@@ -62,12 +63,14 @@ export interface IdxReadOptions {
 
 /**
  * The tensor of a file; gzipped ones are recognized by their first bytes.
- * @throws (rejects) IDX_INVALID with the file in `values`; what the file system throws
+ * @throws (rejects) IDX_INVALID with the file in `values`; IDX_IO for a file that cannot be read; INVALID_ARGUMENT
  */
 export async function readIdx(path: string | URL, options: IdxReadOptions = {}): Promise<Tensor> {
+  checkPath('readIdx', path)
   try {
     return await decodeIdx(await readFile(path), options)
   } catch (error) {
+    if (isOfFileSystem(error)) throw ioFailure('IDX_IO', 'readIdx', 'read', path, error)
     if (!isPostgradError(error, 'IDX_INVALID')) throw error
     const { message, cause } = error
     throw new PostgradError('IDX_INVALID', { op: 'readIdx', message: `${String(path)}: ${message}`, values: { path: String(path) }, cause })
@@ -157,11 +160,17 @@ export interface IdxWriteOptions {
 
 /**
  * Writes a tensor as an IDX file (the format of MNIST), gzipped where the path ends in '.gz'. @throws (rejects) IDX_OUT_OF_RANGE for a value that
- * the type cannot hold, DTYPE_MISMATCH for floats as integers; what the file system throws
+ * the type cannot hold, DTYPE_MISMATCH for floats as integers; IDX_IO for a file that cannot be written; INVALID_ARGUMENT
  */
 export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
+  checkPath('writeIdx', path)
   const bytes = encodeIdx(x, options)
-  await writeFile(path, (options.gzip ?? /\.gz$/.test(String(path))) ? await promisify(zlib().gzip)(bytes) : bytes)
+  const packed = (options.gzip ?? /\.gz$/.test(String(path))) ? await promisify(zlib().gzip)(bytes) : bytes
+  try {
+    await writeFile(path, packed)
+  } catch (error) {
+    throw ioFailure('IDX_IO', 'writeIdx', 'write', path, error)
+  }
 }
 
 /** The bytes of a file, not gzipped. @throws as `writeIdx` */

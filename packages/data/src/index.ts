@@ -10,6 +10,7 @@ export {
   BatchSampler,
   DistributedSampler,
   type DistributedSamplerOptions,
+  type DistributedSamplerState,
   RandomSampler,
   type RandomSamplerOptions,
   type Sampler,

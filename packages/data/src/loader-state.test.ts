@@ -147,7 +147,7 @@ describe('a state behind each batch', () => {
     const rest: number[][] = []
     for await (const batch of again.loader) rest.push(batch)
     expect(rest).toEqual(got.slice(1))
-    expect(again.sampler.stateDict()).toEqual({ epoch: 4 })
+    expect(again.sampler.stateDict()).toEqual({ epoch: 4, numReplicas: 2, shuffle: true, seed: 0, dropLast: false })
   })
 
   test('a stream is read again up to there', async () => {
@@ -234,6 +234,51 @@ describe('a bad state is refused with STATE_DICT_MISMATCH, and changes nothing',
     expect(() => make({ shuffle: false }).loadStateDict(state)).toThrow(refused)
     const plain: Sampler = { length: 11, [Symbol.iterator]: () => new SequentialSampler(dataset)[Symbol.iterator]() }
     expect(() => make({ shuffle: false, sampler: plain }).loadStateDict(state)).toThrow(refused)
+  })
+
+  test.each<[string, Options, Options]>([
+    ['shuffled and in order', { shuffle: true }, {}],
+    ['a last batch that is left out', { dropLast: true }, {}],
+    ['another sampler', { sampler: new RandomSampler(dataset) }, { sampler: new SequentialSampler(dataset) }],
+    ...(
+      [
+        ['replicas', { numReplicas: 3, rank: 0 }],
+        ['seed', { numReplicas: 2, rank: 0, seed: 1 }],
+        ['order', { numReplicas: 2, rank: 0, shuffle: false }],
+        ['end', { numReplicas: 2, rank: 0, dropLast: true }],
+      ] as const
+    ).map(([what, options]): [string, Options, Options] => [
+      `another ${what} of a DistributedSampler`,
+      { sampler: new DistributedSampler(dataset, { numReplicas: 2, rank: 0 }) },
+      { sampler: new DistributedSampler(dataset, options) },
+    ]),
+  ])('a state of other batches: %s', async (_, one, other) => {
+    const loader = (options: Options) => new DataLoader(dataset, { batchSize: 2, collate, ...options })
+    for (const [from, into] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const left = loader(from)
+      for await (const _ of left) break
+      const state = written(left.stateDict())
+      const taking = loader(into)
+      const before = taking.stateDict()
+      expect(() => taking.loadStateDict(state)).toThrow(expect.objectContaining({ code: 'STATE_DICT_MISMATCH' }))
+      expect(taking.stateDict()).toEqual(before)
+      loader(from).loadStateDict(state)
+    }
+  })
+
+  test('the state of a DistributedSampler is the same for every rank', async () => {
+    const [first, second] = [0, 1].map((rank) => {
+      const sampler = new DistributedSampler(dataset, { numReplicas: 2, rank, dropLast: true })
+      return new DataLoader(dataset, { batchSize: 2, collate, sampler, generator: generator() })
+    })
+    for await (const _ of first!) break
+    second!.loadStateDict(written(first!.stateDict()))
+    const rests: number[] = []
+    for await (const _ of second!) rests.push(1)
+    expect(rests).toHaveLength(2)
   })
 
   test('the state of a sampler that is no plain data', () => {

@@ -33,6 +33,10 @@ export interface DataLoaderState {
   readonly batchSize: number
   /** The dataset's length; null for a stream. */
   readonly samples: number | null
+  /** Which sampler gives the order: the name of one of this library, 'own' for another, 'stream' for none. */
+  readonly order: string
+  /** Whether a last batch that is not full is left out. */
+  readonly dropLast: boolean
 }
 
 /** A sampler, for its state. */
@@ -67,21 +71,24 @@ export function loadSamplerState(sampler: Stateful | null, state: unknown): void
   sampler.loadStateDict(state)
 }
 
-/** @param own what it was made with: its batchSize, samples and whether it has a generator @throws STATE_DICT_MISMATCH */
-export function checkLoaderState(state: DataLoaderState, own: { batchSize: number; samples: number | null; hasGenerator: boolean }): void {
+/** What a loader was made with, for its states. */
+export type LoaderMade = Pick<DataLoaderState, 'batchSize' | 'samples' | 'order' | 'dropLast'>
+
+/** @param own what the loader was made with @throws STATE_DICT_MISMATCH */
+export function checkLoaderState(state: DataLoaderState, own: LoaderMade, hasGenerator: boolean): void {
   const given = record('a state, as stateDict() gives', state)
   count('batches', given.batches)
   if (given.begin !== null) {
     const begin = record('begin to be null or an object', given.begin)
     if (begin.generator !== null) checkGeneratorState('begin.generator', begin.generator)
     checkGeneratorState('begin.current', begin.current)
-    if ((begin.generator === null) === own.hasGenerator) throw generatorMismatch(own.hasGenerator)
+    if ((begin.generator === null) === hasGenerator) throw generatorMismatch(hasGenerator)
     if (begin.sampler === undefined) throw mismatch('begin.sampler', 'none')
   } else if (given.batches !== 0) throw mismatch('0 batches between epochs', `${String(given.batches)}`)
   if (given.generator !== null) checkGeneratorState('generator', given.generator)
-  if ((given.generator === null) === own.hasGenerator) throw generatorMismatch(own.hasGenerator)
+  if ((given.generator === null) === hasGenerator) throw generatorMismatch(hasGenerator)
   if (given.sampler === undefined) throw mismatch('sampler', 'none')
-  for (const name of ['batchSize', 'samples'] as const) {
+  for (const name of ['batchSize', 'samples', 'order', 'dropLast'] as const) {
     if (given[name] === own[name]) continue
     throw mismatch(
       `${name} ${String(own[name])}, as this loader's`,

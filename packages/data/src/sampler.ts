@@ -240,13 +240,18 @@ export function batchCount(samples: number, batchSize: number, dropLast: boolean
 
 function* inBatches(indices: Iterator<number>, batchSize: number, dropLast: boolean): Sequence<number[]> {
   let batch: number[] = []
-  for (let next = indices.next(); next.done !== true; next = indices.next()) {
-    batch.push(next.value)
+  for (const index of restOf(indices)) {
+    batch.push(index)
     if (batch.length < batchSize) continue
     yield batch
     batch = []
   }
   if (batch.length > 0 && !dropLast) yield batch
+}
+
+/** What an iterator has left, for a loop that closes it where it ends early. */
+export function restOf<T>(iterator: Iterator<T>): Iterable<T> {
+  return { [Symbol.iterator]: () => iterator }
 }
 
 /** Of `DistributedSampler`. */
@@ -261,6 +266,20 @@ export interface DistributedSamplerOptions {
   readonly seed?: number
   /** Leave the last samples out where the dataset cannot be cut evenly; default: the first ones come twice. */
   readonly dropLast?: boolean
+}
+
+/** Where a `DistributedSampler` stands: plain data, the same for every rank. */
+export interface DistributedSamplerState {
+  /** As `setEpoch` has set it. */
+  readonly epoch: number
+  /** Of the options. */
+  readonly numReplicas: number
+  /** Of the options. */
+  readonly shuffle: boolean
+  /** Of the options. */
+  readonly seed: number
+  /** Of the options. */
+  readonly dropLast: boolean
 }
 
 /**
@@ -295,14 +314,25 @@ export class DistributedSampler implements Sampler {
     this.epoch = epoch
   }
 
-  stateDict(): { readonly epoch: number } {
-    return { epoch: this.epoch }
+  /** The epoch, and what decides its order: a state of another order would leave samples out, or give them twice. */
+  stateDict(): DistributedSamplerState {
+    const { numReplicas, shuffle = true, dropLast = false } = this.options
+    return { epoch: this.epoch, numReplicas, shuffle, seed: this.seed, dropLast }
   }
 
   /** @throws STATE_DICT_MISMATCH */
   loadStateDict(state: unknown): void {
-    const epoch = (state as { epoch?: unknown } | null)?.epoch
+    const { epoch, ...order } = (state ?? {}) as Partial<DistributedSamplerState>
     if (!Number.isSafeInteger(epoch) || (epoch as number) < 0) throw mismatch('the epoch of a DistributedSampler', argumentText(state))
+    const own = this.stateDict()
+    for (const name of ['numReplicas', 'shuffle', 'seed', 'dropLast'] as const) {
+      if (order[name] === own[name]) continue
+      throw mismatch(
+        `${name} ${own[name]}, as this DistributedSampler's`,
+        argumentText(order[name]),
+        'Use the options that the state was taken with.',
+      )
+    }
     this.setEpoch(epoch as number)
   }
 

@@ -70,6 +70,27 @@ test('workers do the work, a collate that is given runs here; a limit may be lon
   expect(ids.size).toBeGreaterThanOrEqual(1)
 })
 
+test('the generator of a sampler is closed when the loop ends early', async () => {
+  let isOpen = false
+  const sampler = {
+    length: 20,
+    *[Symbol.iterator]() {
+      isOpen = true
+      try {
+        for (let i = 0; i < 20; i++) yield i
+      } finally {
+        isOpen = false
+      }
+    },
+  }
+  const dataset = await workerDataset(URL_OF, fixtures.numbers, [20, 100])
+  for await (const _ of new DataLoader(dataset, { batchSize: 2, workers: 1, sampler })) {
+    expect(isOpen).toBe(true)
+    break
+  }
+  expect(isOpen).toBe(false)
+})
+
 test('tensors as arguments and views as samples', async () => {
   const dataset = await workerDataset(URL_OF, fixtures.rowsOf, [arange(4096).reshape([4, 1024])])
   const batches = await all(new DataLoader(dataset, { batchSize: 2, workers: 1 }))

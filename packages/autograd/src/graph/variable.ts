@@ -19,6 +19,11 @@ export class VariableMeta implements AutogradMeta {
   outputNr: number
   /** The tensor's one AccumulateGrad, made when it first enters a graph as a leaf. */
   accumulateGrad: AccumulateGrad | null
+  /**
+   * The version that the last recorded write into the tensor, or into a view of it, gave to its storage; 0 before the first. Views without a way back compare
+   * with it. It is not the storage's: a detached alias has the same one, and a history of its own.
+   */
+  recordedAt: number
 
   constructor(requiresGrad: boolean, gradFn: Node | null, outputNr: number) {
     this.requiresGrad = requiresGrad
@@ -26,6 +31,7 @@ export class VariableMeta implements AutogradMeta {
     this.gradFn = gradFn
     this.outputNr = outputNr
     this.accumulateGrad = null
+    this.recordedAt = 0
   }
 }
 
@@ -55,6 +61,7 @@ export function replaceHistory(t: Tensor, node: Node | null, outputNr: number): 
   if (before !== null) {
     meta.grad = before.grad
     meta.accumulateGrad = before.accumulateGrad
+    meta.recordedAt = before.recordedAt
   }
   t.autograd = meta
 }

@@ -76,7 +76,13 @@ describe('a view without a way back, after a recorded write into its base', () =
   })
 
   test.each(Object.entries(WITH_HISTORY))('%s: a write under noGrad, or to a detached alias, changes no history', (_, make) => {
-    for (const write of [(x: Tensor) => F.noGrad(() => x.mul_(3)), (x: Tensor) => x.detach().mul_(3)]) {
+    const writes = [
+      (x: Tensor) => F.noGrad(() => x.mul_(3)),
+      (x: Tensor) => x.detach().mul_(3),
+      (x: Tensor) => x.detach().add_(leaf(1, 2)),
+      (x: Tensor) => x.detach().narrow(0, 0, 1).copy_(leaf(1)),
+    ]
+    for (const write of writes) {
       const gradient = (late: (x: Tensor) => unknown) => {
         const start = leaf(1, 2)
         const x = start.mul(1)
@@ -94,6 +100,32 @@ describe('a view without a way back, after a recorded write into its base', () =
     const y = make(x)
     F.noGrad(() => x.sub_(ones([2])))
     expect([y.requiresGrad, y.isLeaf, list(x)!.includes(list(y)![0]!)]).toEqual([false, true, true])
+  })
+
+  test.each(Object.entries(WITHOUT))(
+    '%s stays so after a recorded write to a detached alias, and one of the alias after a write to x',
+    (_, make) => {
+      const x = leaf(1, 2).mul(1)
+      const alias = x.detach()
+      const [y, z] = [make(x), make(alias)]
+      alias.add_(leaf(1, 2))
+      expect([y.requiresGrad, y.isLeaf, list(y.add(0))]).toEqual([false, true, list(y)])
+      expect(() => z.sum()).toThrow(refused())
+      const late = make(alias)
+      x.add_(leaf(1, 2))
+      expect([late.requiresGrad, late.isLeaf]).toEqual([false, true])
+      expect(() => y.sum()).toThrow(refused())
+    },
+  )
+
+  test('a write, then detach_ of the base: a view of a custom function has no history of the value that was', () => {
+    for (const make of Object.values(WITH_HISTORY)) {
+      const x = leaf(1, 2).mul(1)
+      const y = make(x)
+      x.mul_(3)
+      x.detach_()
+      expect(() => y.sum()).toThrow(refused())
+    }
   })
 
   test('of a plain base: refused once a gradient has been written into it', () => {

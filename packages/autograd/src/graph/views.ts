@@ -14,8 +14,8 @@
  * Chains are kept parent by parent; the base is the tensor at their beginning. A view that was given `requiresGrad_()` is a leaf in its own right
  * and no view any more. Some views have no way back: a custom function returned them, or they were made under noGrad. Neither they nor their own
  * views may be written to, and after a recorded write into the base their history may not be asked for: it would be that of the old value. A write
- * under noGrad changes no history, so it leaves theirs valid (PyTorch refuses there, too). PyTorch: `DifferentiableViewMeta`, `CreationMeta`,
- * `rebase_history`, `VariableHooks::grad_fn`.
+ * under noGrad changes no history, nor does one to a detached alias of the base, so both leave theirs valid (PyTorch refuses there, too). PyTorch:
+ * `DifferentiableViewMeta`, `CreationMeta`, `rebase_history`, `VariableHooks::grad_fn`.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
@@ -24,6 +24,7 @@ import type { AutogradMeta } from '@postgrad/tensor/internal'
 import type { AccumulateGrad } from './accumulate-grad.js'
 import type { Node } from './node.js'
 import { moveRetained } from './retain-grad.js'
+import { metaOf } from './variable.js'
 
 /** A recorded view operation; arguments that it does not have are undefined. */
 export type ViewOp = (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
@@ -123,7 +124,7 @@ export class ViewMeta implements AutogradMeta {
 
   /** Whether a recorded write has changed what this view shows since its history was right, and nothing can put that right. */
   private get isOutdated(): boolean {
-    return this.base.storage.recordedAt > this.version && (this.fn !== null || this.base.requiresGrad)
+    return (metaOf(this.base)?.recordedAt ?? 0) > this.version && (this.fn !== null || this.base.requiresGrad)
   }
 
   private refresh(): void {

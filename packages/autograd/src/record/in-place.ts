@@ -45,7 +45,6 @@ export function inPlace<A extends readonly unknown[]>(
     if (readsX) overwrite(op, x, out)
     else plain(x, p, q, r)
     noteWrite(x.storage)
-    x.storage.recordedAt = x.storage.version
     // The gradient of x has the dtype of x.
     rebase(x, out.dtype === x.dtype ? out : out.to(x.dtype))
     return x
@@ -106,6 +105,7 @@ function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number):
   const before = metaOf(x)
   if (before !== null && node !== null) moveRetained(before.gradFn, before.outputNr, node, outputNr)
   replaceHistory(x, node, outputNr)
+  metaOf(x)!.recordedAt = x.storage.version
 }
 
 const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape) } as const

@@ -63,6 +63,9 @@ export const VIEWS = [
   'checkpoint:views',
 ]
 
+/** Steps that give back the tensor itself if there is nothing to change. */
+export const HAND_ON = ['contiguous', 'flatten', 'to']
+
 export const numel = (shape: Shape) => shape.reduce((product, extent) => product * extent, 1)
 export const same = (a: Shape, b: Shape) => a.length === b.length && a.every((n, i) => n === b[i])
 
@@ -86,6 +89,8 @@ export class Builder {
   readonly viewed = new Set<number>()
   readonly quietViews = new Set<number>()
   readonly hooked = new Set<number>()
+  /** Those that may be their argument itself, of which there may be views. */
+  readonly handedOn = new Set<number>()
   private readonly random: Generator
 
   constructor(seed: number) {
@@ -128,6 +133,7 @@ export class Builder {
     const outs = shapes.map((shape) => this.shapes.push(shape) - 1)
     const quiet = !loud && this.chance(9)
     this.steps.push({ op, args, attrs, outs, ...(quiet && { quiet }) })
+    if (HAND_ON.includes(op)) for (const id of outs) this.handedOn.add(id)
     if (op === 'hook') this.hooked.add(args[0]!)
     if (!VIEWS.includes(op)) return
     for (const id of args) this.viewed.add(id)

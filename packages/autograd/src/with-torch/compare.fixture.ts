@@ -1,26 +1,37 @@
-/** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, and the smallest part of it over which they still do. */
-import { type Program, type Step, VIEWS } from './builder.fixture.js'
-import type { Outcome, Seen } from './run.fixture.js'
+/** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, but for what `listed.fixture.ts` knows. */
+import type { Program } from './builder.fixture.js'
+import {
+  type Difference,
+  errorOf,
+  familiesOf,
+  HOOK_OF_CHECKPOINT,
+  isCalledOtherwise,
+  isHooked,
+  isOfViewedView,
+  isPass,
+  isThroughCheckpoint,
+  isThroughHookOfCheckpoint,
+  keptOtherwise,
+  listed,
+} from './listed.fixture.js'
+import { type Call, type Outcome, runProgram, type Seen } from './run.fixture.js'
 
-/** Relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before. */
 const TOLERANCE = { float32: 1e-5, float64: 1e-9 }
 /** A program whose numbers run away is compared no further: rounding decides it. */
 const LARGEST = 1e5
 
-export interface Difference {
-  /** What is different, without numbers: differences of one kind are counted together. */
-  readonly kind: string
-  readonly text: string
-  /** KERNELS.md has it. */
-  readonly isListed?: boolean
-}
-
 /**
  * The first difference, or null.
  * @param note called with what KERNELS.md lists and after which the rest is compared all the same
+ * @param tolerance relative to 1 + the largest number that the program has made: what cancels leaves the rounding of what was there before
  */
-export function difference(program: Program, here: Outcome, there: Outcome, note: (kind: string) => void = () => {}): Difference | null {
-  const tolerance = TOLERANCE[program.leaves.some(({ dtype }) => dtype === 'float32') || usesFloat32(program) ? 'float32' : 'float64']
+export function difference(
+  program: Program,
+  here: Outcome,
+  there: Outcome,
+  note: (kind: string) => void = () => {},
+  tolerance = TOLERANCE[usesFloat32(program) ? 'float32' : 'float64'],
+): Difference | null {
   let largest = 1
   const far = (a: readonly (number | null)[], b: readonly (number | null)[]) => {
     for (const v of b) if (v !== null && Math.abs(v) > largest) largest = Math.abs(v)
@@ -42,7 +53,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
   for (const [i, step] of program.steps.entries()) {
     const a = here.steps[i]!
     let b = torch.steps[i]!
-    if (errorOf(a) === null && ['modified', 'freed'].includes(errorOf(b) ?? '') && torch.copied !== undefined) {
+    const refusals = isPass(step) ? ['modified', 'freed', 'view'] : ['modified', 'freed']
+    if (errorOf(a) === null && refusals.includes(errorOf(b) ?? '') && torch.copied !== undefined) {
       note('PyTorch had saved what is not needed: compared with its copies')
       torch = torch.copied
       b = torch.steps[i]!
@@ -88,6 +100,8 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
       )
         return { kind: 'a gradient that depends on nothing has no history', text: '', isListed: true }
       if (found?.[0] === 'values' && ofGrad !== null) return ofGrad
+      if (found?.[0] === 'values' && (isPass(step) || step.op === 'readGrad') && isThroughHookOfCheckpoint(program, i, 'double'))
+        return HOOK_OF_CHECKPOINT
       if (found?.[0] === 'values' && step.op === 'grad' && isThroughCheckpoint(program, i))
         return { kind: 'a second derivative through a checkpoint', text: '', isListed: true }
       if (found?.[0] === 'values' && step.op === 'grad' && isHooked(program, families(step.args[k + 1]!)))
@@ -105,12 +119,14 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
     if (found?.[0] === 'grad') {
       const known = keptOtherwise(program, families(Number(id)))
       if (known !== null) return known
+      if (isThroughHookOfCheckpoint(program, program.steps.length, 'double')) return HOOK_OF_CHECKPOINT
     }
     if (found !== null) return { kind: `end: ${found[0]}`, text: `tensor ${id}: ${found[1]}` }
   }
   for (const key of new Set([...Object.keys(here.hooks), ...Object.keys(torch.hooks)])) {
-    const [a, b] = [here.hooks[Number(key)] ?? [], torch.hooks[Number(key)] ?? []]
-    if (a.length !== b.length || a.some((seen, i) => far(seen, b[i]!)))
+    const isCompared = (call: Call) => !isCalledOtherwise(program, Number(key), call.at)
+    const [a, b] = [here, torch].map(({ hooks }) => (hooks[Number(key)] ?? []).filter(isCompared)) as [Call[], Call[]]
+    if (a.length !== b.length || a.some((call, i) => call.at !== b[i]!.at || far(call.values, b[i]!.values)))
       return { kind: 'hook', text: `of step ${key}: ${JSON.stringify(a)} and ${JSON.stringify(b)}` }
   }
   return null
@@ -118,130 +134,21 @@ export function difference(program: Program, here: Outcome, there: Outcome, note
 
 const WILD: Difference = { kind: 'its numbers ran away', text: '', isListed: true }
 
-function errorOf(outcome: Outcome['steps'][number]): string | null {
-  return outcome !== null && 'error' in outcome ? outcome.error : null
-}
-
 /** Which of two errors comes first is not the same. */
 const EITHER = [
-  ['modified', 'freed', 'view', 'no grad', 'retain', 'gradient', 'raised', 'unused'],
+  ['modified', 'freed', 'view', 'no grad', 'retain', 'gradient', 'raised', 'unused', 'interior'],
   ['leaf', 'overlap', 'view', 'other'],
 ]
 
-/** What KERNELS.md lists of errors ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
-function listed({ steps }: Program, at: number, here: Outcome, there: string | null): string | null {
-  if (there === 'not compared') return 'not compared'
-  const mine = errorOf(here.steps[at]!)
-  const { op, args } = steps[at]!
-  const before = steps.slice(0, at)
-  if (mine === 'modified' && before.some((step) => step.op.startsWith('checkpoint:'))) return 'a checkpoint whose argument was written to'
-  if (mine !== null && there !== null) return null
-  if (mine === 'freed') return 'postgrad had saved something in a graph that is gone'
-  if (mine === 'view' && before.some((step) => step.op === 'detach' || (step.op.startsWith('custom:') && step.quiet)))
-    return 'a view made under noGrad after a write into a detached tensor'
-  if (there === 'detach') return 'detach_ of what PyTorch made a view'
-  if (there === 'unused' && args.some((_, k) => k > 0 && isOfViewedView({ steps }, at, k - 1)))
-    return 'the gradient of a view after a write'
-  if (there !== 'view') return null
-  // Such a result is the tensor itself, and is refused when it is read.
-  if (['contiguous', 'flatten', 'to'].includes(op)) return 'a view of another history, handed on'
-  const wroteQuietly = before.some(
-    (step, i) =>
-      step.op === 'custom:Dirty' || step.op === 'detach' || (step.op.endsWith('_') && (step.quiet || !isRecorded(here.steps[i]!))),
-  )
-  return wroteQuietly ? 'a view of a custom function after a write that is not recorded' : null
-}
+const usesFloat32 = ({ leaves, steps }: Program) =>
+  leaves.some(({ dtype }) => dtype === 'float32') || steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')
 
-function isRecorded(write: Outcome['steps'][number]): boolean {
-  return write !== null && !('error' in write) && write[0]?.requiresGrad === true
-}
-
-const writes = (steps: readonly Step[]) => steps.some(({ op }) => op.endsWith('_') || op === 'custom:Dirty')
-
-/** Whether `grad` in step `at` asks for the gradient of a view, as input `k`, that another view was made of, and something was written before. */
-function isOfViewedView({ steps }: Pick<Program, 'steps'>, at: number, k: number): boolean {
-  const before = steps.slice(0, at)
-  // Some steps hand on the tensor itself.
-  const from = before.find(({ op, outs }) => ['contiguous', 'flatten', 'to'].includes(op) && outs.includes(steps[at]!.args[k + 1]!))
-  const asked = from?.args[0] ?? steps[at]!.args[k + 1]!
-  const isViewOf = ({ op, args, outs }: Step, id: number) => SHARES.has(op) && args.includes(id) && outs.length > 0
-  return (
-    writes(before) && before.some((step) => isViewOf(step, asked)) && before.some(({ op, outs }) => SHARES.has(op) && outs.includes(asked))
-  )
-}
-
-/** Steps whose results may share the memory of an argument, or the node of another result. */
-const SHARES = new Set(VIEWS)
-
-/** By a tensor's number: the tensors that may share its memory or its node. */
-function familiesOf({ steps }: Program): (id: number) => ReadonlySet<number> {
-  const found = new Map<number, Set<number>>()
-  for (const { op, args, outs } of steps) {
-    const joined = new Set<number>()
-    for (const id of SHARES.has(op) ? [...args, ...outs] : outs) for (const other of found.get(id) ?? [id]) joined.add(other)
-    for (const id of joined) found.set(id, joined)
-  }
-  return (id) => found.get(id) ?? new Set([id])
-}
-
-/** Whether the gradient that a tensor of the family keeps may be another, and why. */
-function keptOtherwise({ steps }: Program, family: ReadonlySet<number>): Difference | null {
-  const inFamily = ({ args }: Step, from: number) => args.slice(from).some((arg) => family.has(arg))
-  const isKept = steps.some((one) => (one.op === 'retainGrad' && inFamily(one, 0)) || (one.op === 'backward' && inFamily(one, 1)))
-  if (!isKept) return null
-  if (steps.some((one) => one.op.endsWith('_') && inFamily(one, 0)))
-    return { kind: 'retainGrad of what was written through a view', text: '', isListed: true }
-  if (steps.some((one) => one.op === 'grad' && inFamily(one, 1)))
-    return { kind: 'retainGrad of what grad asks for', text: '', isListed: true }
-  return null
-}
-
-/** Whether step `at` asks for a gradient with respect to a result of a checkpoint, after a pass with createGraph. */
-function isThroughCheckpoint({ steps }: Program, at: number): boolean {
-  const before = steps.slice(0, at)
-  const results = new Set(before.flatMap(({ op, outs }) => (op.startsWith('checkpoint:') ? outs : [])))
-  const recorded = before.some(({ op, attrs }) => (op === 'grad' || op === 'backward') && (attrs[0] as { create: boolean }).create)
-  return recorded && steps[at]!.args.slice(1).some((id) => results.has(id))
-}
-
-function isHooked({ steps }: Program, family: ReadonlySet<number>): boolean {
-  return steps.some(({ op, args }) => op === 'hook' && family.has(args[0]!))
-}
-
-const usesFloat32 = ({ steps }: Program) => steps.some(({ op, attrs }) => op === 'to' && attrs[0] === 'float32')
-
-/** The program with fewer steps that `isSame` still finds to differ in the same way, as long as it finds one. */
-export async function shrink(program: Program, isSame: (candidates: readonly Program[]) => Promise<readonly boolean[]>): Promise<Program> {
-  for (let smallest = program; ; ) {
-    const fewer = [4, 2, 1].flatMap((n) =>
-      Array.from({ length: Math.floor(smallest.steps.length / n) }, (_, i) => ({ ...smallest, steps: smallest.steps.toSpliced(i * n, n) })),
-    )
-    const quiet = smallest.steps.flatMap((step, i) => (step.quiet ? [{ ...smallest, steps: smallest.steps.with(i, loud(step)) }] : []))
-    const shorter = smallest.steps.flatMap((step, i) =>
-      step.op === 'loss' && step.args.length > 1
-        ? step.args.map((_, k) => ({ ...smallest, steps: smallest.steps.with(i, { ...step, args: step.args.toSpliced(k, 1) }) }))
-        : [],
-    )
-    const candidates = [...fewer, ...shorter, ...quiet]
-    const found = (await isSame(candidates)).indexOf(true)
-    if (found < 0) return smallest
-    smallest = candidates[found]!
-  }
-}
-
-function loud({ op, args, attrs, outs }: Step): Step {
-  return { op, args, attrs, outs }
-}
-
-/** A program that can be read. */
-export function text({ seed, leaves, steps }: Program): string {
-  const used = new Set(steps.flatMap(({ args }) => args))
-  const first = leaves
-    .filter(({ id }) => used.has(id))
-    .map((l) => `  t${l.id} = ${l.dtype} [${l.shape}]${l.requiresGrad ? ', requires grad' : ''}: ${l.data.join(' ')}`)
-  const rest = steps.map(
-    ({ op, args, attrs, outs, quiet }, i) =>
-      `  ${i}: ${outs.map((id) => `t${id}`).join(', ')}${outs.length > 0 ? ' = ' : ''}${op}(${[...args.map((id) => `t${id}`), ...attrs.map((a) => JSON.stringify(a))].join(', ')})${quiet ? ' under noGrad' : ''}`,
-  )
-  return [`seed ${seed}`, ...first, ...rest].join('\n')
+/**
+ * Whether the rounding of float32 decides over a program: the difference is small, and postgrad differs from itself once the leaves have moved by a few of
+ * their last bits.
+ */
+export function isRounding(program: Program, here: Outcome, there: Outcome): boolean {
+  if (!usesFloat32(program) || difference(program, here, there, undefined, 100 * TOLERANCE.float32) !== null) return false
+  const moved = program.leaves.map((leaf) => ({ ...leaf, data: leaf.data.map((v, i) => v * (1 + (i % 2 === 0 ? 1 : -1) * 2 ** -21)) }))
+  return difference(program, here, runProgram({ ...program, leaves: moved })) !== null
 }

@@ -4,15 +4,18 @@
  */
 import { expect, test } from '@jest/globals'
 import type { Program } from './builder.fixture.js'
-import { type Difference, difference, shrink, text } from './compare.fixture.js'
+import { difference, isRounding } from './compare.fixture.js'
+import type { Difference } from './listed.fixture.js'
 import { randomProgram } from './program.fixture.js'
 import { runProgram } from './run.fixture.js'
+import { shrink, text } from './shrink.fixture.js'
 import { Torch } from './torch.fixture.js'
 
 const GRAPHS = Number(process.env.POSTGRAD_SOAK_GRAPHS ?? 2_000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_FIRST ?? 1)
 const BATCH = 200
 const CRASHED: Difference = { kind: 'PyTorch crashes', text: '', isListed: true }
+const ROUNDED: Difference = { kind: 'the rounding of float32 decides', text: '', isListed: true }
 /** How many differences of one kind are shrunk and shown. */
 const SHOWN = 2
 
@@ -32,7 +35,8 @@ test('graphs differ from PyTorch in nothing', async () => {
     const there = await answer
     return programs.map((program, i) => {
       const here = outcomes[i]!
-      const found = there[i] === null ? CRASHED : difference(program, here, there[i]!, note)
+      let found = there[i] === null ? CRASHED : difference(program, here, there[i]!, note)
+      if (found !== null && !found.isListed && isRounding(program, here, there[i]!)) found = ROUNDED
       if (note === undefined || found !== null) return found
       whole++
       for (const [k, outcome] of here.steps.entries()) {
@@ -70,6 +74,8 @@ test('graphs differ from PyTorch in nothing', async () => {
   console.error(
     `seeds ${FIRST} to ${FIRST + GRAPHS - 1} next to PyTorch ${torch.version}: ${whole} graphs the same to their end, with ${passes} passes; steps refused by both: ${said(refused)}; listed: ${said(listed)}`,
   )
+  // Programs that are not compared to their end show little.
+  expect(whole).toBeGreaterThan(GRAPHS / 2)
   const report = [...found].map(([kind, { count, shown }]) => `${count} × ${kind}\n${shown.join('\n')}`)
   expect(report.join('\n\n')).toBe('')
 })

@@ -21,10 +21,16 @@ export interface Outcome {
   readonly steps: readonly (readonly (Seen | null)[] | { readonly error: string; readonly text: string } | null)[]
   /** The tensors that are there at the end, by number. */
   readonly end: Readonly<Record<number, Seen>>
-  /** By the number of the step that registered it: the gradients that a hook has seen. */
-  readonly hooks: Readonly<Record<number, readonly (readonly (number | null)[])[]>>
+  /** By the number of the step that registered it: the calls of a hook. */
+  readonly hooks: Readonly<Record<number, readonly Call[]>>
   /** If PyTorch refuses a pass because of what it has saved: what comes of it where it saves copies and frees nothing. */
   readonly copied?: Outcome
+}
+
+/** Of a hook, in the pass of step `at`: the gradient that it has seen. */
+export interface Call {
+  readonly at: number
+  readonly values: readonly (number | null)[]
 }
 
 interface Pass {
@@ -52,6 +58,7 @@ const KIND_OF: Readonly<Record<string, string>> = {
   DETACH_VIEW: 'detach',
   INVALID_GRADIENT: 'gradient',
   RAISED: 'raised',
+  LEAF_MODIFIED: 'interior',
 }
 
 const finite = (x: Tensor) => Array.from(x.dataSync(), (v) => (Number.isFinite(v) ? v : null))
@@ -155,10 +162,10 @@ const CHECKPOINTS: Readonly<Record<string, (x: Tensor, y: Tensor) => Tensor>> = 
   product: (x, y) => x.mul(y),
 }
 
-type Call = (args: readonly Tensor[], attrs: readonly unknown[]) => Tensor | readonly Tensor[]
+type Make = (args: readonly Tensor[], attrs: readonly unknown[]) => Tensor | readonly Tensor[]
 
 /** The same on both sides: the steps whose call is not `x.name(…tensors, …attributes)`. */
-const CALLS: Readonly<Record<string, Call>> = {
+const CALLS: Readonly<Record<string, Make>> = {
   mulNumber: ([x], [n]) => x!.mul(n as number),
   addNumber: ([x], [n]) => x!.add(n as number),
   mulNumber_: ([x], [n]) => x!.mul_(n as number),
@@ -196,7 +203,9 @@ const CALLS: Readonly<Record<string, Call>> = {
 
 class Run {
   private readonly tensors = new Map<number, Tensor>()
-  private readonly hooks: Record<number, (number | null)[][]> = {}
+  private readonly hooks: Record<number, Call[]> = {}
+  /** The step that runs. */
+  private at = 0
 
   constructor({ leaves }: Program) {
     for (const { id, dtype, shape, data, requiresGrad } of leaves) {
@@ -209,6 +218,7 @@ class Run {
     const outcomes: Outcome['steps'][number][] = []
     let over = false
     for (const [i, step] of steps.entries()) {
+      this.at = i
       const args = step.args.map((id) => this.tensors.get(id)).filter((x) => x !== undefined)
       // A loss is of those that are there.
       const isThere = step.op === 'loss' ? args.length > 0 : args.length === step.args.length
@@ -253,7 +263,7 @@ class Run {
       return []
     }
     const [kind, name] = op.split(':') as [string, string]
-    const call: Call =
+    const call: Make =
       kind === 'custom'
         ? (tensors) => CUSTOM[name]!(...tensors)
         : kind === 'checkpoint'
@@ -266,7 +276,7 @@ class Run {
 
   private hook(i: number, x: Tensor, kind: string): void {
     x.registerHook((g) => {
-      this.hooks[i] = [...(this.hooks[i] ?? []), finite(g)]
+      this.hooks[i] = [...(this.hooks[i] ?? []), { at: this.at, values: finite(g) }]
       if (kind === 'raise') throw Object.assign(new Error('raised'), { code: 'RAISED' })
       return kind === 'double' ? double(g) : undefined
     })

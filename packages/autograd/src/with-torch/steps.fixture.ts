@@ -262,7 +262,7 @@ export const FLAGS: Readonly<Record<string, (b: Builder, x: number, shape: Shape
     if (!b.views.has(x) && !b.viewed.has(x) && !b.hooked.has(x)) b.step('requiresGrad_', [x], [!b.chance(3)], [], true)
   },
   detach(b, x) {
-    if (!b.viewed.has(x) && !b.hooked.has(x)) b.step('detach_', [x], [], [], true)
+    if (!b.viewed.has(x) && !b.hooked.has(x) && !b.handedOn.has(x)) b.step('detach_', [x], [], [], true)
   },
   clearGrad: (b, x) => b.step('clearGrad', [x], [], [], true),
   readGrad: (b, x, shape) => b.step('readGrad', [x], [], [shape], true),

@@ -1,4 +1,7 @@
-/** PyTorch, started once: takes programs in batches, gives what `scripts/golden/random_graphs.py` says of each. */
+/**
+ * PyTorch, started once: takes programs in batches, gives what `scripts/golden/random_graphs.py` says of each. Some programs crash PyTorch 1.13, about one in
+ * 75,000, after which it is started again. A PyTorch that doesn't start again, or crashes more often, compares nothing: then `run` throws.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -8,30 +11,39 @@ import type { Outcome } from './run.fixture.js'
 const PYTHON = process.env.PYTHON ?? '/usr/bin/python3'
 /** Characters of its stderr: they say why it could not start. */
 const COMPLAINTS_MAX = 4000
+/** One run may have so many crashes, and one more for each of so many programs. */
+const CRASHES_MAX = 3
+const PROGRAMS_PER_CRASH = 20_000
 const SCRIPT = fileURLToPath(new URL('../../../../scripts/golden/random_graphs.py', import.meta.url))
 
 export class Torch {
   readonly version: string
   /** How often the process has died of a program. */
   crashes = 0
+  private programs = 0
+  private readonly python: string
   private process: Process
 
-  private constructor(version: string, process: Process) {
+  private constructor(version: string, python: string, process: Process) {
     this.version = version
+    this.python = python
     this.process = process
   }
 
   /** @throws Error where python3 has no torch, with what to do */
-  static async start(): Promise<Torch> {
-    const process = startProcess()
-    const { value, done } = await process.lines.next()
-    if (!done) return new Torch((JSON.parse(value) as { torch: string }).torch, process)
+  static async start(python = PYTHON): Promise<Torch> {
+    const process = startProcess(python)
+    const greeting = await process.lines.next()
+    if (!greeting.done) return new Torch((JSON.parse(greeting.value) as { torch: string }).torch, python, process)
     throw new Error(
-      `this test needs PyTorch under ${PYTHON} (Debian: apt-get install python3-torch; another one: set PYTHON), and it did not start: ${process.complaints()}`,
+      `this test needs PyTorch under ${python} (Debian: apt-get install python3-torch; another one: set PYTHON), and it did not start: ${await process.complaints()}`,
     )
   }
 
-  /** Of each program what came of it; null of one that PyTorch crashes at. */
+  /**
+   * Of each program what came of it; null of one that PyTorch crashes at.
+   * @throws Error if PyTorch doesn't start again after a crash, or crashes too often
+   */
   async run(programs: readonly Program[]): Promise<(Outcome | null)[]> {
     const outcomes: (Outcome | null)[] = []
     while (outcomes.length < programs.length) {
@@ -39,14 +51,24 @@ export class Torch {
       while (outcomes.length < programs.length) {
         const { value, done } = await this.process.lines.next()
         outcomes.push(done ? null : JSON.parse(value))
+        this.programs++
         if (!done) continue
-        this.crashes++
-        this.process = startProcess()
-        await this.process.lines.next()
+        await this.restart()
         break
       }
     }
     return outcomes
+  }
+
+  private async restart(): Promise<void> {
+    this.crashes++
+    const allowed = CRASHES_MAX + Math.floor(this.programs / PROGRAMS_PER_CRASH)
+    const last = await this.process.complaints()
+    if (this.crashes > allowed)
+      throw new Error(`PyTorch has crashed ${this.crashes} times in ${this.programs} programs, last with: ${last}`)
+    this.process = startProcess(this.python)
+    const { done } = await this.process.lines.next()
+    if (done) throw new Error(`PyTorch has crashed, and did not start again: ${await this.process.complaints()}`)
   }
 
   close(): void {
@@ -57,14 +79,14 @@ export class Torch {
 interface Process {
   readonly child: ChildProcess
   readonly lines: AsyncIterator<string>
-  /** The end of its stderr. */
-  complaints(): string
+  /** The end of its stderr, once it has ended. */
+  complaints(): Promise<string>
 }
 
-function startProcess(): Process {
+function startProcess(python: string): Process {
   // Debian's OpenBLAS takes slow kernels on newer processors otherwise.
   const env = { OPENBLAS_CORETYPE: 'HASWELL', ...process.env }
-  const child = spawn(PYTHON, ['-W', 'ignore', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'], env })
+  const child = spawn(python, ['-W', 'ignore', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'], env })
   let complaints = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     complaints = (complaints + text).slice(-COMPLAINTS_MAX)
@@ -72,7 +94,12 @@ function startProcess(): Process {
   child.on('error', (error) => {
     complaints += error.message
   })
+  const ended = new Promise((resolve) => child.on('close', resolve))
   // Its end shows in the answers.
   child.stdin.on('error', () => {})
-  return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator](), complaints: () => complaints.trim() }
+  const complained = async () => {
+    await ended
+    return complaints.trim()
+  }
+  return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator](), complaints: complained }
 }

@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
 import { add, defineFunction, mul } from '@postgrad/autograd'
 import { currentScope } from '@postgrad/base/internal'
-import { call, currentWorker, expose } from '@postgrad/rpc'
+import { call, currentWorker, expose, workerLocal } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { distAutograd } from '../api.js'
@@ -27,6 +27,18 @@ const looksBack = defineFunction<[look: () => void, x: Tensor], Tensor, () => vo
     return [null, grad]
   },
 })
+
+const seenThere = workerLocal((): string[] => [])
+const storesSeen = (): string[] => seenThere().splice(0)
+const hooked = (x: Tensor): Tensor => {
+  const out = x.mul(2)
+  out.registerHook((): undefined => {
+    seenThere().push(store.getStore() ?? 'none')
+    store.enterWith('left behind')
+  })
+  return out
+}
+expose({ storesSeen, hooked })
 
 describe('DA-59 hooks', () => {
   test('behind the accumulation find the gradient in the context, once per pass, on every worker', () =>
@@ -93,6 +105,19 @@ describe('DA-59 hooks', () => {
           }),
         )
       await Promise.all([program('a'), program('b')])
+    }))
+
+  test('DA-87 on another worker they find none of it, nor one that a hook of an earlier pass has entered', () =>
+    overSeeds(SEEDS, 2, async () => {
+      for (let pass = 0; pass < 2; pass++) {
+        await store.run('program', () =>
+          distAutograd.context(async (ctx) => {
+            await ctx.backward([(await call(1, hooked, [wholeLeaf([[1]])])).sum()])
+            expect(store.getStore()).toBe('program')
+          }),
+        )
+      }
+      expect(await call(1, storesSeen)).toEqual(['none', 'none'])
     }))
 
   test('what one writes into the gradient in place stays; what one throws fails the pass', () =>

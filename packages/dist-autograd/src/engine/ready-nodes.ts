@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert'
 import { type Engine, HeapReadyQueue, HIGHEST_PRIORITY, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
-import { inScope, Scope } from '@postgrad/base/internal'
+import { inOwnScope, inScope, Scope } from '@postgrad/base/internal'
 import type { Runnable, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { DistAutogradContainer } from '../context/dist-autograd-container.js'
 import { DistPass } from '../pass/pass.js'
@@ -54,10 +54,10 @@ export class ReadyNodes implements ReadyQueue, Runnable {
       for (let next = this.queue.pop(); next !== undefined; ) {
         const first = next
         const scope = this.scopeOf(first)
-        const run = () => inScope(scope, () => this.runWithin(scope, first))
-        // A gradient's message comes in the stores of nobody, or of the program that woke this worker.
+        const run = () => this.runWithin(scope, first)
         const { stores } = passOf(first)
-        next = stores === null ? run() : stores.runInAsyncScope(run)
+        // Another worker's pass runs in the stores of where this worker was made.
+        next = stores === null ? inOwnScope(scope, run) : stores.runInAsyncScope(() => inScope(scope, run))
       }
     } finally {
       this.isRunning = false

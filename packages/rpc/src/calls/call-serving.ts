@@ -4,7 +4,7 @@
  * PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
 import type { PostgradError } from '@postgrad/base'
-import { inScope, isThenable, Scope, type ScopePatch } from '@postgrad/base/internal'
+import { inOwnScope, inScope, isThenable, Scope, type ScopePatch } from '@postgrad/base/internal'
 import { chainOf, MessageType } from '@postgrad/wire/internal'
 import { runExposed } from '../common/function-registry.js'
 import { timedOut } from '../common/rpc-errors.js'
@@ -60,7 +60,7 @@ export class CallServing {
     }
     this.count++
     call.state = 'running'
-    if (unconfirmed === null) inScope(scope, this.start, call)
+    if (unconfirmed === null) inOwnScope(scope, this.start, call)
     else inScope(scope, () => this.startConfirmed(call, unconfirmed))
   }
 

@@ -6,7 +6,7 @@
 import assert from 'node:assert'
 import { type DeadLetterReason, DeadLetters, Pump, Source } from '@postgrad/actor/internal'
 import type { PostgradError, WorkerId } from '@postgrad/base'
-import { checkTime, checkWorkerId, currentScope, IdCounter, inScope, Lane, Scope } from '@postgrad/base/internal'
+import { checkTime, checkWorkerId, IdCounter, inOwnScope, inScope, Lane, Scope } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
@@ -141,11 +141,8 @@ export abstract class WorkerCore implements RequestsHost {
     this.onHandlerError = onHandlerError ?? this.onBug
     const scope = new Scope({ worker: this, device, generator }, {})
     this.scope = scope
-    this.pump = new Pump({
-      clock,
-      dispatch: (item) => (currentScope() === scope ? item.run() : inScope(scope, () => item.run())),
-      onBug: this.onBug,
-    })
+    // Its items are dispatched in the context in which it is made, so in this scope.
+    this.pump = inScope(scope, () => new Pump({ clock, dispatch: (item) => item.run(), onBug: this.onBug }))
     this.pump.onDrained(() => this.activity.changed())
     this.peers = new Peers(clock, (info) => this.peer(info, ENDED_LINK, null, false, MEMBER))
     this.messages = new MessagePath(this)
@@ -197,11 +194,10 @@ export abstract class WorkerCore implements RequestsHost {
       if (frames > 0) messages.progress.tell(peer)
       return frames
     })
-    const runNow = () => pump.runNow()
     link.open({
       onFrame: (frame) => reading.receive(peer, frame),
       onTurnEnd: () => {
-        inScope(this.scope, runNow)
+        pump.runNow()
         messages.progress.tellSoon(peer)
       },
       onClose: (reason) => {
@@ -334,7 +330,7 @@ export abstract class WorkerCore implements RequestsHost {
 
   /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */
   later(fn: () => void): void {
-    this.pump.mailbox.push(Lane.call, { run: fn })
+    this.pump.mailbox.push(Lane.call, { run: () => inOwnScope(this.scope, fn) })
     this.pump.wake()
   }
 
@@ -348,7 +344,7 @@ export abstract class WorkerCore implements RequestsHost {
 
   /** `fn` runs each time that the mailbox has become empty, before what was sent is posted. */
   onDrained(fn: () => void): void {
-    this.pump.onDrained(() => (currentScope() === this.scope ? fn() : inScope(this.scope, fn)))
+    this.pump.onDrained(fn)
   }
 
   /** `fn` runs when a link to another worker was opened. */
@@ -432,7 +428,7 @@ export abstract class WorkerCore implements RequestsHost {
     // Nobody reads any more what its calls give.
     mailbox.releaseCalls(peer.source)
     mailbox.pushLast(peer.source, Lane.control, { run: () => this.onDeath(peer, detail) })
-    inScope(this.scope, () => this.pump.runNow())
+    this.pump.runNow()
   }
 
   /** Behind everything that was received from the peer. */

@@ -39,8 +39,6 @@ export class Storage {
   readonly array: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
-  /** @internal The version that the last write made which autograd recorded; 0 before the first. Views without a way back to their base compare with it. */
-  recordedAt: number
   /** Private, so that two tensors of the same elements are equal for test frameworks. */
   readonly #serial: number
   /** Which write of this thread was the last one here, by `writeCount()`; 0 before the first. A checkpoint sees by it what was written since it was asked for. */
@@ -58,7 +56,6 @@ export class Storage {
     this.dtype = dtype
     this.array = array
     this.version = 0
-    this.recordedAt = 0
     this.#serial = madeCount++
     this.writtenAt = 0
     this.writer = null

@@ -3,9 +3,10 @@
  * and results are copied as on the wire, and every tensor that crosses leaves an identity node behind, one per message as the receive
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no link.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import { Future, PostgradError } from '@postgrad/base'
-import { currentScope, inScope, isThenable, Scope } from '@postgrad/base/internal'
+import { currentScope, inOwnScope, isThenable, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
 import { type OwnerRRef, RemoteStream, RRef, type RRefBackwardOptions, type RRefOptions, type Target, type WorkerInfo } from '@postgrad/rpc'
 import {
@@ -131,6 +132,8 @@ export class InlinedProgram {
 export class InlinedCaller implements Caller {
   readonly worker: WorkerRuntime
   readonly program: InlinedProgram
+  /** Where the worker was made: what it serves finds the AsyncLocalStorages of there, as on a worker of its own (RPC-58). */
+  private readonly home = new AsyncResource('InlinedWorker')
   private readonly crossing = new Codec({ extensions: [references, valueTypeExtension] })
 
   constructor(worker: WorkerRuntime, program: InlinedProgram) {
@@ -161,9 +164,9 @@ export class InlinedCaller implements Caller {
     let iterator: ReturnType<typeof iteratorOf> | null = null
     const step = async (work: (items: ReturnType<typeof iteratorOf>) => unknown): Promise<void> => {
       try {
-        iterator ??= iteratorOf(name, await inScope(scope, runExposed, registry.lookup(name, info.name), passed))
+        iterator ??= iteratorOf(name, await callee.runAs(scope, runExposed, registry.lookup(name, info.name), passed))
         const items = iterator
-        const { done, value } = (await inScope(scope, () => work(items))) as IteratorResult<unknown, unknown>
+        const { done, value } = (await callee.runAs(scope, work, items)) as IteratorResult<unknown, unknown>
         if (done === true) stream.onReply({ body: [callee.cross(value)] })
         else stream.onItem({ value: callee.cross(await value), received: null })
       } catch (error) {
@@ -253,7 +256,11 @@ export class InlinedCaller implements Caller {
   }
 
   private serve(name: string, args: readonly unknown[]): unknown {
-    return inScope(this.scopeOfServing(), runExposed, this.worker.registry.lookup(name, this.worker.info.name), args)
+    return this.runAs(this.scopeOfServing(), runExposed, this.worker.registry.lookup(name, this.worker.info.name), args)
+  }
+
+  private runAs<A extends unknown[], T>(scope: Scope, fn: (...args: A) => T, ...args: A): T {
+    return this.home.runInAsyncScope(() => inOwnScope(scope, fn, ...args))
   }
 
   /** With what a message from the running code would carry (DA-6): the context, and with it the anomaly mode. */

@@ -1,4 +1,5 @@
 /** What runs in backward runs as the same worker, and leads to the same bits, in the inlined program as in the simulation. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { checkpoint, defineFunction, isGradEnabled, withAnomalyDetection } from '@postgrad/autograd'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
@@ -12,6 +13,14 @@ import { inlined } from './inlined.js'
 
 const WORKERS = 3
 const SEEDS = 5
+
+const store = new AsyncLocalStorage<string>()
+const storeHere = () => store.getStore() ?? null
+function* storeItems(): Generator<string | null> {
+  yield storeHere()
+  yield storeHere()
+}
+expose({ 'inlined.storeHere': storeHere, 'inlined.storeItems': storeItems })
 
 const nameHere = (): string => currentWorker().info.name
 const numberHere = (): number => 1 + currentWorker().info.id
@@ -318,4 +327,24 @@ test('TK-64 what a worker keeps in its slots is its own: a group of inlined work
     ['worker2', 3],
   ])
   expect((await simulate({ workers: WORKERS }, body)).result).toEqual(oracle)
+})
+
+test('TK-87 what is served finds the AsyncLocalStorage of where the program began and none of its caller, as in the simulation', async () => {
+  const body = (cluster: TestCluster) =>
+    cluster.on('worker0').run(() =>
+      store.run('caller', async () => {
+        const items: unknown[] = []
+        for await (const item of stream('worker1', storeItems, [])) items.push(item)
+        return [
+          await call('worker0', storeHere),
+          await call('worker1', storeHere),
+          await remote('worker1', storeHere, []).toHere(),
+          items,
+          storeHere(),
+        ]
+      }),
+    )
+  const expected = [...Array(3).fill('test'), ['test', 'test'], 'caller']
+  expect((await store.run('test', () => simulate({ workers: 2 }, body))).result).toEqual(expected)
+  expect(await store.run('test', () => inlined({ workers: 2 }, body))).toEqual(expected)
 })

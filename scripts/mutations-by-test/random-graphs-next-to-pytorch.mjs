@@ -1,0 +1,68 @@
+/** Random graphs next to PyTorch. */
+import { t } from './mutation.mjs'
+
+export const randomGraphsNextToPytorch = [
+  t(
+    'detach-forgets-recorded-write',
+    'packages/autograd/src/graph/views.test.ts',
+    'a view without a way back, after a recorded write into its base a write, then detach_ of the base',
+    'packages/autograd/src/graph/variable.ts',
+    '    meta.recordedAt = before.recordedAt\n',
+    '',
+    'after a recorded write and detach_ of the base, a view of a custom function has the history of the old value',
+  ),
+  t(
+    'recorded-write-by-alias',
+    'packages/autograd/src/graph/views.test.ts',
+    'a view without a way back, after a recorded write into its base a view that was made under noGrad stays so after',
+    'packages/autograd/src/graph/views.ts',
+    '(metaOf(this.base)?.recordedAt ?? 0) > this.version',
+    'this.base.storage.version > this.version',
+    'a view that was made under noGrad is refused after a recorded write to a detached alias of its base',
+  ),
+  t(
+    'torch-dead-is-listed',
+    'packages/autograd/src/with-torch/torch.real.test.ts',
+    'one that does not start again',
+    'packages/autograd/src/with-torch/torch.fixture.ts',
+    'if (done) throw',
+    'if (done && this.crashes < 0) throw',
+    'the comparison with PyTorch passes without a PyTorch that runs',
+  ),
+  t(
+    'torch-crashes-without-end',
+    'packages/autograd/src/with-torch/torch.real.test.ts',
+    'one that crashes again and again',
+    'packages/autograd/src/with-torch/torch.fixture.ts',
+    'if (this.crashes > allowed)',
+    'if (this.crashes > allowed && this.programs < 0)',
+    'the comparison with PyTorch passes though it crashes at every program',
+  ),
+  t(
+    'torch-rounding-excuses-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a small difference of float32',
+    'packages/autograd/src/with-torch/compare.fixture.ts',
+    'return difference(program, here, runProgram({ ...program, leaves: moved })) !== null',
+    'return difference(program, here, runProgram({ ...program, leaves: moved })) !== undefined',
+    'the comparison with PyTorch takes every small difference of float32 for rounding',
+  ),
+  t(
+    'torch-hooks-excuse-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a hook that PyTorch does not call',
+    'packages/autograd/src/with-torch/listed.fixture.ts',
+    'return pass.args.slice(1).some(isOfOneNode)',
+    'return pass.args.slice(1).some(isOfOneNode) || pass.args.length > 1',
+    'the comparison with PyTorch compares no hook in a pass that asks for gradients',
+  ),
+  t(
+    'torch-writes-excuse-all',
+    'packages/autograd/src/with-torch/compare.test.ts',
+    'a view that PyTorch refuses',
+    'packages/autograd/src/with-torch/listed.fixture.ts',
+    'family.has(step.args[0]!) &&\n        (isDetached',
+    '(isDetached',
+    'the comparison with PyTorch excuses a view for a write into other memory',
+  ),
+]
