@@ -965,6 +965,11 @@ describe('the end of an actor', () => {
           await use(unborn)
         }
       }
+      for (const name of ['toHere()', 'created()', 'a call']) {
+        // It fails while the use waits.
+        using failing = remote('worker1', failsAfter, [3])
+        await uses[name]!(failing as RRef as RRef<Unborn>)
+      }
       const ending = new AbortController()
       using _cancelled = remote('worker1', failsAfter, [50], { signal: ending.signal })
       await sleep(5)

@@ -360,13 +360,15 @@ describe('links', () => {
       expect((await failure(b.call('ping', []))).cause).toMatchObject({ code: 'LINKED_ACTOR_DOWN' })
     }))
 
-  test('LNK-3 unlink in the turn of its link undoes it', () =>
+  test('LNK-3 unlink in the turn of its link undoes it, also of an actor that is still being made', () =>
     seeds(3, async ({ workers }) => {
-      using a = remote('worker1', Fragile, ['a'])
-      using b = remote('worker2', Fragile, ['b'])
-      await Promise.all([link(a, b), unlink(a, b)])
-      await sleep(20)
-      for (const { watches } of workers) expect(watches.debugInfo()).toEqual({ monitors: 0, watchers: 0 })
+      for (const make of [() => remote('worker1', Fragile, ['a']), () => remote('worker1', makeLate, [3])]) {
+        using a = make()
+        using b = remote('worker2', Fragile, ['b'])
+        await Promise.all([link(a, b), unlink(a, b)])
+        await sleep(20)
+        for (const { watches } of workers) expect(watches.debugInfo()).toEqual({ monitors: 0, watchers: 0 })
+      }
     }))
 
   test("LNK-1 a worker's death is a crash of what was on it", () =>
