@@ -131,7 +131,7 @@ export const whatNobodyNotices = [
   t(
     'deadlines-in-fake-time',
     'packages/transport/src/clock.test.ts',
-    'CLK-3',
+    'CLK-3 while a test fakes the timers of the global object the clock keeps',
     'packages/transport/src/clock.ts',
     'return setTimeout(this.fire, delayMs)',
     'return globalThis.setTimeout(this.fire, delayMs)',

@@ -113,7 +113,7 @@ describe('CLK-3 while a test fakes the timers of the global object', () => {
     const never = clock.setTimer(3, () => expect(true).toBe(false))
     never.cancel()
     await new Promise<void>((resolve) => clock.setTimer(6, resolve))
-  })
+  }, 10_000)
 
   test('a thread that stood still is told so in real time as well', async () => {
     restore = fakeTimers()

@@ -136,7 +136,8 @@ describe('a group of processes', () => {
     'INI-16 INI-17 rank 0 computes for longer than its store is looked for: no store is lost, and nobody dies, meeting by %s',
     async (kind) => {
       const method = kind === 'tcp' ? `tcp://127.0.0.1:${await freePort()}` : pathToFileURL(join(folder, 'busy-store')).href
-      const connection = { heartbeatMs: 50, suspectMs: 300, deadMs: 500, graceMs: 800 }
+      // Others on the machine may keep a rank that only waits from its core for some hundred ms.
+      const connection = { heartbeatMs: 50, suspectMs: 300, deadMs: 1000, graceMs: 1200 }
       const ends = await group('busy store', method, 3, { connection })
       expect(ends.map(({ code, err, lines }) => [code, err, lines])).toEqual([
         [0, '', [{ rank: 0, workers: 3, told: [] }]],
