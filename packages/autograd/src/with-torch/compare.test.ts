@@ -16,7 +16,7 @@ const program = (dtype: 'float32' | 'float64', data: readonly number[], steps: r
   leaves: [{ id: 0, dtype, shape: [data.length], data, requiresGrad: true }],
   steps,
 })
-/** Of postgrad, as if PyTorch had given `.grad` of the leaf times this. */
+/** What PyTorch would have given, if its `.grad` of the leaf were postgrad's times this. */
 const scaled = (outcome: Outcome, factor: number): Outcome => {
   const leaf = outcome.end[0]!
   return { ...outcome, end: { ...outcome.end, 0: { ...leaf, grad: leaf.grad!.map((v) => v! * factor) } } }
@@ -87,19 +87,13 @@ test('a hook of the result of a checkpoint: after a pass with createGraph, and n
   expect(seen(of(false), (here) => scaled(here, 0.5))?.kind).toBe('end: grad')
 })
 
+/** Of a leaf there are two products, 1 and 2, before these steps. */
+const withTwoProducts = (...steps: readonly Step[]) =>
+  program('float64', [1, 2], [step('mulNumber', [0], [1], 2), step('mulNumber', [0], [2], 3), ...steps])
+
 test('a view that PyTorch refuses: after a write into its memory that is not recorded, not into another', () => {
   const of = (written: number) =>
-    program(
-      'float64',
-      [1, 2],
-      [
-        step('mulNumber', [0], [1], 2),
-        step('mulNumber', [0], [2], 3),
-        step('custom:Reshaped', [1], [3]),
-        { ...step('mulNumber_', [written], [], 2), quiet: true },
-        step('loss', [3], [4]),
-      ],
-    )
+    withTwoProducts(step('custom:Reshaped', [1], [3]), { ...step('mulNumber_', [written], [], 2), quiet: true }, step('loss', [3], [4]))
   const seen = (one: Program) => {
     const here = runProgram(one)
     return difference(one, here, { ...here, steps: here.steps.with(4, { error: 'view', text: '' }) })
@@ -110,17 +104,11 @@ test('a view that PyTorch refuses: after a write into its memory that is not rec
 
 test('a checkpoint that postgrad refuses: after a write into its argument, not into another tensor', () => {
   const of = (written: number) =>
-    program(
-      'float64',
-      [1, 2],
-      [
-        step('mulNumber', [0], [1], 2),
-        step('mulNumber', [0], [2], 3),
-        step('checkpoint:product', [1, 1], [3]),
-        step('mulNumber_', [written], [], 2),
-        step('loss', [3], [4]),
-        step('backward', [4], [], pass(false)),
-      ],
+    withTwoProducts(
+      step('checkpoint:product', [1, 1], [3]),
+      step('mulNumber_', [written], [], 2),
+      step('loss', [3], [4]),
+      step('backward', [4], [], pass(false)),
     )
   const seen = (one: Program) => {
     const there = runProgram(one)

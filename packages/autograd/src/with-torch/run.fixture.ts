@@ -27,7 +27,7 @@ export interface Outcome {
   readonly copied?: Outcome
 }
 
-/** Of a hook, in the pass of step `at`: the gradient that it has seen. */
+/** One call of a hook: the step whose pass called it, and the gradient that it got. */
 export interface Call {
   readonly at: number
   readonly values: readonly (number | null)[]

@@ -41,7 +41,7 @@ export class Torch {
   }
 
   /**
-   * Of each program what came of it; null of one that PyTorch crashes at.
+   * Gives the outcome of each program; null for a program that crashes PyTorch.
    * @throws Error if PyTorch doesn't start again after a crash, or crashes too often
    */
   async run(programs: readonly Program[]): Promise<(Outcome | null)[]> {

@@ -1,6 +1,6 @@
 /** What the fake clocks of test runners do, for tests of all packages: CLK-3, CLU-101. */
 
-/** Fakes the timers of the global object, which run only when they are told to: here never. Not `nextTick`, which Node itself takes from there. @returns puts the real ones back */
+/** Replaces the timers of the global object by some that never fire. `nextTick` stays, since Node itself uses it. @returns a function that puts the real ones back */
 export function fakeTimers(): () => void {
   const world = globalThis as unknown as Record<string, unknown>
   const names = ['setTimeout', 'setInterval', 'setImmediate', 'queueMicrotask']

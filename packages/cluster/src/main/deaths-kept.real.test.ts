@@ -18,7 +18,7 @@ function kept(): { readonly threads: number; readonly workers: number } {
 }
 
 test('CLU-105 nothing stays of a worker that died but its entry in closed.deaths', async () => {
-  // Of earlier tests of this process.
+  // Left by earlier tests in this process.
   const before = kept()
   const cluster = await launch(PROGRAM, { workers: ['a', 'b'] })
   cluster.onWorkerDeath(() => {})
