@@ -36,8 +36,7 @@ export class Collective {
   readonly timeoutMs: number
   /** What waits for the deadline and the signal ends. */
   endWait: () => void = () => {}
-  /** It begins when those before it have ended. */
-  isBehind = false
+  hasBegun = false
   /** Its last step is behind it. */
   isThrough = false
   private readonly host: CollectiveHost
@@ -87,7 +86,7 @@ export class Collective {
   }
 
   begin(): void {
-    this.isBehind = false
+    this.hasBegun = true
     this.advance(NONE)
   }
 

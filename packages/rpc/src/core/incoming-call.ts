@@ -11,7 +11,6 @@
  *
  * Whether somebody still waits for it (`givenUp`) can change in each of them, and is looked at when the next begins.
  */
-import type { Span } from '@postgrad/base/internal'
 import { type Message, MessageType, type PassHead, type RequestHead } from '@postgrad/wire/internal'
 import type { Peer } from './peer.js'
 import { type SerialActor, ServedCall } from './served-call.js'
@@ -36,9 +35,7 @@ export interface Taker {
   deliver(item: Incoming): void
   deliverCall(call: IncomingCall): void
   deliverUnreadable(unreadable: Unreadable): void
-  /** A serial actor puts a call off that has begun, … */
-  putOff(call: IncomingCall): void
-  /** … and lets it begin once more. */
+  /** A call that was put off begins. */
   begun(call: IncomingCall): void
 }
 
@@ -71,15 +68,12 @@ export interface Work {
   failed(call: IncomingCall, error: unknown): void
 }
 
-/** Noted of a call while somebody looks. */
+/** Noted of a call while somebody looks: on the worker's clock, -1 before. */
 export interface CallTimes {
-  /** On the worker's clock, as the next; -1: before anybody looked. */
   receivedMs: number
   begunMs: number
   /** Who counts it; null: nobody, or one that was stopped meanwhile. */
   countedBy: object | null
-  /** It is served, and the worker's tracer is read. */
-  span: Span | null
 }
 
 export class IncomingCall extends ServedCall implements Incoming {
@@ -134,7 +128,6 @@ export class IncomingCall extends ServedCall implements Incoming {
   override putOff(actor: SerialActor): void {
     this.state = 'waiting'
     this.actor = actor
-    this.taker.putOff(this)
   }
 
   override begin(): void {

@@ -122,8 +122,6 @@ export class PendingCalls {
     call.parent = parent
     if (parent !== null) parent.hasCalled = true
     this.waiting.set(requestId, call)
-    const { observer } = this.deadlines.host
-    if (observer !== null) observer.waitBegan(requestId, call, this.to)
   }
 
   /** The call that an item of a stream belongs to. */
@@ -134,11 +132,7 @@ export class PendingCalls {
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
   take(requestId: number): PendingCall | undefined {
     const call = this.waiting.take(requestId)
-    if (call !== undefined) {
-      const { activity, observer } = this.deadlines.host
-      if (observer !== null) observer.waitEnded(requestId)
-      activity.changed()
-    }
+    if (call !== undefined) this.deadlines.activity.changed()
     return call
   }
 
@@ -172,7 +166,8 @@ export class PendingCalls {
       if (call.deadlineMs > nowMs) {
         if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
       } else {
-        this.take(requestId)
+        this.waiting.take(requestId)
+        this.deadlines.activity.changed()
         const isInherited = call.parent !== null && call.parent.expiresMs <= nowMs + ROUNDING_MS
         call.onError(call.timedOut(isInherited))
         this.onGivenUp(requestId)
@@ -182,33 +177,17 @@ export class PendingCalls {
   }
 }
 
-/** The worker whose calls they are. */
-export interface DeadlinesHost {
-  readonly clock: Clock
-  readonly activity: Activity
-  /** Null while nobody looks. */
-  readonly observer: WaitObserver | null
-}
-
-/** Hears of each request and each other wait. */
-export interface WaitObserver {
-  /** For the reply of another worker (`to`), or for something of this one. */
-  waitBegan(requestId: number, waiting: PendingCall, to: WorkerInfo): void
-  /** However it ended. */
-  waitEnded(requestId: number): void
-}
-
 /** The one timer of a worker's calls. */
 export class Deadlines {
-  readonly host: DeadlinesHost
+  readonly activity: Activity
   private readonly clock: Clock
   private readonly watched: PendingCalls[] = []
   private timer: Timer | null = null
   private armedMs = Number.POSITIVE_INFINITY
 
-  constructor(host: DeadlinesHost) {
-    this.host = host
-    this.clock = host.clock
+  constructor(clock: Clock, activity: Activity = new Activity()) {
+    this.clock = clock
+    this.activity = activity
   }
 
   /** From now on their deadlines pass, until `unwatch`. */
