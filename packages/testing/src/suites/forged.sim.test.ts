@@ -3,11 +3,11 @@ import { describe, expect, test } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
-import { call, currentWorker, expose, type WorkerRuntime } from '@postgrad/rpc'
+import { call, currentWorker, expose, monitor, remote, type WorkerRuntime } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { MESSAGE_TABLE, MessageType } from '@postgrad/wire/internal'
 import { type SimCluster, simulate } from '../simulate/simulate.js'
-import { forgedRuns, STATES } from './forged.suite.js'
+import { forgedRuns, isDiscardedMonitor, STATES } from './forged.suite.js'
 
 const SEEDS = 5
 /** `npm run soak -- --forged 500000 testing/dist/forged` sends more. */
@@ -29,6 +29,12 @@ const hooked = (x: Tensor): Tensor => {
 const triple = (x: Tensor): Tensor => mul(x, 3)
 const via = (x: Tensor): Promise<Tensor> => call('worker2', triple, [x])
 const echo = <T>(value: T): T => value
+class Quiet {}
+const slowly = async (): Promise<Quiet> => {
+  await new Promise<void>((resolve) => void currentWorker().clock.setTimer(TIMEOUT_MS, resolve))
+  return new Quiet()
+}
+expose({ 'forged.slowly': slowly, 'forged.Quiet': Quiet })
 expose({ 'forged.hooked': hooked, 'forged.triple': triple, 'forged.via': via, 'forged.echo': echo })
 
 /** What the last pass failed with said. */
@@ -243,3 +249,27 @@ describe('every kind of message with every field wrong', () => {
     expect([...new Set([...met.keys()].map((key) => key.split(' ')[1]))].sort()).toEqual([...STATES].sort())
   })
 })
+
+test('RPC-52: a monitor without an answer is a finding, unless a forged request with its number is served', () =>
+  simulate({ workers: 2, seed: 0, shrink: false }, async (sim) => {
+    const [asker, asked] = [sim.on('worker0').runtime, sim.on('worker1').runtime]
+    const excused = () =>
+      asker
+        .waits()
+        .waits.filter(({ what }) => what === 'postgrad.watchActor')
+        .map((wait) => isDiscardedMonitor(wait, asker, asked))
+    const soon = () => new Promise<void>((resolve) => void sim.world.clock.setTimer(TIMEOUT_MS / 10, resolve))
+    await sim.on('worker0').run(async () => {
+      // Its value is being made: the monitor's own request is served.
+      void monitor(remote('worker1', slowly))
+      const actor = remote('worker1', Quiet)
+      await soon()
+      expect(excused()).toEqual([false])
+      const out = asker.messages.prepare(asker.peers.resolve(1), MessageType.CALL, ['forged.slowly', []], 'forged')
+      out.requestId = (asker.requests as unknown as { readonly nextRequest: number }).nextRequest
+      asker.messages.send(asker.peers.resolve(1), out)
+      void monitor(actor)
+      await soon()
+      expect(excused()).toEqual([false, true])
+    })
+  }))

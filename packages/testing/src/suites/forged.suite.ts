@@ -37,7 +37,7 @@ const PROGRAM_MS = 600
 const SETTLE_MS = 4000
 const KEPT = 6
 const UNCAUGHT = 'uncaught'
-/** The built-in function behind `monitor`. */
+/** The function that a monitor calls on the worker of its actor. */
 const WATCH_ACTOR = 'postgrad.watchActor'
 const UNKNOWN_WORKERS = [999, 65_535]
 
@@ -534,19 +534,13 @@ async function passes(account: Account, key: string, random: Random, to: string,
 const after = (sim: SimCluster, ms: number) => new Promise<void>((resolve) => sim.world.clock.setTimer(ms, resolve))
 
 /**
- * A monitor asks without a deadline. If a forged request is served under the number of its question, the question is a second request there, which is not answered: it waits for as long as the
- * forged one is served.
+ * Whether a monitor's request was discarded, because a forged one with its number is still being served. A monitor sets no deadline, so it waits until that one has ended.
+ * @param asked the worker that the monitor waits for
  */
-function isMonitorBehindForged(
-  living: readonly { readonly runtime: WorkerRuntime }[],
-  asker: number,
-  { what, on, requestId }: Wait,
-): boolean {
+export function isDiscardedMonitor({ what, requestId }: Wait, asker: WorkerRuntime, asked: WorkerRuntime): boolean {
   if (what !== WATCH_ACTOR || requestId === null) return false
-  return living
-    .filter(({ runtime }) => on.some(({ id }) => id === runtime.info.id))
-    .flatMap(({ runtime }) => [...runtime.peers].filter(({ info }) => info.id === asker))
-    .some((peer) => (peer.served.get(requestId)?.functionName ?? WATCH_ACTOR) !== WATCH_ACTOR)
+  const served = [...asked.peers].find(({ info }) => info.id === asker.info.id)?.served.get(requestId)
+  return served !== undefined && served.functionName !== WATCH_ACTOR
 }
 
 /** One run with so many forged messages. */
@@ -594,13 +588,12 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
           const hasLeft = isPostgradError(answer, 'WORKER_DIED') && answer.values.cause === 'left'
           if (answer !== 1 && !hasLeft) problems.push(`${worker.info.name} calls ${info.name}: ${answer}`)
         }
-        // What is served for a forged request (a value, an arrival at a gather) waits as long as that says; nothing else is without a deadline.
-        const { info } = worker.runtime
-        const unbound = worker.runtime
-          .waits()
-          .waits.filter(({ kind, within }) => within === null || !['value', 'gather'].includes(kind))
-          .filter((wait) => !isMonitorBehindForged(living, info.id, wait))
-        for (const wait of unbound) problems.push(`${worker.info.name} still waits for ${wait.what}`)
+        // What is served for a forged request (a value, an arrival at a gather) waits as long as that says; but for monitors nothing else is without a deadline.
+        const { runtime } = worker
+        const isDiscarded = (wait: Wait) =>
+          living.some((other) => wait.on.some(({ id }) => id === other.runtime.info.id) && isDiscardedMonitor(wait, runtime, other.runtime))
+        const unbound = runtime.waits().waits.filter(({ kind, within }) => within === null || !['value', 'gather'].includes(kind))
+        for (const wait of unbound.filter((each) => !isDiscarded(each))) problems.push(`${worker.info.name} still waits for ${wait.what}`)
       }
       forger.paused = false
       if (how === 3) {
