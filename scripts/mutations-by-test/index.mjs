@@ -23,6 +23,7 @@ import { replicas } from './replicas.mjs'
 import { theContextOfWhatIsServed } from './the-context-of-what-is-served.mjs'
 import { theEndOfAWorker } from './the-end-of-a-worker.mjs'
 import { theReadingOfData } from './the-reading-of-data.mjs'
+import { theTracer } from './the-tracer.mjs'
 import { viewsWhoseWayBackIsNotKnown } from './views-whose-way-back-is-not-known.mjs'
 import { waitsWithoutEnd } from './waits-without-end.mjs'
 import { whatACallerConstructs } from './what-a-caller-constructs.mjs'
@@ -64,4 +65,5 @@ export const MUTATIONS_BY_TEST = [
   ...checkpoints,
   ...theContextOfWhatIsServed,
   ...theReadingOfData,
+  ...theTracer,
 ]

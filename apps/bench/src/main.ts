@@ -2,7 +2,7 @@
  * `npm run bench`: ratios, not records. Every row measures us, the raw limit and the peers in one run, in turns, and prints a table, or with
  * --json one object a line.
  */
-import { launch } from 'postgrad'
+import { type Cluster, launch } from 'postgrad'
 import { touchMemory } from './numbers.js'
 import { PassStage } from './pass-stage.js'
 import { comlinkPair } from './peers/comlink-peer.js'
@@ -25,15 +25,17 @@ import { RlStage, rlRows } from './plans/rl.js'
 import { simulationRows } from './plans/simulation.js'
 import { trainingRows } from './plans/training.js'
 import { rawPair } from './raw.js'
-import { measure, type Row } from './row.js'
+import { measure, type Row, type RowPlan } from './row.js'
 import { HELP, readSettings, type Settings, UsageError } from './settings.js'
 import { rowText, tableHead } from './table.js'
+import { beginTrace, endTrace, traceText } from './trace-totals.js'
 
 const EXIT_USAGE = 2
+const WORKERS = ['worker0', 'worker1']
 
-async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peers' | 'only' | 'turns'>): Promise<void> {
+async function bench({ json, peers, only, turns, trace }: Pick<Settings, 'json' | 'peers' | 'only' | 'turns' | 'trace'>): Promise<void> {
   const say = (line: string) => process.stderr.write(`${line}\n`)
-  await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: ['worker0', 'worker1'] })
+  await using cluster = await launch(new URL('./numbers.js', import.meta.url), { workers: WORKERS })
   const worker0 = cluster.on('worker0')
   await worker0.run(touchMemory)
   const [torch, tfjs, peak] = [peers ? await TorchPeer.start(say) : null, peers ? await TfjsPeer.start(say) : null, simdPeak()]
@@ -48,9 +50,10 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
   try {
     const withTorch: TorchWork = (name, share, ...args) =>
       torch === null ? {} : { [`pytorch ${torch.version}`]: { run: torch.work(name, ...args), share } }
+    // Of this cluster; the others start workers of their own.
+    const here = [...callRows(worker0, raw, comlink, withTorch), ...numberRows(worker0, peak, tfjs, withTorch)]
     const plans = [
-      ...callRows(worker0, raw, comlink, withTorch),
-      ...numberRows(worker0, peak, tfjs, withTorch),
+      ...here,
       ...clusterRows(withTorch),
       ...passRows(passes, raw, withTorch, wideTorch),
       ...orderRows(ordered),
@@ -76,6 +79,7 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       })
       if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
       console.log(json ? JSON.stringify(row) : rowText(row))
+      if (trace && here.includes(plan)) await printTrace(cluster, plan)
     }
   } finally {
     await Promise.all([
@@ -95,6 +99,13 @@ async function bench({ json, peers, only, turns }: Pick<Settings, 'json' | 'peer
       wideTorch?.close(),
     ])
   }
+}
+
+/** A turn of ours again, with a reader on each worker. */
+async function printTrace(cluster: Cluster, { ours, n }: RowPlan): Promise<void> {
+  for (const worker of WORKERS) await cluster.on(worker).run(beginTrace)
+  await ours(n)
+  for (const worker of WORKERS) for (const line of traceText(worker, n, await cluster.on(worker).run(endTrace))) console.log(line)
 }
 
 async function draw(only: readonly string[], turns: number, folder: string): Promise<void> {

@@ -24,6 +24,8 @@ import { SGD } from 'postgrad/optim'
 // One program on the workers: the calls' part comes with it.
 import './program.js'
 import { timed } from './timed.js'
+// `--trace` asks the workers.
+import './trace-totals.js'
 
 /** More than is taken from the shared heap between two collections: the system's first gift of a page costs more than what is measured. */
 const TOUCHED_MIB = 300

@@ -5,7 +5,8 @@ import { HELP, readSettings } from './settings.js'
 test('defaults, and what is given', () => {
   expect(readSettings([])).toMatchObject({ json: false, only: [''], turns: 15, plots: false, minutes: null, seed: 1 })
   expect([readSettings([])?.peers, readSettings(['--no-peers'])?.peers]).toEqual([true, false])
-  expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5 })
+  expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5, trace: false })
+  expect(readSettings(['--trace'])).toMatchObject({ trace: true })
   expect(readSettings(['--heap', '0.5', '--seed', '3'])).toMatchObject({ minutes: 0.5, seed: 3 })
   expect(readSettings(['--help'])).toBeNull()
   expect(HELP).toContain('Usage: npm run bench')
@@ -19,6 +20,8 @@ test.each([
   [['--heap', '0'], "--heap: expected a number of minutes above 0, got '0'"],
   [['--heap', '1', '--seed', 'x'], "--seed: expected a whole number, got 'x'"],
   [['--seed', '1'], '--seed: goes with --heap'],
+  [['--trace', '--json'], '--trace: goes with rows that are read as a table'],
+  [['--trace', '--plots'], '--trace: goes with rows that are read as a table'],
   [['--plots', '--json'], '--json: the plots write their figures beside the pictures'],
 ])('%j is refused', (argv, message) => {
   expect(() => readSettings(argv)).toThrow(message)

@@ -13,6 +13,8 @@ Options:
                  before; 0: never), first (what the first 100 times cost) (use npm run --silent bench)
   --only NAME    rows whose name contains NAME; may be repeated
   --no-peers     us and the raw limits alone: ready seconds earlier
+  --trace        below the rows of calls and numbers: where a further turn of ours spends its time on the two workers, by operation, kernel, node of
+                 backward, call and wait. The tracer's own time is in it
   --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
@@ -35,6 +37,8 @@ export interface Settings {
   readonly peers: boolean
   readonly only: readonly string[]
   readonly turns: number
+  /** Whether each row says where its time goes. */
+  readonly trace: boolean
   readonly plots: boolean
   /** Of `--heap`; null: it was not asked for. */
   readonly minutes: number | null
@@ -52,6 +56,7 @@ export function readSettings(argv: readonly string[]): Settings | null {
       'no-peers': { type: 'boolean', default: false },
       only: { type: 'string', multiple: true, default: [''] },
       turns: { type: 'string' },
+      trace: { type: 'boolean', default: false },
       plots: { type: 'boolean', default: false },
       heap: { type: 'string' },
       seed: { type: 'string' },
@@ -60,12 +65,13 @@ export function readSettings(argv: readonly string[]): Settings | null {
     },
   })
   if (values.help) return null
-  const { json, only, plots, out } = values
+  const { json, only, plots, out, trace } = values
   const turns = values.turns === undefined ? (plots ? PLOT_TURNS : ROW_TURNS) : Number(values.turns)
   if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
   if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
   const peers = !values['no-peers']
   if (!peers && (plots || values.heap !== undefined)) throw new UsageError('--no-peers: goes with rows')
+  if (trace && (json || plots || values.heap !== undefined)) throw new UsageError('--trace: goes with rows that are read as a table')
   if (plots && json) throw new UsageError('--json: the plots write their figures beside the pictures')
   const minutes = values.heap === undefined ? null : Number(values.heap)
   if (minutes !== null && !(minutes > 0)) throw new UsageError(`--heap: expected a number of minutes above 0, got '${values.heap}'`)
@@ -73,5 +79,5 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
   const folder = out === undefined ? PLOTS : resolve(FROM, out)
-  return { json, peers, only, turns, plots, minutes, seed, folder }
+  return { json, peers, only, turns, trace, plots, minutes, seed, folder }
 }

@@ -35,6 +35,7 @@ export {
   wallMs,
 } from './time/real-time.js'
 export { Tombstones } from './tombstones.js'
+export { endTrace, inSpan, type Span, type TraceEvent, type TraceReader, type Tracer, trace, tracerOf, tracing } from './trace.js'
 export { locateModule } from './user-module/module-place.js'
 export { importModule, isScript } from './user-module/user-module.js'
 export { causeOfThrown, type WorkerDeath, warnOfDeath, workerDied } from './worker-death.js'

@@ -1,7 +1,9 @@
 /** Groups: how they come about, subgroups, handles, what users may not pass, values and tensors from rank to rank. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
+import type { TraceEvent } from '@postgrad/base/internal'
 import { call, expose, rolePolicy, rref } from '@postgrad/rpc'
+import { traceWorker } from '@postgrad/rpc/internal'
 import { ones, SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { MessageType } from '@postgrad/wire/internal'
 import * as pg from './index.js'
@@ -606,6 +608,28 @@ describe('values', () => {
       const error = await called
       expect(error).toMatchObject({ code: 'GROUP_BROKEN' })
     })
+    expect(await ranks.leftovers()).toEqual([])
+  })
+})
+
+describe('the tracer', () => {
+  test('TRC-4: the wait of a collective says which, and only a barrier waits for earlier ones', async () => {
+    const ranks = new Ranks(1, 2)
+    const waits: TraceEvent[] = []
+    const stop = traceWorker(ranks.workers[0]!, (event) => event.kind === 'wait' && waits.push(event))
+    await ranks.inGroup(async () => {
+      await Promise.all([pg.allReduce(ones([2])), pg.barrier()])
+      await pg.barrier()
+    })
+    stop()
+    const begun = waits.filter(({ phase, values }) => phase === 'begin' && values.for === 'collective')
+    expect(begun).toMatchObject([
+      { name: 'allReduce', values: { for: 'collective', on: null, what: expect.stringMatching(/number 0 of group 'default'$/) } },
+      { name: 'barrier', values: { what: "barrier, number 1 of group 'default', which waits for earlier ones" } },
+      { name: 'barrier', values: { what: "barrier, number 2 of group 'default'" } },
+    ])
+    const ended = new Set(waits.filter(({ phase }) => phase === 'end').map(({ span }) => span))
+    expect(begun.every(({ span }) => ended.has(span))).toBe(true)
     expect(await ranks.leftovers()).toEqual([])
   })
 })

@@ -10,7 +10,7 @@
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
-import { currentScope, withScope } from '@postgrad/base/internal'
+import { currentScope, inSpan, tracing, withScope } from '@postgrad/base/internal'
 import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
 import { argumentText, beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
 import { sumToShape } from '../derivatives/sum-to-shape.js'
@@ -104,8 +104,9 @@ export class Engine {
     const { task } = nodeTask
     if (task.error === null) {
       try {
-        if (currentScope().gradEnabled === task.createGraph) run(this, nodeTask)
-        else withScope({ gradEnabled: task.createGraph }, () => run(this, nodeTask))
+        if (currentScope().gradEnabled !== task.createGraph) withScope({ gradEnabled: task.createGraph }, () => runTapped(this, nodeTask))
+        else if (tracing === null) run(this, nodeTask)
+        else runTapped(this, nodeTask)
       } catch (error) {
         task.fail(error)
       }
@@ -162,6 +163,11 @@ export function graphRoot(roots: readonly Tensor[], grads: readonly (Tensor | nu
     roots.map(rootEdge),
     roots.map((root, i) => grads?.[i] ?? onesLike(root)),
   )
+}
+
+function runTapped(engine: Engine, nodeTask: NodeTask): void {
+  if (tracing === null) run(engine, nodeTask)
+  else inSpan('node', nodeTask.node.name, undefined, () => run(engine, nodeTask))
 }
 
 function run(engine: Engine, { task, node, inputs }: NodeTask): void {

@@ -36,7 +36,8 @@ export class Collective {
   readonly timeoutMs: number
   /** What waits for the deadline and the signal ends. */
   endWait: () => void = () => {}
-  hasBegun = false
+  /** It begins when those before it have ended. */
+  isBehind = false
   /** Its last step is behind it. */
   isThrough = false
   private readonly host: CollectiveHost
@@ -86,7 +87,7 @@ export class Collective {
   }
 
   begin(): void {
-    this.hasBegun = true
+    this.isBehind = false
     this.advance(NONE)
   }
 

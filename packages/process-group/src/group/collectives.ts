@@ -93,6 +93,7 @@ export class Collectives implements CollectiveHost {
       const sequence = this.next++
       const algorithm = this.algorithmOf(spec, sequence)
       const collective = new Collective(this, { sequence, head, op, work: work as Work<unknown>, algorithm, timeoutMs })
+      collective.isBehind = spec.isBehindAll === true && !this.isNext(collective)
       collective.endWait = waitFor(host.runtime, work, {
         op,
         timeoutMs,
@@ -103,7 +104,7 @@ export class Collectives implements CollectiveHost {
       })
       this.running.set(sequence, collective)
       this.takeAhead(collective)
-      if (spec.isBehindAll !== true || this.isNext(collective)) this.begin(collective)
+      if (!collective.isBehind) this.begin(collective)
     } catch (error) {
       work.reject(error)
     }
@@ -134,7 +135,7 @@ export class Collectives implements CollectiveHost {
   /** Begins what was behind others that have ended. */
   beginNext(): void {
     for (const collective of this.running.values()) {
-      if (collective.hasBegun) continue
+      if (!collective.isBehind) continue
       if (this.isNext(collective)) this.begin(collective)
       return
     }
@@ -201,8 +202,8 @@ export class Collectives implements CollectiveHost {
     return heads
   }
 
-  private about({ sequence, head, missing, hasBegun, isThrough }: Collective, sinceMs: number): WaitAbout {
-    const what = `${head}, number ${sequence} of group '${this.host.name}'${hasBegun ? '' : ', which waits for earlier ones'}`
+  private about({ sequence, head, missing, isBehind, isThrough }: Collective, sinceMs: number): WaitAbout {
+    const what = `${head}, number ${sequence} of group '${this.host.name}'${isBehind ? ', which waits for earlier ones' : ''}`
     const about = { kind: 'collective', what, on: missing.map((rank) => this.host.workers[rank]!) } as const
     return isThrough ? about : { ...about, standing: { group: this.host, number: sequence, sinceMs } }
   }

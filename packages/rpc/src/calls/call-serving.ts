@@ -117,8 +117,7 @@ export class CallServing {
     try {
       const { around } = requests
       value = around === null ? work.run(call) : around.serve(call.message, call.peer.info, () => work.run(call))
-      if (call.state === 'waiting') this.core.observer?.putOff(call)
-      else {
+      if (call.state !== 'waiting') {
         messages.progress.begun(call)
         if (this.core.observer !== null) this.core.observer.firstTurnOver(call)
       }

@@ -9,7 +9,7 @@ import type { Message, OutgoingMessage } from '@postgrad/wire/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Incoming, IncomingCall } from './incoming-call.js'
 import type { Peer } from './peer.js'
-import type { PendingCall } from './pending-calls.js'
+import type { PendingCall, WaitObserver } from './pending-calls.js'
 import type { ServedCall } from './served-call.js'
 
 /** What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one. */
@@ -67,7 +67,7 @@ export interface Gate {
 }
 
 /** Hears of what happens at a worker, in the order in which it happens. See `InspectEvent`. */
-export interface Observer {
+export interface Observer extends WaitObserver {
   sent(to: string, out: OutgoingMessage): void
   received(item: Incoming): void
   begun(call: IncomingCall): void

@@ -11,6 +11,7 @@
  *
  * Whether somebody still waits for it (`givenUp`) can change in each of them, and is looked at when the next begins.
  */
+import type { Span } from '@postgrad/base/internal'
 import { type Message, MessageType, type PassHead, type RequestHead } from '@postgrad/wire/internal'
 import type { Peer } from './peer.js'
 import { type SerialActor, ServedCall } from './served-call.js'
@@ -35,7 +36,9 @@ export interface Taker {
   deliver(item: Incoming): void
   deliverCall(call: IncomingCall): void
   deliverUnreadable(unreadable: Unreadable): void
-  /** A call that was put off begins. */
+  /** A serial actor puts a call off that has begun, … */
+  putOff(call: IncomingCall): void
+  /** … and lets it begin once more. */
   begun(call: IncomingCall): void
 }
 
@@ -68,12 +71,15 @@ export interface Work {
   failed(call: IncomingCall, error: unknown): void
 }
 
-/** Noted of a call while somebody looks: on the worker's clock, -1 before. */
+/** Noted of a call while somebody looks. */
 export interface CallTimes {
+  /** On the worker's clock, as the next; -1: before anybody looked. */
   receivedMs: number
   begunMs: number
   /** Who counts it; null: nobody, or one that was stopped meanwhile. */
   countedBy: object | null
+  /** It is served, and the worker's tracer is read. */
+  span: Span | null
 }
 
 export class IncomingCall extends ServedCall implements Incoming {
@@ -128,6 +134,7 @@ export class IncomingCall extends ServedCall implements Incoming {
   override putOff(actor: SerialActor): void {
     this.state = 'waiting'
     this.actor = actor
+    this.taker.putOff(this)
   }
 
   override begin(): void {

@@ -419,6 +419,10 @@ export class MessagePath implements Taker {
     else if (MESSAGE_TABLE[type].reply !== null) this.answerError(peer, head.requestId, error)
   }
 
+  putOff(call: IncomingCall): void {
+    this.host.observer?.putOff(call)
+  }
+
   begun(call: IncomingCall): void {
     this.progress.begun(call)
     this.host.observer?.begun(call)

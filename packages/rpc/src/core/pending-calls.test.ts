@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 import type { Message } from '@postgrad/wire/internal'
-import { Deadlines, GRAIN_MS, type PendingCall, PendingCalls, STAND_MS } from './pending-calls.js'
+import { Activity, Deadlines, GRAIN_MS, type PendingCall, PendingCalls, STAND_MS } from './pending-calls.js'
 import { ServedCall } from './served-call.js'
 
 /** Moves only by `to`; fires what is due at its exact time. */
@@ -79,7 +79,7 @@ const PEER = { name: 'worker1', id: 1 }
 
 function setUp(peers = 1, onGivenUp: (requestId: number) => void = () => {}) {
   const clock = new HandClock()
-  const deadlines = new Deadlines(clock)
+  const deadlines = new Deadlines({ clock, activity: new Activity(), observer: null })
   const pending = Array.from({ length: peers }, () => deadlines.watch(new PendingCalls(deadlines, PEER, onGivenUp)))
   return { clock, deadlines, pending, one: pending[0]! }
 }

@@ -122,6 +122,8 @@ export class PendingCalls {
     call.parent = parent
     if (parent !== null) parent.hasCalled = true
     this.waiting.set(requestId, call)
+    const { observer } = this.deadlines.host
+    if (observer !== null) observer.waitBegan(requestId, call, this.to)
   }
 
   /** The call that an item of a stream belongs to. */
@@ -132,7 +134,11 @@ export class PendingCalls {
   /** The call that a reply belongs to; undefined if it has ended (timed out, failed) before. */
   take(requestId: number): PendingCall | undefined {
     const call = this.waiting.take(requestId)
-    if (call !== undefined) this.deadlines.activity.changed()
+    if (call !== undefined) {
+      const { activity, observer } = this.deadlines.host
+      if (observer !== null) observer.waitEnded(requestId)
+      activity.changed()
+    }
     return call
   }
 
@@ -166,8 +172,7 @@ export class PendingCalls {
       if (call.deadlineMs > nowMs) {
         if (call.deadlineMs < earliestMs) earliestMs = call.deadlineMs
       } else {
-        this.waiting.take(requestId)
-        this.deadlines.activity.changed()
+        this.take(requestId)
         const isInherited = call.parent !== null && call.parent.expiresMs <= nowMs + ROUNDING_MS
         call.onError(call.timedOut(isInherited))
         this.onGivenUp(requestId)
@@ -177,17 +182,33 @@ export class PendingCalls {
   }
 }
 
+/** The worker whose calls they are. */
+export interface DeadlinesHost {
+  readonly clock: Clock
+  readonly activity: Activity
+  /** Null while nobody looks. */
+  readonly observer: WaitObserver | null
+}
+
+/** Hears of each request and each other wait. */
+export interface WaitObserver {
+  /** For the reply of another worker (`to`), or for something of this one. */
+  waitBegan(requestId: number, waiting: PendingCall, to: WorkerInfo): void
+  /** However it ended. */
+  waitEnded(requestId: number): void
+}
+
 /** The one timer of a worker's calls. */
 export class Deadlines {
-  readonly activity: Activity
+  readonly host: DeadlinesHost
   private readonly clock: Clock
   private readonly watched: PendingCalls[] = []
   private timer: Timer | null = null
   private armedMs = Number.POSITIVE_INFINITY
 
-  constructor(clock: Clock, activity: Activity = new Activity()) {
-    this.clock = clock
-    this.activity = activity
+  constructor(host: DeadlinesHost) {
+    this.host = host
+    this.clock = host.clock
   }
 
   /** From now on their deadlines pass, until `unwatch`. */

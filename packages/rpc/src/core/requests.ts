@@ -113,7 +113,7 @@ export class Requests {
   constructor(host: RequestsHost, messages: MessagePath) {
     this.host = host
     this.messages = messages
-    this.deadlines = new Deadlines(host.clock, host.activity)
+    this.deadlines = new Deadlines(host)
     this.waits = this.deadlines.watch(new PendingCalls(this.deadlines, host.info, () => {}))
     messages.handle(MessageType.CALL_CANCEL, ({ body }, _from, { peer }) => this.onCancel(peer, body[0] as number, body[1] as boolean))
     for (const type of [MessageType.RESULT, MessageType.REMOTE_RET, MessageType.RREF_ACK])

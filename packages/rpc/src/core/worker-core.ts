@@ -6,7 +6,7 @@
 import assert from 'node:assert'
 import { type DeadLetterReason, DeadLetters, Pump, Source } from '@postgrad/actor/internal'
 import type { PostgradError, WorkerId } from '@postgrad/base'
-import { checkTime, checkWorkerId, IdCounter, inOwnScope, inScope, Lane, Scope } from '@postgrad/base/internal'
+import { checkTime, checkWorkerId, endTrace, IdCounter, inOwnScope, inScope, Lane, Scope } from '@postgrad/base/internal'
 import type { Device, Generator } from '@postgrad/tensor'
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Link, LinkClosed } from '@postgrad/transport'
@@ -470,6 +470,8 @@ export abstract class WorkerCore implements RequestsHost {
         link?.close()
         ledger.transport?.end()
       }
+      // Last: its readers get the ends of what was waited for.
+      endTrace(this)
     }
   }
 }

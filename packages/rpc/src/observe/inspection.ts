@@ -1,16 +1,18 @@
 /**
  * What happens at a worker, as plain objects in the order in which it happens: for tests that assert an order, and for dashboards. Nobody listens by
- * default, and then it costs one null check per message. `message-path.ts` and `call-serving.ts` tell; `metrics.ts` counts what is told here.
- * Rules INS-1 to INS-6 in SPEC.md.
+ * default, and then it costs one null check per message and wait. `message-path.ts`, `call-serving.ts` and `pending-calls.ts` tell; `metrics.ts` counts what is told here, and
+ * the worker's tracer gets its calls, waits and messages from here. Rules INS-1 to INS-6 and TRC in SPEC.md.
  */
 import type { DeadLetter, Exit } from '@postgrad/actor/internal'
 import type { DeathCause } from '@postgrad/base'
 import { PostgradError } from '@postgrad/base'
-import { plainText } from '@postgrad/base/internal'
+import { plainText, type Span, type Tracer } from '@postgrad/base/internal'
 import type { Clock } from '@postgrad/transport'
 import { MESSAGE_TABLE, type OutgoingMessage } from '@postgrad/wire/internal'
+import type { WorkerInfo } from '../common/worker-info.js'
 import type { Observer, Outcome } from '../core/hooks.js'
 import { type Incoming, IncomingCall } from '../core/incoming-call.js'
+import type { PendingCall } from '../core/pending-calls.js'
 import { whatOf } from '../references/actor-name.js'
 import { type ReferenceLeak, type References, referenceLeaks } from '../references/rref-table.js'
 import type { Counted, Metrics } from './metrics.js'
@@ -70,10 +72,14 @@ export type InspectListener = (event: InspectEvent) => void
 /** Without `seq` and `atMs`, kind by kind. */
 type Bare<E> = E extends InspectEvent ? Omit<E, 'seq' | 'atMs'> : never
 
-/** There is one per worker while anybody listens or counts, and none otherwise. */
+/** There is one per worker while anybody listens, counts or reads its tracer, and none otherwise. */
 export class Inspection implements Observer {
   readonly listeners = new Set<InspectListener>()
   metrics: Metrics | null = null
+  /** Of this worker, while it is read. */
+  tracer: Tracer | null = null
+  /** What this worker waits for, by the number of its request. */
+  private readonly waits = new Map<number, Span>()
   private readonly clock: Clock
   private readonly onBug: (error: unknown) => void
   private seq: number
@@ -90,10 +96,14 @@ export class Inspection implements Observer {
   }
 
   get isIdle(): boolean {
-    return this.listeners.size === 0 && this.metrics === null
+    return this.listeners.size === 0 && this.metrics === null && this.tracer === null
   }
 
   sent(to: string, out: OutgoingMessage): void {
+    if (this.tracer !== null) {
+      const { name } = MESSAGE_TABLE[out.type]
+      this.tracer.value('message', name, { way: 'sent', peer: to, requestId: out.requestId, what: whatOf(out) })
+    }
     if (this.listeners.size === 0) return
     this.tell({ kind: 'sent', to, type: MESSAGE_TABLE[out.type].name, requestId: out.requestId, what: whatOf(out) })
   }
@@ -104,6 +114,10 @@ export class Inspection implements Observer {
       call.times.receivedMs = this.clock.now()
       this.metrics?.onReceived(call)
     }
+    if (this.tracer !== null) {
+      const { type, from, requestId, what } = of(item)
+      this.tracer.value('message', type, { way: 'received', peer: from, requestId, what })
+    }
     if (this.listeners.size > 0) this.tell({ kind: 'received', ...of(item) })
   }
 
@@ -111,6 +125,10 @@ export class Inspection implements Observer {
     const call = noted(item)
     call.times.begunMs = this.clock.now()
     this.metrics?.onBegun(call)
+    if (this.tracer !== null) {
+      const { from, requestId, what, type } = of(item)
+      call.times.span = this.tracer.begin('serve', what || type, { from, requestId })
+    }
     if (this.listeners.size > 0) this.tell({ kind: 'begun', ...of(item) })
   }
 
@@ -119,6 +137,7 @@ export class Inspection implements Observer {
     const call = noted(item)
     this.metrics?.onPutOff(call)
     call.times.begunMs = -1
+    endServe(call, 'put-off')
     if (this.listeners.size > 0) this.tell({ kind: 'put-off', ...of(item) })
   }
 
@@ -135,11 +154,32 @@ export class Inspection implements Observer {
     }
     const runMs = this.clock.now() - call.times.begunMs
     this.metrics?.onEnded(call, runMs, outcome)
+    endServe(call, outcome)
     if (this.listeners.size > 0) this.tell({ kind: 'ended', ...of(item), runMs, outcome })
   }
 
   notBegun(item: IncomingCall): void {
     this.metrics?.onNotBegun(noted(item))
+  }
+
+  waitBegan(requestId: number, waiting: PendingCall, to: WorkerInfo): void {
+    if (this.tracer === null) return
+    const about = waiting.about?.()
+    const span =
+      about === undefined
+        ? this.tracer.begin('call', waiting.op, { to: to.name, requestId })
+        : this.tracer.begin('wait', waiting.op, {
+            for: about.kind,
+            what: about.what,
+            on: about.on?.map(({ name }) => name).join(', ') || null,
+          })
+    this.waits.set(requestId, span)
+  }
+
+  waitEnded(requestId: number): void {
+    if (this.waits.size === 0) return
+    this.waits.get(requestId)?.end()
+    this.waits.delete(requestId)
   }
 
   deadLetter({ reason, from, what }: DeadLetter): void {
@@ -185,8 +225,13 @@ export class Inspection implements Observer {
 }
 
 function noted(call: IncomingCall): IncomingCall & Counted {
-  call.times ??= { receivedMs: -1, begunMs: -1, countedBy: null }
+  call.times ??= { receivedMs: -1, begunMs: -1, countedBy: null, span: null }
   return call as IncomingCall & Counted
+}
+
+function endServe({ times }: Counted, outcome: Outcome | 'put-off'): void {
+  times.span?.end({ outcome })
+  times.span = null
 }
 
 function of({ message, peer }: Incoming): { from: string; type: string; requestId: number; what: string } {

@@ -1,8 +1,8 @@
 /**
- * Looking at a worker as a part of it: who listens and counts (`inspection.ts`, `metrics.ts`), and what users put around its calls
- * (`call-interceptors.ts`). While nobody does, the core pays a null check per message.
+ * Looking at a worker as a part of it: who listens, counts or reads its tracer (`inspection.ts`, `metrics.ts`), and what users put around its calls
+ * (`call-interceptors.ts`). While nobody does, the core pays a null check per message and wait.
  */
-import { Lane } from '@postgrad/base/internal'
+import { Lane, type TraceReader, trace, tracerOf } from '@postgrad/base/internal'
 import { WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { REFERENCES } from '../references/references.js'
@@ -51,6 +51,20 @@ export class Observation {
     this.endIdle()
   }
 
+  /** See `traceWorker`. */
+  trace(reader: TraceReader): () => void {
+    const { core } = this
+    const options = { now: () => core.clock.now(), onBug: core.onBug }
+    const stop = trace(core, options, reader)
+    this.begin().tracer = tracerOf(core)
+    return () => {
+      stop()
+      if (this.inspection === null || tracerOf(core) !== null) return
+      this.inspection.tracer = null
+      this.endIdle()
+    }
+  }
+
   private begin(): Inspection {
     this.inspection ??= new Inspection(this.core.clock, this.core.onBug, this.lastEvent)
     this.core.observer = this.inspection
@@ -79,3 +93,8 @@ export class Observation {
 }
 
 export const OBSERVATION = new WorkerSlot('observation', (core) => new Observation(core))
+
+/** `reader` gets the spans and messages of a worker, on its clock, until the worker closes, or the function that this returns is called. Rules TRC in SPEC.md. */
+export function traceWorker(worker: WorkerCore, reader: TraceReader): () => void {
+  return OBSERVATION.of(worker).trace(reader)
+}

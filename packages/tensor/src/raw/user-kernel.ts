@@ -3,6 +3,7 @@
  * `defineKernel`, which adds the derivative. Below: the device's `UserKernels`.
  */
 
+import { inSpan, tracing } from '@postgrad/base/internal'
 import { indexedTwice, withoutComments } from '../kernels/host/user-kernel.js'
 import type { UserKernel } from '../kernels/table/table.js'
 import { currentDevice } from '../tensor/device.js'
@@ -121,8 +122,15 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
   }
   const args = [...call.inputs.map((x) => elements(x)), ...call.attributes]
   const out = Tensor.uninitialized(call.inputs[0]!.dtype, call.shape)
-  const { userKernels } = currentDevice().implementation
-  if (out.numel > 0) userKernels.run(kernel, out.numel, call.constants, args, out.storage.array as Float32Array | Float64Array, 0)
+  if (out.numel === 0) return out
+  const { spec, implementation } = currentDevice()
+  const { userKernels } = implementation
+  const target = out.storage.array as Float32Array | Float64Array
+  if (tracing === null) userKernels.run(kernel, out.numel, call.constants, args, target, 0)
+  else {
+    const values = { device: spec, dtype: out.dtype, form: 'run', variant: userKernels.variant }
+    inSpan('kernel', name, values, () => userKernels.run(kernel, out.numel, call.constants, args, target, 0))
+  }
   return out
 }
 

@@ -4,6 +4,7 @@
  * each other without it. Only kinds are checked here; which values and shapes fit is the operation's own affair.
  */
 
+import { inSpan, tracing } from '@postgrad/base/internal'
 import type { Ops } from '../ops/ops.js'
 import type { DerivativeOps } from '../ops/ops-derivative.js'
 import { IN_PLACE_FORMS } from '../ops/ops-in-place.js'
@@ -219,21 +220,25 @@ export function checkedOperation<F extends Operation>(op: string, call: F, slots
   if (slots.length === 1) {
     wrapper = (x) => {
       if (!first(x)) throw refusal(op, slots, [x], options)
-      return call(x)
+      return tracing === null ? call(x) : traced(op, call, [x])
     }
   } else if (slots.length === 2) {
     wrapper = (x, y) => {
       if (!first(x) || !second(y)) throw refusal(op, slots, [x, y], options)
-      return call(x, y)
+      return tracing === null ? call(x, y) : traced(op, call, [x, y])
     }
   } else {
     wrapper = (...args) => {
       for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) throw refusal(op, slots, args, options)
-      return call(...args)
+      return tracing === null ? call(...args) : traced(op, call, args)
     }
   }
   // Functions are called by name over the wire and shown in stacks.
   return Object.defineProperty(wrapper, 'name', { value: op }) as F
+}
+
+function traced(op: string, call: Operation, args: readonly unknown[]): unknown {
+  return inSpan('operation', op, undefined, () => call(...args))
 }
 
 type Fit = (x: unknown) => boolean

@@ -3,7 +3,7 @@
  * Backends stand below, operations above. Which kernel runs depends on op, dtype, shape and device alone.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, withScope } from '@postgrad/base/internal'
+import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/base/internal'
 import { BACKENDS, type DeviceSpec } from '../kernels/backends.js'
 import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelMap, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
@@ -131,21 +131,59 @@ export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
 
 /** The kernels of the current device. */
 export function currentKernels(): CallableTable {
-  return currentDevice().kernels
+  return tracing === null ? currentDevice().kernels : kernelsOfTraced(currentDevice())
 }
 
-function callable(backend: Backend): CallableTable {
+/** Those of another worker of this thread may be the ones that are traced. */
+function kernelsOfTraced(device: Device): CallableTable {
+  return tracerOf(currentScope().worker) === null ? device.kernels : tracedKernels(device)
+}
+
+function tableOf(cell: (op: KernelOp, dtype: DType) => object): CallableTable {
   const table: Record<string, Record<string, object>> = {}
   for (const op of KERNEL_OPS) {
     const row: Record<string, object> = {}
-    for (const dtype of DTYPES) {
-      const entry = backend.kernels[op][dtype]
-      row[dtype] = isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : entry
-    }
+    for (const dtype of DTYPES) row[dtype] = cell(op, dtype)
     table[op] = row
   }
   return table as unknown as CallableTable
 }
+
+function callable(backend: Backend): CallableTable {
+  return tableOf((op, dtype) => {
+    const entry = backend.kernels[op][dtype]
+    return isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : entry
+  })
+}
+
+const traced = new WeakMap<Device, CallableTable>()
+
+/** The device's kernels, each within a span. On a device that queues its kernels the span ends when the kernel is queued. */
+function tracedKernels(device: Device): CallableTable {
+  let table = traced.get(device)
+  if (table === undefined) {
+    const { spec, implementation, kernels } = device
+    table = tableOf((op, dtype) => {
+      const kernel = kernels[op][dtype] as unknown as Kernel
+      const inForm = (form: Form): Run => {
+        return (...args) => {
+          // `variantOf` knows dense operands alone; their number is the first argument of `flat`.
+          const variant = form === 'strided' ? null : implementation.variantOf(op, dtype, form === 'flat' ? [args[0] as number] : [])
+          inSpan('kernel', op, { device: spec, dtype, form, variant }, () => kernel[form]!(...args))
+        }
+      }
+      return Object.fromEntries(FORMS.filter((form) => kernel[form] !== undefined).map((form) => [form, inForm(form)]))
+    })
+    traced.set(device, table)
+  }
+  return table
+}
+
+/** How the table's kernels are called. */
+const FORMS = ['flat', 'strided', 'run'] as const
+type Form = (typeof FORMS)[number]
+type Run = (...args: readonly unknown[]) => void
+type Kernel = Readonly<Partial<Record<Form, Run>>>
 
 function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): object {
   const refuse = (): never => {
