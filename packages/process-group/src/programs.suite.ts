@@ -168,7 +168,7 @@ function laid(draw: Draw, dtype: DType, shape: readonly number[], values: readon
 /** Its elements, row by row. */
 function flatOf(x: Tensor): number[] {
   const { storage, offset, numel } = raw.contiguous(x)
-  return Array.from(storage.array.subarray(offset, offset + numel))
+  return Array.from(storage.host.subarray(offset, offset + numel))
 }
 
 function expectSame(what: string, got: readonly number[], expected: readonly number[]): void {

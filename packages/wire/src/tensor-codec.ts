@@ -50,7 +50,7 @@ export function byteLengthOf(tensor: Tensor): number {
 /** The elements in row-major order, in an array with a buffer of its own that nobody else holds. */
 export function elementsOf(tensor: Tensor): TypedArray {
   const { numel, offset } = tensor
-  const { array, dtype } = tensor.storage
+  const { host: array, dtype } = tensor.storage
   if (tensor.isContiguous) return array.slice(offset, offset + numel)
   // Not by `allocate`, whose small arrays share a buffer: this one is moved.
   const out = new Views(new ArrayBuffer(byteLengthOf(tensor))).of(dtype)
@@ -61,7 +61,7 @@ export function elementsOf(tensor: Tensor): TypedArray {
 /** Writes the elements in row-major order at `byteOffset`, which is a multiple of 8. */
 export function writeElements(tensor: Tensor, into: Views, byteOffset: number): void {
   const { numel, offset, dtype } = tensor
-  const { array } = tensor.storage
+  const { host: array } = tensor.storage
   const target = into.of(dtype)
   const at = byteOffset / BYTES_PER_ELEMENT[dtype]
   if (!tensor.isContiguous) {
@@ -76,7 +76,7 @@ export function writeElements(tensor: Tensor, into: Views, byteOffset: number): 
 /** Any strides, 0 and negative ones included: an odometer over the shape, its innermost digit as a loop. */
 function gather(tensor: Tensor, target: TypedArray, start: number): void {
   const { shape, strides, numel } = tensor
-  const { array } = tensor.storage
+  const { host: array } = tensor.storage
   const inner = shape.length - 1
   if (numel === 0) return
   assert(inner >= 0, 'a tensor without dimensions is contiguous')
@@ -101,7 +101,7 @@ function gather(tensor: Tensor, target: TypedArray, start: number): void {
 /** A tensor of its own from elements that lie in someone's buffer. */
 export function readElements(dtype: DType, shape: readonly number[], numel: number, from: Views, byteOffset: number): Tensor {
   const out = TensorClass.uninitialized(dtype, shape)
-  const { array } = out.storage
+  const { host: array } = out.storage
   const source = from.of(dtype)
   const at = byteOffset / BYTES_PER_ELEMENT[dtype]
   if (dtype === 'bool') {

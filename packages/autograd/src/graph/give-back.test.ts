@@ -50,7 +50,7 @@ test('what a pass gave back is closed: nothing reads it by mistake', () => {
     Storage.prototype.close = close
   }
   expect(seen.length).toBeGreaterThanOrEqual(2)
-  expect(() => seen[0]!.array).toThrow(expect.objectContaining({ code: 'TENSOR_CLOSED' }))
+  expect(() => seen[0]!.host).toThrow(expect.objectContaining({ code: 'TENSOR_CLOSED' }))
 })
 
 test('a gradient that a tensor hook saw, at any place of the chain', () => {

@@ -47,7 +47,7 @@ function winners(s: ManySaved<[dim: number]>, ops: TensorOps): Tensor | null {
     dtype,
     index.shape.map((_, d) => (d === dim ? count : 1)),
   )
-  for (let i = 0; i < count; i++) line.storage.array[i] = i
+  for (let i = 0; i < count; i++) line.storage.host[i] = i
   const numbers = ops.expand(line, index.shape)
   const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0)), dim, index, numbers), dim, index)
   return ops.eq(last, numbers)

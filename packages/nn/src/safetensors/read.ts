@@ -107,7 +107,7 @@ export class SafetensorsFile {
     for (let done = 0; done < out.numel; done += perChunk) {
       const count = Math.min(perChunk, out.numel - done)
       await this.source.read(new Uint8Array(bytes, 0, count * size), this.dataStart + info.dataOffsets[0] + done * size)
-      conversion.decode(bytes, count, out.storage.array, out.offset + done, name)
+      conversion.decode(bytes, count, out.storage.host, out.offset + done, name)
     }
     return out
   }

@@ -39,18 +39,18 @@ async function meanOfHalves(format: HalfFormat, group: ProcessGroup, { buffer }:
   buffer.storage.prepareWrite()
   const into = floatsOf(buffer)
   format.decode(halvesOf(own), bitsOf(into))
-  if (buffer.dtype === 'float64') buffer.storage.array.set(into, buffer.offset)
+  if (buffer.dtype === 'float64') buffer.storage.host.set(into, buffer.offset)
   return buffer
 }
 
 /** The elements of a dense tensor of floats: those of float32 themselves, those of float64 rounded. */
-function floatsOf({ storage: { array }, offset, numel }: Tensor): Float32Array {
+function floatsOf({ storage: { host: array }, offset, numel }: Tensor): Float32Array {
   const elements = array.subarray(offset, offset + numel)
   return elements.BYTES_PER_ELEMENT === Float32Array.BYTES_PER_ELEMENT ? (elements as Float32Array) : Float32Array.from(elements)
 }
 
 /** A dense int32 tensor of our own as twice as many halves. */
-function halvesOf({ storage: { array }, offset, numel }: Tensor): Uint16Array {
+function halvesOf({ storage: { host: array }, offset, numel }: Tensor): Uint16Array {
   return new Uint16Array(array.buffer, array.byteOffset + array.BYTES_PER_ELEMENT * offset, 2 * numel)
 }
 

@@ -230,7 +230,7 @@ function firstQ(shape: readonly number[], { dtype }: Tensor, randomSeed: number,
 function orthogonalize(x: Tensor): void {
   const [n, r] = x.shape as readonly [number, number]
   x.storage.prepareWrite()
-  const a = x.storage.array
+  const a = x.storage.host
   const at = (row: number, column: number): number => x.offset + row * r + column
   /** 2 / |v|² of each reflection; its v is column c from row c on. */
   const scales = new Float64Array(r)

@@ -364,7 +364,7 @@ export class Reducer {
         return
       }
     }
-    if (grad !== null && !this.isUseKnown) this.usedMap!.storage.array[i] = 1
+    if (grad !== null && !this.isUseKnown) this.usedMap!.storage.host[i] = 1
     this.markReady(i, task, grad !== null)
   }
 
@@ -421,7 +421,7 @@ export class Reducer {
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
       this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      for (const i of left) this.usedMap.storage.array[i] = 1
+      for (const i of left) this.usedMap.storage.host[i] = 1
     }
   }
 
@@ -566,7 +566,7 @@ export class Reducer {
   }
 
   private isUnusedEverywhere(i: number): boolean {
-    return this.usedMap !== null && this.usedMap.storage.array[i] === 0
+    return this.usedMap !== null && this.usedMap.storage.host[i] === 0
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {

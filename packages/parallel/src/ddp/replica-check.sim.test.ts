@@ -25,7 +25,7 @@ async function steps(model: Model, rank: number, count: number, optimizer: Steps
 }
 
 /** The lowest bit of the first element: no operation of a program. */
-function flip({ storage: { array } }: Tensor): void {
+function flip({ storage: { host: array } }: Tensor): void {
   const words = new Int32Array(array.buffer, array.byteOffset, 1)
   words[0]! ^= 1
 }

@@ -79,7 +79,7 @@ function hasSameBits(a: Tensor, b: Tensor): boolean {
   return bytesOf(a.isContiguous ? a : raw.contiguous(a)).equals(bytesOf(b))
 }
 
-function bytesOf({ storage: { array }, offset, numel }: Tensor): Buffer {
+function bytesOf({ storage: { host: array }, offset, numel }: Tensor): Buffer {
   const size = array.BYTES_PER_ELEMENT
   return Buffer.from(array.buffer, array.byteOffset + offset * size, numel * size)
 }

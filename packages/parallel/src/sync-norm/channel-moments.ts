@@ -47,7 +47,7 @@ export function normalized(x: Tensor, weight: Tensor | null, bias: Tensor | null
   const { values, offset, outer, c, inner } = channelsOf(x)
   const [weights, shifts] = [weight?.dataSync(), bias?.dataSync()]
   const out = Tensor.uninitialized(x.dtype, x.shape)
-  const to = out.storage.array as Real
+  const to = out.storage.host as Real
   for (let channel = 0; channel < c; channel++) {
     const m = mean[channel]!
     const scale = rstd[channel]! * Number(weights?.[channel] ?? 1)
@@ -65,5 +65,5 @@ type Real = Float32Array | Float64Array
 function channelsOf(x: Tensor) {
   const [outer, c] = x.shape as readonly [number, number]
   const { storage, offset } = raw.contiguous(x.detach())
-  return { values: storage.array as Real, offset, outer, c, inner: x.shape.slice(2).reduce((product, extent) => product * extent, 1) }
+  return { values: storage.host as Real, offset, outer, c, inner: x.shape.slice(2).reduce((product, extent) => product * extent, 1) }
 }

@@ -46,7 +46,7 @@ function divide(x: Tensor, by: number): void {
     binaryScalarInto('div', x, by, x)
     return
   }
-  const { array } = x.storage
+  const { host: array } = x.storage
   for (let i = x.offset; i < x.offset + x.numel; i++) array[i] = Math.trunc(array[i]! / by)
 }
 

@@ -167,7 +167,7 @@ function repeated(counts: Tensor, extent: number): Tensor {
   const each = checkedIndices('repeatInterleave', readable('repeatInterleave', counts), Number.MAX_SAFE_INTEGER)
   const index: number[] = []
   for (let i = 0; i < extent; i++) {
-    const count = each.storage.array[each.offset + (each.numel === 1 ? 0 : i)]!
+    const count = each.storage.host[each.offset + (each.numel === 1 ? 0 : i)]!
     for (let j = 0; j < count; j++) index.push(i)
   }
   return vector(index.length, (i) => index[i]!)

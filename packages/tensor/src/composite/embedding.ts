@@ -58,7 +58,7 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
     for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) places[bag * longest + counts[bag]!++] = i
     const width = rows.shape[1]!
     const least = Tensor.empty(rows.dtype, [1, width])
-    least.storage.array.fill(Number.NEGATIVE_INFINITY)
+    least.storage.host.fill(Number.NEGATIVE_INFINITY)
     const table = ops.reshape(ops.indexSelect(ops.cat([rows, least]), 0, int32(places, [places.length])), [bags, longest, width])
     const maxima = ops.squeeze(ops.gather(table, 1, ops.argmax(table, 1, true)), 1)
     const empty = int32(
@@ -72,7 +72,7 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
 /** How many rows count in each bag, at least 1: [bags, 1]. */
 function sizes(flat: Tensor, bagOf: Int32Array, bags: number, padding: number, dtype: DType): Tensor {
   const counts = Tensor.empty(dtype, [bags, 1])
-  const { array } = counts.storage
+  const { host: array } = counts.storage
   const at = elements(flat)
   for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) array[bag]!++
   for (let bag = 0; bag < bags; bag++) array[bag] = Math.max(1, array[bag]!)
@@ -128,5 +128,5 @@ function int32(array: Int32Array, shape: readonly number[]): Tensor {
 
 function elements(x: Tensor): Int32Array {
   const { storage, offset, numel } = contiguous(x)
-  return (storage.array as Int32Array).subarray(offset, offset + numel)
+  return (storage.host as Int32Array).subarray(offset, offset + numel)
 }

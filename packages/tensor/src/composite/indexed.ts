@@ -46,7 +46,7 @@ export function indexBy(ops: Ops<Tensor>, x: Tensor, specs: readonly Spec[]): Te
 /** What a 0-d index holds. */
 function numberOf(index: Tensor, extent: number): number {
   const at = checkedIndices('index', index, extent, true)
-  return at.storage.array[at.offset]!
+  return at.storage.host[at.offset]!
 }
 
 function dimsOf(spec: Spec): number {

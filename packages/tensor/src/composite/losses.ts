@@ -297,7 +297,7 @@ function isPlain(x: Tensor, target: Tensor, options: LossArg<CrossEntropyOptions
 function occurs(target: Tensor, index: number): boolean {
   if (!isReadable(target)) return true
   const { storage, offset, numel } = readable('crossEntropy', target)
-  for (let i = offset; i < offset + numel; i++) if (storage.array[i] === index) return true
+  for (let i = offset; i < offset + numel; i++) if (storage.host[i] === index) return true
   return false
 }
 
@@ -306,7 +306,7 @@ function checkElements(op: string, x: Tensor, fits: (v: number) => boolean, expe
   if (!isReadable(x)) return
   const { storage, offset, numel } = readable(op, x)
   for (let i = offset; i < offset + numel; i++) {
-    if (!fits(storage.array[i]!)) throw invalidArgument(op, expected, storage.array[i]!, remedy)
+    if (!fits(storage.host[i]!)) throw invalidArgument(op, expected, storage.host[i]!, remedy)
   }
 }
 

@@ -3,7 +3,7 @@
  * array that JavaScript collects; `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
  * no bit of a result depends on it.
  *
- * `array` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
+ * `host` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
@@ -36,7 +36,7 @@ let counted: Storage[] | null = null
 
 export class Storage {
   readonly dtype: DType
-  readonly array: TypedArray
+  readonly host: TypedArray
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
   /** Private, so that two tensors of the same elements are equal for test frameworks. */
@@ -54,7 +54,7 @@ export class Storage {
   /** Takes ownership of `array`: whoever passes it does not write to it any more. */
   constructor(dtype: DType, array: TypedArray) {
     this.dtype = dtype
-    this.array = array
+    this.host = array
     this.version = 0
     this.#serial = madeCount++
     this.writtenAt = 0
@@ -74,7 +74,7 @@ export class Storage {
   static allocate(dtype: DType, length: number): Storage {
     const storage = Storage.inHeap(dtype, length)
     if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
-    storage.array.fill(0)
+    storage.host.fill(0)
     return storage
   }
 
@@ -111,11 +111,11 @@ export class Storage {
   prepareWrite(): void {
     const { lease } = this
     if (lease === null || !this.isShared) return
-    const { length } = this.array
+    const { length } = this.host
     const copy = blockFor(this.dtype, length)
     const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
-    array.set(this.array)
-    ;(this as { array: TypedArray }).array = array
+    array.set(this.host)
+    ;(this as { host: TypedArray }).host = array
     if (copy !== null) lease.exchange(copy)
     else {
       this.lease = null
@@ -130,12 +130,12 @@ export class Storage {
   takeOver(other: Storage): boolean {
     const { lease } = this
     if (lease === null || other.lease === null) return false
-    assert(other.dtype === this.dtype && other.array.length === this.array.length)
-    const { array } = other
+    assert(other.dtype === this.dtype && other.host.length === this.host.length)
+    const { host: array } = other
     const taken = other.lease.passOn()
     other.lease = null
     other.close()
-    ;(this as { array: TypedArray }).array = array
+    ;(this as { host: TypedArray }).host = array
     lease.exchange(taken)
     return true
   }
@@ -148,7 +148,7 @@ export class Storage {
     if (this.lease === null) return null
     const { heap, block } = this.lease
     const { descriptor, token } = heap.share(block)
-    const begin = (this.array.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
+    const begin = (this.host.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
     return { place: { ...descriptor, offset: begin + offset }, token }
   }
 
@@ -184,12 +184,12 @@ export class Storage {
     return new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
-  /** Gives the memory back now. From here on every use of `array` throws TENSOR_CLOSED; closing again does nothing. */
+  /** Gives the memory back now. From here on every use of `host` throws TENSOR_CLOSED; closing again does nothing. */
   close(): void {
     if (this.isClosed) return
     this.isClosed = true
     // An accessor on this one object: open storages keep their plain, fast property.
-    Object.defineProperty(this, 'array', { get: refuseClosed })
+    Object.defineProperty(this, 'host', { get: refuseClosed })
     this.lease?.giveBack()
     this.lease = null
   }

@@ -57,7 +57,7 @@ function isRefusal(device: Device, c: GoldenCase, error: unknown): boolean {
 async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null> {
   const bases: Tensor[] = []
   const args = c.args.map((a) => decode(a, bases))
-  const before = bases.map((base) => base.storage.array.slice())
+  const before = bases.map((base) => base.storage.host.slice())
   const versions = bases.map((base) => base.storage.version)
   if (c.refused !== undefined) return checkRefused(c, () => CALLS[c.op]!(...args))
   const out = CALLS[c.op]!(...args)
@@ -69,7 +69,7 @@ async function check(c: GoldenCase, tolerance: Tolerance): Promise<string | null
     return compare(await bases[0]!.data(), bases[0]!, c.base, tolerance)
   }
   for (const [i, base] of bases.entries()) {
-    const changed = base.storage.array.some((v, j) => !Object.is(v, before[i]![j]))
+    const changed = base.storage.host.some((v, j) => !Object.is(v, before[i]![j]))
     if (changed || base.storage.version !== versions[i]) return `input ${i} was written to`
   }
   return null

@@ -15,8 +15,8 @@ export function copyKernel(dtype: DType): CopyKernel<TypedArray> {
 function copyAs(x: Tensor, dtype: DType): Tensor {
   const out = Tensor.uninitialized(dtype, x.shape)
   const kernel = copyKernel(dtype)
-  if (x.isContiguous) kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0)
-  else kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, out.strides)
+  if (x.isContiguous) kernel.flat(x.numel, x.storage.host, x.offset, out.storage.host, 0)
+  else kernel.strided(x.shape, x.storage.host, x.offset, x.strides, out.storage.host, 0, out.strides)
   return out
 }
 

@@ -18,7 +18,7 @@ function productBackward(op: 'prodBackward' | 'cumprodBackward', g: Tensor, x: T
   const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, shape)
   const kernel = currentKernels()[op][x.dtype] as ProductBackwardKernel<TypedArray>
-  kernel.run(outer, k, inner, grad.storage.array, grad.offset, dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(outer, k, inner, grad.storage.host, grad.offset, dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 
@@ -35,12 +35,12 @@ function gradient(op: GradOp, g: Tensor, x: Tensor, p0: number, p1: number): Ten
   const single = x.dtype === 'float32'
   kernel.flat(
     x.numel,
-    grad.storage.array,
+    grad.storage.host,
     grad.offset,
     repeated ? 0 : 1,
-    dense.storage.array,
+    dense.storage.host,
     dense.offset,
-    out.storage.array,
+    out.storage.host,
     0,
     single ? Math.fround(p0) : p0,
     single ? Math.fround(p1) : p1,
@@ -67,7 +67,7 @@ function gradientRows(op: GradRowsOp, g: Tensor, y: Tensor, dim: number): Tensor
   const out = Tensor.uninitialized(y.dtype, shape)
   const [outer, k, inner] = [numelOf(shape.slice(0, d)), shape.length === 0 ? 1 : shape[d]!, numelOf(shape.slice(d + 1))]
   const kernel = currentKernels()[op][y.dtype] as GradRowsKernel<TypedArray>
-  kernel.run(outer, k, inner, grad.storage.array, grad.offset, dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(outer, k, inner, grad.storage.host, grad.offset, dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 

@@ -16,11 +16,11 @@ export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Ten
   const kernel = currentKernels()[op][x.dtype] as UnaryKernel<TypedArray>
   if (x.isContiguous) {
     const out = new Tensor(Storage.uninitialized(x.dtype, x.numel), x.shape, x.strides, 0, x.numel, true)
-    kernel.flat(x.numel, x.storage.array, x.offset, out.storage.array, 0, p0, p1)
+    kernel.flat(x.numel, x.storage.host, x.offset, out.storage.host, 0, p0, p1)
     return out
   }
   const out = Tensor.uninitialized(x.dtype, x.shape)
-  kernel.strided(x.shape, x.storage.array, x.offset, x.strides, out.storage.array, 0, p0, p1)
+  kernel.strided(x.shape, x.storage.host, x.offset, x.strides, out.storage.host, 0, p0, p1)
   return out
 }
 
@@ -88,7 +88,7 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
       const n = a.numel
       const dtype: DType = compare ? 'bool' : a.dtype
       const out = Storage.uninitialized(dtype, n)
-      kernel.flat(n, a.storage.array, a.offset, 1, b.storage.array, b.offset, 1, out.array, 0)
+      kernel.flat(n, a.storage.host, a.offset, 1, b.storage.host, b.offset, 1, out.host, 0)
       return new Tensor(out, a.shape, a.strides, 0, n, true)
     }
     const dtype = floating ? toFloating(promoteTensors(a, b)) : promoteTensors(a, b)
@@ -140,12 +140,12 @@ function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: b
   const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, shape)
   const aStep = flatStep(a, shape)
   const bStep = flatStep(b, shape)
-  const to = out.storage.array
-  if (aStep >= 0 && bStep >= 0) kernel.flat(out.numel, a.storage.array, a.offset, aStep, b.storage.array, b.offset, bStep, to, 0)
+  const to = out.storage.host
+  if (aStep >= 0 && bStep >= 0) kernel.flat(out.numel, a.storage.host, a.offset, aStep, b.storage.host, b.offset, bStep, to, 0)
   else {
     const aStrides = broadcastStrides(a.shape, a.strides, shape)
     const bStrides = broadcastStrides(b.shape, b.strides, shape)
-    kernel.strided(shape, a.storage.array, a.offset, aStrides, b.storage.array, b.offset, bStrides, to, 0, out.strides)
+    kernel.strided(shape, a.storage.host, a.offset, aStrides, b.storage.host, b.offset, bStrides, to, 0, out.strides)
   }
   return out
 }
@@ -187,7 +187,7 @@ export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Ten
   const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
   const out = Tensor.uninitialized(x.dtype, shape)
   const kernel = currentKernels().where[x.dtype] as WhereKernel<TypedArray>
-  const [c, p, q, o] = [cond.storage.array as Uint8Array, x.storage.array, y.storage.array, out.storage.array]
+  const [c, p, q, o] = [cond.storage.host as Uint8Array, x.storage.host, y.storage.host, out.storage.host]
   const cStep = flatStep(cond, shape)
   const xStep = flatStep(x, shape)
   const yStep = flatStep(y, shape)

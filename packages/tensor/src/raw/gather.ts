@@ -23,8 +23,8 @@ function run(op: IndexOp, table: Shape, d: number, n: number, x: Tensor, index: 
   for (let i = 0; i < d; i++) outer *= table[i]!
   for (let i = d + 1; i < table.length; i++) inner *= table[i]!
   const kernel = currentKernels()[op][x.dtype] as IndexKernel<TypedArray>
-  const indices = index.storage.array as Int32Array
-  kernel.run(outer, table[d] ?? 1, n, inner, x.storage.array, x.offset, indices, index.offset, out.storage.array, out.offset)
+  const indices = index.storage.host as Int32Array
+  kernel.run(outer, table[d] ?? 1, n, inner, x.storage.host, x.offset, indices, index.offset, out.storage.host, out.offset)
 }
 
 /**
@@ -142,13 +142,13 @@ export function indexAdd(x: Tensor, dim: number, index: Tensor, src: Tensor): Te
 /** Where x is not 0: int32 [count, x.ndim], in row-major order. How many there are must be known at once. @throws READ_NOT_SYNCHRONOUS */
 export function nonzero(x: Tensor): Tensor {
   const dense = readable('nonzero', x)
-  const { array } = dense.storage
+  const { host: array } = dense.storage
   const end = dense.offset + dense.numel
   let count = 0
   for (let i = dense.offset; i < end; i++) if (array[i] !== 0) count++
   const ndim = x.shape.length
   const out = Tensor.uninitialized('int32', [count, ndim])
-  const places = out.storage.array
+  const places = out.storage.host
   let row = 0
   for (let i = dense.offset; i < end; i++) {
     if (array[i] === 0) continue
@@ -172,10 +172,10 @@ export function oneHot(classes: Tensor, numClasses?: number): Tensor {
   if (numClasses === undefined) {
     if (classes.numel === 0)
       throw invalidArgument('oneHot', 'numClasses for no classes', 'none', 'Pass it: it cannot be seen from the data.')
-    for (let i = 0; i < dense.numel; i++) count = Math.max(count, dense.storage.array[dense.offset + i]! + 1)
+    for (let i = 0; i < dense.numel; i++) count = Math.max(count, dense.storage.host[dense.offset + i]! + 1)
   } else if (!Number.isSafeInteger(numClasses) || numClasses < 1) throw invalidArgument('oneHot', 'numClasses ≥ 1', numClasses)
   const at = checkedIndices('oneHot', dense, count)
   const out = Tensor.empty('int32', [...classes.shape, count])
-  for (let i = 0; i < at.numel; i++) out.storage.array[i * count + at.storage.array[at.offset + i]!] = 1
+  for (let i = 0; i < at.numel; i++) out.storage.host[i * count + at.storage.host[at.offset + i]!] = 1
   return out
 }

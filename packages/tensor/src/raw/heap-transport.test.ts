@@ -36,8 +36,8 @@ describe('a tensor on its way', () => {
     const held = there.heldBytes
     const y = carry(x)
     out.sent(1)
-    expect(y.storage.array.buffer).toBe(x.storage.array.buffer)
-    expect(y.storage.array.byteOffset).toBe(x.storage.array.byteOffset)
+    expect(y.storage.host.buffer).toBe(x.storage.host.buffer)
+    expect(y.storage.host.byteOffset).toBe(x.storage.host.byteOffset)
     expect([out.inFlight, into.hasTaken]).toEqual([1, true])
     const values = x.dataSync()
     x.storage.close()
@@ -136,7 +136,7 @@ describe('what arrives', () => {
   test('is storage of its own elements alone, so a write copies no more than these', () => {
     const x = large()
     const y = carry(x.narrow(0, LENGTH - 10, 5))
-    expect([y.offset, y.storage.array.length]).toEqual([0, 5])
+    expect([y.offset, y.storage.host.length]).toEqual([0, 5])
     const z = new HeapTransport(there).give(y)!
     expect(z[4]).toBe(LENGTH - 10)
     const again = new HeapTransport(here).take(z, 'float32', [5], 5)
@@ -174,7 +174,7 @@ describe('to a worker of another process', () => {
     const held = here.heldBytes
     const bytes = out.lend(part)!
     out.sent(3)
-    expect([bytes.buffer, bytes.length]).toEqual([x.storage.array.buffer, 4 * (LENGTH - 8)])
+    expect([bytes.buffer, bytes.length]).toEqual([x.storage.host.buffer, 4 * (LENGTH - 8)])
     expect(new Float32Array(bytes.buffer, bytes.byteOffset, 2)).toEqual(Float32Array.of(8, 9))
     x.storage.close()
     expect([out.inFlight, here.heldBytes]).toEqual([1, held])
@@ -232,14 +232,14 @@ describe('to a worker of another process', () => {
       all[i] = i
     })
     const x = into.over(bytes, 'float32', [2, LENGTH / 2], LENGTH)!
-    expect([x.storage.array.buffer, x.storage.array.byteOffset, x.storage.kind]).toEqual([bytes.buffer, bytes.byteOffset, 'heap'])
+    expect([x.storage.host.buffer, x.storage.host.byteOffset, x.storage.kind]).toEqual([bytes.buffer, bytes.byteOffset, 'heap'])
     expect(x.narrow(1, LENGTH / 2 - 1, 1).toArray()).toEqual([[LENGTH / 2 - 1], [LENGTH - 1]])
     expect(into.over(bytes, 'float32', [LENGTH], LENGTH)).toBeNull()
     x.storage.close()
     expect(here.heldBytes).toBe(held)
     const flags = room.place(LENGTH)!.fill(7)
     const truths = into.over(flags, 'bool', [LENGTH], LENGTH)!
-    expect(truths.storage.array[LENGTH - 1]).toBe(1)
+    expect(truths.storage.host[LENGTH - 1]).toBe(1)
     expect(into.over(new Uint8Array(8), 'float32', [2], 2)).toBeNull()
     expect(room.place(16)).toBeNull()
     truths.storage.close()

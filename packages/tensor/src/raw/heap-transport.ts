@@ -28,7 +28,7 @@ export class HeapRoom {
   place(bytes: number): Uint8Array | null {
     const storage = Storage.inHeap('bool', bytes)
     if (storage === null) return null
-    const { buffer, byteOffset } = storage.array
+    const { buffer, byteOffset } = storage.host
     const view = new Uint8Array(buffer, byteOffset, bytes)
     this.storages.set(view, storage)
     return view
@@ -40,7 +40,7 @@ export class HeapRoom {
     this.storages.delete(view)
     const storage = bytes?.retyped(dtype, numel) ?? null
     if (storage === null) return null
-    if (dtype === 'bool') for (let i = 0; i < numel; i++) if (storage.array[i] !== 0) storage.array[i] = 1
+    if (dtype === 'bool') for (let i = 0; i < numel; i++) if (storage.host[i] !== 0) storage.host[i] = 1
     return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
 }
@@ -94,7 +94,7 @@ export class HeapTransport {
   lend({ storage, dtype, offset, numel, isContiguous }: Tensor): Uint8Array | null {
     if (this.reach !== 'bytes' || !this.lends || !isContiguous || storage.lease === null || storage.lease.heap !== this.heap) return null
     this.writing.push(storage.share(offset)!.token)
-    const { buffer, byteOffset } = storage.array
+    const { buffer, byteOffset } = storage.host
     return new Uint8Array(buffer, byteOffset + byteLength(dtype, offset), byteLength(dtype, numel))
   }
 

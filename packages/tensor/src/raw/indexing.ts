@@ -18,7 +18,7 @@ export function embedding(weight: Tensor, indices: Tensor): Tensor {
   const [rows, width] = weight.shape as [number, number]
   const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width])
   const kernel = currentKernels().indexSelect[weight.dtype] as IndexKernel<TypedArray>
-  kernel.run(1, rows, at.numel, width, w.storage.array, w.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  kernel.run(1, rows, at.numel, width, w.storage.host, w.offset, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
   return out
 }
 
@@ -39,7 +39,7 @@ export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): 
   const g = contiguous(grad)
   const out = Tensor.empty(grad.dtype, [rows, width])
   const kernel = currentKernels().indexAdd[grad.dtype] as IndexKernel<TypedArray>
-  kernel.run(1, rows, at.numel, width, g.storage.array, g.offset, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  kernel.run(1, rows, at.numel, width, g.storage.host, g.offset, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
   return out
 }
 
@@ -74,7 +74,7 @@ function picked(logp: Tensor, at: Tensor, reduction: Reduction): Tensor {
   const x = contiguous(logp)
   const each = Tensor.uninitialized(logp.dtype, at.shape)
   const kernel = currentKernels().nll[logp.dtype] as NllKernel<TypedArray>
-  kernel.run(at.numel, logp.shape[1]!, x.storage.array, x.offset, at.storage.array as Int32Array, at.offset, each.storage.array, 0)
+  kernel.run(at.numel, logp.shape[1]!, x.storage.host, x.offset, at.storage.host as Int32Array, at.offset, each.storage.host, 0)
   return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
 }
 
@@ -96,7 +96,7 @@ export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): 
   const out = Tensor.uninitialized(grad.dtype, [at.numel, classes])
   const kernel = currentKernels().nllBackward[grad.dtype] as NllBackwardKernel<TypedArray>
   const step = g.numel === 1 ? 0 : 1
-  kernel.run(at.numel, classes, g.storage.array, g.offset, step, at.storage.array as Int32Array, at.offset, out.storage.array, 0)
+  kernel.run(at.numel, classes, g.storage.host, g.offset, step, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
   return out
 }
 

@@ -41,7 +41,7 @@ export function wholeIndices(op: string, indices: Tensor, what = 'indices'): Ten
   }
   const dense = readable(op, indices)
   const out = Tensor.uninitialized('int32', indices.shape)
-  const [from, to] = [dense.storage.array, out.storage.array]
+  const [from, to] = [dense.storage.host, out.storage.host]
   const most = indices.dtype === 'float32' ? FLOAT32_WHOLE : INT32_END - 1
   for (let i = 0; i < out.numel; i++) {
     const value = from[dense.offset + i]!
@@ -71,7 +71,7 @@ export function checkedIndices(op: string, indices: Tensor, extent: number, wrap
   const whole = wholeIndices(op, indices)
   if (!wrap && !isReadable(whole)) return contiguous(whole)
   const dense = readable(op, whole)
-  const { array } = dense.storage
+  const { host: array } = dense.storage
   const { offset } = dense
   const end = offset + dense.numel
   const low = wrap ? -extent : 0
@@ -86,8 +86,8 @@ export function checkedIndices(op: string, indices: Tensor, extent: number, wrap
 
 function wrapped(dense: Tensor, extent: number): Tensor {
   const out = Tensor.uninitialized('int32', dense.shape)
-  const from = dense.storage.array
-  const to = out.storage.array
+  const from = dense.storage.host
+  const to = out.storage.host
   for (let i = 0; i < dense.numel; i++) {
     const index = from[dense.offset + i]!
     to[i] = index < 0 ? index + extent : index
@@ -117,11 +117,11 @@ function placeOf(flat: number, shape: Shape): number[] {
  */
 export function flatIndices(op: string, indices: readonly Tensor[], extents: readonly number[], shape: Shape): Tensor {
   const out = Tensor.empty('int32', shape)
-  const to = out.storage.array
+  const to = out.storage.host
   for (const [k, each] of indices.entries()) {
     const extent = extents[k]!
     const part = checkedIndices(op, each, extent, true)
-    const from = part.storage.array
+    const from = part.storage.host
     if (part.numel === out.numel) for (let i = 0; i < to.length; i++) to[i] = to[i]! * extent + from[part.offset + i]!
     else {
       const place = new Array<number>(shape.length).fill(0)

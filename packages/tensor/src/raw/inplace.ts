@@ -104,12 +104,12 @@ function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tenso
   const b = argument(name, x, y, op === 'div')
   if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
   const kernel = currentKernels()[op][x.dtype] as BinaryKernel<TypedArray, TypedArray>
-  const array = x.storage.array
+  const array = x.storage.host
   const step = x.isContiguous ? flatStep(b, x.shape) : -1
-  if (step >= 0) kernel.flat(x.numel, array, x.offset, 1, b.storage.array, b.offset, step, array, x.offset)
+  if (step >= 0) kernel.flat(x.numel, array, x.offset, 1, b.storage.host, b.offset, step, array, x.offset)
   else {
     const strides = broadcastStrides(b.shape, b.strides, x.shape)
-    kernel.strided(x.shape, array, x.offset, x.strides, b.storage.array, b.offset, strides, array, x.offset, x.strides)
+    kernel.strided(x.shape, array, x.offset, x.strides, b.storage.host, b.offset, strides, array, x.offset, x.strides)
   }
   wrote(name, x)
   return x
@@ -124,10 +124,10 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
   if (isWider(y, x)) return overwrite(name, x, binary('add', x, binary('mul', y, alpha, false, false), false, false))
   const kernel = currentKernels().axpy[x.dtype] as AxpyKernel<TypedArray>
   const step = x.isContiguous ? flatStep(b, x.shape) : -1
-  if (step >= 0) kernel.flat(x.numel, alpha, b.storage.array, b.offset, step, x.storage.array, x.offset)
+  if (step >= 0) kernel.flat(x.numel, alpha, b.storage.host, b.offset, step, x.storage.host, x.offset)
   else {
     const strides = broadcastStrides(b.shape, b.strides, x.shape)
-    kernel.strided(x.shape, alpha, b.storage.array, b.offset, strides, x.storage.array, x.offset, x.strides)
+    kernel.strided(x.shape, alpha, b.storage.host, b.offset, strides, x.storage.host, x.offset, x.strides)
   }
   wrote(name, x)
   return x
@@ -194,10 +194,10 @@ export function copy_(x: Tensor, src: Tensor): Tensor {
   const from = apart(x, src)
   const kernel = copyKernel(x.dtype)
   if (x.isContiguous && from.isContiguous && from.numel === x.numel) {
-    kernel.flat(x.numel, from.storage.array, from.offset, x.storage.array, x.offset)
+    kernel.flat(x.numel, from.storage.host, from.offset, x.storage.host, x.offset)
   } else {
     const strides = broadcastStrides(from.shape, from.strides, x.shape)
-    kernel.strided(x.shape, from.storage.array, from.offset, strides, x.storage.array, x.offset, x.strides)
+    kernel.strided(x.shape, from.storage.host, from.offset, strides, x.storage.host, x.offset, x.strides)
   }
   wrote('copy_', x)
   return x
@@ -210,11 +210,11 @@ export function fill_(x: Tensor, given: number | boolean): Tensor {
   checkHolds('fill_', x.dtype, value)
   x.storage.prepareWrite()
   const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>
-  if (x.isContiguous) kernel.flat(x.numel, value, x.storage.array, x.offset)
+  if (x.isContiguous) kernel.flat(x.numel, value, x.storage.host, x.offset)
   else {
     // Elements that share their place get the same value: it is written once.
     const places = x.shape.map((n, d) => (x.strides[d] === 0 ? Math.min(n, 1) : n))
-    kernel.strided(places, value, x.storage.array, x.offset, x.strides)
+    kernel.strided(places, value, x.storage.host, x.offset, x.strides)
   }
   wrote('fill_', x)
   return x

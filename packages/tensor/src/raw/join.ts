@@ -36,8 +36,8 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   let at = 0
   for (const t of parts) {
     const to = at * out.strides[d]!
-    if (d === 0 && t.isContiguous) kernel.flat(t.numel, t.storage.array, t.offset, out.storage.array, to)
-    else kernel.strided(t.shape, t.storage.array, t.offset, t.strides, out.storage.array, to, out.strides)
+    if (d === 0 && t.isContiguous) kernel.flat(t.numel, t.storage.host, t.offset, out.storage.host, to)
+    else kernel.strided(t.shape, t.storage.host, t.offset, t.strides, out.storage.host, to, out.strides)
     at += t.shape[d]!
   }
   return out
@@ -98,6 +98,6 @@ export function constantPad(x: Tensor, pads: readonly number[], value = 0): Tens
   if (value !== 0) fill_(out, value)
   let to = 0
   for (let d = 0; d < ndim; d++) to += Math.max(pads[2 * (ndim - 1 - d)] ?? 0, 0) * out.strides[d]!
-  copyKernel(x.dtype).strided(kept, x.storage.array, from, x.strides, out.storage.array, to, out.strides)
+  copyKernel(x.dtype).strided(kept, x.storage.host, from, x.strides, out.storage.host, to, out.strides)
   return out
 }

@@ -43,7 +43,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   const kernel = currentKernels().matmul[a.dtype] as MatmulKernel<TypedArray>
   if (aDims <= 2 && bDims <= 2) {
     const out = Tensor.uninitialized(a.dtype, aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n])
-    kernel.run(1, m, n, k, a.storage.array, a.offset, 0, aRow, aCol, b.storage.array, b.offset, 0, bRow, bCol, out.storage.array, 0)
+    kernel.run(1, m, n, k, a.storage.host, a.offset, 0, aRow, aCol, b.storage.host, b.offset, 0, bRow, bCol, out.storage.host, 0)
     return out
   }
 
@@ -57,9 +57,9 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   const bStrides = broadcastStrides(bBatchShape, b.strides.slice(0, bBatchShape.length), batchShape)
   const aBatch = mergedStride(batchShape, aStrides)
   const bBatch = mergedStride(batchShape, bStrides)
-  const x = a.storage.array
-  const y = b.storage.array
-  const z = out.storage.array
+  const x = a.storage.host
+  const y = b.storage.host
+  const z = out.storage.host
   if (bBatch === 0 && aDims > 1 && aBatch === m * aRow) {
     // One matrix b for all batches, and the rows of a follow each other through them: a single product of batch · m rows.
     kernel.run(1, batch * m, n, k, x, a.offset, 0, aRow, aCol, y, b.offset, 0, bRow, bCol, z, 0)

@@ -9,7 +9,7 @@ import { snapshot } from '../values/read.js'
 
 /** Whether the host sees what kernels wrote to x. Always so on a device that computes synchronously. */
 export function isReadable(x: Tensor): boolean {
-  return currentDevice().implementation.isSettled(x.storage.array)
+  return currentDevice().implementation.isSettled(x.storage.host)
 }
 
 /** For who reads elements of x at once. @throws READ_NOT_SYNCHRONOUS */
@@ -27,5 +27,5 @@ export function checkReadable(op: string, x: Tensor): void {
 export function readable(op: string, x: Tensor): Tensor {
   checkReadable(op, x)
   if (x.isContiguous) return x
-  return Tensor.over(x.dtype, x.shape, snapshot(x.storage.array, x.shape, x.strides, x.offset, x.numel, false))
+  return Tensor.over(x.dtype, x.shape, snapshot(x.storage.host, x.shape, x.strides, x.offset, x.numel, false))
 }

@@ -49,7 +49,7 @@ function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim
   const { dense, outer, k, inner } = fibresOf(x, dims)
   if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
   const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
-  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(outer, k, inner, dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 
@@ -102,7 +102,7 @@ export function mean(x: Tensor, dims?: DimsArg, keepdim = false, options?: Reduc
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
   const out = reduce('sum', source, list, keepdim, source.dtype)
-  const sums = out.storage.array
+  const sums = out.storage.host
   const divide = currentKernels().div[out.dtype] as BinaryKernel<TypedArray, TypedArray>
   divide.flat(out.numel, sums, 0, 1, scalarArray(count, out.dtype), 0, 0, sums, 0)
   return out
@@ -153,7 +153,7 @@ function spreadOf(
   const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim))
   const { dense, outer, k, inner } = fibresOf(x, list)
   const kernel = currentKernels().variance[x.dtype] as VarianceKernel<TypedArray>
-  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array, 0, correction, root)
+  kernel.run(outer, k, inner, dense.storage.host, dense.offset, out.storage.host, 0, correction, root)
   return out
 }
 
@@ -220,7 +220,7 @@ function softmaxOf(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
   const out = Tensor.uninitialized(x.dtype, x.shape)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
   const kernel = currentKernels()[op][x.dtype] as SoftmaxKernel<TypedArray>
-  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 

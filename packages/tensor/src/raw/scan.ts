@@ -13,7 +13,7 @@ function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
   const out = Tensor.uninitialized(dense.dtype, x.shape)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
   const kernel = currentKernels()[op][dense.dtype] as ScanKernel<TypedArray>
-  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 

@@ -16,6 +16,6 @@ export function argsort(x: Tensor, dim = -1, { descending = false }: SortOptions
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
   const [outer, inner] = [numelOf(x.shape.slice(0, d)), numelOf(x.shape.slice(d + 1))]
   const kernel = currentKernels().argsort[x.dtype] as ArgsortKernel<TypedArray>
-  kernel.run(outer, k, inner, dense.storage.array, dense.offset, out.storage.array as Int32Array, 0, descending)
+  kernel.run(outer, k, inner, dense.storage.host, dense.offset, out.storage.host as Int32Array, 0, descending)
   return out
 }

@@ -125,7 +125,7 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
   if (out.numel === 0) return out
   const { spec, implementation } = currentDevice()
   const { userKernels } = implementation
-  const target = out.storage.array as Float32Array | Float64Array
+  const target = out.storage.host as Float32Array | Float64Array
   if (tracing === null) userKernels.run(kernel, out.numel, call.constants, args, target, 0)
   else {
     const values = { device: spec, dtype: out.dtype, form: 'run', variant: userKernels.variant }
@@ -137,7 +137,7 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
 /** Dense, for the time of the call. */
 function elements(x: Tensor): Float32Array | Float64Array {
   const dense = contiguous(x)
-  const array = dense.storage.array as Float32Array | Float64Array
+  const array = dense.storage.host as Float32Array | Float64Array
   return dense.offset === 0 && array.length === dense.numel ? array : array.subarray(dense.offset, dense.offset + dense.numel)
 }
 

@@ -23,7 +23,7 @@ const BYTEWISE_MIN = 64
 /** Of two that begin alike, the shorter comes first. */
 function compareElements(a: Tensor, b: Tensor): number {
   const common = Math.min(a.numel, b.numel)
-  const [x, y] = [a.storage.array, b.storage.array]
+  const [x, y] = [a.storage.host, b.storage.host]
   // Calls with the same arguments leave the same gradients, so two equal ones are no rare case.
   const isDense = a.isContiguous && b.isContiguous
   if (isDense && common >= BYTEWISE_MIN && bytesOf(a, common).equals(bytesOf(b, common))) return a.numel - b.numel
@@ -42,7 +42,7 @@ function compareElements(a: Tensor, b: Tensor): number {
   return a.numel - b.numel
 }
 
-function bytesOf({ storage: { array }, offset }: Tensor, elements: number): Buffer {
+function bytesOf({ storage: { host: array }, offset }: Tensor, elements: number): Buffer {
   const size = array.BYTES_PER_ELEMENT
   return Buffer.from(array.buffer, array.byteOffset + offset * size, elements * size)
 }

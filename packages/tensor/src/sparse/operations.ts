@@ -27,8 +27,8 @@ function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
   if (inner === 0) return
   const from = contiguous(values)
   const kernel = currentKernels().indexAdd[x.dtype] as IndexKernel<TypedArray>
-  const at = indices.storage.array as Int32Array
-  kernel.run(1, x.shape[0]!, n, inner, from.storage.array, from.offset, at, indices.offset, x.storage.array, x.offset)
+  const at = indices.storage.host as Int32Array
+  kernel.run(1, x.shape[0]!, n, inner, from.storage.host, from.offset, at, indices.offset, x.storage.host, x.offset)
 }
 
 /** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */
@@ -52,7 +52,7 @@ export function coalesce(x: SparseTensor): SparseTensor {
   if (!isSparse(x)) throw invalidArgument('coalesce', 'a sparse tensor', argumentText(x), 'A dense one needs no coalescing.')
   if (x.isCoalesced) return x
   const indices = x.indices()
-  const old = (indices.storage.array as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
+  const old = (indices.storage.host as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
   const rows = uniqueOf(old)
   // `from` with a function takes an iterator's time for each.
   const places = old.map((row) => placeOf(row, rows))

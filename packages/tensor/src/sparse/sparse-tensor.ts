@@ -77,8 +77,8 @@ export class SparseTensor extends Tensor {
 
 /** A storage of the dtype whose elements cannot be had. */
 function withoutElements(values: Tensor): Storage {
-  const storage = new Storage(values.dtype, values.storage.array.subarray(0, 0))
-  Object.defineProperty(storage, 'array', { get: refuse })
+  const storage = new Storage(values.dtype, values.storage.host.subarray(0, 0))
+  Object.defineProperty(storage, 'host', { get: refuse })
   return storage
 }
 

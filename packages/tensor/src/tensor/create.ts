@@ -67,7 +67,7 @@ function dtypeOfArray(array: ArrayBufferView): DType | null {
 /** Elements that are converted as `to` does: those of a typed array, which has a dtype of its own. */
 function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
   const out = Tensor.uninitialized(dtype, shape)
-  const { array } = out.storage
+  const { host: array } = out.storage
   for (let i = 0; i < from.length; i++) array[i] = elementOf(dtype, from[i]!)
   return out
 }
@@ -100,7 +100,7 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
     const dtype = dtypeOf('tensor', options, own)
     if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
     const out = Tensor.uninitialized(dtype, [data.length])
-    out.storage.array.set(data)
+    out.storage.host.set(data)
     return finish(out, options)
   }
   const shape: number[] = []
@@ -210,7 +210,7 @@ function filled(
   checkHolds(op, dtype, value)
   checkRoom(op, dtype, numelOf(shape))
   const out = Tensor.uninitialized(dtype, shape.slice())
-  out.storage.array.fill(elementOf(dtype, value))
+  out.storage.host.fill(elementOf(dtype, value))
   return finish(out, options)
 }
 
@@ -246,7 +246,7 @@ export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   checkShape('eye', [n, m])
   const out = zeros([n, m], { dtype: dtypeOf('eye', options, 'float32') })
-  for (let i = 0; i < Math.min(n, m); i++) out.storage.array[i * m + i] = 1
+  for (let i = 0; i < Math.min(n, m); i++) out.storage.host[i * m + i] = 1
   return finish(out, options)
 }
 
@@ -279,7 +279,7 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
   checkRoom('arange', dtype, length)
   const out = Tensor.uninitialized(dtype, [length])
-  const { array } = out.storage
+  const { host: array } = out.storage
   for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
   return finish(out, options)
 }
@@ -311,7 +311,7 @@ function evenly(
   for (const each of [start, end]) checkHolds(op, dtype, f(each))
   checkRoom(op, dtype, steps)
   const out = Tensor.uninitialized(dtype, [steps])
-  const { array } = out.storage
+  const { host: array } = out.storage
   const step = steps > 1 ? (end - start) / (steps - 1) : 0
   // From the nearer end, as PyTorch: then the last number is the end itself.
   for (let i = 0; i < steps; i++) array[i] = elementOf(dtype, f(i < steps / 2 ? start + i * step : end - (steps - 1 - i) * step))
@@ -333,7 +333,7 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   checkRoom(op, dtype, numelOf(shape))
   const generator = generatorOf(op, options)
   const out = Tensor.uninitialized(dtype, shape.slice())
-  const { array } = out.storage
+  const { host: array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
   return finish(out, options)
 }
@@ -379,7 +379,7 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   checkRoom('randint', dtype, numelOf(shape))
   const generator = generatorOf('randint', options)
   const out = Tensor.uninitialized(dtype, shape.slice())
-  const { array } = out.storage
+  const { host: array } = out.storage
   for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
   return finish(out, options)
 }

@@ -264,7 +264,7 @@ export class Tensor {
   itemSync(): number {
     this.checkSingle('itemSync')
     this.checkSynchronous('itemSync', 'item()')
-    return this.storage.array[this.offset]!
+    return this.storage.host[this.offset]!
   }
 
   /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
@@ -327,7 +327,7 @@ export class Tensor {
   }
 
   private snapshot(): TypedArray {
-    return snapshot(this.storage.array, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
+    return snapshot(this.storage.host, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
   }
 
   private checkSingle(op: string): void {

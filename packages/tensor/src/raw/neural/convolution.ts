@@ -17,10 +17,10 @@ export function convolution(x: Tensor, weight: Tensor, bias: Tensor | null, g: C
   if (bias !== null) {
     checkDTypes('conv2d', weight, bias)
     const add = currentKernels().add[x.dtype] as BinaryKernel<TypedArray, TypedArray>
-    const to = out.storage.array
+    const to = out.storage.host
     const shape = [g.n, g.o, g.oh * g.ow]
     const strides = [g.o * g.oh * g.ow, g.oh * g.ow, 1]
-    add.strided(shape, to, 0, strides, bias.storage.array, bias.offset, [0, bias.strides[0]!, 0], to, 0, strides)
+    add.strided(shape, to, 0, strides, bias.storage.host, bias.offset, [0, bias.strides[0]!, 0], to, 0, strides)
   }
   return out
 }
@@ -40,7 +40,7 @@ function bilinear(op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: T
   const [x, y] = [contiguous(a), contiguous(b)]
   const out = Tensor.uninitialized(a.dtype, shape)
   const kernel = currentKernels()[op][a.dtype] as ConvKernel<TypedArray>
-  kernel.run(g, x.storage.array, x.offset, y.storage.array, y.offset, out.storage.array, 0)
+  kernel.run(g, x.storage.host, x.offset, y.storage.host, y.offset, out.storage.host, 0)
   return out
 }
 

@@ -21,19 +21,19 @@ export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor 
   const m = n === 0 ? 0 : out.numel / n
   const [wRow, wCol] = weight.strides as readonly [number, number]
   const kernels = currentKernels()
-  const to = out.storage.array
+  const to = out.storage.host
   const product = kernels.matmul[x.dtype] as MatmulKernel<TypedArray>
   product.run(
     1,
     m,
     n,
     k,
-    source.storage.array,
+    source.storage.host,
     source.offset,
     0,
     xRow,
     source.strides[last]!,
-    weight.storage.array,
+    weight.storage.host,
     weight.offset,
     0,
     wCol,
@@ -43,7 +43,7 @@ export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor 
   )
   if (bias != null) {
     const add = kernels.add[x.dtype] as BinaryKernel<TypedArray, TypedArray>
-    const b = bias.storage.array
+    const b = bias.storage.host
     if (m === 1 && bias.isContiguous) add.flat(n, to, 0, 1, b, bias.offset, 1, to, 0)
     else add.strided([m, n], to, 0, [n, 1], b, bias.offset, [0, bias.strides[0]!], to, 0, [n, 1])
   }

@@ -19,8 +19,8 @@ export function layerNormRows(x: Tensor, weight: Tensor | null, bias: Tensor | n
     Tensor.uninitialized(x.dtype, [rows]),
   ]
   const kernel = currentKernels().layerNorm[x.dtype] as LayerNormKernel<TypedArray>
-  const to = [out.storage.array, mean.storage.array, rstd.storage.array] as const
-  kernel.run(rows, d, eps, xs.storage.array, xs.offset, arrayOf(w), w?.offset ?? 0, arrayOf(b), b?.offset ?? 0, ...to)
+  const to = [out.storage.host, mean.storage.host, rstd.storage.host] as const
+  kernel.run(rows, d, eps, xs.storage.host, xs.offset, arrayOf(w), w?.offset ?? 0, arrayOf(b), b?.offset ?? 0, ...to)
   return [out, mean, rstd]
 }
 
@@ -40,9 +40,9 @@ export function layerNormRowsBackward(
   const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [d]) : null
   const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [d]) : null
   const kernel = currentKernels().layerNormBackward[x.dtype] as LayerNormBackwardKernel<TypedArray>
-  const saved = [mean.storage.array, rstd.storage.array] as const
-  const to = [out.storage.array, arrayOf(weightGrad), arrayOf(biasGrad)] as const
-  kernel.run(rows, d, g.storage.array, g.offset, xs.storage.array, xs.offset, ...saved, arrayOf(w), w?.offset ?? 0, ...to)
+  const saved = [mean.storage.host, rstd.storage.host] as const
+  const to = [out.storage.host, arrayOf(weightGrad), arrayOf(biasGrad)] as const
+  kernel.run(rows, d, g.storage.host, g.offset, xs.storage.host, xs.offset, ...saved, arrayOf(w), w?.offset ?? 0, ...to)
   return [out, weightGrad, biasGrad]
 }
 
@@ -57,8 +57,8 @@ export function batchNormTraining(x: Tensor, weight: Tensor | null, bias: Tensor
     Tensor.uninitialized(x.dtype, [c]),
   ]
   const kernel = currentKernels().channelNorm[x.dtype] as ChannelNormKernel<TypedArray>
-  const to = [out.storage.array, mean.storage.array, variance.storage.array] as const
-  kernel.run(outer, c, innerOf(x), eps, xs.storage.array, xs.offset, arrayOf(w), w?.offset ?? 0, arrayOf(b), b?.offset ?? 0, ...to)
+  const to = [out.storage.host, mean.storage.host, variance.storage.host] as const
+  kernel.run(outer, c, innerOf(x), eps, xs.storage.host, xs.offset, arrayOf(w), w?.offset ?? 0, arrayOf(b), b?.offset ?? 0, ...to)
   return [out, mean, variance]
 }
 
@@ -79,15 +79,15 @@ export function batchNormTrainingBackward(
   const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [c]) : null
   const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [c]) : null
   const kernel = currentKernels().channelNormBackward[x.dtype] as ChannelNormBackwardKernel<TypedArray>
-  const saved = [mean.storage.array, variance.storage.array] as const
-  const to = [out.storage.array, arrayOf(weightGrad), arrayOf(biasGrad)] as const
-  kernel.run(outer, c, innerOf(x), eps, g.storage.array, g.offset, xs.storage.array, xs.offset, ...saved, arrayOf(w), w?.offset ?? 0, ...to)
+  const saved = [mean.storage.host, variance.storage.host] as const
+  const to = [out.storage.host, arrayOf(weightGrad), arrayOf(biasGrad)] as const
+  kernel.run(outer, c, innerOf(x), eps, g.storage.host, g.offset, xs.storage.host, xs.offset, ...saved, arrayOf(w), w?.offset ?? 0, ...to)
   return [out, weightGrad, biasGrad]
 }
 
 const innerOf = (x: Tensor): number => numelOf(x.shape.slice(2))
 const dense = (x: Tensor | null): Tensor | null => (x === null ? null : contiguous(x))
-const arrayOf = (x: Tensor | null): TypedArray | null => (x === null ? null : x.storage.array)
+const arrayOf = (x: Tensor | null): TypedArray | null => (x === null ? null : x.storage.host)
 
 function checkDTypes(op: string, x: Tensor, weight: Tensor | null, bias: Tensor | null): void {
   const others = [weight, bias].filter((t) => t !== null)

@@ -15,7 +15,7 @@ export function maxPoolPlanes(x: Tensor, g: PoolGeometry): readonly [Tensor, Ten
   const out = Tensor.uninitialized(x.dtype, shape)
   const indices = Tensor.uninitialized('int32', shape)
   const kernel = currentKernels().maxPool2d[x.dtype] as MaxPoolKernel<TypedArray>
-  kernel.run(g, dense.storage.array, dense.offset, out.storage.array, 0, indices.storage.array as Int32Array, 0)
+  kernel.run(g, dense.storage.host, dense.offset, out.storage.host, 0, indices.storage.host as Int32Array, 0)
   return [out, indices]
 }
 
@@ -34,7 +34,7 @@ function average(op: 'avgPool2d' | 'avgPool2dBackward', x: Tensor, h: number, w:
   const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w])
   const kernel = currentKernels()[op][x.dtype] as AvgPoolKernel<TypedArray>
-  kernel.run(g, dense.storage.array, dense.offset, out.storage.array, 0)
+  kernel.run(g, dense.storage.host, dense.offset, out.storage.host, 0)
   return out
 }
 
