@@ -1,7 +1,7 @@
 /**
  * Holds the graph of packages and of files in shape: packages import only from rows above their own, through their two doors, and say so
- * in package.json and tsconfig.json; files inside a package form no cycle, types included, its folders neither, and no folder is crowded. Scripts that begin with
- * set-up load no package before it. Run by `npm test`, alone by `npm run graph`.
+ * in package.json and tsconfig.json; files inside a package form no cycle, types included, its folders neither, and no folder is crowded. No package but tensor
+ * takes the array of a storage. Scripts that begin with set-up load no package before it. Run by `npm test`, alone by `npm run graph`.
  *
  * Imports are found by TypeScript's own `preProcessFile` (of version 6, version 7 has no stable API): unlike a look at the compiled output it
  * sees `import type`, unlike a regular expression it is not fooled by comments and strings. madge and dependency-cruiser would use
@@ -59,6 +59,7 @@ export function checkGraph(packages, rows = ROWS) {
     const imports = importsOf(one)
     problems.push(...checkDoors(one, imports, byName, rows), ...checkDeclared(one, imports, byName))
     problems.push(...cyclesOf(one, imports), ...crowdedFolders(one))
+    if (shortName(one) !== 'tensor') problems.push(...arraysOfStorages(one))
   }
   return problems
 }
@@ -218,6 +219,44 @@ function crowdedFolders(one) {
 }
 
 /**
+ * The elements of a tensor may be on a device: only the package tensor takes the array of a storage, `x.storage.host`, also by destructuring, and of a storage that has another name in the
+ * same file. Everybody else has operations, reads as users do, and the door for bytes.
+ */
+function arraysOfStorages(one) {
+  const problems = []
+  for (const [file, text] of one.files) {
+    if (!isProduct(file) || !/\bhost\b/.test(text)) continue
+    const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+    const names = new Set(['storage'])
+    const isStorage = (node) =>
+      (ts.isNonNullExpression(node) && isStorage(node.expression)) ||
+      (ts.isPropertyAccessExpression(node) && node.name.text === 'storage') ||
+      (ts.isIdentifier(node) && names.has(node.text))
+    const keyOf = (element) => (element.propertyName ?? element.name).text
+    const visit = (node) => {
+      if (ts.isVariableDeclaration(node) && node.initializer !== undefined && ts.isIdentifier(node.name) && isStorage(node.initializer))
+        names.add(node.name.text)
+      if (ts.isBindingElement(node) && keyOf(node) === 'storage' && ts.isIdentifier(node.name)) names.add(node.name.text)
+      const { parent } = node.parent ?? {}
+      const isTaken =
+        (ts.isPropertyAccessExpression(node) && node.name.text === 'host' && isStorage(node.expression)) ||
+        (ts.isBindingElement(node) &&
+          keyOf(node) === 'host' &&
+          (ts.isBindingElement(parent) ? keyOf(parent) === 'storage' : parent.initializer !== undefined && isStorage(parent.initializer)))
+      if (isTaken) {
+        const { line } = source.getLineAndCharacterOfPosition(node.getStart())
+        problems.push(
+          `${one.folder}/src/${file}:${line + 1}: takes the array of a storage; use operations, data(), or elementsOf and writeElements of @postgrad/tensor/internal`,
+        )
+      }
+      ts.forEachChild(node, visit)
+    }
+    visit(source)
+  }
+  return problems
+}
+
+/**
  * A script that begins with set-up is run in a fresh clone, where no package is installed yet: neither it nor what it imports may load one but by `import()`, later.
  * @param scripts file → text, of one folder
  */
@@ -278,7 +317,7 @@ function fixture(folder, files, { dependencies = [], references = [] } = {}) {
 }
 
 function proveThatItFails() {
-  const rows = { low: 0, high: 1, app: 2 }
+  const rows = { low: 0, high: 1, app: 2, tensor: 0 }
   const low = fixture('packages/low', { 'index.ts': 'export const one = 1' })
   const uses = (text, declared = { dependencies: ['@postgrad/low'], references: ['../low'] }) => [
     low,
@@ -339,6 +378,19 @@ function proveThatItFails() {
     [/package\.json: lists @postgrad\/low, and no file imports it/, uses('', { dependencies: ['@postgrad/low'] })],
     [/tsconfig\.json: references packages\/low, and no file imports/, uses('', { references: ['../low'] })],
     [/has no row/, [fixture('packages/unknown', {})]],
+    ...[
+      'x.storage.host[0] = 1',
+      'const first = ({ storage: { host: array }, offset }) => array[offset]',
+      'const { host, dtype } = x.storage',
+      'const first = ({ storage, offset }) => storage.host[offset]',
+      'const held = x.storage\nheld.host.fill(0)',
+      'const { storage: held } = x\nheld!.host.fill(0)',
+    ].map((text) => [/low\/src\/a\.ts:\d: takes the array of a storage/, [fixture('packages/low', { 'a.ts': text })]]),
+    ...[
+      ['a.ts', '// x.storage.host\nconst { host, port } = address\nthis.host = options.host\nconst { storage: { length } } = x'],
+      ['a.test.ts', 'x.storage.host[0] = 1'],
+    ].map(([file, text]) => [/^$/, [fixture('packages/low', { [file]: text })]]),
+    [/^$/, [fixture('packages/tensor', { 'a.ts': 'x.storage.host[0] = 1' })]],
   ]
   for (const [expected, packages] of cases) {
     const problems = checkGraph(packages, rows)

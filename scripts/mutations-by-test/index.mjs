@@ -21,6 +21,7 @@ import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
 import { theContextOfWhatIsServed } from './the-context-of-what-is-served.mjs'
+import { theDoorForBytes } from './the-door-for-bytes.mjs'
 import { theEndOfAWorker } from './the-end-of-a-worker.mjs'
 import { theReadingOfData } from './the-reading-of-data.mjs'
 import { theTracer } from './the-tracer.mjs'
@@ -36,6 +37,7 @@ import { whatTheBenchMeasures } from './what-the-bench-measures.mjs'
 
 export const MUTATIONS_BY_TEST = [
   ...filesThatOthersOwn,
+  ...theDoorForBytes,
   ...theEndOfAWorker,
   ...pipelinesAndCollectives,
   ...replicas,

@@ -13,7 +13,7 @@
  * entered again while an extension runs (an RRef that is forked tells its owner so).
  */
 import type { WorkerHop } from '@postgrad/base'
-import { checkReadable } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, checkReadable, copyOfElements, readElements } from '@postgrad/tensor/internal'
 import type { Frame } from '@postgrad/transport'
 import { Packr, RESERVE_START_SPACE } from 'msgpackr/pack'
 import { Unpackr } from 'msgpackr/unpack'
@@ -23,7 +23,7 @@ import { HeaderChecker } from './header-checker.js'
 import { DEFAULT_LIMITS, HEADER_BYTES_MAX, type WireLimits } from './limits.js'
 import { type Message, OutgoingMessage, type Part, ReceivedMessage } from './message.js'
 import { type FieldSpec, MESSAGE_TABLE, type MessageSpec, type MessageType, specOf } from './message-type.js'
-import { align8, bufferOf, byteLengthOf, elementsOf, INLINE_BYTES_MAX, Views, writeElements } from './tensor-codec.js'
+import { align8, bufferOf, byteLengthOf, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
 import { ValueReader } from './value-reader.js'
 import { EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, ValueTag } from './value-tag.js'
 import { ValueWriter } from './value-writer.js'
@@ -318,7 +318,7 @@ export class Codec {
       }
       at = align8(at)
       if (ArrayBuffer.isView(part)) header.set(part, at)
-      else writeElements(part, views, start + at)
+      else readElements(part, views.of(part.dtype), (start + at) / BYTES_PER_ELEMENT[part.dtype])
       at = align8(at + bytes)
     }
     return new EncodedFrame(header, segments ?? NO_SEGMENTS)
@@ -370,7 +370,7 @@ function ownBytes(part: Part): Uint8Array {
   if (ArrayBuffer.isView(part)) {
     return new Uint8Array(bufferOf(part))
   }
-  return new Uint8Array(elementsOf(part).buffer as ArrayBuffer)
+  return new Uint8Array(copyOfElements(part).buffer as ArrayBuffer)
 }
 
 function idOrNull(message: string, field: string, value: unknown): bigint | null {

@@ -3,13 +3,13 @@
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
-import { type DType, isTensor, SparseTensor, type Tensor } from '@postgrad/tensor'
-import { BYTES_PER_ELEMENT, numelOf } from '@postgrad/tensor/internal'
+import { type DType, isTensor, SparseTensor } from '@postgrad/tensor'
+import { BYTES_PER_ELEMENT, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
 import type { ValueExtension } from './extension.js'
-import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, readElements, Views } from './tensor-codec.js'
+import { align8, bufferOf, DTYPE_CODES, fromSegment, INLINE_BYTES_MAX, Views } from './tensor-codec.js'
 import { BLOCK_TAG_MAX, EXTENSION_TAG_MAX, TENSOR_REQUIRES_GRAD, TENSOR_TAG_MAX, ValueTag } from './value-tag.js'
 import { corrupt, unknownValue } from './wire-errors.js'
 
@@ -162,8 +162,9 @@ export class ValueReader {
       const segment = this.segment(length)
       tensor = this.blocks?.over?.(segment, dtype, shape, numel) ?? fromSegment(dtype, shape, segment)
     } else {
-      const at = this.inline(length)
-      tensor = readElements(dtype, shape, numel, this.viewsOf(this.header), this.header.byteOffset + at)
+      const at = this.header.byteOffset + this.inline(length)
+      tensor = Tensor.uninitialized(dtype, shape)
+      writeElements(tensor, this.viewsOf(this.header).of(dtype), at / BYTES_PER_ELEMENT[dtype], numel)
     }
     return this.noted(tensor, tag)
   }

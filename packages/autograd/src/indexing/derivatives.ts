@@ -1,5 +1,5 @@
 /** The derivatives of reading and writing at indices: a table total by type over `IndexedForms`. Formulas as in `../derivatives/derivatives.ts`. */
-import { Tensor } from '@postgrad/tensor'
+import { arange, Tensor } from '@postgrad/tensor'
 import { normalizeDim, sameShape } from '@postgrad/tensor/internal'
 import type { TensorOps } from '../graph/formula.js'
 import type { ManySaved, ManyTable } from '../record/record-many.js'
@@ -43,12 +43,8 @@ function winners(s: ManySaved<[dim: number]>, ops: TensorOps): Tensor | null {
   const count = index.shape[dim] ?? 1
   if (count <= 1) return null
   const dtype = count <= FLOAT32_WHOLE ? 'float32' : 'int32'
-  const line = Tensor.empty(
-    dtype,
-    index.shape.map((_, d) => (d === dim ? count : 1)),
-  )
-  for (let i = 0; i < count; i++) line.storage.host[i] = i
-  const numbers = ops.expand(line, index.shape)
+  const line = index.shape.map((_, d) => (d === dim ? count : 1))
+  const numbers = ops.expand(arange(count, { dtype }).reshape(line), index.shape)
   const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0)), dim, index, numbers), dim, index)
   return ops.eq(last, numbers)
 }

@@ -7,7 +7,7 @@ import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { DETACHED, isDetached, tooManyOpenFiles } from '@postgrad/base/internal'
-import { invalidArgument, Tensor } from '@postgrad/tensor/internal'
+import { invalidArgument, Tensor, writeElements } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
 import {
@@ -107,7 +107,7 @@ export class SafetensorsFile {
     for (let done = 0; done < out.numel; done += perChunk) {
       const count = Math.min(perChunk, out.numel - done)
       await this.source.read(new Uint8Array(bytes, 0, count * size), this.dataStart + info.dataOffsets[0] + done * size)
-      conversion.decode(bytes, count, out.storage.host, out.offset + done, name)
+      writeElements(out, conversion.decode(bytes, count, name), 0, count, done)
     }
     return out
   }

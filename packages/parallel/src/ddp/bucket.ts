@@ -138,7 +138,7 @@ export class Bucket {
 const bytesOf = ({ dtype, numel }: Tensor): number => numel * BYTES_PER_ELEMENT[dtype]
 
 /** Whether no other tensor can lie in its memory, but views on it. */
-const isAlone = ({ isContiguous, offset, numel, storage }: Tensor): boolean => isContiguous && offset === 0 && storage.host.length === numel
+const isAlone = ({ isContiguous, offset, numel, storage }: Tensor): boolean => isContiguous && offset === 0 && storage.length === numel
 
 function zeroRows({ dtype, shape }: Tensor): SparseTensor {
   return new SparseTensor(Tensor.empty('int32', [0]), Tensor.empty(dtype, [0, ...shape.slice(1)]), shape)

@@ -8,7 +8,8 @@
  * Words of 32 bits with two numbers each travel as int32 tensors: no collective looks into them. All ranks get the same bits, those of rank r itself among them.
  */
 import { allGatherIntoTensor, allToAllSingle, type ProcessGroup } from '@postgrad/process-group'
-import { Tensor } from '@postgrad/tensor'
+import { type TypedArray, tensor } from '@postgrad/tensor'
+import { elementsOf, raw, Tensor } from '@postgrad/tensor/internal'
 import type { GradBucket } from './grad-bucket.js'
 import { BFLOAT16, FLOAT16, type HalfFormat } from './half.js'
 import { groupOf } from './replica.js'
@@ -27,34 +28,23 @@ async function meanOfHalves(format: HalfFormat, group: ProcessGroup, { buffer }:
   const { size } = group
   // Of a slice: whole words.
   const words = Math.ceil(buffer.numel / size / 2)
-  const own = Tensor.uninitialized('int32', [size, words])
-  format.encode(bitsOf(floatsOf(buffer)), halvesOf(own))
-  // What was in this memory is nobody's business.
-  halvesOf(own).fill(0, buffer.numel)
+  const encoded = new Int32Array(size * words)
+  format.encode(bitsOf(elementsOf(raw.to(buffer, 'float32'))), halvesOf(encoded))
+  const own = tensor(encoded).reshape([size, words])
   const came = Tensor.uninitialized('int32', [size, words])
   await allToAllSingle(came, own, { group })
-  const mean = Tensor.uninitialized('int32', [words])
-  average(format, halvesOf(came), halvesOf(mean), size)
-  await allGatherIntoTensor(own, mean, { group })
-  buffer.storage.prepareWrite()
-  const into = floatsOf(buffer)
-  format.decode(halvesOf(own), bitsOf(into))
-  if (buffer.dtype === 'float64') buffer.storage.host.set(into, buffer.offset)
-  return buffer
+  const averaged = new Int32Array(words)
+  average(format, halvesOf(elementsOf(came)), halvesOf(averaged), size)
+  await allGatherIntoTensor(own, tensor(averaged), { group })
+  const decoded = new Float32Array(buffer.numel)
+  format.decode(halvesOf(elementsOf(own)), bitsOf(decoded))
+  return raw.copy_(buffer, tensor(decoded))
 }
 
-/** The elements of a dense tensor of floats: those of float32 themselves, those of float64 rounded. */
-function floatsOf({ storage: { host: array }, offset, numel }: Tensor): Float32Array {
-  const elements = array.subarray(offset, offset + numel)
-  return elements.BYTES_PER_ELEMENT === Float32Array.BYTES_PER_ELEMENT ? (elements as Float32Array) : Float32Array.from(elements)
-}
+/** Words of 32 bits as twice as many halves. */
+const halvesOf = ({ buffer, byteOffset, length }: TypedArray): Uint16Array => new Uint16Array(buffer, byteOffset, 2 * length)
 
-/** A dense int32 tensor of our own as twice as many halves. */
-function halvesOf({ storage: { host: array }, offset, numel }: Tensor): Uint16Array {
-  return new Uint16Array(array.buffer, array.byteOffset + array.BYTES_PER_ELEMENT * offset, 2 * numel)
-}
-
-const bitsOf = ({ buffer, byteOffset, length }: Float32Array): Uint32Array => new Uint32Array(buffer, byteOffset, length)
+const bitsOf = ({ buffer, byteOffset, length }: TypedArray): Uint32Array => new Uint32Array(buffer, byteOffset, length)
 
 /** Elements at a time: what is between stays in the cache, and is no garbage. */
 const CHUNK = 8192

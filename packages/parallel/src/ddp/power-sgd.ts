@@ -11,7 +11,17 @@ import { PostgradError } from '@postgrad/base'
 import { isPlain } from '@postgrad/nn/internal'
 import { allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { Generator, randn, type Tensor } from '@postgrad/tensor'
-import { argumentText, checkOptions, invalidArgument, isTensor, raw, sameShape, shapeText } from '@postgrad/tensor/internal'
+import {
+  argumentText,
+  checkOptions,
+  copyOfElements,
+  invalidArgument,
+  isTensor,
+  raw,
+  sameShape,
+  shapeText,
+  writeElements,
+} from '@postgrad/tensor/internal'
 import { meanOf } from './comm-hooks.js'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
@@ -229,9 +239,8 @@ function firstQ(shape: readonly number[], { dtype }: Tensor, randomSeed: number,
  */
 function orthogonalize(x: Tensor): void {
   const [n, r] = x.shape as readonly [number, number]
-  x.storage.prepareWrite()
-  const a = x.storage.host
-  const at = (row: number, column: number): number => x.offset + row * r + column
+  const a = copyOfElements(x)
+  const at = (row: number, column: number): number => row * r + column
   /** 2 / |v|² of each reflection; its v is column c from row c on. */
   const scales = new Float64Array(r)
   const reflect = (c: number): void => {
@@ -258,4 +267,5 @@ function orthogonalize(x: Tensor): void {
     const factor = scales[c]! * a[at(c, c)]!
     for (let row = 0; row < n; row++) a[at(row, c)] = (row === c ? 1 : 0) - (row < c ? 0 : factor * a[at(row, c)]!)
   }
+  writeElements(x, a)
 }

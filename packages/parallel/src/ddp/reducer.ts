@@ -111,7 +111,7 @@ export class Reducer {
   /** Why the last reduction cannot come to its end. */
   private failure: unknown = null
   /** 1 for each parameter that this rank has used, then how many ranks have. */
-  private usedMap: Tensor | null = null
+  private uses: Int32Array | null = null
   /** Whether that is known on all ranks, of this iteration or, with staticGraph, of all. */
   private isUseKnown = false
   /** Who may have gradients that have not been reduced yet. */
@@ -242,7 +242,7 @@ export class Reducer {
     this.divisor = divisor
     // What this rank has gathered alone goes along, once.
     const left = (i: number): Tensor | null => (this.usedAlone.has(i) ? this.parameters[i]!.value.grad : null)
-    if (!this.isUseKnown) this.usedMap = tensor(Int32Array.from(this.parameters, (_, i) => (left(i) === null ? 0 : 1)))
+    if (!this.isUseKnown) this.uses = Int32Array.from(this.parameters, (_, i) => (left(i) === null ? 0 : 1))
     await this.reduceFilled((bucket) => {
       for (const [k, i] of bucket.numbers.entries()) bucket.fill(k, left(i), this.factor, false)
     })
@@ -364,7 +364,7 @@ export class Reducer {
         return
       }
     }
-    if (grad !== null && !this.isUseKnown) this.usedMap!.storage.host[i] = 1
+    if (grad !== null && !this.isUseKnown) this.uses![i] = 1
     this.markReady(i, task, grad !== null)
   }
 
@@ -420,8 +420,8 @@ export class Reducer {
     this.unused.clear()
     for (const i of missing) this.unused.add(i)
     if (!this.isUseKnown) {
-      this.usedMap = Tensor.empty('int32', [this.parameters.length])
-      for (const i of left) this.usedMap.storage.host[i] = 1
+      this.uses = new Int32Array(this.parameters.length)
+      for (const i of left) this.uses[i] = 1
     }
   }
 
@@ -508,14 +508,15 @@ export class Reducer {
 
   /** Of all buckets, and of who has used what. */
   private async allReduced(): Promise<unknown[]> {
-    const { usedMap, isUseKnown } = this
+    const { uses, isUseKnown } = this
     const works = this.buckets.map(({ work }) => work!)
-    const isAsked = usedMap !== null && !isUseKnown
+    const used = uses === null || isUseKnown ? null : tensor(uses)
     // Behind all that hooks begin.
-    if (isAsked && this.commHook !== null) await Promise.all(works)
-    const used = isAsked ? allReduce(usedMap, { group: this.options.group }) : null
+    if (used !== null && this.commHook !== null) await Promise.all(works)
+    const reduced = used === null ? null : allReduce(used, { group: this.options.group })
     const results = await Promise.all(works)
-    await used
+    await reduced
+    if (used !== null) this.uses = (await used.data()) as Int32Array
     return results
   }
 
@@ -566,7 +567,7 @@ export class Reducer {
   }
 
   private isUnusedEverywhere(i: number): boolean {
-    return this.usedMap !== null && this.usedMap.storage.host[i] === 0
+    return this.uses !== null && this.uses[i] === 0
   }
 
   private make(assignment: readonly (readonly number[])[]): Bucket[] {

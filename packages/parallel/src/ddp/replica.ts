@@ -5,8 +5,8 @@
 import { PostgradError } from '@postgrad/base'
 import { allGatherObject, broadcastCoalesced, ProcessGroup } from '@postgrad/process-group'
 import { currentProcessGroups } from '@postgrad/process-group/internal'
-import type { DType } from '@postgrad/tensor'
-import { argumentText, invalidArgument, raw, Tensor } from '@postgrad/tensor/internal'
+import type { DType, TypedArray } from '@postgrad/tensor'
+import { argumentText, elementsOf, invalidArgument, raw, Tensor } from '@postgrad/tensor/internal'
 import { modelMismatch } from './ddp-errors.js'
 
 export type Named = readonly (readonly [name: string, value: Tensor])[]
@@ -76,12 +76,8 @@ export async function copyFrom(group: ProcessGroup, from: number, tensors: reado
 }
 
 function hasSameBits(a: Tensor, b: Tensor): boolean {
-  return bytesOf(a.isContiguous ? a : raw.contiguous(a)).equals(bytesOf(b))
-}
-
-function bytesOf({ storage: { host: array }, offset, numel }: Tensor): Buffer {
-  const size = array.BYTES_PER_ELEMENT
-  return Buffer.from(array.buffer, array.byteOffset + offset * size, numel * size)
+  const bytesOf = ({ buffer, byteOffset, byteLength }: TypedArray): Buffer => Buffer.from(buffer, byteOffset, byteLength)
+  return bytesOf(elementsOf(a)).equals(bytesOf(elementsOf(b)))
 }
 
 const rankText = ({ workers }: ProcessGroup, rank: number): string => `rank ${rank} (${workers[rank]!.name})`

@@ -3,18 +3,19 @@
  * values themselves, so float32 ones lose what a plain batch norm loses, and no more. Moments merge without the cancellation that sums of squares have (Chan, Golub and LeVeque,
  * "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979). `sync-batch-norm.ts` above says when.
  */
-import { raw, Tensor } from '@postgrad/tensor/internal'
+import { tensor } from '@postgrad/tensor'
+import { elementsOf, raw, type Tensor } from '@postgrad/tensor/internal'
 import type { Statistics } from './sync-norm-nodes.js'
 
 /** How many values a channel of x [N, C, …] has, and of each channel their mean and the sum of their squared distances from it: [1 + 2 C]. */
 export function rowOf(x: Tensor): Float64Array {
-  const { values, offset, outer, c, inner } = channelsOf(x)
+  const { values, outer, c, inner } = channelsOf(x)
   const row = new Float64Array(1 + 2 * c)
   const count = outer * inner
   if (count === 0) return row
   row[0] = count
   for (let channel = 0; channel < c; channel++) {
-    const first = offset + channel * inner
+    const first = channel * inner
     let sum = 0
     for (let o = 0, from = first; o < outer; o++, from += c * inner) for (let i = 0; i < inner; i++) sum += values[from + i]!
     const mean = sum / count
@@ -44,26 +45,14 @@ export function merged(rows: readonly Float64Array[]): {
 
 /** (x − mean) / σ · weight + bias, rounded once. */
 export function normalized(x: Tensor, weight: Tensor | null, bias: Tensor | null, { mean, rstd }: Statistics): Tensor {
-  const { values, offset, outer, c, inner } = channelsOf(x)
-  const [weights, shifts] = [weight?.dataSync(), bias?.dataSync()]
-  const out = Tensor.uninitialized(x.dtype, x.shape)
-  const to = out.storage.host as Real
-  for (let channel = 0; channel < c; channel++) {
-    const m = mean[channel]!
-    const scale = rstd[channel]! * Number(weights?.[channel] ?? 1)
-    const shift = Number(shifts?.[channel] ?? 0)
-    for (let o = 0, at = channel * inner; o < outer; o++, at += c * inner) {
-      for (let i = 0; i < inner; i++) to[at + i] = (values[offset + at + i]! - m) * scale + shift
-    }
-  }
-  return out
+  const along = (values: Tensor): Tensor => raw.reshape(raw.to(values, 'float64'), [-1, ...new Array<number>(x.ndim - 2).fill(1)])
+  const scale = weight === null ? tensor(rstd) : raw.mul(tensor(rstd), raw.to(weight, 'float64'))
+  const out = raw.mul_(raw.sub(raw.to(x, 'float64'), along(tensor(mean))), along(scale))
+  return raw.to(raw.add_(out, bias === null ? 0 : along(bias)), x.dtype)
 }
 
-type Real = Float32Array | Float64Array
-
-/** x [N, C, …] as numbers [outer, c, inner] from `offset` on. */
+/** x [N, C, …] as numbers [outer, c, inner]. */
 function channelsOf(x: Tensor) {
   const [outer, c] = x.shape as readonly [number, number]
-  const { storage, offset } = raw.contiguous(x.detach())
-  return { values: storage.host as Real, offset, outer, c, inner: x.shape.slice(2).reduce((product, extent) => product * extent, 1) }
+  return { values: elementsOf(x), outer, c, inner: x.shape.slice(2).reduce((product, extent) => product * extent, 1) }
 }

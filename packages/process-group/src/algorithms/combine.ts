@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert'
 import { Tensor } from '@postgrad/tensor'
-import { binaryInto, binaryScalarInto, copyInto, giveBack, isFloating } from '@postgrad/tensor/internal'
+import { binaryInto, binaryScalarInto, copyInto, giveBack, isFloating, raw } from '@postgrad/tensor/internal'
 import { KERNELS, type ReduceName } from './reduce-op.js'
 
 /** What is between two ranks stays in the cache: elements at a time. */
@@ -46,8 +46,7 @@ function divide(x: Tensor, by: number): void {
     binaryScalarInto('div', x, by, x)
     return
   }
-  const { host: array } = x.storage
-  for (let i = x.offset; i < x.offset + x.numel; i++) array[i] = Math.trunc(array[i]! / by)
+  copyInto(raw.div(x, by, { roundingMode: 'trunc' }), x)
 }
 
 /** `length` elements of a dense tensor from `start` on, as a dense tensor of one dimension. */

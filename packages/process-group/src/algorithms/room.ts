@@ -12,14 +12,14 @@ import { flat, write } from './parts.js'
 export function roomFor(out: Tensor, parts: readonly Tensor[]): Tensor {
   const { storage, dtype, isContiguous, numel } = out
   if (!isContiguous) return flat(out)
-  if (storage.isShared && storage.host.length === numel) return parts.find(isFree) ?? Tensor.uninitialized(dtype, [numel])
+  if (storage.isShared && storage.length === numel) return parts.find(isFree) ?? Tensor.uninitialized(dtype, [numel])
   storage.prepareWrite()
   return run(out, 0, numel)
 }
 
 /** Fills a block that nobody else can read. */
 function isFree({ storage, numel }: Tensor): boolean {
-  return storage.kind === 'heap' && !storage.isShared && storage.host.length === numel
+  return storage.kind === 'heap' && !storage.isShared && storage.length === numel
 }
 
 /** `room` has the elements of `out`. */

@@ -89,6 +89,11 @@ export class Storage {
     return lease === null ? null : new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
+  /** How many elements it has. */
+  get length(): number {
+    return this.host.length
+  }
+
   get kind(): 'managed' | 'heap' {
     return this.lease === null ? 'managed' : 'heap'
   }

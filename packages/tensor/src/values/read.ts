@@ -1,4 +1,4 @@
-/** Copies strided elements into a dense snapshot, for reads by the user. Kernels are not involved: a read is the same on every device. */
+/** Copies strided elements into dense ones, for reads by the user and for messages. Kernels are not involved: a read is the same on every device. */
 import type { TypedArray } from './dtype.js'
 import type { Shape } from './shape.js'
 
@@ -6,19 +6,29 @@ import type { Shape } from './shape.js'
 export function snapshot(array: TypedArray, shape: Shape, strides: Shape, offset: number, numel: number, contiguous: boolean): TypedArray {
   if (contiguous) return array.slice(offset, offset + numel)
   const out = new (array.constructor as new (length: number) => TypedArray)(numel)
-  const ndim = shape.length
-  const index = new Array<number>(ndim).fill(0)
-  let at = offset
-  for (let i = 0; i < numel; i++) {
-    out[i] = array[at]!
-    for (let d = ndim - 1; d >= 0; d--) {
-      at += strides[d]!
+  gather(array, shape, strides, offset, numel, out, 0)
+  return out
+}
+
+/** Copies elements of any strides, 0 and negative ones included, to into[at …] in row-major order: an odometer over the shape, its innermost digit as a loop. */
+export function gather(array: TypedArray, shape: Shape, strides: Shape, offset: number, numel: number, into: TypedArray, at: number): void {
+  if (numel === 0) return
+  const inner = shape.length - 1
+  const length = shape[inner]!
+  const stride = strides[inner]!
+  const index = new Array<number>(inner).fill(0)
+  let from = offset
+  for (let to = at; ; ) {
+    for (let i = 0; i < length; i++) into[to++] = array[from + i * stride]!
+    let d = inner - 1
+    for (; d >= 0; d--) {
+      from += strides[d]!
       if (++index[d]! < shape[d]!) break
-      at -= strides[d]! * shape[d]!
+      from -= strides[d]! * shape[d]!
       index[d] = 0
     }
+    if (d < 0) return
   }
-  return out
 }
 
 /** A number or boolean, or arrays of them within arrays, all of one length at each depth. */

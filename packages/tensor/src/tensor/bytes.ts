@@ -1,0 +1,58 @@
+/**
+ * The one door through which other packages reach the elements of a tensor as memory: messages, files, numbers of half precision, and sums whose order no operation has. Everything
+ * else is an operation. Elements go in and out row by row, whatever the strides are; tensors that are not in the memory of this process are refused.
+ *
+ * A write here raises no version: the caller writes to a tensor of its own, or calls `wrote`.
+ */
+import { PostgradError } from '@postgrad/base'
+import { byteLength, type TypedArray, viewOn } from '../values/dtype.js'
+import { gather } from '../values/read.js'
+import type { Tensor } from './tensor.js'
+
+/** Up to this many elements a loop beats making a view and copying by it. */
+const LOOP_ELEMENTS_MAX = 64
+
+/** @throws READ_NOT_SYNCHRONOUS if x is on a device with memory of its own */
+function hostOf({ storage }: Tensor): TypedArray {
+  const host = storage.host as TypedArray | null
+  if (host !== null) return host
+  throw new PostgradError('READ_NOT_SYNCHRONOUS', {
+    op: 'tensor',
+    expected: 'a tensor in the memory of this process',
+    got: 'one on a device with memory of its own',
+    remedy: "Pass x.to('cpu'), or read it with await x.data().",
+  })
+}
+
+/** The elements for a caller that reads them at once and does not write: where they lie if x is dense, else a copy. @throws READ_NOT_SYNCHRONOUS */
+export function elementsOf(x: Tensor): TypedArray {
+  return x.isContiguous ? hostOf(x).subarray(x.offset, x.offset + x.numel) : copyOfElements(x)
+}
+
+/** The elements in an array that fills a buffer of its own, which the caller may transfer. @throws READ_NOT_SYNCHRONOUS */
+export function copyOfElements(x: Tensor): TypedArray {
+  if (x.isContiguous) return hostOf(x).slice(x.offset, x.offset + x.numel)
+  // Not by `allocate`, whose small arrays share a buffer.
+  const out = viewOn(x.dtype, new ArrayBuffer(byteLength(x.dtype, x.numel)), 0, x.numel)
+  readElements(x, out, 0)
+  return out
+}
+
+/** Copies all elements to into[at …], an array of x's dtype. @throws READ_NOT_SYNCHRONOUS */
+export function readElements(x: Tensor, into: TypedArray, at: number): void {
+  const { numel, offset } = x
+  const host = hostOf(x)
+  if (!x.isContiguous) gather(host, x.shape, x.strides, offset, numel, into, at)
+  else if (numel <= LOOP_ELEMENTS_MAX) for (let i = 0; i < numel; i++) into[at + i] = host[offset + i]!
+  else into.set(host.subarray(offset, offset + numel), at)
+}
+
+/** Writes from[start …], an array of x's dtype, over `count` elements of a dense x from the element `at` on; of bool, what is not 0 becomes 1. @throws READ_NOT_SYNCHRONOUS */
+export function writeElements(x: Tensor, from: TypedArray, start = 0, count = from.length - start, at = 0): void {
+  x.storage.prepareWrite()
+  const host = hostOf(x)
+  const to = x.offset + at
+  if (x.dtype === 'bool') for (let i = 0; i < count; i++) host[to + i] = from[start + i] === 0 ? 0 : 1
+  else if (count <= LOOP_ELEMENTS_MAX) for (let i = 0; i < count; i++) host[to + i] = from[start + i]!
+  else host.set(from.subarray(start, start + count), to)
+}
