@@ -128,7 +128,7 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
   const target = out.storage.host as Float32Array | Float64Array
   if (tracing === null) userKernels.run(kernel, out.numel, call.constants, args, target, 0)
   else {
-    const values = { device: spec, dtype: out.dtype, form: 'run', variant: userKernels.variant }
+    const values = { device: spec, dtype: out.dtype, variant: userKernels.variant }
     inSpan('kernel', name, values, () => userKernels.run(kernel, out.numel, call.constants, args, target, 0))
   }
   return out
