@@ -5,8 +5,8 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/base/internal'
 import { BACKENDS, type DeviceSpec } from '../kernels/backends.js'
-import { ELEMENT_WISE, type KernelTable, type Operand } from '../kernels/table/operands.js'
-import { overArrays } from '../kernels/table/over-arrays.js'
+import { ELEMENT_WISE, type KernelTable, type Operand, type UserKernels } from '../kernels/table/operands.js'
+import { overArrays, userKernelsOverArrays } from '../kernels/table/over-arrays.js'
 import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
@@ -37,12 +37,15 @@ export class Device {
   readonly implementation: Backend
   /** @internal */
   readonly kernels: KernelTable
+  /** @internal */
+  readonly userKernels: UserKernels
 
   constructor(spec: DeviceSpec, implementation: Backend) {
     this.spec = spec
     this.backend = implementation.name
     this.implementation = implementation
     this.kernels = callable(implementation)
+    this.userKernels = userKernelsOverArrays(implementation.userKernels)
   }
 
   /**

@@ -32,6 +32,7 @@ import {
   type SoftmaxOp,
   UNARY_OPS,
   type UnaryOp,
+  type UserKernel,
 } from './table.js'
 
 /** What kernels see of a tensor. Offset and strides count elements. */
@@ -159,6 +160,18 @@ export type KernelMap = { [Op in UnaryOp]: Unary } & { [Op in BinaryOp | Compare
 
 /** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. What operations call. */
 export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] } }
+
+/** Runs kernels that users write. */
+export interface UserKernels {
+  /** Names what runs them, as `variantOf` does. */
+  readonly variant: string
+  /**
+   * One thread for each element of out, which has at least one. `args` are numbers and dense operands of out's dtype, in the order of the source's parameters;
+   * `constants` are integers. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_OUT_OF_RANGE, KERNEL_UNSUPPORTED (more elements than it can
+   * index, or float64 where the device has none)
+   */
+  run(kernel: UserKernel, constants: Readonly<Record<string, number>>, args: readonly (Operand | number)[], out: Operand): void
+}
 
 /** Kernels whose operands may have any strides, or broadcast. */
 export const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set<KernelOp>([

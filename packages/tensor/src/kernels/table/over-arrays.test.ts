@@ -10,7 +10,7 @@ import { contiguousStrides, numelOf, type Shape } from '../../values/shape.js'
 import { createReferenceBackend } from '../reference/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
 import type { KernelMap, Operand } from './operands.js'
-import { overArrays } from './over-arrays.js'
+import { overArrays, userKernelsOverArrays } from './over-arrays.js'
 import { type Backend, isUnsupported, type KernelOp } from './table.js'
 
 type Layout = 'dense' | 'offset' | 'gaps' | 'turned'
@@ -396,5 +396,21 @@ describe.each<[string, Backend]>([
       dense(`${op}Backward`, [d], passed, ([y, x, m, s, w], out) => back(y!, x!, m!, s!, w!, other(shape), out, null, 0.5))
       dense(`${op}Backward`, [d], passed, ([y, x, m, s, w], out) => back(y!, x!, m!, s!, w!, other(shape), null, out, 0.5))
     }
+  })
+
+  test("users' kernels, which read nothing but their operands", () => {
+    const userKernels = userKernelsOverArrays(backend.userKernels)
+    const kernelOf = (body: string) => ({ name: 'mine', source: `function (x, y) { return ${body}; }`, inputs: ['x', 'y'] })
+    const [x, y, out] = [at([3], 'float64'), at([1], 'float64'), at([3], 'float64')]
+    compare(
+      'mine',
+      out,
+      () => userKernels.run(kernelOf('x[this.thread.x] * y[0]'), {}, [x, y], out),
+      (plain) => {
+        for (const [i, v] of elements(x).entries()) plain.storage.host[i] = v * elements(y)[0]!
+      },
+    )
+    const beyond = kernelOf('x[this.thread.x + 1] + y[0]')
+    expect(() => userKernels.run(beyond, {}, [x, y], out)).toThrow(expect.objectContaining({ code: 'KERNEL_OUT_OF_RANGE' }))
   })
 })

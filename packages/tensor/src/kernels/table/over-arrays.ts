@@ -26,12 +26,14 @@ import type {
   Operand,
   Rows,
   Unary,
+  UserKernels,
   Variance,
   Where,
 } from './operands.js'
 import {
   type ArgsortKernel,
   type ArrayKernelMap,
+  type ArrayUserKernels,
   type AxpyKernel,
   BINARY_OPS,
   type BinaryKernel,
@@ -65,6 +67,21 @@ type A = TypedArray
 /** A kernel over arrays as one of operands. */
 export function overArrays(op: KernelOp, kernel: object): KernelMap[KernelOp] {
   return (ADAPTERS[op] as (kernel: object) => KernelMap[KernelOp])(kernel)
+}
+
+/** Users' kernels over arrays as those of operands. */
+export function userKernelsOverArrays(kernels: ArrayUserKernels): UserKernels {
+  type Real = Float32Array | Float64Array
+  /** Dense, for the time of the call: a kernel may ask how long its input is. */
+  const elements = ({ storage, offset, numel }: Operand): Real =>
+    (offset === 0 && storage.host.length === numel ? storage.host : storage.host.subarray(offset, offset + numel)) as Real
+  return {
+    variant: kernels.variant,
+    run(kernel, constants, args, out) {
+      const each = args.map((arg) => (typeof arg === 'number' ? arg : elements(arg)))
+      kernels.run(kernel, out.numel, constants, each, out.storage.host as Real, out.offset)
+    },
+  }
 }
 
 // --- element-wise

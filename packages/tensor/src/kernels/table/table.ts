@@ -354,7 +354,7 @@ export interface UserKernel {
 }
 
 /** Runs kernels that users write; the promises are those of the table's kernels. */
-export interface UserKernels {
+export interface ArrayUserKernels {
   /** Names what runs them, as `variantOf` does. */
   readonly variant: string
   /**
@@ -383,7 +383,7 @@ export interface Backend {
   /** In which of several ways its kernels run (gpu.js: 'cpu', 'webasm'); null where there is but one. */
   readonly mode: string | null
   readonly kernels: ArrayKernelTable
-  readonly userKernels: UserKernels
+  readonly userKernels: ArrayUserKernels
   /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
   readonly synchronous: boolean
   /** Resolves when kernels may be called (a GPU: when the adapter is there); at once for synchronous backends. Rejects with a PostgradError. */
