@@ -17,6 +17,7 @@ import { graphsNextToPytorch } from './graphs-next-to-pytorch.mjs'
 import { howProgramsAreFound } from './how-programs-are-found.mjs'
 import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
+import { operandsAsArrays } from './operands-as-arrays.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
@@ -68,4 +69,5 @@ export const MUTATIONS_BY_TEST = [
   ...theContextOfWhatIsServed,
   ...theReadingOfData,
   ...theTracer,
+  ...operandsAsArrays,
 ]

@@ -28,8 +28,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: a kernel names',
     'packages/tensor/src/tensor/device.ts',
-    "const variant = form === 'strided' ? null : implementation",
-    'const variant = implementation',
+    'const variant = isDense ? implementation.variantOf(op, dtype, shape) : null',
+    'const variant = implementation.variantOf(op, dtype, shape)',
     'a kernel of strided operands names the code for dense ones',
   ),
   t(

@@ -59,19 +59,19 @@ describe('the tracer', () => {
     expect(x.grad!.toArray()).toHaveLength(3)
   })
 
-  test('TRC-1: a kernel names its device, dtype, form and code', () => {
+  test('TRC-1: a kernel names its device, dtype and code', () => {
     const x = tensor([
       [1, 2, 3],
       [4, 5, 6],
     ])
     const kernels = (events: readonly TraceEvent[]) =>
       events.filter(({ phase, kind }) => phase === 'begin' && kind === 'kernel').map(({ name, values }) => ({ name, ...values }))
-    expect(kernels(traced(() => add(x, x)))).toEqual([{ name: 'add', device: 'wasm', dtype: 'float32', form: 'flat', variant: 'loop' }])
+    expect(kernels(traced(() => add(x, x)))).toEqual([{ name: 'add', device: 'wasm', dtype: 'float32', variant: 'loop' }])
     expect(kernels(traced(() => add(x.transpose(0, 1), tensor([1, 2]))))).toEqual([
-      { name: 'add', device: 'wasm', dtype: 'float32', form: 'strided', variant: null },
+      { name: 'add', device: 'wasm', dtype: 'float32', variant: null },
     ])
     expect(kernels(traced(() => withDevice('reference', () => x.softmax(1))))).toEqual([
-      { name: 'softmax', device: 'reference', dtype: 'float32', form: 'run', variant: 'loop' },
+      { name: 'softmax', device: 'reference', dtype: 'float32', variant: 'loop' },
     ])
   })
 

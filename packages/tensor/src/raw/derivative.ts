@@ -1,10 +1,9 @@
 /** Derivatives with a kernel of their own: what would be many operations, or need a division, in one pass. See `ops-derivative.ts`. */
 
-import type { GradKernel, GradOp, GradRowsKernel, GradRowsOp, ProductBackwardKernel } from '../kernels/table/table.js'
+import type { GradOp, GradRowsOp } from '../kernels/table/table.js'
 import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import type { TypedArray } from '../values/dtype.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
 import { approximates } from './math.js'
@@ -17,8 +16,7 @@ function productBackward(op: 'prodBackward' | 'cumprodBackward', g: Tensor, x: T
   const grad = contiguous(g)
   const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, shape)
-  const kernel = currentKernels()[op][x.dtype] as ProductBackwardKernel<TypedArray>
-  kernel.run(outer, k, inner, grad.storage.host, grad.offset, dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][x.dtype](grad, dense, out, outer, k, inner)
   return out
 }
 
@@ -31,20 +29,8 @@ function gradient(op: GradOp, g: Tensor, x: Tensor, p0: number, p1: number): Ten
   const repeated = !g.isContiguous && g.strides.every((s, d) => s === 0 || g.shape[d] === 1)
   const grad = repeated ? g : contiguous(g)
   const out = Tensor.uninitialized(x.dtype, x.shape)
-  const kernel = currentKernels()[op][x.dtype] as GradKernel<TypedArray>
   const single = x.dtype === 'float32'
-  kernel.flat(
-    x.numel,
-    grad.storage.host,
-    grad.offset,
-    repeated ? 0 : 1,
-    dense.storage.host,
-    dense.offset,
-    out.storage.host,
-    0,
-    single ? Math.fround(p0) : p0,
-    single ? Math.fround(p1) : p1,
-  )
+  currentKernels()[op][x.dtype](grad, dense, out, single ? Math.fround(p0) : p0, single ? Math.fround(p1) : p1)
   return out
 }
 
@@ -66,8 +52,7 @@ function gradientRows(op: GradRowsOp, g: Tensor, y: Tensor, dim: number): Tensor
   const dense = contiguous(y)
   const out = Tensor.uninitialized(y.dtype, shape)
   const [outer, k, inner] = [numelOf(shape.slice(0, d)), shape.length === 0 ? 1 : shape[d]!, numelOf(shape.slice(d + 1))]
-  const kernel = currentKernels()[op][y.dtype] as GradRowsKernel<TypedArray>
-  kernel.run(outer, k, inner, grad.storage.host, grad.offset, dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][y.dtype](grad, dense, out, outer, k, inner)
   return out
 }
 

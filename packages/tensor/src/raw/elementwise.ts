@@ -1,26 +1,22 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
 
 import { Storage } from '../heap/storage.js'
-import type { BinaryKernel, BinaryOp, CompareOp, UnaryKernel, UnaryOp, WhereKernel } from '../kernels/table/table.js'
+import type { BinaryOp, CompareOp, UnaryOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { allocate, type DType, elementOf, isFloating, type TypedArray } from '../values/dtype.js'
+import { allocate, type DType, elementOf, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument } from '../values/errors.js'
-import { broadcastShapes, broadcastStrides, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
+import { broadcastShapes, SCALAR_SHAPE, sameShape } from '../values/shape.js'
 import { to } from './copy.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 // --- unary ---
 
 export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
-  const kernel = currentKernels()[op][x.dtype] as UnaryKernel<TypedArray>
-  if (x.isContiguous) {
-    const out = new Tensor(Storage.uninitialized(x.dtype, x.numel), x.shape, x.strides, 0, x.numel, true)
-    kernel.flat(x.numel, x.storage.host, x.offset, out.storage.host, 0, p0, p1)
-    return out
-  }
-  const out = Tensor.uninitialized(x.dtype, x.shape)
-  kernel.strided(x.shape, x.storage.host, x.offset, x.strides, out.storage.host, 0, p0, p1)
+  const out = x.isContiguous
+    ? new Tensor(Storage.uninitialized(x.dtype, x.numel), x.shape, x.strides, 0, x.numel, true)
+    : Tensor.uninitialized(x.dtype, x.shape)
+  currentKernels()[op][x.dtype](x, out, p0, p1)
   return out
 }
 
@@ -84,12 +80,10 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.
     if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
-      const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
-      const n = a.numel
-      const dtype: DType = compare ? 'bool' : a.dtype
-      const out = Storage.uninitialized(dtype, n)
-      kernel.flat(n, a.storage.host, a.offset, 1, b.storage.host, b.offset, 1, out.host, 0)
-      return new Tensor(out, a.shape, a.strides, 0, n, true)
+      const storage = Storage.uninitialized(compare ? 'bool' : a.dtype, a.numel)
+      const out = new Tensor(storage, a.shape, a.strides, 0, a.numel, true)
+      currentKernels()[op][a.dtype](a, b, out)
+      return out
     }
     const dtype = floating ? toFloating(promoteTensors(a, b)) : promoteTensors(a, b)
     return tensorBinary(op, to(a, dtype), to(b, dtype), compare)
@@ -124,36 +118,16 @@ export function scalarOf(op: string, value: number | boolean, dtype: DType): Ten
 }
 
 export function scalarTensor(value: number, dtype: DType): Tensor {
-  return new Tensor(new Storage(dtype, scalarArray(value, dtype)), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
-}
-
-export function scalarArray(value: number, dtype: DType): TypedArray {
   const array = allocate(dtype, 1)
   array[0] = elementOf(dtype, value)
-  return array
+  return new Tensor(new Storage(dtype, array), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
 }
 
 /** Both have the dtype in which to compute. */
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
-  const kernel = currentKernels()[op][a.dtype] as BinaryKernel<TypedArray, TypedArray>
-  const shape = broadcastShapes(op, a.shape, b.shape)
-  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, shape)
-  const aStep = flatStep(a, shape)
-  const bStep = flatStep(b, shape)
-  const to = out.storage.host
-  if (aStep >= 0 && bStep >= 0) kernel.flat(out.numel, a.storage.host, a.offset, aStep, b.storage.host, b.offset, bStep, to, 0)
-  else {
-    const aStrides = broadcastStrides(a.shape, a.strides, shape)
-    const bStrides = broadcastStrides(b.shape, b.strides, shape)
-    kernel.strided(shape, a.storage.host, a.offset, aStrides, b.storage.host, b.offset, bStrides, to, 0, out.strides)
-  }
+  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, broadcastShapes(op, a.shape, b.shape))
+  currentKernels()[op][a.dtype](a, b, out)
   return out
-}
-
-/** 1 when x runs densely over `shape`, 0 when its one element is repeated, −1 when it takes strides. */
-export function flatStep(x: Tensor, shape: Shape): number {
-  if (x.isContiguous && sameShape(x.shape, shape)) return 1
-  return x.numel === 1 ? 0 : -1
 }
 
 function refuseBool(x: Tensor | number): void {
@@ -186,17 +160,7 @@ export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Ten
   const [x, y] = operands('where', a, b)
   const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
   const out = Tensor.uninitialized(x.dtype, shape)
-  const kernel = currentKernels().where[x.dtype] as WhereKernel<TypedArray>
-  const [c, p, q, o] = [cond.storage.host as Uint8Array, x.storage.host, y.storage.host, out.storage.host]
-  const cStep = flatStep(cond, shape)
-  const xStep = flatStep(x, shape)
-  const yStep = flatStep(y, shape)
-  if (cStep >= 0 && xStep >= 0 && yStep >= 0) {
-    kernel.flat(out.numel, c, cond.offset, cStep, p, x.offset, xStep, q, y.offset, yStep, o, 0)
-  } else {
-    const strides = (t: Tensor): Shape => broadcastStrides(t.shape, t.strides, shape)
-    kernel.strided(shape, c, cond.offset, strides(cond), p, x.offset, strides(x), q, y.offset, strides(y), o, 0)
-  }
+  currentKernels().where[x.dtype](cond, x, y, out)
   return out
 }
 

@@ -3,10 +3,9 @@
  * index per element. Brought to [outer, extent, inner] for the kernels. Beside: `indices.ts`, which checks the indices.
  */
 
-import type { IndexKernel, IndexOp } from '../kernels/table/table.js'
+import type { IndexOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import type { TypedArray } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
 import { clone, contiguous } from './copy.js'
@@ -22,9 +21,7 @@ function run(op: IndexOp, table: Shape, d: number, n: number, x: Tensor, index: 
   let inner = 1
   for (let i = 0; i < d; i++) outer *= table[i]!
   for (let i = d + 1; i < table.length; i++) inner *= table[i]!
-  const kernel = currentKernels()[op][x.dtype] as IndexKernel<TypedArray>
-  const indices = index.storage.host as Int32Array
-  kernel.run(outer, table[d] ?? 1, n, inner, x.storage.host, x.offset, indices, index.offset, out.storage.host, out.offset)
+  currentKernels()[op][x.dtype](x, index, out, outer, table[d] ?? 1, n, inner)
 }
 
 /**

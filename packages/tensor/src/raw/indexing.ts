@@ -1,10 +1,9 @@
 /** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
 
-import type { IndexKernel, NllBackwardKernel, NllKernel } from '../kernels/table/table.js'
 import type { Reduction } from '../ops/ops.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { isFloating, type TypedArray } from '../values/dtype.js'
+import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { contiguous } from './copy.js'
 import { checkedIndices } from './indices.js'
@@ -17,8 +16,7 @@ export function embedding(weight: Tensor, indices: Tensor): Tensor {
   const w = contiguous(weight)
   const [rows, width] = weight.shape as [number, number]
   const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width])
-  const kernel = currentKernels().indexSelect[weight.dtype] as IndexKernel<TypedArray>
-  kernel.run(1, rows, at.numel, width, w.storage.host, w.offset, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
+  currentKernels().indexSelect[weight.dtype](w, at, out, 1, rows, at.numel, width)
   return out
 }
 
@@ -38,8 +36,7 @@ export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): 
   const at = checkedIndices('embeddingBackward', indices, rows)
   const g = contiguous(grad)
   const out = Tensor.empty(grad.dtype, [rows, width])
-  const kernel = currentKernels().indexAdd[grad.dtype] as IndexKernel<TypedArray>
-  kernel.run(1, rows, at.numel, width, g.storage.host, g.offset, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
+  currentKernels().indexAdd[grad.dtype](g, at, out, 1, rows, at.numel, width)
   return out
 }
 
@@ -71,10 +68,8 @@ export function nllLoss(logp: Tensor, target: Tensor, reduction: Reduction = 'me
 
 /** Minus the log-probability at each class; `at` is checked. */
 function picked(logp: Tensor, at: Tensor, reduction: Reduction): Tensor {
-  const x = contiguous(logp)
   const each = Tensor.uninitialized(logp.dtype, at.shape)
-  const kernel = currentKernels().nll[logp.dtype] as NllKernel<TypedArray>
-  kernel.run(at.numel, logp.shape[1]!, x.storage.host, x.offset, at.storage.host as Int32Array, at.offset, each.storage.host, 0)
+  currentKernels().nll[logp.dtype](contiguous(logp), at, each)
   return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
 }
 
@@ -92,11 +87,8 @@ export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): 
     )
   }
   const at = checkedIndices('nllLossBackward', target, classes)
-  const g = contiguous(grad)
   const out = Tensor.uninitialized(grad.dtype, [at.numel, classes])
-  const kernel = currentKernels().nllBackward[grad.dtype] as NllBackwardKernel<TypedArray>
-  const step = g.numel === 1 ? 0 : 1
-  kernel.run(at.numel, classes, g.storage.host, g.offset, step, at.storage.host as Int32Array, at.offset, out.storage.host, 0)
+  currentKernels().nllBackward[grad.dtype](contiguous(grad), at, out)
   return out
 }
 

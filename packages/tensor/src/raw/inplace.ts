@@ -3,14 +3,13 @@
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
 import { PostgradError } from '@postgrad/base'
-import type { AxpyKernel, BinaryKernel, FillKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
-import { categoryOf, type DType, isFloating, type TypedArray } from '../values/dtype.js'
+import { categoryOf, type DType, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
-import { broadcastStrides, broadcastsTo, sameShape } from '../values/shape.js'
-import { clone, copyKernel, to } from './copy.js'
-import { binary, flatStep, scalarTensor } from './elementwise.js'
+import { broadcastsTo, sameShape } from '../values/shape.js'
+import { clone, to } from './copy.js'
+import { binary, scalarTensor } from './elementwise.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 /**
@@ -103,14 +102,7 @@ function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tenso
   checkWritable(name, x)
   const b = argument(name, x, y, op === 'div')
   if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
-  const kernel = currentKernels()[op][x.dtype] as BinaryKernel<TypedArray, TypedArray>
-  const array = x.storage.host
-  const step = x.isContiguous ? flatStep(b, x.shape) : -1
-  if (step >= 0) kernel.flat(x.numel, array, x.offset, 1, b.storage.host, b.offset, step, array, x.offset)
-  else {
-    const strides = broadcastStrides(b.shape, b.strides, x.shape)
-    kernel.strided(x.shape, array, x.offset, x.strides, b.storage.host, b.offset, strides, array, x.offset, x.strides)
-  }
+  currentKernels()[op][x.dtype](x, b, x)
   wrote(name, x)
   return x
 }
@@ -122,13 +114,7 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
   checkStorable(name, promoteNumber(x.dtype, alpha), x.dtype)
   const b = argument(name, x, y, false)
   if (isWider(y, x)) return overwrite(name, x, binary('add', x, binary('mul', y, alpha, false, false), false, false))
-  const kernel = currentKernels().axpy[x.dtype] as AxpyKernel<TypedArray>
-  const step = x.isContiguous ? flatStep(b, x.shape) : -1
-  if (step >= 0) kernel.flat(x.numel, alpha, b.storage.host, b.offset, step, x.storage.host, x.offset)
-  else {
-    const strides = broadcastStrides(b.shape, b.strides, x.shape)
-    kernel.strided(x.shape, alpha, b.storage.host, b.offset, strides, x.storage.host, x.offset, x.strides)
-  }
+  currentKernels().axpy[x.dtype](alpha, b, x)
   wrote(name, x)
   return x
 }
@@ -191,14 +177,7 @@ export function div_(x: Tensor, y: Tensor | number): Tensor {
 export function copy_(x: Tensor, src: Tensor): Tensor {
   checkWritable('copy_', x)
   checkBroadcast('copy_', x, src)
-  const from = apart(x, src)
-  const kernel = copyKernel(x.dtype)
-  if (x.isContiguous && from.isContiguous && from.numel === x.numel) {
-    kernel.flat(x.numel, from.storage.host, from.offset, x.storage.host, x.offset)
-  } else {
-    const strides = broadcastStrides(from.shape, from.strides, x.shape)
-    kernel.strided(x.shape, from.storage.host, from.offset, strides, x.storage.host, x.offset, x.strides)
-  }
+  currentKernels().copy[x.dtype](apart(x, src), x)
   wrote('copy_', x)
   return x
 }
@@ -209,13 +188,7 @@ export function fill_(x: Tensor, given: number | boolean): Tensor {
   if (typeof value !== 'number') throw invalidArgument('fill_', 'a number or a boolean', typeof value)
   checkHolds('fill_', x.dtype, value)
   x.storage.prepareWrite()
-  const kernel = currentKernels().fill[x.dtype] as FillKernel<TypedArray>
-  if (x.isContiguous) kernel.flat(x.numel, value, x.storage.host, x.offset)
-  else {
-    // Elements that share their place get the same value: it is written once.
-    const places = x.shape.map((n, d) => (x.strides[d] === 0 ? Math.min(n, 1) : n))
-    kernel.strided(places, value, x.storage.host, x.offset, x.strides)
-  }
+  currentKernels().fill[x.dtype](value, x)
   wrote('fill_', x)
   return x
 }

@@ -1,11 +1,11 @@
 /** Joining: `cat`, `stack` and `constantPad` copy their inputs into parts of one new tensor. */
 
+import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import type { DType } from '../values/dtype.js'
 import { promote } from '../values/dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, type Shape } from '../values/shape.js'
-import { copyKernel } from './copy.js'
 import { fill_ } from './inplace.js'
 import { unsqueeze } from './views.js'
 
@@ -32,12 +32,10 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
     extent += t.shape[d]!
   }
   const out = Tensor.uninitialized(dtype, first.shape.with(d, extent))
-  const kernel = copyKernel(dtype)
+  const copy = currentKernels().copy[dtype]
   let at = 0
   for (const t of parts) {
-    const to = at * out.strides[d]!
-    if (d === 0 && t.isContiguous) kernel.flat(t.numel, t.storage.host, t.offset, out.storage.host, to)
-    else kernel.strided(t.shape, t.storage.host, t.offset, t.strides, out.storage.host, to, out.strides)
+    copy(t, Tensor.view(out, t.shape, out.strides, at * out.strides[d]!))
     at += t.shape[d]!
   }
   return out
@@ -98,6 +96,6 @@ export function constantPad(x: Tensor, pads: readonly number[], value = 0): Tens
   if (value !== 0) fill_(out, value)
   let to = 0
   for (let d = 0; d < ndim; d++) to += Math.max(pads[2 * (ndim - 1 - d)] ?? 0, 0) * out.strides[d]!
-  copyKernel(x.dtype).strided(kept, x.storage.host, from, x.strides, out.storage.host, to, out.strides)
+  currentKernels().copy[x.dtype](Tensor.view(x, kept, x.strides, from), Tensor.view(out, kept, out.strides, to))
   return out
 }

@@ -1,11 +1,10 @@
 /** Matrix products by PyTorch's rules, from vectors to broadcast batches. Transposes reach the kernel as strides, without a copy. */
 
-import type { MatmulKernel } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { type DType, promote, type TypedArray } from '../values/dtype.js'
+import { type DType, promote } from '../values/dtype.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../values/errors.js'
-import { broadcastShapes, broadcastStrides, numelOf, type Shape } from '../values/shape.js'
+import { broadcastShapes } from '../values/shape.js'
 
 /**
  * [k]·[k] → [], [m,k]·[k] → [m], [k]·[k,n] → [n], [m,k]·[k,n] → [m,n], and with leading batch dimensions that broadcast.
@@ -36,65 +35,14 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
       { a: [...a.shape], b: [...b.shape] },
     )
   }
-  const aRow = aDims === 1 ? 0 : a.strides[aDims - 2]!
-  const aCol = a.strides[aDims - 1]!
-  const bRow = bDims === 1 ? b.strides[0]! : b.strides[bDims - 2]!
-  const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!
-  const kernel = currentKernels().matmul[a.dtype] as MatmulKernel<TypedArray>
-  if (aDims <= 2 && bDims <= 2) {
-    const out = Tensor.uninitialized(a.dtype, aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n])
-    kernel.run(1, m, n, k, a.storage.host, a.offset, 0, aRow, aCol, b.storage.host, b.offset, 0, bRow, bCol, out.storage.host, 0)
-    return out
-  }
-
-  const aBatchShape = a.shape.slice(0, Math.max(aDims - 2, 0))
-  const bBatchShape = b.shape.slice(0, Math.max(bDims - 2, 0))
-  const batchShape = broadcastShapes('matmul', aBatchShape, bBatchShape)
-  const batch = numelOf(batchShape)
   const tail = aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n]
-  const out = Tensor.uninitialized(a.dtype, [...batchShape, ...tail])
-  const aStrides = broadcastStrides(aBatchShape, a.strides.slice(0, aBatchShape.length), batchShape)
-  const bStrides = broadcastStrides(bBatchShape, b.strides.slice(0, bBatchShape.length), batchShape)
-  const aBatch = mergedStride(batchShape, aStrides)
-  const bBatch = mergedStride(batchShape, bStrides)
-  const x = a.storage.host
-  const y = b.storage.host
-  const z = out.storage.host
-  if (bBatch === 0 && aDims > 1 && aBatch === m * aRow) {
-    // One matrix b for all batches, and the rows of a follow each other through them: a single product of batch · m rows.
-    kernel.run(1, batch * m, n, k, x, a.offset, 0, aRow, aCol, y, b.offset, 0, bRow, bCol, z, 0)
-  } else if (aBatch !== null && bBatch !== null) {
-    kernel.run(batch, m, n, k, x, a.offset, aBatch, aRow, aCol, y, b.offset, bBatch, bRow, bCol, z, 0)
-  } else {
-    const index = new Array<number>(batchShape.length).fill(0)
-    let ao = a.offset
-    let bo = b.offset
-    for (let t = 0; t < batch; t++) {
-      kernel.run(1, m, n, k, x, ao, 0, aRow, aCol, y, bo, 0, bRow, bCol, z, t * m * n)
-      for (let d = batchShape.length - 1; d >= 0; d--) {
-        ao += aStrides[d]!
-        bo += bStrides[d]!
-        if (++index[d]! < batchShape[d]!) break
-        ao -= aStrides[d]! * batchShape[d]!
-        bo -= bStrides[d]! * batchShape[d]!
-        index[d] = 0
-      }
-    }
-  }
+  const shape =
+    aDims <= 2 && bDims <= 2
+      ? tail
+      : [...broadcastShapes('matmul', a.shape.slice(0, Math.max(aDims - 2, 0)), b.shape.slice(0, Math.max(bDims - 2, 0))), ...tail]
+  const out = Tensor.uninitialized(a.dtype, shape)
+  currentKernels().matmul[a.dtype](a, b, out)
   return out
-}
-
-/** The one stride that walks all batch dimensions in row-major order, or null if there is none. */
-function mergedStride(shape: Shape, strides: Shape): number | null {
-  let merged = 0
-  let next = -1
-  for (let d = shape.length - 1; d >= 0; d--) {
-    if (shape[d] === 1) continue
-    if (next < 0) merged = strides[d]!
-    else if (strides[d] !== next) return null
-    next = strides[d]! * shape[d]!
-  }
-  return merged
 }
 
 /** [batch, m, k]·[batch, k, n] without broadcasting. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */

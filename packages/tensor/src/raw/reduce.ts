@@ -1,15 +1,15 @@
 /** Reductions over one, several or all dimensions, brought to [outer, k, inner] for the kernels; and softmax, which has the same form. */
 import { PostgradError } from '@postgrad/base'
-import type { BinaryKernel, ReduceKernel, ReduceOp, SoftmaxKernel, SoftmaxOp, VarianceKernel } from '../kernels/table/table.js'
+import type { ReduceOp, SoftmaxOp } from '../kernels/table/table.js'
 import type { DimsArg } from '../ops/ops.js'
 import type { ReduceOptions, VarianceOptions } from '../ops/ops-reduce.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { type DType, isFloating, type TypedArray } from '../values/dtype.js'
+import { type DType, isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
-import { abs, add, eq, exp, log, mul, ne, powNumber, scalarArray, sqrt, sub, where } from './elementwise.js'
+import { abs, add, eq, exp, log, mul, ne, powNumber, scalarTensor, sqrt, sub, where } from './elementwise.js'
 import { permute, reshape } from './views.js'
 
 /** A tensor as dense [outer, k, inner], to be reduced along k. */
@@ -48,8 +48,7 @@ function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim
   const out = Tensor.uninitialized(outDtype, reducedShape(x.shape, dims, keepdim))
   const { dense, outer, k, inner } = fibresOf(x, dims)
   if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
-  const kernel = currentKernels()[op][x.dtype] as ReduceKernel<TypedArray, TypedArray>
-  kernel.run(outer, k, inner, dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][x.dtype](dense, out, outer, k, inner)
   return out
 }
 
@@ -102,9 +101,7 @@ export function mean(x: Tensor, dims?: DimsArg, keepdim = false, options?: Reduc
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
   const out = reduce('sum', source, list, keepdim, source.dtype)
-  const sums = out.storage.host
-  const divide = currentKernels().div[out.dtype] as BinaryKernel<TypedArray, TypedArray>
-  divide.flat(out.numel, sums, 0, 1, scalarArray(count, out.dtype), 0, 0, sums, 0)
+  currentKernels().div[out.dtype](out, scalarTensor(count, out.dtype), out)
   return out
 }
 
@@ -152,8 +149,7 @@ function spreadOf(
   const list = reducedDims(op, dims, x.shape.length)
   const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim))
   const { dense, outer, k, inner } = fibresOf(x, list)
-  const kernel = currentKernels().variance[x.dtype] as VarianceKernel<TypedArray>
-  kernel.run(outer, k, inner, dense.storage.host, dense.offset, out.storage.host, 0, correction, root)
+  currentKernels().variance[x.dtype](dense, out, outer, k, inner, correction, root)
   return out
 }
 
@@ -219,8 +215,7 @@ function softmaxOf(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
   const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, x.shape)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
-  const kernel = currentKernels()[op][x.dtype] as SoftmaxKernel<TypedArray>
-  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][x.dtype](dense, out, numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)))
   return out
 }
 

@@ -1,9 +1,8 @@
 /** Running sums and products along a dimension. int32 and bool run in int32. */
 
-import type { ScanKernel, ScanOp } from '../kernels/table/table.js'
+import type { ScanOp } from '../kernels/table/table.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import type { TypedArray } from '../values/dtype.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
 
@@ -12,8 +11,7 @@ function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
   const dense = contiguous(x.dtype === 'bool' ? to(x, 'int32') : x)
   const out = Tensor.uninitialized(dense.dtype, x.shape)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
-  const kernel = currentKernels()[op][dense.dtype] as ScanKernel<TypedArray>
-  kernel.run(numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)), dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][dense.dtype](dense, out, numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)))
   return out
 }
 

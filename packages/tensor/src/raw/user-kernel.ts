@@ -120,25 +120,16 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
       )
     }
   }
-  const args = [...call.inputs.map((x) => elements(x)), ...call.attributes]
+  const args = [...call.inputs.map(contiguous), ...call.attributes]
   const out = Tensor.uninitialized(call.inputs[0]!.dtype, call.shape)
   if (out.numel === 0) return out
-  const { spec, implementation } = currentDevice()
-  const { userKernels } = implementation
-  const target = out.storage.host as Float32Array | Float64Array
-  if (tracing === null) userKernels.run(kernel, out.numel, call.constants, args, target, 0)
+  const { spec, userKernels } = currentDevice()
+  if (tracing === null) userKernels.run(kernel, call.constants, args, out)
   else {
-    const values = { device: spec, dtype: out.dtype, form: 'run', variant: userKernels.variant }
-    inSpan('kernel', name, values, () => userKernels.run(kernel, out.numel, call.constants, args, target, 0))
+    const values = { device: spec, dtype: out.dtype, variant: userKernels.variant }
+    inSpan('kernel', name, values, () => userKernels.run(kernel, call.constants, args, out))
   }
   return out
-}
-
-/** Dense, for the time of the call. */
-function elements(x: Tensor): Float32Array | Float64Array {
-  const dense = contiguous(x)
-  const array = dense.storage.host as Float32Array | Float64Array
-  return dense.offset === 0 && array.length === dense.numel ? array : array.subarray(dense.offset, dense.offset + dense.numel)
 }
 
 /** @param dtype that of the inputs before it @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

@@ -1,6 +1,5 @@
 /** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
 
-import type { IndexKernel } from '../kernels/table/table.js'
 import { clone, contiguous } from '../raw/copy.js'
 import { mul } from '../raw/elementwise.js'
 import { add_, wrote } from '../raw/inplace.js'
@@ -8,7 +7,6 @@ import { cat } from '../raw/join.js'
 import { argumentText, checkTensor } from '../tensor/check-argument.js'
 import { currentKernels } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import type { TypedArray } from '../values/dtype.js'
 import { invalidArgument } from '../values/errors.js'
 import { isSparse, SparseTensor } from './sparse-tensor.js'
 
@@ -25,10 +23,7 @@ function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
   const n = indices.numel
   const inner = n === 0 ? 0 : values.numel / n
   if (inner === 0) return
-  const from = contiguous(values)
-  const kernel = currentKernels().indexAdd[x.dtype] as IndexKernel<TypedArray>
-  const at = indices.storage.host as Int32Array
-  kernel.run(1, x.shape[0]!, n, inner, from.storage.host, from.offset, at, indices.offset, x.storage.host, x.offset)
+  currentKernels().indexAdd[x.dtype](contiguous(values), indices, x, 1, x.shape[0]!, n, inner)
 }
 
 /** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { createReferenceBackend } from '../kernels/reference/backend.js'
-import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable } from '../kernels/table/table.js'
+import { type ArrayKernelTable, type Backend, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import { DTYPES, type TypedArray } from '../values/dtype.js'
 import { Device } from './device.js'
 
@@ -23,7 +23,7 @@ export class DeferredBackend implements Backend {
   readonly label = 'deferred'
   readonly mode = null
   readonly synchronous = false
-  readonly kernels: KernelTable
+  readonly kernels: ArrayKernelTable
   readonly userKernels: Backend['userKernels']
   readonly #reference = createReferenceBackend()
   readonly #pending = new Set<TypedArray>()
@@ -35,7 +35,7 @@ export class DeferredBackend implements Backend {
         op,
         Object.fromEntries(DTYPES.map((dtype) => [dtype, this.#deferred(op, this.#reference.kernels[op][dtype])])),
       ]),
-    ) as unknown as KernelTable
+    ) as unknown as ArrayKernelTable
     const { variant } = this.#reference.userKernels
     this.userKernels = {
       variant,

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { currentDevice, Device, type DType, device, tensor, withDevice } from '../index.js'
-import { type Backend, isUnsupported, KERNEL_OPS, type KernelOp, type KernelTable, unsupported } from '../kernels/table/table.js'
+import { type ArrayKernelTable, type Backend, isUnsupported, KERNEL_OPS, type KernelOp, unsupported } from '../kernels/table/table.js'
 
 test('one device per name', () => {
   expect(device('reference')).toBe(device('reference'))
@@ -70,7 +70,7 @@ function crippled(without: readonly [KernelOp, DType][], synchronous = true): De
     name: 'gpujs',
     label: 'crippled',
     mode: null,
-    kernels: kernels as unknown as KernelTable,
+    kernels: kernels as unknown as ArrayKernelTable,
     userKernels: whole.userKernels,
     synchronous,
     ready: () => Promise.resolve(),

@@ -5,7 +5,9 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/base/internal'
 import { BACKENDS, type DeviceSpec } from '../kernels/backends.js'
-import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelMap, type KernelOp } from '../kernels/table/table.js'
+import { ELEMENT_WISE, type KernelTable, type Operand, type UserKernels } from '../kernels/table/operands.js'
+import { overArrays, userKernelsOverArrays } from '../kernels/table/over-arrays.js'
+import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
 
@@ -25,9 +27,6 @@ export interface KernelInfo {
   readonly reason: string | null
 }
 
-/** op × dtype → kernel, where unsupported cells throw KERNEL_UNSUPPORTED: the form that operations call. */
-export type CallableTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap<D>[Op] } }
-
 /** Where operations run: a backend with its kernels, one for each name and thread. `device('wasm')` gives it. PyTorch: `torch.device`. */
 export class Device {
   /** As given to `device()`: 'wasm', 'gpujs:cpu', … */
@@ -37,13 +36,16 @@ export class Device {
   /** @internal */
   readonly implementation: Backend
   /** @internal */
-  readonly kernels: CallableTable
+  readonly kernels: KernelTable
+  /** @internal */
+  readonly userKernels: UserKernels
 
   constructor(spec: DeviceSpec, implementation: Backend) {
     this.spec = spec
     this.backend = implementation.name
     this.implementation = implementation
     this.kernels = callable(implementation)
+    this.userKernels = userKernelsOverArrays(implementation.userKernels)
   }
 
   /**
@@ -130,63 +132,57 @@ export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
 }
 
 /** The kernels of the current device. */
-export function currentKernels(): CallableTable {
+export function currentKernels(): KernelTable {
   return tracing === null ? currentDevice().kernels : kernelsOfTraced(currentDevice())
 }
 
 /** Those of another worker of this thread may be the ones that are traced. */
-function kernelsOfTraced(device: Device): CallableTable {
+function kernelsOfTraced(device: Device): KernelTable {
   return tracerOf(currentScope().worker) === null ? device.kernels : tracedKernels(device)
 }
 
-function tableOf(cell: (op: KernelOp, dtype: DType) => object): CallableTable {
+function tableOf(cell: (op: KernelOp, dtype: DType) => object): KernelTable {
   const table: Record<string, Record<string, object>> = {}
   for (const op of KERNEL_OPS) {
     const row: Record<string, object> = {}
     for (const dtype of DTYPES) row[dtype] = cell(op, dtype)
     table[op] = row
   }
-  return table as unknown as CallableTable
+  return table as unknown as KernelTable
 }
 
-function callable(backend: Backend): CallableTable {
+function callable(backend: Backend): KernelTable {
   return tableOf((op, dtype) => {
     const entry = backend.kernels[op][dtype]
-    return isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : entry
+    return isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : overArrays(op, entry)
   })
 }
 
-const traced = new WeakMap<Device, CallableTable>()
+const traced = new WeakMap<Device, KernelTable>()
 
 /** The device's kernels, each within a span. On a device that queues its kernels the span ends when the kernel is queued. */
-function tracedKernels(device: Device): CallableTable {
+function tracedKernels(device: Device): KernelTable {
   let table = traced.get(device)
   if (table === undefined) {
     const { spec, implementation, kernels } = device
     table = tableOf((op, dtype) => {
-      const kernel = kernels[op][dtype] as unknown as Kernel
-      const inForm = (form: Form): Run => {
-        return (...args) => {
-          // `variantOf` knows dense operands alone; their number is the first argument of `flat`.
-          const variant = form === 'strided' ? null : implementation.variantOf(op, dtype, form === 'flat' ? [args[0] as number] : [])
-          inSpan('kernel', op, { device: spec, dtype, form, variant }, () => kernel[form]!(...args))
-        }
+      const kernel = kernels[op][dtype] as (...args: unknown[]) => void
+      return (...args: unknown[]) => {
+        const operands = args.filter((arg) => arg !== null && typeof arg === 'object' && 'storage' in arg) as Operand[]
+        const { shape, numel } = operands.at(-1)!
+        // `variantOf` knows dense operands alone.
+        const isDense = !ELEMENT_WISE.has(op) || operands.every((x) => x.isContiguous && (x.numel === numel || x.numel === 1))
+        const variant = isDense ? implementation.variantOf(op, dtype, shape) : null
+        inSpan('kernel', op, { device: spec, dtype, variant }, () => kernel(...args))
       }
-      return Object.fromEntries(FORMS.filter((form) => kernel[form] !== undefined).map((form) => [form, inForm(form)]))
     })
     traced.set(device, table)
   }
   return table
 }
 
-/** How the table's kernels are called. */
-const FORMS = ['flat', 'strided', 'run'] as const
-type Form = (typeof FORMS)[number]
-type Run = (...args: readonly unknown[]) => void
-type Kernel = Readonly<Partial<Record<Form, Run>>>
-
-function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): object {
-  const refuse = (): never => {
+function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): () => never {
+  return () => {
     throw new PostgradError('KERNEL_UNSUPPORTED', {
       op,
       message: `device '${backend.label}' has no kernel for ${dtype}: ${reason}`,
@@ -194,5 +190,4 @@ function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): 
       values: { device: backend.label, op, dtype },
     })
   }
-  return { flat: refuse, strided: refuse, run: refuse }
 }

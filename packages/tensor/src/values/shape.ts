@@ -79,7 +79,7 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
 
 /** Strides with which a tensor of `shape` and `strides` is read as `target`, to which it broadcasts: 0 where an extent is repeated. */
 export function broadcastStrides(shape: Shape, strides: Shape, target: Shape): Shape {
-  if (shape === target) return strides
+  if (sameShape(shape, target)) return strides
   const n = target.length
   const missing = n - shape.length
   const out = new Array<number>(n)

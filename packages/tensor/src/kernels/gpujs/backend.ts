@@ -6,14 +6,14 @@ import type { DType } from '../../values/dtype.js'
 import { gatherKernel, indexSelectKernel, scatterKernel } from '../host/indexed.js'
 import { copyKernel, fillKernel } from '../host/movement.js'
 import {
+  type ArrayKernelMap,
+  type ArrayKernelTable,
   type Backend,
   COMPARE_OPS,
   type CompareOp,
   GRAD_OPS,
   type GradOp,
-  type KernelMap,
   type KernelOp,
-  type KernelTable,
   UNARY_OPS,
   type UnaryOp,
   unsupported,
@@ -57,26 +57,29 @@ const REAL_OPS = [
   ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
 ] as const
 
-function createTable(gpu: GpuKernels): KernelTable {
-  const float = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({
+function createTable(gpu: GpuKernels): ArrayKernelTable {
+  const float = <Op extends KernelOp>(float32: ArrayKernelMap<'float32'>[Op], int32 = INT32, bool = BOOL) => ({
     float32,
     float64: FLOAT64,
     int32,
     bool,
   })
-  const real = <Op extends KernelOp>(float32: KernelMap<'float32'>[Op]) => float<Op>(float32, REAL, REAL)
+  const real = <Op extends KernelOp>(float32: ArrayKernelMap<'float32'>[Op]) => float<Op>(float32, REAL, REAL)
   const movement = <K>(make: (dtype: DType) => K) => ({
     float32: make('float32'),
     float64: make('float64'),
     int32: make('int32'),
     bool: make('bool'),
   })
-  const unary = Object.fromEntries(UNARY_OPS.map((op) => [op, float<'neg'>(gpu.unary(op))])) as Pick<KernelTable, UnaryOp>
-  const realOps = Object.fromEntries(REAL_OPS.map((op) => [op, real<'exp'>(gpu.unary(op))])) as Pick<KernelTable, (typeof REAL_OPS)[number]>
-  const gradients = Object.fromEntries(GRAD_OPS.map((op) => [op, real<'reluBackward'>(gpu.gradient(op))])) as Pick<KernelTable, GradOp>
+  const unary = Object.fromEntries(UNARY_OPS.map((op) => [op, float<'neg'>(gpu.unary(op))])) as Pick<ArrayKernelTable, UnaryOp>
+  const realOps = Object.fromEntries(REAL_OPS.map((op) => [op, real<'exp'>(gpu.unary(op))])) as Pick<
+    ArrayKernelTable,
+    (typeof REAL_OPS)[number]
+  >
+  const gradients = Object.fromEntries(GRAD_OPS.map((op) => [op, real<'reluBackward'>(gpu.gradient(op))])) as Pick<ArrayKernelTable, GradOp>
   const compare = Object.fromEntries(
     COMPARE_OPS.map((op) => [op, { ...float<'eq'>(gpu.binary(op)), bool: gpu.binary<Uint8Array, Uint8Array>(op) }]),
-  ) as Pick<KernelTable, CompareOp>
+  ) as Pick<ArrayKernelTable, CompareOp>
   return {
     ...unary,
     ...realOps,
@@ -99,8 +102,8 @@ function createTable(gpu: GpuKernels): KernelTable {
     bitwiseXor: { ...BITS, bool: gpu.binary('ne') },
     where: { ...float<'where'>(gpu.where()), bool: gpu.where() },
     axpy: float<'axpy'>(gpu.axpy()),
-    copy: movement(copyKernel) as KernelTable['copy'],
-    fill: movement(fillKernel) as KernelTable['fill'],
+    copy: movement(copyKernel) as ArrayKernelTable['copy'],
+    fill: movement(fillKernel) as ArrayKernelTable['fill'],
     sum: float<'sum'>(gpu.reduce('sum')),
     amax: { ...float<'amax'>(gpu.reduce('amax')), bool: gpu.reduce('amax') },
     prod: float<'prod'>(gpu.reduce('prod')),
@@ -122,9 +125,9 @@ function createTable(gpu: GpuKernels): KernelTable {
     matmul: float<'matmul'>(gpu.matmul()),
     nll: real<'nll'>(gpu.nll()),
     nllBackward: real<'nllBackward'>(gpu.nllBackward()),
-    indexSelect: movement(indexSelectKernel) as KernelTable['indexSelect'],
-    gather: movement(gatherKernel) as KernelTable['gather'],
-    scatter: movement(scatterKernel) as KernelTable['scatter'],
+    indexSelect: movement(indexSelectKernel) as ArrayKernelTable['indexSelect'],
+    gather: movement(gatherKernel) as ArrayKernelTable['gather'],
+    scatter: movement(scatterKernel) as ArrayKernelTable['scatter'],
     indexAdd: float<'indexAdd'>(gpu.sumAtIndices('indexAdd')),
     scatterAdd: float<'scatterAdd'>(gpu.sumAtIndices('scatterAdd')),
     ...neuralKernels(gpu),

@@ -9,7 +9,7 @@ import type {
   MaxPoolKernel,
   NEURAL_KERNEL_OPS,
 } from '../table/neural.js'
-import { type KernelTable, unsupported } from '../table/table.js'
+import { type ArrayKernelTable, unsupported } from '../table/table.js'
 import type { Argument, Constants } from './compiler.js'
 import { dense, type GpuKernels } from './kernels.js'
 import { CONV, NORM, POOL } from './neural-sources.js'
@@ -212,7 +212,7 @@ const REAL = unsupported('the operation is defined on real numbers; raw operatio
 const real = <K>(float32: K) => ({ float32, float64: FLOAT64, int32: REAL, bool: REAL })
 
 /** A part of the table of `backend.ts`. */
-export function neuralKernels(gpu: GpuKernels): Pick<KernelTable, (typeof NEURAL_KERNEL_OPS)[number]> {
+export function neuralKernels(gpu: GpuKernels): Pick<ArrayKernelTable, (typeof NEURAL_KERNEL_OPS)[number]> {
   return {
     conv2d: real(convKernel(gpu, 'conv2d')),
     conv2dInput: real(convKernel(gpu, 'conv2dInput')),

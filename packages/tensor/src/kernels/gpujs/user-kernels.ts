@@ -4,11 +4,11 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { runPlain, tryReads } from '../host/user-kernel.js'
-import type { UserKernel, UserKernels } from '../table/table.js'
+import type { ArrayUserKernels, UserKernel } from '../table/table.js'
 import type { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
 
-export class GpuUserKernels implements UserKernels {
+export class GpuUserKernels implements ArrayUserKernels {
   readonly variant: string
   readonly #compiler: KernelCompiler
   /** Two kernels may have one name; the number tells them apart in the compiler's keys. */

@@ -24,6 +24,7 @@ import {
 } from '../table/loops.js'
 import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, UNARY_FLOAT, UNARY_INT } from '../table/scalars.js'
 import {
+  type ArrayKernelTable,
   type AxpyKernel,
   type Backend,
   type BinaryKernel,
@@ -31,7 +32,6 @@ import {
   type CopyKernel,
   type FillKernel,
   type IndexKernel,
-  type KernelTable,
   type MatmulKernel,
   type NllBackwardKernel,
   type NllKernel,
@@ -255,7 +255,7 @@ const bits = (op: 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor') => ({
   bool: binary(BINARY_BOOL[op]),
 })
 
-const table: KernelTable = {
+const table: ArrayKernelTable = {
   neg: realAndInt('neg'),
   exp: realOnly('exp'),
   log: realOnly('log'),

@@ -13,7 +13,7 @@ import type {
   NEURAL_KERNEL_OPS,
   PoolGeometry,
 } from '../table/neural.js'
-import { type KernelTable, unsupported } from '../table/table.js'
+import { type ArrayKernelTable, unsupported } from '../table/table.js'
 
 type T = TypedArray
 
@@ -252,7 +252,7 @@ const REAL = unsupported('images, weights and statistics are real numbers')
 const real = <K>(kernel: K) => ({ float32: kernel, float64: kernel, int32: REAL, bool: REAL })
 
 /** A part of the table of `backend.ts`. */
-export const neuralKernels: Pick<KernelTable, (typeof NEURAL_KERNEL_OPS)[number]> = {
+export const neuralKernels: Pick<ArrayKernelTable, (typeof NEURAL_KERNEL_OPS)[number]> = {
   conv2d: real(conv2d),
   conv2dInput: real(conv2dInput),
   conv2dWeight: real(conv2dWeight),

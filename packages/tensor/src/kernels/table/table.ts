@@ -1,18 +1,10 @@
 /**
- * The waist between operations and backends: one table, kernel op × dtype → kernel or unsupported(reason), total by type (a gap does not
- * compile). Above it `raw/` checks shapes, broadcasts, promotes, allocates; below it backends only compute.
+ * Kernels over arrays of this process: op × dtype → kernel or unsupported(reason), total by type (a gap does not compile). Above it stands the table of
+ * operands (`operands.ts`, whose promises hold here too), which `over-arrays.ts` makes of this one; below it backends only compute.
  *
- * Promises of the caller (`raw/`), for every family:
  * - Buffers are flat arrays. Offsets and strides count elements. Strides may be 0 (broadcast); they are never negative.
- * - All inputs have the dtype that selects the kernel, unless the family says otherwise. The output is explicit and preallocated.
  * - `flat` means: the operands are dense runs of `n` elements from their offsets on (or one repeated element: step 0). `strided` takes the
  *   iteration shape and one stride per dimension and operand; its length may be 0 (0-d). `n` and extents may be 0: then nothing is written.
- * - An output may be the very same view as an input (in place); otherwise it does not overlap any input.
- * - Indices and targets are within range (but on an asynchronous backend those that its kernels have yet to write cannot be checked here:
- *   there the kernel must not go astray by them). Fresh outputs are zero-filled, and kernels that do not accumulate may not rely on it.
- *
- * Promises of a kernel: it writes all of the output and nothing else, keeps no reference to any buffer (an asynchronous backend: not beyond
- * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where a buffer lies.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
 import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
@@ -284,7 +276,7 @@ export interface IndexKernel<A extends TypedArray> {
 }
 
 /** Kernel op → kernel, for one dtype. */
-export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[D]> } & {
+export type ArrayKernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[D]> } & {
   [Op in BinaryOp]: BinaryKernel<ArrayOf[D], ArrayOf[D]>
 } & { [Op in CompareOp]: BinaryKernel<ArrayOf[D], Uint8Array> } & {
   where: WhereKernel<ArrayOf[D]>
@@ -310,7 +302,7 @@ export type KernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[
 } & { [Op in IndexOp]: IndexKernel<ArrayOf[D]> } & NeuralKernelMap<ArrayOf[D]>
 
 /** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
-export type KernelOp = keyof KernelMap<'float32'>
+export type KernelOp = keyof ArrayKernelMap<'float32'>
 
 /** Every kernel op by name, for tests and tables; total by construction of the type below. */
 export const KERNEL_OPS = [
@@ -351,7 +343,7 @@ export function isUnsupported(entry: object): entry is Unsupported {
 }
 
 /** op × dtype → kernel | unsupported(reason), total. */
-export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap<D>[Op] | Unsupported } }
+export type ArrayKernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: ArrayKernelMap<D>[Op] | Unsupported } }
 
 /** A kernel in the words of its user (`defineKernel`): a name, and the text of a gpu.js function. This object's identity is the kernel's. */
 export interface UserKernel {
@@ -362,7 +354,7 @@ export interface UserKernel {
 }
 
 /** Runs kernels that users write; the promises are those of the table's kernels. */
-export interface UserKernels {
+export interface ArrayUserKernels {
   /** Names what runs them, as `variantOf` does. */
   readonly variant: string
   /**
@@ -390,8 +382,8 @@ export interface Backend {
   readonly label: string
   /** In which of several ways its kernels run (gpu.js: 'cpu', 'webasm'); null where there is but one. */
   readonly mode: string | null
-  readonly kernels: KernelTable
-  readonly userKernels: UserKernels
+  readonly kernels: ArrayKernelTable
+  readonly userKernels: ArrayUserKernels
   /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
   readonly synchronous: boolean
   /** Resolves when kernels may be called (a GPU: when the adapter is there); at once for synchronous backends. Rejects with a PostgradError. */

@@ -11,7 +11,7 @@ import { copyKernel, fillKernel } from '../host/movement.js'
 import * as rows from '../host/rows.js'
 import { argsortKernel } from '../host/sort.js'
 import { createReferenceBackend } from '../reference/backend.js'
-import type { Backend, BinaryKernel, CompareOp, Dims, KernelMap, KernelOp, KernelTable, UnaryKernel } from '../table/table.js'
+import type { ArrayKernelMap, ArrayKernelTable, Backend, BinaryKernel, CompareOp, Dims, KernelOp, UnaryKernel } from '../table/table.js'
 import { copyWith } from './convert.js'
 import { AxpyArithmetic, BinaryArithmetic, SIMD_FROM, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { powKernel, UnaryExact } from './exact.js'
@@ -41,7 +41,7 @@ export function createWasmBackend(heap: () => KernelHeap): Backend {
   }
 }
 
-function createTable(instance: LazyInstance): KernelTable {
+function createTable(instance: LazyInstance): ArrayKernelTable {
   const loops = createReferenceBackend().kernels
   const everywhere = <K>(make: (dtype: DType) => K) => ({
     float32: make('float32'),
@@ -189,9 +189,9 @@ function createTable(instance: LazyInstance): KernelTable {
       bool: andKernel,
     },
     axpy: { ...loops.axpy, float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') },
-    argsort: everywhere(argsortKernel) as KernelTable['argsort'],
-    copy: everywhere((dtype) => copyWith(instance, copyKernel(dtype))) as KernelTable['copy'],
-    fill: everywhere(fillKernel) as KernelTable['fill'],
+    argsort: everywhere(argsortKernel) as ArrayKernelTable['argsort'],
+    copy: everywhere((dtype) => copyWith(instance, copyKernel(dtype))) as ArrayKernelTable['copy'],
+    fill: everywhere(fillKernel) as ArrayKernelTable['fill'],
     sum: { ...loops.sum, float32: new SumRows(instance), float64: { run: sumLoop } },
     amax: { ...loops.amax, float32: new ExtremeRows(instance, true), bool: anyKernel },
     amin: { ...loops.amin, float32: new ExtremeRows(instance, false), bool: allKernel },
@@ -208,9 +208,9 @@ function createTable(instance: LazyInstance): KernelTable {
       float32: new MatmulTiles<ArrayOf['float32']>(instance, 'float32'),
       float64: new MatmulTiles<ArrayOf['float64']>(instance, 'float64'),
     },
-    indexSelect: everywhere(indexSelectKernel) as KernelTable['indexSelect'],
-    gather: everywhere(gatherKernel) as KernelTable['gather'],
-    scatter: everywhere(scatterKernel) as KernelTable['scatter'],
+    indexSelect: everywhere(indexSelectKernel) as ArrayKernelTable['indexSelect'],
+    gather: everywhere(gatherKernel) as ArrayKernelTable['gather'],
+    scatter: everywhere(scatterKernel) as ArrayKernelTable['scatter'],
     indexAdd: { ...loops.indexAdd, float32: indexAddKernel(), float64: indexAddKernel(), int32: indexAddKernel() },
     scatterAdd: { ...loops.scatterAdd, float32: scatterAddKernel(), float64: scatterAddKernel(), int32: scatterAddKernel() },
     ...neuralKernels(instance, loops),
@@ -218,7 +218,7 @@ function createTable(instance: LazyInstance): KernelTable {
 }
 
 /** The loops of the reference backend have all of these cells. */
-type Callable<Op extends KernelOp> = { readonly [D in DType]: KernelMap<D>[Op] }
+type Callable<Op extends KernelOp> = { readonly [D in DType]: ArrayKernelMap<D>[Op] }
 
 type Rule = (elements: number, shape: Dims) => string
 const bySize: Rule = (elements) => (elements < SIMD_FROM ? 'loop' : 'simd')

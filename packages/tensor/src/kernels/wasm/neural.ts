@@ -3,7 +3,7 @@ import type { ArrayOf } from '../../values/dtype.js'
 import * as norm from '../host/norm.js'
 import * as pool from '../host/pool.js'
 import type { NEURAL_KERNEL_OPS } from '../table/neural.js'
-import type { KernelOp, KernelTable } from '../table/table.js'
+import type { ArrayKernelTable, KernelOp } from '../table/table.js'
 import { ConvTiles } from './conv.js'
 import type { LazyInstance } from './instance.js'
 import { LayerNormRows, LayerNormRowsBackward } from './norm.js'
@@ -11,7 +11,7 @@ import { AvgPoolPlanes, AvgPoolPlanesBackward, MaxPoolPlanes } from './pool.js'
 
 type NeuralOp = (typeof NEURAL_KERNEL_OPS)[number]
 
-export function neuralKernels(instance: LazyInstance, loops: KernelTable): Pick<KernelTable, NeuralOp> {
+export function neuralKernels(instance: LazyInstance, loops: ArrayKernelTable): Pick<ArrayKernelTable, NeuralOp> {
   const conv = <Op extends 'conv2d' | 'conv2dInput' | 'conv2dWeight'>(op: Op) => ({
     ...loops[op],
     float32: new ConvTiles<ArrayOf['float32']>(instance, 'float32', op),

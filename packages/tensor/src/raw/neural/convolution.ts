@@ -3,10 +3,10 @@
  * `composite/convolution.ts`, where the public functions are.
  */
 
-import type { BinaryKernel, ConvGeometry, ConvKernel } from '../../kernels/table/table.js'
+import type { ConvGeometry } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
-import { isFloating, type TypedArray } from '../../values/dtype.js'
+import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
 import type { Shape } from '../../values/shape.js'
 import { contiguous } from '../copy.js'
@@ -16,11 +16,8 @@ export function convolution(x: Tensor, weight: Tensor, bias: Tensor | null, g: C
   const out = bilinear('conv2d', x, weight, [g.n, g.o, g.oh, g.ow], g)
   if (bias !== null) {
     checkDTypes('conv2d', weight, bias)
-    const add = currentKernels().add[x.dtype] as BinaryKernel<TypedArray, TypedArray>
-    const to = out.storage.host
-    const shape = [g.n, g.o, g.oh * g.ow]
-    const strides = [g.o * g.oh * g.ow, g.oh * g.ow, 1]
-    add.strided(shape, to, 0, strides, bias.storage.host, bias.offset, [0, bias.strides[0]!, 0], to, 0, strides)
+    const each = Tensor.view(bias, [g.o, 1, 1], [bias.strides[0]!, 0, 0], bias.offset)
+    currentKernels().add[x.dtype](out, each, out)
   }
   return out
 }
@@ -37,10 +34,8 @@ export function convolutionWeight(x: Tensor, grad: Tensor, g: ConvGeometry): Ten
 
 function bilinear(op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: Shape, g: ConvGeometry): Tensor {
   checkDTypes(op, a, b)
-  const [x, y] = [contiguous(a), contiguous(b)]
   const out = Tensor.uninitialized(a.dtype, shape)
-  const kernel = currentKernels()[op][a.dtype] as ConvKernel<TypedArray>
-  kernel.run(g, x.storage.host, x.offset, y.storage.host, y.offset, out.storage.host, 0)
+  currentKernels()[op][a.dtype](contiguous(a), contiguous(b), out, g)
   return out
 }
 

@@ -1,53 +1,29 @@
 /** The fully connected layer as one operation: one product, whose transpose is a stride, and the bias added where the product lies. */
 
-import type { BinaryKernel, MatmulKernel } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
-import type { TypedArray } from '../../values/dtype.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../../values/errors.js'
+import { numelOf } from '../../values/shape.js'
 import { contiguous } from '../copy.js'
+import { view } from '../views.js'
 
 /** x […, in], weight [out, in], bias [out] → […, out]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
   checkLinear(x, weight, bias ?? null)
   const [n, k] = weight.shape as readonly [number, number]
   const last = x.shape.length - 1
-  // Rows of a matrix may lie at any distance; leading dimensions become rows, and for that they must follow each other.
-  const source = last > 1 ? contiguous(x) : x
-  const xRow = last === 1 ? source.strides[0]! : last === 0 ? 0 : k
   const shape = x.shape.slice()
   shape[last] = n
-  const out = Tensor.uninitialized(x.dtype, shape)
-  const m = n === 0 ? 0 : out.numel / n
+  // Leading dimensions become rows, and for that they must follow each other; rows of a matrix may lie at any distance.
+  const isMatrix = last < 2
+  const m = isMatrix ? 0 : numelOf(x.shape.slice(0, last))
+  const out = Tensor.uninitialized(x.dtype, isMatrix ? shape : [m, n])
   const [wRow, wCol] = weight.strides as readonly [number, number]
   const kernels = currentKernels()
-  const to = out.storage.host
-  const product = kernels.matmul[x.dtype] as MatmulKernel<TypedArray>
-  product.run(
-    1,
-    m,
-    n,
-    k,
-    source.storage.host,
-    source.offset,
-    0,
-    xRow,
-    source.strides[last]!,
-    weight.storage.host,
-    weight.offset,
-    0,
-    wCol,
-    wRow,
-    to,
-    0,
-  )
-  if (bias != null) {
-    const add = kernels.add[x.dtype] as BinaryKernel<TypedArray, TypedArray>
-    const b = bias.storage.host
-    if (m === 1 && bias.isContiguous) add.flat(n, to, 0, 1, b, bias.offset, 1, to, 0)
-    else add.strided([m, n], to, 0, [n, 1], b, bias.offset, [0, bias.strides[0]!], to, 0, [n, 1])
-  }
-  return out
+  const transposed = Tensor.view(weight, [k, n], [wCol, wRow], weight.offset)
+  kernels.matmul[x.dtype](isMatrix ? x : view(contiguous(x), [m, k]), transposed, out)
+  if (bias != null) kernels.add[x.dtype](out, bias, out)
+  return isMatrix ? out : view(out, shape)
 }
 
 function checkLinear(x: Tensor, weight: Tensor, bias: Tensor | null): void {

@@ -1,21 +1,19 @@
 /** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
 
-import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../../kernels/table/table.js'
+import type { AvgPoolGeometry, PoolGeometry } from '../../kernels/table/table.js'
 import { currentKernels } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
-import { isFloating, type TypedArray } from '../../values/dtype.js'
+import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
 import { contiguous } from '../copy.js'
 
 /** x […, H, W] → the maxima […, oH, oW] and where they stand: int32 y · W + x. @throws DTYPE_MISMATCH */
 export function maxPoolPlanes(x: Tensor, g: PoolGeometry): readonly [Tensor, Tensor] {
   checkReal('maxPool2d', x)
-  const dense = contiguous(x)
   const shape = [...x.shape.slice(0, -2), g.oh, g.ow]
   const out = Tensor.uninitialized(x.dtype, shape)
   const indices = Tensor.uninitialized('int32', shape)
-  const kernel = currentKernels().maxPool2d[x.dtype] as MaxPoolKernel<TypedArray>
-  kernel.run(g, dense.storage.host, dense.offset, out.storage.host, 0, indices.storage.host as Int32Array, 0)
+  currentKernels().maxPool2d[x.dtype](contiguous(x), out, indices, g)
   return [out, indices]
 }
 
@@ -31,10 +29,8 @@ export function avgPoolSpread(grad: Tensor, g: AvgPoolGeometry): Tensor {
 
 function average(op: 'avgPool2d' | 'avgPool2dBackward', x: Tensor, h: number, w: number, g: AvgPoolGeometry): Tensor {
   checkReal(op, x)
-  const dense = contiguous(x)
   const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w])
-  const kernel = currentKernels()[op][x.dtype] as AvgPoolKernel<TypedArray>
-  kernel.run(g, dense.storage.host, dense.offset, out.storage.host, 0)
+  currentKernels()[op][x.dtype](contiguous(x), out, g)
   return out
 }
 

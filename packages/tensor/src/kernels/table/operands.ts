@@ -1,0 +1,182 @@
+/**
+ * The waist between operations and devices: one table, kernel op × dtype → a function of operands. Above it `raw/` checks shapes, promotes, allocates; below
+ * it a device computes, wherever its elements are. A device whose elements are arrays of this process makes the table of kernels over arrays
+ * (`over-arrays.ts`, `table.ts`).
+ *
+ * Promises of the caller (`raw/`), for every family:
+ * - All inputs have the dtype that selects the kernel, unless the family says otherwise. The output is explicit and preallocated.
+ * - "Dense" means `isContiguous`. Where a family does not say so, an operand may have any strides, which are never negative. Extents may be 0: then
+ *   nothing is written.
+ * - An output may be the very same view as an input (in place); otherwise it does not overlap any input. Its elements have places of their own.
+ * - Indices and targets are within range (but on an asynchronous backend those that its kernels have yet to write cannot be checked here:
+ *   there the kernel must not go astray by them). Fresh outputs are zero-filled, and kernels that do not accumulate may not rely on it.
+ *
+ * Promises of a kernel: it writes all of the output and nothing else, keeps no operand (an asynchronous backend: not beyond
+ * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where an operand lies.
+ */
+import type { Storage } from '../../heap/storage.js'
+import type { DType } from '../../values/dtype.js'
+import type { Shape } from '../../values/shape.js'
+import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './neural.js'
+import {
+  BINARY_OPS,
+  type BinaryOp,
+  COMPARE_OPS,
+  type CompareOp,
+  type GradOp,
+  type GradRowsOp,
+  type IndexOp,
+  type KernelOp,
+  type ReduceOp,
+  type ScanOp,
+  type SoftmaxOp,
+  UNARY_OPS,
+  type UnaryOp,
+  type UserKernel,
+} from './table.js'
+
+/** What kernels see of a tensor. Offset and strides count elements. */
+export interface Operand {
+  readonly storage: Storage
+  readonly offset: number
+  readonly shape: Shape
+  readonly strides: Shape
+  readonly dtype: DType
+  readonly numel: number
+  /** Elements lie densely in row-major order from `offset` on. */
+  readonly isContiguous: boolean
+}
+
+/** out is dense, with as many elements as x. */
+export type Unary = (x: Operand, out: Operand, p0: number, p1: number) => void
+/** a and b broadcast to out's shape. The output of a comparison is bool. */
+export type Binary = (a: Operand, b: Operand, out: Operand) => void
+/** out = cond ? a : b, out dense; the others broadcast to its shape. */
+export type Where = (cond: Operand, a: Operand, b: Operand, out: Operand) => void
+/** out += alpha · x, the one kernel that reads its output. x broadcasts. Rounds as `out + fround(alpha · x)` does (no fused multiply-add). */
+export type Axpy = (alpha: number, x: Operand, out: Operand) => void
+/** Copies and converts: the table's dtype is the output's, x may have any, and broadcasts. To int32 truncates, to bool is `x != 0` (NaN is true). */
+export type Copy = (x: Operand, out: Operand) => void
+/** Here elements of out may share their places: all get the same value. */
+export type Fill = (value: number, out: Operand) => void
+/** All dense; but a grad that is not is one element repeated. */
+export type Grad = (grad: Operand, x: Operand, out: Operand, p0: number, p1: number) => void
+
+/** x is dense [outer, k, inner]; out dense, [outer, inner] of reductions (`sum` over k = 0 writes zeros, `prod` ones), as x of scans and softmax. */
+export type Rows = (x: Operand, out: Operand, outer: number, k: number, inner: number) => void
+/**
+ * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
+ * [outer, inner], dense as x; k = 0 gives NaN.
+ */
+export type Variance = (x: Operand, out: Operand, outer: number, k: number, inner: number, correction: number, root: boolean) => void
+/** out [outer, k, inner] int32: the indices along k in the order of x; equals keep theirs, NaN is the greatest. All dense. */
+export type Argsort = (x: Operand, out: Operand, outer: number, k: number, inner: number, descending: boolean) => void
+/**
+ * Derivatives along rows, all dense: of softmax by its result y, and of a product by each of its factors x, without a division (factors may be 0). y, x and
+ * out are [outer, k, inner], and so is grad, but of `prodBackward`: [outer, inner]. `prodBackward`: out = grad · Π of the other x. `cumprodBackward`:
+ * out i = Σ over j ≥ i of grad j · Π of x 0 … j without x i.
+ */
+export type GradRows = (grad: Operand, x: Operand, out: Operand, outer: number, k: number, inner: number) => void
+
+/**
+ * [k]·[k] → [], [m,k]·[k] → [m], [k]·[k,n] → [n], [m,k]·[k,n] → [m,n], with leading batch dimensions that broadcast. Transposes come as strides; out is
+ * dense. k = 0 writes zeros.
+ */
+export type Matmul = (a: Operand, b: Operand, out: Operand) => void
+/** out[i] = −x[i, target[i]]; all dense, x [n, classes], target int32. */
+export type Nll = (x: Operand, target: Operand, out: Operand) => void
+/** out [n, classes]: 0, but out[i, target[i]] = −grad[i]. All dense; grad of one element: the same for all. */
+export type NllBackward = (grad: Operand, target: Operand, out: Operand) => void
+/**
+ * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
+ * how many there are.
+ *
+ * - `indexSelect`: x [outer, rows, inner], index [n], out [outer, n, inner]: out[o, i, j] = x[o, index[i], j]. An embedding has outer = 1.
+ * - `gather`: x [outer, rows, inner], index and out [outer, n, inner]: out[o, i, j] = x[o, index[o, i, j], j].
+ * - `indexAdd`: x [outer, n, inner], index [n], out [outer, rows, inner]: out[o, index[i], j] += x[o, i, j], in order of i.
+ * - `scatterAdd`: x and index [outer, n, inner], out [outer, rows, inner]: out[o, index[o, i, j], j] += x[o, i, j], in order of i.
+ * - `scatter`: the same with = in place of +=: the last i wins.
+ *
+ * The last three leave what no index names as it was. Every sum is rounded to the dtype; int32 wraps.
+ */
+export type Indexed = (x: Operand, index: Operand, out: Operand, outer: number, rows: number, n: number, inner: number) => void
+
+/** The three of a convolution, each bilinear in a and b; all dense. */
+export type Conv = (a: Operand, b: Operand, out: Operand, geometry: ConvGeometry) => void
+/** out, and indices (int32 y · w + x within the plane) of each window's maximum; all dense. */
+export type MaxPool = (x: Operand, out: Operand, indices: Operand, geometry: PoolGeometry) => void
+/** The means of windows, and their adjoint; both dense. */
+export type AvgPool = (x: Operand, out: Operand, geometry: AvgPoolGeometry) => void
+/**
+ * x normalised, times weight, plus bias (null: 1, 0). `layerNorm`: x [rows, d] along d, with weight and bias [d], mean and spread [rows], the latter
+ * 1 / √(variance + eps). `channelNorm`: x [n, c, …] along all but c, with weight, bias, mean and spread [c], the latter the biased variance. All dense.
+ */
+export type Norm = (
+  x: Operand,
+  weight: Operand | null,
+  bias: Operand | null,
+  out: Operand,
+  mean: Operand,
+  spread: Operand,
+  eps: number,
+) => void
+/** The gradients of x and, where not null, of weight and bias, by what the forward pass gave. layerNorm's has no use for eps. All dense. */
+export type NormBackward = (
+  grad: Operand,
+  x: Operand,
+  mean: Operand,
+  spread: Operand,
+  weight: Operand | null,
+  out: Operand,
+  weightGrad: Operand | null,
+  biasGrad: Operand | null,
+  eps: number,
+) => void
+
+/** Kernel op → how it is called. */
+export type KernelMap = { [Op in UnaryOp]: Unary } & { [Op in BinaryOp | CompareOp]: Binary } & { [Op in GradOp]: Grad } & {
+  [Op in ReduceOp | ScanOp | SoftmaxOp]: Rows
+} & { [Op in GradRowsOp | 'prodBackward' | 'cumprodBackward']: GradRows } & { [Op in IndexOp]: Indexed } & {
+  where: Where
+  axpy: Axpy
+  copy: Copy
+  fill: Fill
+  variance: Variance
+  argsort: Argsort
+  matmul: Matmul
+  nll: Nll
+  nllBackward: NllBackward
+  conv2d: Conv
+  conv2dInput: Conv
+  conv2dWeight: Conv
+  maxPool2d: MaxPool
+  avgPool2d: AvgPool
+  avgPool2dBackward: AvgPool
+  layerNorm: Norm
+  channelNorm: Norm
+  layerNormBackward: NormBackward
+  channelNormBackward: NormBackward
+}
+
+/** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. What operations call. */
+export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] } }
+
+/** Runs kernels that users write. */
+export interface UserKernels {
+  /** Names what runs them, as `variantOf` does. */
+  readonly variant: string
+  /**
+   * One thread for each element of out, which has at least one. `args` are numbers and dense operands of out's dtype, in the order of the source's parameters;
+   * `constants` are integers. @throws KERNEL_COMPILE, KERNEL_MODE, KERNEL_RESULT, KERNEL_OUT_OF_RANGE, KERNEL_UNSUPPORTED (more elements than it can
+   * index, or float64 where the device has none)
+   */
+  run(kernel: UserKernel, constants: Readonly<Record<string, number>>, args: readonly (Operand | number)[], out: Operand): void
+}
+
+/** Kernels whose operands may have any strides, or broadcast. */
+export const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set<KernelOp>([
+  ...UNARY_OPS,
+  ...BINARY_OPS,
+  ...COMPARE_OPS,
+  ...(['where', 'axpy', 'copy', 'fill'] as const),
+])
