@@ -229,7 +229,7 @@ describe('run, without a terminal', () => {
   })
 
   test('--workers N names them; the device is passed on', async () => {
-    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'reference')
+    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'js')
     expect(code).toBe(0)
     expect(out.trim().split('\n').sort()).toEqual(['worker0 0/2 worker0 0 1 none', 'worker1 1/2 worker1 2 2 none'])
   })

@@ -1,4 +1,4 @@
-/** Which devices compute here, and whether they compute right: a small product on each, compared with the reference. */
+/** Which devices compute here, and whether they compute right: a small product on each, compared with the loops of js. */
 import { type DeviceSpec, isPostgradError, tensor, withDevice } from 'postgrad'
 import { type Finding, fail, ok, warn } from './finding.js'
 
@@ -19,7 +19,7 @@ export async function computeOn(device: DeviceSpec): Promise<readonly number[]> 
 
 /** What to do about a device that does not work. */
 const WITHOUT: Readonly<Record<string, string>> = {
-  wasm: 'WebAssembly with shared memory and SIMD is missing; use --device reference.',
+  wasm: 'WebAssembly with shared memory and SIMD is missing; use --device js.',
   'gpujs:cpu': 'Use --device wasm, which is faster in any case.',
   'gpujs:webasm': 'Use --device wasm, which is faster in any case.',
 }
@@ -29,7 +29,7 @@ export async function judgeDevice(device: string, compute: (device: DeviceSpec) 
   const todo = WITHOUT[device] ?? 'Use another --device.'
   const judge = device === 'wasm' ? fail : warn
   try {
-    const [got, right] = [await compute(device as DeviceSpec), await compute('reference')]
+    const [got, right] = [await compute(device as DeviceSpec), await compute('js')]
     const worst = Math.max(...got.map((value, at) => Math.abs(value - right[at]!)))
     if (got.length === right.length && worst <= TOLERANCE) return ok(name, 'works')
     return judge(name, `computes something else: off by ${worst}`, 'Its results are wrong.', todo)

@@ -34,7 +34,7 @@ const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
   gpujs: SMALL,
   'gpujs:cpu': SMALL,
   'gpujs:webasm': SMALL,
-  reference: SMALL,
+  js: SMALL,
 }
 const DEVICES = Object.keys(BY_DEVICE) as readonly DeviceSpec[]
 const SECONDS = 45

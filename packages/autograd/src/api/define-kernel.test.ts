@@ -5,7 +5,7 @@ import { arange, type DeviceSpec, device, type Tensor, tensor, withDevice } from
 import { deferredDevice } from '@postgrad/tensor/suite'
 import { defineKernel, grad, gradcheck, gradgradcheck, type KernelDefinition } from '../index.js'
 
-const DEVICES: readonly DeviceSpec[] = ['reference', 'wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm']
+const DEVICES: readonly DeviceSpec[] = ['js', 'wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm']
 
 const SWISH = 'function (x) { const v = x[this.thread.x]; return v / (1 + Math.exp(-v)); }'
 const swish = defineKernel({

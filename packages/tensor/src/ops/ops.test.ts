@@ -7,7 +7,7 @@ import { goldenFailures, opsSuite } from './ops.suite.js'
 
 const tolerance = { float32: 1e-6, float64: 1e-13 }
 
-opsSuite('reference', () => device('reference'), { tolerance })
+opsSuite('js', () => device('js'), { tolerance })
 
 test('the golden set covers every operation', () => {
   const covered = new Set(goldenCases().map((c) => c.op))
@@ -16,7 +16,7 @@ test('the golden set covers every operation', () => {
 })
 
 test('the suite notices a kernel that is wrong in its last bits, and one that writes to its input', async () => {
-  const whole = device('reference').implementation
+  const whole = device('js').implementation
   const add = whole.kernels.add.float32
   if (isUnsupported(add)) throw new Error('the reference backend adds')
   const wrong = (spoil: (out: Float32Array, a: Float32Array) => void): Device => {
@@ -27,7 +27,7 @@ test('the suite notices a kernel that is wrong in its last bits, and one that wr
       },
       strided: (...args) => add.strided(...args),
     }
-    return new Device('reference', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
+    return new Device('js', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
   }
   const cases = goldenCases().filter((c) => c.op === 'add' && c.label === 'equal shapes')
   expect(cases).toHaveLength(1)

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { tensor, withDevice, zeros } from '../index.js'
 import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '../internal.js'
 
-describe.each(['reference', 'wasm', 'gpujs'] as const)('%s', (device) => {
+describe.each(['js', 'wasm', 'gpujs'] as const)('%s', (device) => {
   const on = (name: string, fn: () => void) => test(name, () => withDevice(device, fn))
   const matrix = () =>
     tensor([

@@ -190,7 +190,7 @@ function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): 
     throw new PostgradError('KERNEL_UNSUPPORTED', {
       op,
       message: `device '${backend.label}' has no kernel for ${dtype}: ${reason}`,
-      remedy: "Convert with to(dtype), or run it on another device: withDevice('reference', fn).",
+      remedy: "Convert with to(dtype), or run it on another device: withDevice('js', fn).",
       values: { device: backend.label, op, dtype },
     })
   }

@@ -107,7 +107,7 @@ function rows(): Row[] {
   })
 }
 
-const DEVICES = ['reference', 'wasm', 'gpujs:cpu', 'gpujs:webasm'] as const
+const DEVICES = ['js', 'wasm', 'gpujs:cpu', 'gpujs:webasm'] as const
 
 describe('special values', () => {
   const table = rows()

@@ -3,8 +3,8 @@
  * type that gpu.js computes in; the host moves data (copy, fill, conversion, elements at indices), for all types, and says so.
  */
 import type { DType } from '../../values/dtype.js'
-import { gatherKernel, indexSelectKernel, scatterKernel } from '../host/indexed.js'
-import { copyKernel, fillKernel } from '../host/movement.js'
+import { gatherKernel, indexSelectKernel, scatterKernel } from '../js/indexed.js'
+import { copyKernel, fillKernel } from '../js/movement.js'
 import {
   type Backend,
   COMPARE_OPS,

@@ -5,8 +5,8 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { TypedArray } from '../../values/dtype.js'
-import { gathered } from '../host/movement.js'
-import { denseStrides, type Row2, walk2 } from '../host/walk.js'
+import { gathered } from '../js/movement.js'
+import { denseStrides, type Row2, walk2 } from '../js/walk.js'
 import type {
   ArgsortKernel,
   AxpyKernel,

@@ -1,11 +1,11 @@
 /**
  * Kernels that users write, on the compiler of a device: the gpujs devices run them in their own mode, `wasm` and `reference` have a compiler in
- * mode 'cpu' for them alone, and run float64 without it, as the function that the text is (`host/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
+ * mode 'cpu' for them alone, and run float64 without it, as the function that the text is (`js/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
  */
 import { PostgradError } from '@postgrad/base'
-import { runPlain, tryReads } from '../host/user-kernel.js'
+import { runPlain, tryReads } from '../js/user-kernel.js'
 import type { UserKernel, UserKernels } from '../table/table.js'
-import type { KernelCompiler } from './compiler.js'
+import { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
 
 export class GpuUserKernels implements UserKernels {
@@ -64,6 +64,9 @@ export class GpuUserKernels implements UserKernels {
     return number
   }
 }
+
+/** Those of the backends of the cpu: in mode cpu, and in float64, which gpu.js does not have. */
+export const hostUserKernels = (): UserKernels => new GpuUserKernels(new KernelCompiler('cpu'), { float64: true })
 
 function noFloat64(name: string, variant: string): PostgradError {
   return new PostgradError('KERNEL_UNSUPPORTED', {

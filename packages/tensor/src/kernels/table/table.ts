@@ -380,8 +380,8 @@ export interface UserKernels {
   ): void
 }
 
-/** Whose kernels run: plain JavaScript ('reference'), WebAssembly with SIMD, or gpu.js. */
-export type BackendName = 'reference' | 'wasm' | 'gpujs'
+/** Whose kernels run: WebAssembly with SIMD, plain JavaScript, or gpu.js. */
+export type BackendName = 'wasm' | 'js' | 'gpujs'
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
 export interface Backend {
