@@ -65,7 +65,7 @@ describe('help and mistakes', () => {
   test('run --help explains the options and shows a program', async () => {
     const { code, out } = await here('run', '--help')
     expect(code).toBe(0)
-    for (const part of ['--workers', '--device', 'gpujs:webasm', '--seed', '--timeout', 'export default async function main'])
+    for (const part of ['--workers', '--device', '"wasm", "js"', '--seed', '--timeout', 'export default async function main'])
       expect(out).toContain(part)
   })
 

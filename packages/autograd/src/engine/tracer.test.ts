@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type TraceEvent, trace, tracerOf } from '@postgrad/base/internal'
 import { tensor, withDevice } from '@postgrad/tensor'
+import { gpujsDevice } from '@postgrad/tensor/suite'
 import { add, defineFunction, defineKernel, mul, silu } from '../index.js'
 
 /** What `fn` does outside of all workers. */
@@ -98,7 +99,7 @@ describe('the tracer', () => {
       expect(() => add(x, tensor([1, 2, 3]))).toThrow('expected shapes that broadcast')
       expect(() => fails(x).sum().backward()).toThrow('on purpose')
       const whole = tensor([1, 2], { dtype: 'int32' })
-      expect(() => withDevice('gpujs:webasm', () => mul(whole, whole))).toThrow('has no kernel for int32')
+      expect(() => withDevice(gpujsDevice(), () => mul(whole, whole))).toThrow('has no kernel for int32')
     })
     expect(nested(events)[0]).toBe('operation add')
     expect(nested(events).slice(-2)).toEqual(['operation mul', '  kernel mul'])

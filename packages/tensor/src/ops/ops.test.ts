@@ -1,4 +1,4 @@
-/** The reference backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
+/** The js backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
 import { expect, test } from '@jest/globals'
 import { type BinaryKernel, isUnsupported } from '../kernels/table/table.js'
 import { Device, device } from '../tensor/device.js'
@@ -18,7 +18,7 @@ test('the golden set covers every operation', () => {
 test('the suite notices a kernel that is wrong in its last bits, and one that writes to its input', async () => {
   const whole = device('js').implementation
   const add = whole.kernels.add.float32
-  if (isUnsupported(add)) throw new Error('the reference backend adds')
+  if (isUnsupported(add)) throw new Error('the js backend adds')
   const wrong = (spoil: (out: Float32Array, a: Float32Array) => void): Device => {
     const kernel: BinaryKernel<Float32Array, Float32Array> = {
       flat: (n, a, ao, as, b, bo, bs, out, oo) => {

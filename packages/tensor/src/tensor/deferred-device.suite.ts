@@ -22,7 +22,6 @@ const OUTPUTS: Readonly<Partial<Record<KernelOp, number>>> = {
 export class DeferredBackend implements Backend {
   readonly name = 'js'
   readonly label = 'deferred'
-  readonly mode = null
   readonly synchronous = false
   readonly kernels: KernelTable
   readonly userKernels: Backend['userKernels']

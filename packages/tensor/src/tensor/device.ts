@@ -30,7 +30,7 @@ export type CallableTable = { readonly [Op in KernelOp]: { readonly [D in DType]
 
 /** Where operations run: a backend with its kernels, one for each name and thread. `device('wasm')` gives it. PyTorch: `torch.device`. */
 export class Device {
-  /** As given to `device()`: 'wasm', 'gpujs:cpu', … */
+  /** As given to `device()`: 'wasm', 'js'. */
   readonly spec: DeviceSpec
   /** Whose kernels run here. */
   readonly backend: BackendName
@@ -41,17 +41,9 @@ export class Device {
 
   constructor(spec: DeviceSpec, implementation: Backend) {
     this.spec = spec
-    this.backend = implementation.name
+    this.backend = implementation.name as BackendName
     this.implementation = implementation
     this.kernels = callable(implementation)
-  }
-
-  /**
-   * In which of several ways the backend's kernels run: 'cpu' or 'webasm' on gpujs, null where there is but one. It is what runs, not what was asked
-   * for: every kernel is checked when it is built, and KERNEL_MODE is thrown rather than another mode used.
-   */
-  get mode(): string | null {
-    return this.implementation.mode
   }
 
   /** Whether reads may be synchronous: kernels have written their results when they return. */

@@ -1,6 +1,6 @@
 /**
- * Kernels that users write, on the compiler of a device: the gpujs devices run them in their own mode, `wasm` and `reference` have a compiler in
- * mode 'cpu' for them alone, and run float64 without it, as the function that the text is (`js/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
+ * Kernels that users write, by gpu.js in mode cpu. The backends of the cpu also run float64, without gpu.js, as the function that the text is
+ * (`js/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
  */
 import { PostgradError } from '@postgrad/base'
 import { runPlain, tryReads } from '../js/user-kernel.js'
@@ -9,7 +9,7 @@ import { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
 
 export class GpuUserKernels implements UserKernels {
-  readonly variant: string
+  readonly variant = 'gpu.js cpu'
   readonly #compiler: KernelCompiler
   /** Two kernels may have one name; the number tells them apart in the compiler's keys. */
   readonly #numbers = new WeakMap<UserKernel, number>()
@@ -20,7 +20,6 @@ export class GpuUserKernels implements UserKernels {
   constructor(compiler: KernelCompiler, { float64 = false } = {}) {
     this.#compiler = compiler
     this.#float64 = float64
-    this.variant = `gpu.js ${compiler.mode}`
   }
 
   run(
@@ -65,8 +64,8 @@ export class GpuUserKernels implements UserKernels {
   }
 }
 
-/** Those of the backends of the cpu: in mode cpu, and in float64, which gpu.js does not have. */
-export const hostUserKernels = (): UserKernels => new GpuUserKernels(new KernelCompiler('cpu'), { float64: true })
+/** Those of the backends of the cpu: also in float64, which gpu.js does not have. */
+export const hostUserKernels = (): UserKernels => new GpuUserKernels(new KernelCompiler(), { float64: true })
 
 function noFloat64(name: string, variant: string): PostgradError {
   return new PostgradError('KERNEL_UNSUPPORTED', {

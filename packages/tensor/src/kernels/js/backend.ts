@@ -45,7 +45,6 @@ export function createJsBackend(userKernels: UserKernels): Backend {
   return {
     name: 'js',
     label: 'js',
-    mode: null,
     kernels: jsKernels,
     userKernels,
     synchronous: true,

@@ -38,7 +38,6 @@ export function createWasmBackend(heap: () => KernelHeap): Backend {
   return {
     name: 'wasm',
     label: 'wasm',
-    mode: null,
     kernels: overJs(own),
     userKernels: hostUserKernels(),
     synchronous: true,
