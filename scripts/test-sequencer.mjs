@@ -8,15 +8,11 @@ import ofJest from './of-jest.cjs'
 
 /** The longest first, as two cores have them. */
 const LONG = [
-  ...[
-    'tensor/dist/kernels/gpujs/backend-webasm.test.js',
-    'tensor/dist/kernels/gpujs/ops.test.js',
-    'tensor/dist/kernels/wasm/placement.test.js',
-  ],
+  ...['tensor/dist/kernels/gpujs/ops.test.js', 'tensor/dist/kernels/wasm/placement.test.js'],
   ...[
     'dist-autograd/dist/lineage/lineage.test.js',
     'tensor/dist/kernels/wasm/backend.test.js',
-    'tensor/dist/kernels/gpujs/backend-cpu.test.js',
+    'tensor/dist/kernels/gpujs/backend.test.js',
   ],
   ...['programs/programs.sim.test.js', 'groups/group.sim.test.js', 'lineage/lineage.sim.test.js', 'overlapping-passes.sim.test.js'],
   ...['rref-programs.sim.test.js', 'rref-model.sim.test.js', 'membership.sim.test.js', 'faulty-programs.sim.test.js'],

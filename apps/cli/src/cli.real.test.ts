@@ -65,7 +65,7 @@ describe('help and mistakes', () => {
   test('run --help explains the options and shows a program', async () => {
     const { code, out } = await here('run', '--help')
     expect(code).toBe(0)
-    for (const part of ['--workers', '--device', 'gpujs:webasm', '--seed', '--timeout', 'export default async function main'])
+    for (const part of ['--workers', '--device', '"wasm", "js"', '--seed', '--timeout', 'export default async function main'])
       expect(out).toContain(part)
   })
 
@@ -229,7 +229,7 @@ describe('run, without a terminal', () => {
   })
 
   test('--workers N names them; the device is passed on', async () => {
-    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'reference')
+    const { code, out } = await postgrad('run', PROGRAM, '--workers', '2', '--device', 'js')
     expect(code).toBe(0)
     expect(out.trim().split('\n').sort()).toEqual(['worker0 0/2 worker0 0 1 none', 'worker1 1/2 worker1 2 2 none'])
   })

@@ -7,13 +7,11 @@ import { runtimeDir } from '../status/runtime-dir.js'
 import type { Surroundings } from '../surroundings.js'
 import { judgeClock } from './clock.js'
 import type { Finding } from './finding.js'
-import { computeOn, judgeDevice } from './kernels.js'
+import { computeOn, judgeWasm } from './kernels.js'
 import { judgeLauncher } from './launcher.js'
 import { judgeCores, judgeHeap, judgeMemory, judgeNode, judgeOpenFiles, readMachine } from './machine.js'
 import { judgeLoopback, judgeOwnHostname, judgePorts, judgeRuntimeDir, judgeUnixSockets, whyNoListen } from './network.js'
 import { judgeTypescript } from './typescript.js'
-
-const DEVICES = ['wasm', 'gpujs:cpu', 'gpujs:webasm'] as const
 
 export interface DoctorOptions {
   readonly ports?: readonly [number, number]
@@ -28,7 +26,7 @@ export async function* findings({ ports, bind = '127.0.0.1' }: DoctorOptions, ar
   yield judgeMemory(machine)
   yield judgeHeap(reserveHeap, machine)
   yield judgeOpenFiles(machine)
-  for (const device of DEVICES) yield await judgeDevice(device, computeOn)
+  yield await judgeWasm(computeOn)
   yield await judgeClock({ ...around, sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)) })
   yield await judgeLoopback()
   yield await judgeUnixSockets(around.onExit)
@@ -39,7 +37,7 @@ export async function* findings({ ports, bind = '127.0.0.1' }: DoctorOptions, ar
 }
 
 /** The widest name, so that what was found stands in one column though it comes one by one. */
-export const NAME_WIDTH = 'device gpujs:webasm'.length
+export const NAME_WIDTH = 'ports 10000-65535'.length
 
 function tsxFrom(folder: string): string | null {
   try {

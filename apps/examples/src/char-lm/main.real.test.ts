@@ -32,26 +32,26 @@ const main = (...args: string[]): Promise<End> => run('./main.js', args)
 const small = (...more: string[]): string[] => ['--data', data, '--hidden', '24', '--batch', '16', '--sequence', '8', '--out', out, ...more]
 
 describe('a run', () => {
-  test.each([
-    ['wasm', 'ps wasm, trainer wasm, evaluator wasm'],
-    ...(isSoak ? [['gpujs', 'ps gpujs: webasm, trainer gpujs: webasm, evaluator gpujs: webasm'] as const] : []),
-  ])('%s: 25 steps end below the unigram distribution; picture, samples and kernels', async (device, kernels) => {
-    const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '25', '--lr', '2'))
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const [, loss, unigram] = /held-out loss: ([\d.]+) nats\/char; unigram: ([\d.]+)/.exec(stdout)!.map(Number)
-    expect(loss).toBeLessThan(unigram! - 0.3)
-    expect(stdout).toContain(`loss of the unigram distribution on the held-out text: ${unigram!.toFixed(3)} nats/char`)
-    expect(stdout).toMatch(/training \d+%: /)
-    expect(stdout).toContain('sampled before training')
-    expect(stdout).toContain('sampled after 25 steps')
-    expect(stdout).toContain(`kernels that ran: ${kernels}`)
-    expect(stdout).not.toContain('\u001b')
-    const svg = await readFile(out, 'utf8')
-    expectWellFormed(svg)
-    expect(svg).toContain(`unigram ${unigram!.toFixed(2)}`)
-    expect(svg).toContain(`held out ${loss!.toFixed(2)}`)
-    await rm(out)
-  })
+  test.each([['wasm', 'ps wasm, trainer wasm, evaluator wasm'], ...(isSoak ? [['js', 'ps js, trainer js, evaluator js'] as const] : [])])(
+    '%s: 25 steps end below the unigram distribution; picture, samples and kernels',
+    async (device, kernels) => {
+      const { code, stdout, stderr } = await main(...small('--device', device, '--steps', '25', '--lr', '2'))
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const [, loss, unigram] = /held-out loss: ([\d.]+) nats\/char; unigram: ([\d.]+)/.exec(stdout)!.map(Number)
+      expect(loss).toBeLessThan(unigram! - 0.3)
+      expect(stdout).toContain(`loss of the unigram distribution on the held-out text: ${unigram!.toFixed(3)} nats/char`)
+      expect(stdout).toMatch(/training \d+%: /)
+      expect(stdout).toContain('sampled before training')
+      expect(stdout).toContain('sampled after 25 steps')
+      expect(stdout).toContain(`kernels that ran: ${kernels}`)
+      expect(stdout).not.toContain('\u001b')
+      const svg = await readFile(out, 'utf8')
+      expectWellFormed(svg)
+      expect(svg).toContain(`unigram ${unigram!.toFixed(2)}`)
+      expect(svg).toContain(`held out ${loss!.toFixed(2)}`)
+      await rm(out)
+    },
+  )
 
   test('by time: it ends when the time is over', async () => {
     const { code, stdout } = await main(...small('--seconds', '1'))

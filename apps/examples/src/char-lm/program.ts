@@ -79,7 +79,7 @@ export interface TrainReport {
   /** What the model writes behind the prompt, before training and after. */
   readonly before: Int32Array
   readonly after: Int32Array
-  /** By worker: the kernels that ran, with their mode. */
+  /** By worker: the kernels that ran. */
   readonly kernels: Readonly<Record<string, string>>
 }
 
@@ -233,10 +233,9 @@ function measureAt(share: number): number {
   return share ** 1.5
 }
 
-/** On every worker: which kernels it computes with, and in which mode they run. */
+/** On every worker: which kernels it computes with. */
 export function kernelsHere(): string {
-  const { spec, backend, mode } = currentDevice()
-  return mode === null ? spec : `${backend}: ${mode}`
+  return currentDevice().backend
 }
 
 /** On `evaluator`: mean cross-entropy over the text, in nats per character. It is read in windows, each with the state that the one before it left. */

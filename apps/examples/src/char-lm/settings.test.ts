@@ -5,17 +5,17 @@ import { HELP, readSettings } from './settings.js'
 describe('readSettings', () => {
   test('defaults fit the device; the help names them', () => {
     const wasm = readSettings([])!
-    const gpujs = readSettings(['--device', 'gpujs'])!
+    const js = readSettings(['--device', 'js'])!
     expect(wasm).toMatchObject({ device: 'wasm', data: null, steps: null, seed: 0 })
-    expect(gpujs.hidden).toBeLessThan(wasm.hidden)
-    expect(HELP).toContain(`(default: ${wasm.hidden}; ${gpujs.hidden})`)
+    expect(js.hidden).toBeLessThan(wasm.hidden)
+    expect(HELP).toContain(`(default: ${wasm.hidden}; ${js.hidden})`)
     expect(HELP).toContain(`(default: ${wasm.seconds})`)
   })
 
   test('what is given goes before the defaults', () => {
-    const given = ['--device=gpujs:cpu', '--steps', '7', '--hidden', '9', '--lr', '0.25', '--momentum', '0', '--seed=-3', '--data', 'x.txt']
+    const given = ['--device=js', '--steps', '7', '--hidden', '9', '--lr', '0.25', '--momentum', '0', '--seed=-3', '--data', 'x.txt']
     expect(readSettings(given)).toMatchObject({
-      device: 'gpujs:cpu',
+      device: 'js',
       steps: 7,
       hidden: 9,
       learningRate: 0.25,
@@ -28,7 +28,7 @@ describe('readSettings', () => {
   test('help', () => expect(readSettings(['--steps', 'x', '--help'])).toBeNull())
 
   test.each([
-    [['--device', 'cuda'], '--device: expected one of wasm, gpujs'],
+    [['--device', 'cuda'], '--device: expected one of wasm, js'],
     [['--seconds', '0'], "--seconds: expected a positive number, got '0'"],
     [['--seconds', 'Infinity'], '--seconds: expected a positive number'],
     [['--steps', '1.5'], '--steps: expected a positive whole number'],

@@ -27,14 +27,11 @@ type Sizes = Pick<Settings, 'hidden' | 'embedding' | 'batch' | 'sequence' | 'lea
 
 /** In the default time the fast kernels can train a model of some size. */
 const LARGE: Sizes = { hidden: 128, embedding: 32, batch: 64, sequence: 16, learningRate: 3, heldOutMax: 32_768 }
-/** gpu.js on a CPU, and the reference loops, are more than ten times slower. */
+/** Loops are more than ten times slower. */
 const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 32, sequence: 8, learningRate: 1.5, heldOutMax: 8192 }
 const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
   wasm: LARGE,
-  gpujs: SMALL,
-  'gpujs:cpu': SMALL,
-  'gpujs:webasm': SMALL,
-  reference: SMALL,
+  js: SMALL,
 }
 const DEVICES = Object.keys(BY_DEVICE) as readonly DeviceSpec[]
 const SECONDS = 45

@@ -2,10 +2,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { arange, type DeviceSpec, device, type Tensor, tensor, withDevice } from '@postgrad/tensor'
-import { deferredDevice } from '@postgrad/tensor/suite'
+import { deferredDevice, gpujsDevice } from '@postgrad/tensor/suite'
 import { defineKernel, grad, gradcheck, gradgradcheck, type KernelDefinition } from '../index.js'
 
-const DEVICES: readonly DeviceSpec[] = ['reference', 'wasm', 'gpujs', 'gpujs:cpu', 'gpujs:webasm']
+const DEVICES: readonly DeviceSpec[] = ['js', 'wasm']
 
 const SWISH = 'function (x) { const v = x[this.thread.x]; return v / (1 + Math.exp(-v)); }'
 const swish = defineKernel({
@@ -135,7 +135,7 @@ describe.each(DEVICES)('on device %s', (spec) => {
   })
 
   test('which code runs', () => {
-    const variant = spec === 'gpujs' || spec === 'gpujs:webasm' ? 'gpu.js webasm' : 'gpu.js cpu'
+    const variant = 'gpu.js cpu'
     expect(swish.kernelFor(device(spec))).toEqual({ device: spec, variant })
     expect(withDevice(spec, () => swish.kernelFor())).toEqual({ device: spec, variant })
   })
@@ -348,12 +348,12 @@ describe('what is refused', () => {
     expect(failure(() => define({ constants: () => ({ half: 0.5 }) })()(one)).message).toMatch('integers of 32 bits, got half = 0.5')
   })
 
-  test.each(['gpujs:cpu', 'gpujs:webasm'] as const)('what gpu.js does not compile, in its words: %s', (spec) => {
-    const broken = (kernel: string) => failure(() => withDevice(spec, () => define({ name: 'broken', kernel })()(one)))
+  test('what gpu.js does not compile, in its words', () => {
+    const broken = (kernel: string) => failure(() => define({ name: 'broken', kernel })()(one))
     expect(broken('function (x) { return other[this.thread.x]; }')).toMatchObject({
       code: 'KERNEL_COMPILE',
       op: 'broken',
-      message: expect.stringMatching(/could not build this kernel in mode '(cpu|webasm)': .*other|Identifier/s),
+      message: expect.stringMatching(/could not build this kernel in mode 'cpu': .*other|Identifier/s),
     })
     expect(broken('function (x) { return x[; }').message).toMatch('Unexpected token')
     expect(broken('function (x) { return this.constants.k; }').message).toMatch('constant "k"')
@@ -393,9 +393,9 @@ describe('what is refused', () => {
     expect(failure(() => fixed(tensor([1, 2])))).toMatchObject({ code: 'KERNEL_OUT_OF_RANGE' })
   })
 
-  test('float64 on gpujs devices; a text that is no JavaScript, or returns no number, in float64', () => {
+  test('float64 where there is none; a text that is no JavaScript, or returns no number, in float64', () => {
     const x = tensor([1], { dtype: 'float64' })
-    expect(withDevice('gpujs:webasm', () => failure(() => swish(x)))).toMatchObject({ code: 'KERNEL_UNSUPPORTED', op: 'swish' })
+    expect(withDevice(gpujsDevice(), () => failure(() => swish(x)))).toMatchObject({ code: 'KERNEL_UNSUPPORTED', op: 'swish' })
     const broken = (kernel: string) => failure(() => define({ name: 'broken', kernel })()(x))
     expect(broken('function (x) { return other[this.thread.x]; }')).toMatchObject({ code: 'KERNEL_COMPILE', op: 'broken' })
     expect(broken('function (x) { return x[0] * this.constants.k; }').message).toMatch('constant "k"')

@@ -61,7 +61,7 @@ export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
 export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
   /** Tensors, all of them float32 or all float64, then attributes that differ from their defaults. */
   (...args: [...tensors: { [K in keyof I]: Tensor }, attributes?: Partial<A>]): Tensor
-  /** `variant` is 'gpu.js webasm' or 'gpu.js cpu' on the gpujs devices, and 'gpu.js cpu' on all others. @param device default: the current one */
+  /** `variant` is 'gpu.js cpu'. @param device default: the current one */
   kernelFor(device?: Device): { readonly device: string; readonly variant: string }
 }
 
@@ -78,10 +78,9 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  *       },
  *     })
  *
- * gpu.js runs it on every device: in the device's mode on `gpujs:cpu` and `gpujs:webasm`, in mode cpu elsewhere. Each thread of the process
- * compiles it at its first call and once for every new size or constant (some 1 ms), and keeps the last ones that were used.
+ * gpu.js runs it on every device, in its mode cpu. Each thread of the process compiles it at its first call and once for every new size or constant (some 1 ms), and keeps the last ones that were used.
  *
- * float64 is for `gradcheck`, and slow: the text runs as the JavaScript function that it is, on every device but gpujs ones (KERNEL_UNSUPPORTED).
+ * float64 is for `gradcheck`, and slow: the text runs as the JavaScript function that it is.
  *
  * When it is compiled for a new size, threads run once to see what they read (all of up to 1024, else a sample): KERNEL_OUT_OF_RANGE. Indices that
  * depend on later values are not seen.

@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type TraceEvent, trace, tracerOf } from '@postgrad/base/internal'
 import { tensor, withDevice } from '@postgrad/tensor'
+import { gpujsDevice } from '@postgrad/tensor/suite'
 import { add, defineFunction, defineKernel, mul, silu } from '../index.js'
 
 /** What `fn` does outside of all workers. */
@@ -59,7 +60,7 @@ describe('the tracer', () => {
     expect(x.grad!.toArray()).toHaveLength(3)
   })
 
-  test('TRC-1: a kernel names its device, dtype and code', () => {
+  test('TRC-1: a kernel names its device, dtype, form and code', () => {
     const x = tensor([
       [1, 2, 3],
       [4, 5, 6],
@@ -70,8 +71,8 @@ describe('the tracer', () => {
     expect(kernels(traced(() => add(x.transpose(0, 1), tensor([1, 2]))))).toEqual([
       { name: 'add', device: 'wasm', dtype: 'float32', variant: null },
     ])
-    expect(kernels(traced(() => withDevice('reference', () => x.softmax(1))))).toEqual([
-      { name: 'softmax', device: 'reference', dtype: 'float32', variant: 'loop' },
+    expect(kernels(traced(() => withDevice('js', () => x.softmax(1))))).toEqual([
+      { name: 'softmax', device: 'js', dtype: 'float32', variant: 'loop' },
     ])
   })
 
@@ -98,7 +99,7 @@ describe('the tracer', () => {
       expect(() => add(x, tensor([1, 2, 3]))).toThrow('expected shapes that broadcast')
       expect(() => fails(x).sum().backward()).toThrow('on purpose')
       const whole = tensor([1, 2], { dtype: 'int32' })
-      expect(() => withDevice('gpujs:webasm', () => mul(whole, whole))).toThrow('has no kernel for int32')
+      expect(() => withDevice(gpujsDevice(), () => mul(whole, whole))).toThrow('has no kernel for int32')
     })
     expect(nested(events)[0]).toBe('operation add')
     expect(nested(events).slice(-2)).toEqual(['operation mul', '  kernel mul'])

@@ -86,10 +86,10 @@ describe('launch', () => {
   test('the device, resource limits and environment reach the worker', async () => {
     const cluster = await launch(BASICS, {
       workers: ['a'],
-      device: 'gpujs:cpu',
+      device: 'js',
       workerOptions: { env: { COLOUR: 'green' }, resourceLimits: { maxOldGenerationSizeMb: 200 } },
     })
-    expect(await cluster.on('a').run(basics.deviceOf)).toBe('gpujs:cpu')
+    expect(await cluster.on('a').run(basics.deviceOf)).toBe('js')
     expect(await cluster.on('a').run(basics.env, 'COLOUR')).toBe('green')
     await cluster.close()
   })

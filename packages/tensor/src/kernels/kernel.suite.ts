@@ -1,13 +1,13 @@
 /**
  * The contract of kernels (`table.ts`) as a suite: every op × dtype of a backend over shapes, steps, strides and special values, compared
- * with the reference backend; unsupported cells must say why. Each backend's test is a fixture that calls `kernelSuite`.
+ * with the oracle (`reference/`); unsupported cells must say why. Each backend's test is a fixture that calls `kernelSuite`.
  *
  * The whole output array is compared, margins included, after it was filled with rubbish: a kernel must write all of its output and nothing
  * else. Random numbers come from a seed, which stands in the name of the suite.
  */
 import { describe, expect, test } from '@jest/globals'
 import { DTYPES, type DType } from '../values/dtype.js'
-import { createReferenceBackend } from './reference/backend.js'
+import { oracle } from './reference/oracle.suite.js'
 import { Cell, type KernelSuiteOptions } from './suite/cell.suite.js'
 import { axpy, binary, unary, where } from './suite/elementwise.suite.js'
 import { gradient, gradientRows } from './suite/gradients.suite.js'
@@ -68,14 +68,13 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
 
 export function kernelSuite(name: string, create: () => Backend, options: KernelSuiteOptions): void {
   const backend = create()
-  const reference = createReferenceBackend()
 
   describe(`kernels of ${name} (seed ${options.seed})`, () => {
     let exercised = 0
     for (const op of KERNEL_OPS) {
       for (const dtype of DTYPES) {
         const entry = backend.kernels[op][dtype]
-        const expected = reference.kernels[op][dtype]
+        const expected = oracle[op][dtype]
         if (isUnsupported(entry)) {
           test(`${op} ${dtype}: unsupported, with a reason`, () => {
             expect(entry.unsupported.length).toBeGreaterThan(20)
@@ -84,13 +83,13 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
           })
           continue
         }
-        if (options.shared?.[dtype]?.includes(op)) {
+        if (entry === options.over?.[op][dtype]) {
           exercised++
           continue
         }
         test(`${op} ${dtype}`, () => {
           // What PyTorch does not have, no backend should pretend to have.
-          if (isUnsupported(expected)) throw new Error(`the reference has no ${op} on ${dtype}: ${expected.unsupported}`)
+          if (isUnsupported(expected)) throw new Error(`the oracle has no ${op} on ${dtype}: ${expected.unsupported}`)
           const { checked, missing } = checkKernel(op, dtype, entry, options)
           expect(missing).toEqual([])
           expect(checked).toBeGreaterThan(0)
@@ -99,20 +98,9 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
       }
     }
 
-    test('cells that are the reference itself are those that are listed', () => {
-      const shared = DTYPES.map((dtype) => [
-        dtype,
-        KERNEL_OPS.filter(
-          (op) => !isUnsupported(backend.kernels[op][dtype]) && backend.kernels[op][dtype] === reference.kernels[op][dtype],
-        ),
-      ])
-      const listed = DTYPES.map((dtype) => [dtype, KERNEL_OPS.filter((op) => options.shared?.[dtype]?.includes(op))])
-      expect(shared).toEqual(listed)
-    })
-
-    test('every cell that the reference has is exercised, or said to be lacking or shared', () => {
+    test('every cell that the oracle has is exercised, or said to be lacking', () => {
       const cells = KERNEL_OPS.flatMap((op) => DTYPES.map((dtype) => ({ op, dtype })))
-      const supported = cells.filter(({ op, dtype }) => !isUnsupported(reference.kernels[op][dtype]))
+      const supported = cells.filter(({ op, dtype }) => !isUnsupported(oracle[op][dtype]))
       const lacking = supported.filter(({ op, dtype }) => options.lacks?.(op, dtype))
       expect(exercised).toBe(supported.length - lacking.length)
     })
@@ -120,7 +108,7 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
 }
 
 /**
- * Checks one kernel against the reference's.
+ * Checks one kernel against the oracle's.
  * @returns the number of comparisons, and what the kernel should have been tried with and was not (see `traits.suite.ts`)
  * @throws an Error at the first difference
  */
@@ -130,7 +118,7 @@ export function checkKernel(
   kernel: object,
   options: KernelSuiteOptions,
 ): { checked: number; missing: readonly string[] } {
-  const reference = (options.expected ?? createReferenceBackend()).kernels[op][dtype]
+  const reference = (options.expected?.kernels ?? oracle)[op][dtype]
   const cell = new Cell(op, dtype, kernel, reference, options, options.elementsMax ?? Number.POSITIVE_INFINITY)
   FAMILIES[op](cell)
   return { checked: cell.checked, missing: [...cell.missing] }

@@ -1,4 +1,4 @@
-/** The reference backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
+/** The js backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
 import { expect, test } from '@jest/globals'
 import { type BinaryKernel, isUnsupported } from '../kernels/table/table.js'
 import { Device, device } from '../tensor/device.js'
@@ -7,7 +7,7 @@ import { goldenFailures, opsSuite } from './ops.suite.js'
 
 const tolerance = { float32: 1e-6, float64: 1e-13 }
 
-opsSuite('reference', () => device('reference'), { tolerance })
+opsSuite('js', () => device('js'), { tolerance })
 
 test('the golden set covers every operation', () => {
   const covered = new Set(goldenCases().map((c) => c.op))
@@ -16,9 +16,9 @@ test('the golden set covers every operation', () => {
 })
 
 test('the suite notices a kernel that is wrong in its last bits, and one that writes to its input', async () => {
-  const whole = device('reference').implementation
+  const whole = device('js').implementation
   const add = whole.kernels.add.float32
-  if (isUnsupported(add)) throw new Error('the reference backend adds')
+  if (isUnsupported(add)) throw new Error('the js backend adds')
   const wrong = (spoil: (out: Float32Array, a: Float32Array) => void): Device => {
     const kernel: BinaryKernel<Float32Array, Float32Array> = {
       flat: (n, a, ao, as, b, bo, bs, out, oo) => {
@@ -27,7 +27,7 @@ test('the suite notices a kernel that is wrong in its last bits, and one that wr
       },
       strided: (...args) => add.strided(...args),
     }
-    return new Device('reference', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
+    return new Device('js', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
   }
   const cases = goldenCases().filter((c) => c.op === 'add' && c.label === 'equal shapes')
   expect(cases).toHaveLength(1)

@@ -1,9 +1,10 @@
 /** Writing into tensors that are there: only where `out` lies, at its strides, also over an argument; on every device. */
 import { describe, expect, test } from '@jest/globals'
-import { tensor, withDevice, zeros } from '../index.js'
+import { device, tensor, withDevice, zeros } from '../index.js'
 import { binaryInto, gradInto, matmulInto, raw, unaryInto } from '../internal.js'
+import { gpujsDevice } from '../tensor/gpujs-device.suite.js'
 
-describe.each(['reference', 'wasm', 'gpujs'] as const)('%s', (device) => {
+describe.each([device('js'), device('wasm'), gpujsDevice()])('%s', (device) => {
   const on = (name: string, fn: () => void) => test(name, () => withDevice(device, fn))
   const matrix = () =>
     tensor([

@@ -4,7 +4,7 @@
  */
 
 import { inSpan, tracing } from '@postgrad/base/internal'
-import { indexedTwice, withoutComments } from '../kernels/host/user-kernel.js'
+import { indexedTwice, withoutComments } from '../kernels/js/user-kernel.js'
 import type { UserKernel } from '../kernels/table/table.js'
 import { currentDevice } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'

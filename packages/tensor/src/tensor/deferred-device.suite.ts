@@ -1,9 +1,10 @@
 /**
- * A device that computes as late as a GPU may: the reference backend, whose kernels wait in a queue until somebody settles it. An
+ * A device that computes as late as a GPU may: the js backend, whose kernels wait in a queue until somebody settles it. An
  * operation that looks at elements too early finds what was there before. For tests alone.
  */
 import assert from 'node:assert/strict'
-import { createReferenceBackend } from '../kernels/reference/backend.js'
+import { hostUserKernels } from '../kernels/gpujs/user-kernels.js'
+import { createJsBackend } from '../kernels/js/backend.js'
 import { type ArrayKernelTable, type Backend, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import { DTYPES, type TypedArray } from '../values/dtype.js'
 import { Device } from './device.js'
@@ -19,27 +20,23 @@ const OUTPUTS: Readonly<Partial<Record<KernelOp, number>>> = {
   channelNormBackward: 3,
 }
 export class DeferredBackend implements Backend {
-  readonly name = 'reference'
+  readonly name = 'js'
   readonly label = 'deferred'
-  readonly mode = null
   readonly synchronous = false
   readonly kernels: ArrayKernelTable
   readonly userKernels: Backend['userKernels']
-  readonly #reference = createReferenceBackend()
+  readonly #js = createJsBackend(hostUserKernels())
   readonly #pending = new Set<TypedArray>()
   #queue: (() => void)[] = []
 
   constructor() {
     this.kernels = Object.fromEntries(
-      KERNEL_OPS.map((op) => [
-        op,
-        Object.fromEntries(DTYPES.map((dtype) => [dtype, this.#deferred(op, this.#reference.kernels[op][dtype])])),
-      ]),
+      KERNEL_OPS.map((op) => [op, Object.fromEntries(DTYPES.map((dtype) => [dtype, this.#deferred(op, this.#js.kernels[op][dtype])]))]),
     ) as unknown as ArrayKernelTable
-    const { variant } = this.#reference.userKernels
+    const { variant } = this.#js.userKernels
     this.userKernels = {
       variant,
-      run: (...args) => this.#enqueue([args[4]], () => this.#reference.userKernels.run(...args)),
+      run: (...args) => this.#enqueue([args[4]], () => this.#js.userKernels.run(...args)),
     }
   }
 
@@ -98,5 +95,5 @@ export class DeferredBackend implements Backend {
 }
 
 export function deferredDevice(): Device {
-  return new Device('reference', new DeferredBackend())
+  return new Device('js', new DeferredBackend())
 }

@@ -5,50 +5,40 @@ import { currentDevice, Device, type DType, device, tensor, withDevice } from '.
 import { type ArrayKernelTable, type Backend, isUnsupported, KERNEL_OPS, type KernelOp, unsupported } from '../kernels/table/table.js'
 
 test('one device per name', () => {
-  expect(device('reference')).toBe(device('reference'))
-  expect(device('reference').backend).toBe('reference')
-  expect(String(device('reference'))).toBe('reference')
-})
-
-test('mode says in which way kernels run, where there are several', () => {
-  expect((['gpujs', 'gpujs:cpu', 'gpujs:webasm', 'wasm', 'reference'] as const).map((spec) => device(spec).mode)).toEqual([
-    'webasm',
-    'cpu',
-    'webasm',
-    null,
-    null,
-  ])
+  expect(device('js')).toBe(device('js'))
+  expect(device('js').backend).toBe('js')
+  expect(String(device('js'))).toBe('js')
 })
 
 test('withDevice holds through awaits and does not leak', async () => {
   const before = currentDevice()
-  const reference = device('reference')
-  const inside = await withDevice('reference', async () => {
+  const js = device('js')
+  const inside = await withDevice('js', async () => {
     await Promise.resolve()
     return currentDevice()
   })
-  expect(inside).toBe(reference)
+  expect(inside).toBe(js)
   expect(currentDevice()).toBe(before)
 })
 
 test('kernelFor names what would run, or the reason why nothing would', () => {
-  const reference = device('reference')
-  expect(reference.kernelFor('add', 'float32', [3, 3])).toEqual({
-    device: 'reference',
+  const js = device('js')
+  expect(js.kernelFor('add', 'float32', [3, 3])).toEqual({
+    device: 'js',
     op: 'add',
     dtype: 'float32',
     supported: true,
     variant: 'loop',
     reason: null,
   })
-  const none = reference.kernelFor('div', 'int32')
+  const none = js.kernelFor('div', 'int32')
   expect(none.supported).toBe(false)
   expect(none.reason).toMatch('true division')
-  expect(() => reference.kernelFor('fly' as KernelOp, 'float32')).toThrow('kernelFor: expected one of the kernel ops')
+  expect(() => js.kernelFor('fly' as KernelOp, 'float32')).toThrow('kernelFor: expected one of the kernel ops')
 })
 
-test('the reference backend leaves out only cells that no operation asks for', () => {
-  const { kernels } = device('reference').implementation
+test('the js backend leaves out only cells that no operation asks for', () => {
+  const { kernels } = device('js').implementation
   for (const op of KERNEL_OPS) {
     for (const dtype of ['float32', 'float64', 'int32'] as const) {
       const entry = kernels[op][dtype]
@@ -61,15 +51,14 @@ test('the reference backend leaves out only cells that no operation asks for', (
   }
 })
 
-/** The reference backend with some cells taken out, and optionally asynchronous. */
+/** The js backend with some cells taken out, and optionally asynchronous. */
 function crippled(without: readonly [KernelOp, DType][], synchronous = true): Device {
-  const whole = device('reference').implementation
+  const whole = device('js').implementation
   const kernels = { ...whole.kernels } as Record<string, Record<string, object>>
   for (const [op, dtype] of without) kernels[op] = { ...kernels[op], [dtype]: unsupported('taken out for a test') }
   const backend: Backend = {
-    name: 'gpujs',
+    name: 'js',
     label: 'crippled',
-    mode: null,
     kernels: kernels as unknown as ArrayKernelTable,
     userKernels: whole.userKernels,
     synchronous,
@@ -78,7 +67,7 @@ function crippled(without: readonly [KernelOp, DType][], synchronous = true): De
     isSettled: () => synchronous,
     variantOf: () => 'loop',
   }
-  return new Device('gpujs', backend)
+  return new Device('js', backend)
 }
 
 test('KERNEL_UNSUPPORTED carries the reason and the remedy', () => {
@@ -93,7 +82,7 @@ test('KERNEL_UNSUPPORTED carries the reason and the remedy', () => {
   if (!isPostgradError(caught, 'KERNEL_UNSUPPORTED')) throw caught
   expect(caught.message).toBe(
     "exp: device 'crippled' has no kernel for float64: taken out for a test. " +
-      "Convert with to(dtype), or run it on another device: withDevice('reference', fn).",
+      "Convert with to(dtype), or run it on another device: withDevice('js', fn).",
   )
   expect(caught.values).toEqual({ device: 'crippled', op: 'exp', dtype: 'float64' })
   expect(withDevice(target, () => x.log()).dtype).toBe('float64')
@@ -113,6 +102,10 @@ test('an asynchronous device refuses sync reads and answers async ones', async (
 })
 
 test('an unknown name is refused with the names that exist', () => {
-  expect(() => device('cuda' as 'wasm')).toThrow(/device: expected one of reference.*got cuda/)
+  expect(() => device('cuda' as 'wasm')).toThrow('device: expected one of wasm, js, got cuda')
   expect(() => device('toString' as 'wasm')).toThrow('got toString')
+  // Kernels that tests alone run.
+  for (const name of ['reference', 'gpujs', 'gpujs:cpu', 'gpujs:webasm']) {
+    expect(() => device(name as 'wasm')).toThrow(expect.objectContaining({ code: 'DEVICE_UNKNOWN' }))
+  }
 })

@@ -29,7 +29,7 @@ export interface KernelInfo {
 
 /** Where operations run: a backend with its kernels, one for each name and thread. `device('wasm')` gives it. PyTorch: `torch.device`. */
 export class Device {
-  /** As given to `device()`: 'wasm', 'gpujs:cpu', … */
+  /** As given to `device()`: 'wasm', 'js'. */
   readonly spec: DeviceSpec
   /** Whose kernels run here. */
   readonly backend: BackendName
@@ -42,18 +42,10 @@ export class Device {
 
   constructor(spec: DeviceSpec, implementation: Backend) {
     this.spec = spec
-    this.backend = implementation.name
+    this.backend = implementation.name as BackendName
     this.implementation = implementation
     this.kernels = callable(implementation)
     this.userKernels = userKernelsOverArrays(implementation.userKernels)
-  }
-
-  /**
-   * In which of several ways the backend's kernels run: 'cpu' or 'webasm' on gpujs, null where there is but one. It is what runs, not what was asked
-   * for: every kernel is checked when it is built, and KERNEL_MODE is thrown rather than another mode used.
-   */
-  get mode(): string | null {
-    return this.implementation.mode
   }
 
   /** Whether reads may be synchronous: kernels have written their results when they return. */
@@ -186,7 +178,7 @@ function refusal(backend: Backend, op: KernelOp, dtype: DType, reason: string): 
     throw new PostgradError('KERNEL_UNSUPPORTED', {
       op,
       message: `device '${backend.label}' has no kernel for ${dtype}: ${reason}`,
-      remedy: "Convert with to(dtype), or run it on another device: withDevice('reference', fn).",
+      remedy: "Convert with to(dtype), or run it on another device: withDevice('js', fn).",
       values: { device: backend.label, op, dtype },
     })
   }

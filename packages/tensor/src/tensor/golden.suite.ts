@@ -9,6 +9,7 @@ import { allocate, type DType, type TypedArray } from '../values/dtype.js'
 import { Tensor } from './tensor.js'
 
 export { deferredDevice } from './deferred-device.suite.js'
+export { gpujsDevice } from './gpujs-device.suite.js'
 
 export type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
 

@@ -1,10 +1,10 @@
 /**
  * The gpujs backend: which kernels of this folder stand in which cell of the table, and why the others have none. Float32 is the only
- * type that gpu.js computes in; the host moves data (copy, fill, conversion, elements at indices), for all types, and says so.
+ * type that gpu.js computes in; the js backend's loops move data (copy, fill, conversion, elements at indices), for all types, and says so.
  */
 import type { DType } from '../../values/dtype.js'
-import { gatherKernel, indexSelectKernel, scatterKernel } from '../host/indexed.js'
-import { copyKernel, fillKernel } from '../host/movement.js'
+import { gatherKernel, indexSelectKernel, scatterKernel } from '../js/indexed.js'
+import { copyKernel, fillKernel } from '../js/movement.js'
 import {
   type ArrayKernelMap,
   type ArrayKernelTable,
@@ -18,7 +18,7 @@ import {
   type UnaryOp,
   unsupported,
 } from '../table/table.js'
-import { type GpuMode, KernelCompiler } from './compiler.js'
+import { KernelCompiler } from './compiler.js'
 import { GpuKernels } from './kernels.js'
 import { neuralKernels } from './neural-kernels.js'
 import { GpuUserKernels } from './user-kernels.js'
@@ -31,23 +31,22 @@ const REAL = unsupported('the operation is defined on real numbers; raw operatio
 const REAL_BITS = unsupported('bits are those of integers; raw operations refuse real numbers')
 const BITS = { float32: REAL_BITS, float64: REAL_BITS, int32: INT32 }
 
-/** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. */
-export function createGpujsBackend(mode: GpuMode, compiler = new KernelCompiler(mode)): Backend {
+/** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. No device runs them yet; tests do. */
+export function createGpujsBackend(compiler = new KernelCompiler()): Backend {
   return {
     name: 'gpujs',
-    label: `gpujs:${mode}`,
-    mode,
+    label: 'gpujs',
     kernels: createTable(new GpuKernels(compiler)),
     userKernels: new GpuUserKernels(compiler),
     synchronous: true,
     ready: () => Promise.resolve(),
     settle: () => Promise.resolve(),
     isSettled: () => true,
-    variantOf: (op) => (MOVEMENT.has(op) ? 'host copy' : `gpu.js ${mode}`),
+    variantOf: (op) => (MOVEMENT.has(op) ? 'loop' : 'gpu.js cpu'),
   }
 }
 
-/** Done by the host for every dtype: nothing is computed. */
+/** Done by loops for every dtype: nothing is computed. */
 export const MOVEMENT: ReadonlySet<KernelOp> = new Set(['copy', 'fill', 'indexSelect', 'gather', 'scatter'])
 
 /** Functions of real numbers alone. */

@@ -6,7 +6,8 @@
 import { createRequire } from 'node:module'
 import { PostgradError } from '@postgrad/base'
 
-export type GpuMode = 'cpu' | 'webasm'
+/** The one mode of gpu.js that runs everywhere, sums in double, and rounds once at the end. */
+const MODE = 'cpu'
 
 /** Sizes and strides, baked into the kernel. */
 export type Constants = Readonly<Record<string, number>>
@@ -23,25 +24,22 @@ export interface Gpu {
   readonly kernels: object[]
   createKernel(source: string, settings: object): GpuKernel
 }
-type GpuModule = { readonly GPU: new (settings: { mode: GpuMode }) => Gpu }
+type GpuModule = { readonly GPU: new (settings: { mode: typeof MODE }) => Gpu }
 
-/**
- * Kernels that a device keeps. On webasm each reserves 10.5 GB of addresses (not memory), so they must have a bound: 96 reserve one
- * terabyte of the 128 that a process has. A kernel that went is compiled again, in about 1.3 ms.
- */
+/** Kernels that a device keeps: one for each size, so they must have a bound. A kernel that went is compiled again, in about 1.3 ms. */
 export const KERNELS_MAX = 96
 
+const REMEDY = 'Write it in the part of JavaScript that gpu.js compiles (no closures, arrays or objects of its own; one number returned).'
+
 export class KernelCompiler {
-  readonly mode: GpuMode
   readonly #kernels = new Map<string, GpuKernel>()
   readonly #kernelsMax: number
-  readonly #load: (mode: GpuMode) => Gpu
+  readonly #load: () => Gpu
   #gpu: Gpu | null = null
   #compiled = 0
 
   /** `load` makes gpu.js at the first kernel. */
-  constructor(mode: GpuMode, kernelsMax = KERNELS_MAX, load = loadGpu) {
-    this.mode = mode
+  constructor(kernelsMax = KERNELS_MAX, load = loadGpu) {
     this.#kernelsMax = kernelsMax
     this.#load = load
   }
@@ -54,7 +52,7 @@ export class KernelCompiler {
   /**
    * Runs the kernel of that key over `output` threads, compiling it first if need be. The key must name the source, the output, the
    * constants and the lengths of all array arguments: gpu.js bakes them in. What stands before its first | is the kernel's name.
-   * @throws KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than this device's would run
+   * @throws KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than cpu would run
    */
   run(key: string, source: () => string, output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
     let kernel = this.#kernels.get(key)
@@ -78,7 +76,7 @@ export class KernelCompiler {
   }
 
   #create(key: string, source: string, output: readonly number[], constants: Constants, args: readonly Argument[]): GpuKernel {
-    this.#gpu ??= this.#load(this.mode)
+    this.#gpu ??= this.#load()
     this.#compiled++
     const settings = {
       output: [...output],
@@ -101,9 +99,9 @@ export class KernelCompiler {
     const reason = String((cause as { message?: unknown } | null)?.message ?? cause).trim()
     return new PostgradError('KERNEL_COMPILE', {
       op: nameOf(key),
-      message: `gpu.js could not build this kernel in mode '${this.mode}': ${reason}`,
-      remedy: 'Write it in the part of JavaScript that gpu.js compiles (no closures, arrays or objects of its own; one number returned).',
-      values: { mode: this.mode, key, reason },
+      message: `gpu.js could not build this kernel in mode '${MODE}': ${reason}`,
+      remedy: REMEDY,
+      values: { mode: MODE, key, reason },
       cause,
     })
   }
@@ -125,16 +123,16 @@ export class KernelCompiler {
     }
     const { kernel: built } = kernel
     const ran = built.constructor.mode
-    if (ran !== this.mode || built.fallbackReason || warnings.length > 0) {
+    if (ran !== MODE || built.fallbackReason || warnings.length > 0) {
       throw new PostgradError('KERNEL_MODE', {
         op: nameOf(key),
-        expected: `a gpu.js kernel in mode '${this.mode}', built without a warning`,
+        expected: `a gpu.js kernel in mode '${MODE}', built without a warning`,
         got: `mode '${ran}'${[built.fallbackReason, ...warnings]
           .filter(Boolean)
           .map((text) => `; ${text}`)
           .join('')}`,
-        remedy: `Use device('gpujs:cpu'), or run this call on another device: withDevice('reference', fn).`,
-        values: { mode: this.mode, ran, key, warnings },
+        remedy: REMEDY,
+        values: { mode: MODE, ran, key, warnings },
       })
     }
     return result
@@ -150,7 +148,7 @@ export class KernelCompiler {
 
   #discard({ kernel }: GpuKernel): void {
     kernel.destroy()
-    // gpu.js's own list would keep it alive; in mode cpu destroy() leaves it there.
+    // gpu.js's own list would keep it alive: destroy() leaves it there.
     const list = this.#gpu!.kernels
     const at = list.indexOf(kernel)
     if (at >= 0) list.splice(at, 1)
@@ -162,7 +160,7 @@ function nameOf(key: string): string {
 }
 
 /** gpu.js takes a while to load and most workers never need it. It is CommonJS, and kernels are synchronous: hence `require`. */
-function loadGpu(mode: GpuMode): Gpu {
+function loadGpu(): Gpu {
   const { GPU } = createRequire(import.meta.url)('gpu.js') as GpuModule
-  return new GPU({ mode })
+  return new GPU({ mode: MODE })
 }

@@ -5,8 +5,8 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { TypedArray } from '../../values/dtype.js'
-import { gathered } from '../host/movement.js'
-import { denseStrides, type Row2, walk2 } from '../host/walk.js'
+import { gathered } from '../js/movement.js'
+import { denseStrides, type Row2, walk2 } from '../js/walk.js'
 import type {
   ArgsortKernel,
   AxpyKernel,
@@ -101,20 +101,18 @@ function scatter(shape: Dims, from: F32, out: TypedArray, offset: number, stride
 
 export class GpuKernels {
   readonly #compiler: KernelCompiler
-  readonly #label: string
 
   constructor(compiler: KernelCompiler) {
     this.#compiler = compiler
-    this.#label = `gpujs:${compiler.mode}`
   }
 
   /** One thread per element. */
   #run(op: string, key: string, source: () => string, threads: number, constants: Constants, args: readonly Argument[]): F32 {
     for (let i = 0; i < args.length; i++) {
       const arg = args[i]!
-      if (typeof arg !== 'number') checkIndexable(op, this.#label, arg.length)
+      if (typeof arg !== 'number') checkIndexable(op, 'gpujs', arg.length)
     }
-    checkIndexable(op, this.#label, threads)
+    checkIndexable(op, 'gpujs', threads)
     return this.#compiler.run(key, source, [threads], constants, args) as F32
   }
 
@@ -333,7 +331,7 @@ export class GpuKernels {
         }
         const aSpan = (m - 1) * aRow + (k - 1) * aCol + 1
         const bSpan = (k - 1) * bRow + (n - 1) * bCol + 1
-        for (const elements of [aSpan, bSpan, m * n]) checkIndexable('matmul', this.#label, elements)
+        for (const elements of [aSpan, bSpan, m * n]) checkIndexable('matmul', 'gpujs', elements)
         const key = `matmul|${m}|${n}|${k}|${aRow}|${aCol}|${bRow}|${bCol}`
         const constants = { k, aRow, aCol, bRow, bCol }
         for (let t = 0; t < batch; t++) {

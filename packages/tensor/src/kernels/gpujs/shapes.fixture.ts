@@ -1,24 +1,17 @@
 /** A program for a process of its own: kernels of many shapes, one after the other, and what that did to the process's memory. */
-import { readFileSync } from 'node:fs'
 import { createGpujsBackend } from './backend.js'
-import { type GpuMode, KernelCompiler } from './compiler.js'
+import { KernelCompiler } from './compiler.js'
 
-const [mode, kernelsMax, warmUp, shapes] = process.argv.slice(2) as [GpuMode, string, string, string]
-const WARM_UP = Number(warmUp)
+const [kernelsMax, warmUp, shapes] = process.argv.slice(2).map(Number) as [number, number, number]
 
-/** In MB and GB; on a machine without /proc the addresses count as none. */
-function memory(): { rssMB: number; addressesGB: number } {
+function rssMB(): number {
   const collect = (globalThis as { gc?: () => void }).gc
   collect?.()
-  let addressesGB = 0
-  try {
-    addressesGB = Number(/VmSize:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 2 ** 20
-  } catch {}
-  return { rssMB: process.memoryUsage().rss / 2 ** 20, addressesGB }
+  return process.memoryUsage().rss / 2 ** 20
 }
 
-const compiler = new KernelCompiler(mode, Number(kernelsMax))
-const { kernels, userKernels } = createGpujsBackend(mode, compiler)
+const compiler = new KernelCompiler(kernelsMax)
+const { kernels, userKernels } = createGpujsBackend(compiler)
 const { exp } = kernels
 if ('unsupported' in exp.float32) throw new Error(exp.float32.unsupported)
 const own = { name: 'own', inputs: ['x'], source: 'function (x) { return 2 * x[this.thread.x]; }' }
@@ -32,7 +25,7 @@ function run(n: number): void {
   if (Math.abs(out[n - 1]! - want) > 1e-5) throw new Error(`${n}: ${out[n - 1]}`)
 }
 
-for (let n = 1; n <= WARM_UP; n++) run(n)
-const before = memory()
-for (let n = 1; n <= Number(shapes); n++) run(WARM_UP + n)
-console.log(JSON.stringify({ before, after: memory(), ...compiler.counts }))
+for (let n = 1; n <= warmUp; n++) run(n)
+const before = rssMB()
+for (let n = 1; n <= shapes; n++) run(warmUp + n)
+console.log(JSON.stringify({ before, after: rssMB(), ...compiler.counts }))

@@ -87,7 +87,7 @@ export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
 
 /**
  * `r`: what is left of va after vb, exactly, with the sign of va. Long division in base 2: doublings and the differences of numbers less than
- * twice apart do not round. (gpu.js's own % is a − b · trunc(a / b) in mode webasm, where the rounded quotient decides.)
+ * twice apart do not round.
  */
 const REST = `const big = 3.4028234663852886e38;
     const divisor = Math.abs(vb);

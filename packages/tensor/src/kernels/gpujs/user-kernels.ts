@@ -1,15 +1,15 @@
 /**
- * Kernels that users write, on the compiler of a device: the gpujs devices run them in their own mode, `wasm` and `reference` have a compiler in
- * mode 'cpu' for them alone, and run float64 without it, as the function that the text is (`host/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
+ * Kernels that users write, by gpu.js in mode cpu. The backends of the cpu also run float64, without gpu.js, as the function that the text is
+ * (`js/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
  */
 import { PostgradError } from '@postgrad/base'
-import { runPlain, tryReads } from '../host/user-kernel.js'
+import { runPlain, tryReads } from '../js/user-kernel.js'
 import type { ArrayUserKernels, UserKernel } from '../table/table.js'
-import type { KernelCompiler } from './compiler.js'
+import { KernelCompiler } from './compiler.js'
 import { checkIndexable } from './kernels.js'
 
 export class GpuUserKernels implements ArrayUserKernels {
-  readonly variant: string
+  readonly variant = 'gpu.js cpu'
   readonly #compiler: KernelCompiler
   /** Two kernels may have one name; the number tells them apart in the compiler's keys. */
   readonly #numbers = new WeakMap<UserKernel, number>()
@@ -20,7 +20,6 @@ export class GpuUserKernels implements ArrayUserKernels {
   constructor(compiler: KernelCompiler, { float64 = false } = {}) {
     this.#compiler = compiler
     this.#float64 = float64
-    this.variant = `gpu.js ${compiler.mode}`
   }
 
   run(
@@ -64,6 +63,9 @@ export class GpuUserKernels implements ArrayUserKernels {
     return number
   }
 }
+
+/** Those of the backends of the cpu: also in float64, which gpu.js does not have. */
+export const hostUserKernels = (): ArrayUserKernels => new GpuUserKernels(new KernelCompiler(), { float64: true })
 
 function noFloat64(name: string, variant: string): PostgradError {
   return new PostgradError('KERNEL_UNSUPPORTED', {

@@ -1,31 +1,28 @@
 /**
- * One op × dtype of a kernel suite: the kernel under test beside the reference's, inputs with special values for both, and the comparison of
+ * One op × dtype of a kernel suite: the kernel under test and the oracle's, inputs with special values for both, and the comparison of
  * all that they wrote. Above: the families beside this file, which know what each kernel takes, and `kernel.suite.ts`, which names them.
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
-import { type Backend, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import { type ArrayKernelTable, type Backend, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { elementsOf } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 
 export interface KernelSuiteOptions {
   readonly seed: number
-  /** Ops of which every bit must agree with the reference (its arithmetic is correctly rounded), for these dtypes. */
+  /** Ops of which every bit must agree with the oracle (its arithmetic is correctly rounded), for these dtypes. */
   readonly exact: (op: KernelOp, dtype: DType) => boolean
-  /** Cells that the reference has and this backend has not; default: none. */
+  /** Cells that the oracle has and this backend has not; default: none. */
   readonly lacks?: (op: KernelOp, dtype: DType) => boolean
-  /**
-   * Cells that are the reference's own functions, by dtype. To compare them with themselves proves nothing, so they are not compared: PyTorch's numbers hold those
-   * of floats (`tensor/golden`), `whole-numbers.test.ts` the others. Default: none.
-   */
-  readonly shared?: Readonly<Partial<Record<DType, readonly KernelOp[]>>>
+  /** The table over which this backend lays its own. Cells that are this table's are not compared again: the suite of its own backend does. Default: none. */
+  readonly over?: ArrayKernelTable
   /** Special inputs that this backend treats differently, by op, each with its reason; they are left out. */
   readonly leaveOut?: Readonly<Partial<Record<KernelOp, { readonly values: readonly number[]; readonly reason: string }>>>
   /** The largest number of elements that is tried; slow backends take fewer. */
   readonly elementsMax?: number
   /** Shapes of element-wise operations, instead of all of the suite's. */
   readonly shapes?: readonly (readonly number[])[]
-  /** What to compare with, instead of the reference backend. */
+  /** What to compare with, instead of the oracle. */
   readonly expected?: Backend
 }
 
@@ -82,7 +79,7 @@ export const SPECIAL: Readonly<Record<DType, readonly number[]>> = {
   bool: [0, 1],
 }
 
-/** One op × dtype: the kernel under test beside the reference's. */
+/** One op × dtype: the kernel under test and the oracle's. */
 export class Cell {
   checked = 0
   /** What the kernel has yet to be tried with. */
@@ -160,7 +157,7 @@ export class Cell {
     run(this.#kernel as K, got)
     run(this.#reference as K, want)
     this.#equal(what, got, want, terms, scale)
-    // There was a place behind the output, which the reference left as it was.
+    // There was a place behind the output, which the oracle left as it was.
     if (out.length > 0 && Object.is(want.at(-1), out.at(-1))) this.missing.delete('guarded')
   }
 

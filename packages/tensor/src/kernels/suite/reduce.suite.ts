@@ -100,7 +100,7 @@ export function runningSums(cell: Cell): void {
 export function argsort(cell: Cell): void {
   type K = ArgsortKernel<Any>
   for (const [outer, k, inner] of fibres(cell, true)) {
-    // The reference selects, which takes k² steps.
+    // The oracle counts, which takes k² steps.
     if (k > 300) continue
     for (const descending of [false, true]) {
       const n = outer * k * inner

@@ -7,7 +7,8 @@ import { threadHeap } from '../../heap/thread-heap.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { allocate, type DType } from '../../values/dtype.js'
 import { contiguousStrides, numelOf, type Shape } from '../../values/shape.js'
-import { createReferenceBackend } from '../reference/backend.js'
+import { hostUserKernels } from '../gpujs/user-kernels.js'
+import { createJsBackend } from '../js/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
 import type { KernelMap, Operand } from './operands.js'
 import { overArrays, userKernelsOverArrays } from './over-arrays.js'
@@ -76,7 +77,7 @@ function compare(what: string, out: Tensor, call: (out: Tensor) => void, plain: 
 const smaller = (shape: Shape): Shape[] => [shape, [], shape.map((n, d) => (d === 0 && n > 0 ? 1 : n)), shape.slice(1)]
 
 describe.each<[string, Backend]>([
-  ['reference', createReferenceBackend()],
+  ['js', createJsBackend(hostUserKernels())],
   ['wasm', createWasmBackend(threadHeap)],
 ])('%s', (_, backend) => {
   function kernel<Op extends KernelOp>(op: Op, dtype: DType = 'float32'): KernelMap[Op] {

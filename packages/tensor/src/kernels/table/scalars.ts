@@ -1,7 +1,10 @@
-/** Each element-wise operation as a function of numbers: the definition that the reference backend maps over its buffers. */
+/** Each element-wise operation as a function of numbers: the definition that the js backend maps over its buffers, and that tests compare with. */
 import { erf, erfc } from './erf.js'
-import type { Scalar1, Scalar2 } from './loops.js'
-import type { BinaryOp, CompareOp, UnaryOp } from './table.js'
+import type { BinaryOp, CompareOp, GradOp, UnaryOp } from './table.js'
+
+/** `p0` and `p1` are the operation's parameters, if it has some. */
+export type Scalar1 = (x: number, p0: number, p1: number) => number
+export type Scalar2 = (a: number, b: number) => number
 
 /** In double precision; storing rounds to the dtype. */
 export const UNARY_FLOAT: Readonly<Record<UnaryOp, Scalar1>> = {
@@ -106,6 +109,26 @@ export const COMPARE: Readonly<Record<CompareOp, Scalar2>> = {
   le: (a, b) => (a <= b ? 1 : 0),
   gt: (a, b) => (a > b ? 1 : 0),
   ge: (a, b) => (a >= b ? 1 : 0),
+}
+
+const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x))
+const SCALE = Math.sqrt(2 / Math.PI)
+
+/** The slope of an activation at its result (relu, tanh, sigmoid) or its argument. */
+export const SLOPES: Readonly<Record<GradOp, Scalar1>> = {
+  reluBackward: (y) => (y <= 0 ? 0 : 1),
+  tanhBackward: (y) => 1 - y * y,
+  sigmoidBackward: (y) => y * (1 - y),
+  leakyReluBackward: (x, slope) => (x > 0 ? 1 : slope),
+  eluBackward: (x, alpha) => (x <= 0 ? alpha * Math.exp(x) : 1),
+  siluBackward: (x) => sigmoid(x) * (1 + x * (1 - sigmoid(x))),
+  softplusBackward: (x, beta, threshold) => (x * beta > threshold ? 1 : sigmoid(x * beta)),
+  geluBackward: (x) => 0.5 * erfc(-x * Math.SQRT1_2) + (x * Math.exp(-0.5 * x * x)) / Math.sqrt(2 * Math.PI),
+  geluTanhBackward: (x) => {
+    if (Math.abs(x) > 20) return x > 0 ? 1 : 0 // in float32 the cube would overflow
+    const s = sigmoid(2 * SCALE * (x + 0.044715 * x ** 3))
+    return s + 2 * x * s * (1 - s) * SCALE * (1 + 3 * 0.044715 * x * x)
+  },
 }
 
 /** PyTorch multiplies for the exponent 2, and takes roots for ±0.5 (of −∞: NaN). */

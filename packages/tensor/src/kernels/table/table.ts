@@ -372,16 +372,15 @@ export interface ArrayUserKernels {
   ): void
 }
 
-/** Whose kernels run: plain JavaScript ('reference'), WebAssembly with SIMD, or gpu.js. */
-export type BackendName = 'reference' | 'wasm' | 'gpujs'
+/** Whose kernels run: WebAssembly with SIMD, or plain JavaScript. */
+export type BackendName = 'wasm' | 'js'
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
 export interface Backend {
-  readonly name: BackendName
-  /** As the user asks for it: 'wasm', 'gpujs:cpu', … */
+  /** The gpu.js kernels are for GPUs; no device of users has them yet. */
+  readonly name: BackendName | 'gpujs'
+  /** As the user asks for it: 'wasm', 'js'. */
   readonly label: string
-  /** In which of several ways its kernels run (gpu.js: 'cpu', 'webasm'); null where there is but one. */
-  readonly mode: string | null
   readonly kernels: ArrayKernelTable
   readonly userKernels: ArrayUserKernels
   /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */

@@ -1,8 +1,11 @@
 /** The kernel suite on the wasm backend. Arithmetic must agree in every bit; polynomials and other orders of summation within tolerance. */
 
+import { expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'
+import { DTYPES } from '../../values/dtype.js'
+import { jsKernels } from '../js/backend.js'
 import { kernelSuite } from '../kernel.suite.js'
-import { GRAD_OPS, GRAD_ROWS_OPS, type KernelOp } from '../table/table.js'
+import { GRAD_OPS, GRAD_ROWS_OPS, isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
@@ -12,10 +15,8 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'sigmoid',
   'sin',
   'cos',
-  'sum',
   'softmax',
   'logSoftmax',
-  'matmul',
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
   ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
   'variance',
@@ -32,92 +33,21 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   'channelNormBackward',
 ])
 
-/** Plain loops that are fast enough: the wasm backend takes the reference's. */
-const SHARED = {
-  float64: [
-    'exp',
-    'log',
-    'sin',
-    'cos',
-    'tanh',
-    'sigmoid',
-    'log1p',
-    'expm1',
-    'log2',
-    'log10',
-    'exp2',
-    'tan',
-    'sinh',
-    'cosh',
-    'asin',
-    'acos',
-    'atan',
-    'erf',
-    'leakyRelu',
-    'gelu',
-    'geluTanh',
-    'silu',
-    'softplus',
-    'elu',
-    'power',
-    'remainder',
-    'fmod',
-    'floorDivide',
-    'atan2',
-    'prod',
-    'amax',
-    'amin',
-    'argmax',
-    'argmin',
-    'variance',
-    'reluBackward',
-    'tanhBackward',
-    'sigmoidBackward',
-    'leakyReluBackward',
-    'eluBackward',
-    'siluBackward',
-    'softplusBackward',
-    'geluBackward',
-    'geluTanhBackward',
-    'softmaxBackward',
-    'logSoftmaxBackward',
-    'prodBackward',
-    'cumprodBackward',
-    'cumsum',
-    'cumprod',
-    'reverseCumsum',
-    'softmax',
-    'logSoftmax',
-    'nll',
-    'nllBackward',
-  ],
-  bool: ['sign', 'lt', 'le', 'gt', 'ge', 'where', 'argmax', 'argmin'],
-  int32: [
-    'pow',
-    'power',
-    'remainder',
-    'fmod',
-    'floorDivide',
-    'bitwiseAnd',
-    'bitwiseOr',
-    'bitwiseXor',
-    'axpy',
-    'sum',
-    'prod',
-    'amax',
-    'amin',
-    'argmax',
-    'argmin',
-    'cumsum',
-    'cumprod',
-    'reverseCumsum',
-    'matmul',
-  ],
-  float32: ['remainder', 'fmod', 'floorDivide', 'prod', 'prodBackward', 'cumprodBackward', 'nll', 'nllBackward'],
-} as const
+const create = () => createWasmBackend(threadHeap)
 
-kernelSuite('wasm', () => createWasmBackend(threadHeap), {
+kernelSuite('wasm', create, {
   seed: 20261120,
   exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
-  shared: SHARED,
+  over: jsKernels,
+})
+
+test('variantOf names a loop where the kernel is that of js, and only there', () => {
+  const { kernels, variantOf } = create()
+  const cells = KERNEL_OPS.flatMap((op) => DTYPES.map((dtype) => ({ op, dtype }))).filter(
+    ({ op, dtype }) => !isUnsupported(kernels[op][dtype]),
+  )
+  const loops = cells.filter(({ op, dtype }) => variantOf(op, dtype, [100, 100]) === 'loop')
+  expect(loops).toEqual(cells.filter(({ op, dtype }) => kernels[op][dtype] === jsKernels[op][dtype]))
+  expect(loops.length).toBeGreaterThan(0)
+  expect(loops.length).toBeLessThan(cells.length)
 })

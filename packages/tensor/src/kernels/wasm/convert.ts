@@ -1,6 +1,6 @@
 /**
- * Copies of the wasm backend. Strided moves and conversions of enough elements run in kernels.wasm; dense runs of one dtype are the host's bulk copy,
- * and so are conversions to int32, which wrap around as JavaScript's.
+ * Copies of the wasm backend. Strided moves and conversions of enough elements run in kernels.wasm; dense runs of one dtype are the js backend's bulk
+ * copy, and so are conversions to int32, which wrap around as JavaScript's.
  */
 import type { TypedArray } from '../../values/dtype.js'
 import type { CopyKernel } from '../table/table.js'
@@ -9,12 +9,12 @@ import { type ConvertExport, copyRun, type LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
 import { moveStrided, SLICE, viewOf } from './strided.js'
 
-/** `host` does the rest. */
-export function copyWith<A extends TypedArray>(lazy: LazyInstance, host: CopyKernel<A>): CopyKernel<A> {
+/** `loops` does the rest. */
+export function copyWith<A extends TypedArray>(lazy: LazyInstance, loops: CopyKernel<A>): CopyKernel<A> {
   return {
     flat(n, x, xo, out, oo) {
       const name = n < SIMD_FROM ? null : conversionOf(x, out)
-      if (name === null) host.flat(n, x, xo, out, oo)
+      if (name === null) loops.flat(n, x, xo, out, oo)
       else convert(lazy, name, n, x, xo, out, oo)
     },
     strided(shape, x, xo, xStrides, out, oo, outStrides) {
@@ -22,7 +22,7 @@ export function copyWith<A extends TypedArray>(lazy: LazyInstance, host: CopyKer
         x.constructor === out.constructor &&
         elementsOf(shape) >= SIMD_FROM &&
         moveStrided(lazy.get(), shape, { array: x, offset: xo, strides: xStrides }, { array: out, offset: oo, strides: outStrides })
-      if (!ran) host.strided(shape, x, xo, xStrides, out, oo, outStrides)
+      if (!ran) loops.strided(shape, x, xo, xStrides, out, oo, outStrides)
     },
   }
 }

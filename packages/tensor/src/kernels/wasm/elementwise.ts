@@ -4,8 +4,8 @@
  * elements alone. Comparisons and `where`: `select.ts`.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import { copyF32 } from '../host/rows.js'
-import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../host/walk.js'
+import { copyF32 } from '../js/rows.js'
+import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../js/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { type BinaryExport, copyRun, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { workedElements } from './pause.js'

@@ -1,6 +1,6 @@
 /**
  * Functions of an instruction or two that are exact or correctly rounded, so that they may run as loops or in SIMD by the number of elements: the
- * reference's loops below SIMD_FROM. Neighbour: `elementwise.ts`, whose arithmetic has loops of its own.
+ * js backend's loops below SIMD_FROM. Neighbour: `elementwise.ts`, whose arithmetic has loops of its own.
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { INT32_SPAN } from '../../values/dtype.js'
@@ -44,7 +44,7 @@ function bound(p: number): number {
   return Math.max(-INT32_SPAN, Math.min(INT32_SPAN - 1, Math.trunc(p)))
 }
 
-/** `pow` whose exponent 2 is a multiplication (PyTorch's as well, and the reference's); other exponents are the reference's loops. */
+/** `pow` whose exponent 2 is a multiplication (PyTorch's as well); other exponents are the js backend's loops. */
 export function powKernel<D extends 'float32' | 'float64'>(
   lazy: LazyInstance,
   dtype: D,

@@ -3,7 +3,7 @@
  * lies too wide to be staged whole goes through scratch a few elements at a time. Neighbour: `elementwise.ts`.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import { type Row3, walk3 } from '../host/walk.js'
+import { type Row3, walk3 } from '../js/walk.js'
 import type { BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
 import { elementsOf, runBinary, SIMD_FROM, stridedBinary, UnaryPolynomial } from './elementwise.js'
 import { type LazyInstance, SINGLE_BELOW } from './instance.js'
@@ -60,7 +60,7 @@ export class BinaryPolynomial implements BinaryKernel<F32, F32> {
   }
 }
 
-/** `special` runs the exponents that have a form of their own: 2 is a product, ±0.5 are roots (PyTorch's as well, and the reference's). */
+/** `special` runs the exponents that have a form of their own: 2 is a product, ±0.5 are roots (PyTorch's as well). */
 export function powF32(lazy: LazyInstance, special: UnaryKernel<F32>): UnaryKernel<F32> {
   const general = new UnaryPolynomial(lazy, 'pow_f32')
   const pick = (exponent: number): UnaryKernel<F32> => (exponent === 2 || Math.abs(exponent) === 0.5 ? special : general)

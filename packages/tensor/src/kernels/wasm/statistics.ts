@@ -1,14 +1,12 @@
 /**
- * Variances, places of extremes and running sums of the wasm backend, for float32 [outer, k, inner]. A variance takes two passes by rule SUM
- * (KERNELS.md), in kernels.wasm or as a loop with the same bits; the others are loops that compile for Float32Array alone: a running sum has no
- * lanes, and a place costs more to find again than to keep.
+ * Variances of the wasm backend, for float32 [outer, k, inner]: two passes by rule SUM (KERNELS.md), in kernels.wasm or as a loop with the same bits.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import { join, sumRow } from '../js/sum.js'
+import type { VarianceKernel } from '../table/table.js'
 import { SIMD_FROM } from './elementwise.js'
 import { copyRun, type LazyInstance } from './instance.js'
 import { workedElements } from './pause.js'
-import { join, sumRow } from './rows.js'
 import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
@@ -102,87 +100,4 @@ function varianceColumns(
       out[oo + o * inner + i] = root ? Math.sqrt(found) : found
     }
   }
-}
-
-/** The first of the greatest; the first NaN wins. */
-export const argmaxF32: ReduceKernel<F32, Int32Array> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        const at = xo + o * k * inner + i
-        let best = x[at]!
-        let place = 0
-        for (let j = 1; j < k && !Number.isNaN(best); j++) {
-          const v = x[at + j * inner]!
-          if (v > best || Number.isNaN(v)) {
-            best = v
-            place = j
-          }
-        }
-        out[oo + o * inner + i] = place
-      }
-    }
-  },
-}
-
-export const argminF32: ReduceKernel<F32, Int32Array> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        const at = xo + o * k * inner + i
-        let best = x[at]!
-        let place = 0
-        for (let j = 1; j < k && !Number.isNaN(best); j++) {
-          const v = x[at + j * inner]!
-          if (v < best || Number.isNaN(v)) {
-            best = v
-            place = j
-          }
-        }
-        out[oo + o * inner + i] = place
-      }
-    }
-  },
-}
-
-export const cumsumF32: ScanKernel<F32> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        let total = 0
-        for (let j = 0, at = o * k * inner + i; j < k; j++, at += inner) {
-          total += x[xo + at]!
-          out[oo + at] = total
-        }
-      }
-    }
-  },
-}
-
-export const reverseCumsumF32: ScanKernel<F32> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        let total = 0
-        for (let j = k - 1, at = (o * k + k - 1) * inner + i; j >= 0; j--, at -= inner) {
-          total += x[xo + at]!
-          out[oo + at] = total
-        }
-      }
-    }
-  },
-}
-
-export const cumprodF32: ScanKernel<F32> = {
-  run(outer, k, inner, x, xo, out, oo) {
-    for (let o = 0; o < outer; o++) {
-      for (let i = 0; i < inner; i++) {
-        let total = 1
-        for (let j = 0, at = o * k * inner + i; j < k; j++, at += inner) {
-          total *= x[xo + at]!
-          out[oo + at] = total
-        }
-      }
-    }
-  },
 }

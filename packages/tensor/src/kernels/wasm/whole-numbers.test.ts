@@ -1,6 +1,6 @@
 /**
- * The wasm backend's loops over int32 and bool that are the reference's own, which `backend.test.ts` does not compare: against formulas of their own, in whole
- * numbers without end that are cut to 32 bits as PyTorch cuts them.
+ * Loops over int32 and bool, which share the definitions of `table/scalars.ts` with the oracle: against formulas of their own, in whole numbers without
+ * end that are cut to 32 bits as PyTorch cuts them.
  */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '../../index.js'

@@ -1,5 +1,5 @@
 /**
- * Normalisation by plain loops in double precision, for backends whose buffers are managed arrays. Order of summation: along rows four sums side by
+ * Normalisation of the js backend, in double precision. Order of summation: along rows four sums side by
  * side (element i to sum i mod 4, joined as (s0 + s1) + (s2 + s3)); over channels and for weights one element after the other.
  */
 import type { ArrayOf } from '../../values/dtype.js'

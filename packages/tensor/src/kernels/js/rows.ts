@@ -1,6 +1,6 @@
 /**
- * Rows of plain arithmetic, one function per operation: what runs where staging for SIMD costs more than the work, and the inner loops of
- * strided operands. float32 has functions of its own, so that they compile for Float32Array alone. Same bits as the SIMD kernels: for
+ * Rows of plain arithmetic, one function per operation: the js backend's, and the wasm backend's where staging for SIMD costs more than the work.
+ * float32 has functions of its own, so that they compile for Float32Array alone. Same bits as the SIMD kernels: for
  * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'

@@ -1,4 +1,4 @@
-/** Sorting rows by index with the engine's sort, for the backends whose buffers the host sees. */
+/** Sorting rows by index with the engine's sort. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { ArgsortKernel } from '../table/table.js'
 

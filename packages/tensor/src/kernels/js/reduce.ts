@@ -1,7 +1,7 @@
-/** The reference's reductions and running sums, each in its most obvious form, in double precision. `backend.ts` puts them into its table. */
+/** Reductions and running sums of the js backend for every dtype, in double precision. Neighbours: `sum.ts` and `running.ts`, for float32. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Scalar2 } from '../table/loops.js'
-import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import type { Scalar2 } from '../table/scalars.js'
+import type { ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 
 type T = TypedArray
 
@@ -66,28 +66,6 @@ export const variance: VarianceKernel<T> = {
       for (let j = 0; j < k; j++) squares += (x[xo + at + j * inner]! - mean) ** 2
       const found = squares / Math.max(0, k - correction)
       out[oo + to] = root ? Math.sqrt(found) : found
-    })
-  },
-}
-
-/** Selection, one place after the other: the first of the least that are left. */
-export const argsort: ArgsortKernel<T> = {
-  run(outer, k, inner, x, xo, out, oo, descending) {
-    fibres(outer, inner, k, (at) => {
-      const left = Array.from({ length: k }, (_, j) => j)
-      for (let place = 0; place < k; place++) {
-        let best = 0
-        for (let j = 1; j < left.length; j++) {
-          const v = x[xo + at + left[j]! * inner]!
-          const held = x[xo + at + left[best]! * inner]!
-          // NaN is the greatest.
-          const before = descending
-            ? v > held || (Number.isNaN(v) && !Number.isNaN(held))
-            : v < held || (Number.isNaN(held) && !Number.isNaN(v))
-          if (before) best = j
-        }
-        out[oo + at + place * inner] = left.splice(best, 1)[0]!
-      }
     })
   },
 }

@@ -1,7 +1,6 @@
 /**
  * Walks strided operands row by row: the inner dimensions that lie evenly for all operands become one run, the outer ones are counted.
- * Row functions (`rows.ts` beside this file, the SIMD loops of `wasm/`) do the work; they get steps, so nothing is allocated per row.
- * Independent of `loops.ts`, on which the reference backend stands, so that an error in either walk shows.
+ * Row functions (`rows.ts`, the SIMD loops of `wasm/`) do the work; they get steps, so nothing is allocated per row.
  */
 import type { TypedArray } from '../../values/dtype.js'
 import type { Dims } from '../table/table.js'

@@ -1,4 +1,4 @@
-/** Pooling by plain loops, for backends whose buffers are managed arrays: each element is read once or twice, so staging would cost as much as the work. */
+/** Pooling of the js backend. The wasm backend takes these loops for float64: staging would cost as much as reading each element once or twice. */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel } from '../table/neural.js'
 

@@ -1,7 +1,4 @@
-/**
- * Movement by indices, done by the host for every backend whose buffers are managed arrays, like that of `movement.ts`; and the sums at indices
- * for backends that compute on the host.
- */
+/** Movement by indices and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { IndexKernel } from '../table/table.js'
 import { BULK_FROM } from './rows.js'

@@ -1,8 +1,8 @@
-/** The kernel suite on gpu.js in mode cpu. */
+/** The kernel suite on the gpu.js kernels, in mode cpu. */
 import { kernelSuite } from '../kernel.suite.js'
 import { createGpujsBackend, MOVEMENT } from './backend.js'
 
-kernelSuite('gpujs:cpu', () => createGpujsBackend('cpu'), {
+kernelSuite('gpujs', () => createGpujsBackend(), {
   seed: 20261121,
   exact: () => false,
   elementsMax: 400,

@@ -1,6 +1,6 @@
 /**
- * Pure data movement, done by the host for every backend whose buffers are managed arrays: copies, conversions and fills (beside:
- * `indexed.ts`, movement by indices). Moving bytes through a kernel compiler and back could only add copies.
+ * Copies, conversions and fills of the js backend. Neighbour: `indexed.ts`, movement by indices. The gpu.js kernels take both from here: to move bytes
+ * through a kernel compiler and back could only add copies.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
 import type { CopyKernel, Dims, FillKernel } from '../table/table.js'

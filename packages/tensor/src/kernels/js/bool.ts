@@ -1,38 +1,29 @@
 /**
- * Loops over bool, whose elements are 0 or 1, for backends whose buffers are managed arrays: each compiles for bytes alone, and what finds an answer stops.
- * Beside: `rows.ts`, the same for float32.
+ * Loops over bool, whose elements are 0 or 1: each compiles for bytes alone, and ends where its answer is decided. Neighbour: `rows.ts`, the same for
+ * numbers.
  */
-import type { BinaryKernel, ReduceKernel } from '../table/table.js'
-import { type Row3, walk3 } from './walk.js'
+import type { ReduceKernel } from '../table/table.js'
+import { binaryRows } from './elementwise.js'
 
 type Bools = Uint8Array
 
-/** An operation on bits, as a kernel. */
-function logical(row: Row3<Bools, Bools, Bools>): BinaryKernel<Bools, Bools> {
-  return {
-    flat: (n, a, ao, as, b, bo, bs, out, oo) => row(n, a, ao, as, b, bo, bs, out, oo, 1),
-    strided: (shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides) =>
-      walk3(row, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides),
-  }
-}
-
 /** `maximum`, `add`, `bitwiseOr`. */
-export const orKernel = logical((n, a, ao, as, b, bo, bs, out, oo, os) => {
+export const orKernel = binaryRows<Bools, Bools>((n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! | b[bo + i * bs]!
 })
 
 /** `minimum`, `mul`, `bitwiseAnd`. */
-export const andKernel = logical((n, a, ao, as, b, bo, bs, out, oo, os) => {
+export const andKernel = binaryRows<Bools, Bools>((n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! & b[bo + i * bs]!
 })
 
 /** `ne`, `bitwiseXor`. */
-export const differKernel = logical((n, a, ao, as, b, bo, bs, out, oo, os) => {
+export const differKernel = binaryRows<Bools, Bools>((n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! ^ b[bo + i * bs]!
 })
 
 /** `eq`. */
-export const equalKernel = logical((n, a, ao, as, b, bo, bs, out, oo, os) => {
+export const equalKernel = binaryRows<Bools, Bools>((n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! ^ b[bo + i * bs]! ^ 1
 })
 

@@ -1,0 +1,17 @@
+/** The kernel suite on the js backend: all bits are the oracle's but where sums have another order, or are rounded once. */
+
+import { hostUserKernels } from '../gpujs/user-kernels.js'
+import { kernelSuite } from '../kernel.suite.js'
+import type { KernelOp } from '../table/table.js'
+import { createJsBackend } from './backend.js'
+
+const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
+  ...(['matmul', 'variance', 'prodBackward', 'cumprodBackward', 'softmax', 'logSoftmax', 'softmaxBackward', 'logSoftmaxBackward'] as const),
+  ...(['conv2d', 'conv2dInput', 'conv2dWeight', 'avgPool2dBackward'] as const),
+  ...(['layerNorm', 'layerNormBackward', 'channelNorm', 'channelNormBackward'] as const),
+])
+
+kernelSuite('js', () => createJsBackend(hostUserKernels()), {
+  seed: 20261128,
+  exact: (op, dtype) => !APPROXIMATE.has(op) || dtype === 'int32',
+})

@@ -1,0 +1,50 @@
+/** Sums of the js backend, by rule SUM (KERNELS.md): what the wasm backend runs for few elements, and whose order its SIMD has. */
+import type { ArrayOf } from '../../values/dtype.js'
+
+type Real = ArrayOf['float32'] | ArrayOf['float64']
+
+/**
+ * Rule SUM, inner = 1: element i goes to double accumulator i mod 8 while whole groups of 8 last; the accumulators are joined in the order
+ * of `join`; the rest is added one by one; the total is rounded once. inner > 1: element after element in double, rounded once.
+ */
+export function sumLoop(outer: number, k: number, inner: number, x: Real, xo: number, out: Real, oo: number): void {
+  for (let o = 0; o < outer; o++) {
+    if (inner === 1) out[oo + o] = sumRow(k, x, xo + o * k)
+    else {
+      for (let i = 0; i < inner; i++) {
+        let total = 0
+        for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) total += x[at]!
+        out[oo + o * inner + i] = total
+      }
+    }
+  }
+}
+
+export function sumRow(k: number, x: Real, xo: number): number {
+  let a0 = 0
+  let a1 = 0
+  let a2 = 0
+  let a3 = 0
+  let a4 = 0
+  let a5 = 0
+  let a6 = 0
+  let a7 = 0
+  const groups = k - (k % 8)
+  for (let i = xo; i < xo + groups; i += 8) {
+    a0 += x[i]!
+    a1 += x[i + 1]!
+    a2 += x[i + 2]!
+    a3 += x[i + 3]!
+    a4 += x[i + 4]!
+    a5 += x[i + 5]!
+    a6 += x[i + 6]!
+    a7 += x[i + 7]!
+  }
+  let total = join(a0, a1, a2, a3, a4, a5, a6, a7)
+  for (let i = xo + groups; i < xo + k; i++) total += x[i]!
+  return total
+}
+
+export function join(a0: number, a1: number, a2: number, a3: number, a4: number, a5: number, a6: number, a7: number): number {
+  return a0 + a2 + (a4 + a6) + (a1 + a3 + (a5 + a7))
+}

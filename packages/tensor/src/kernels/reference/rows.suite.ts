@@ -1,0 +1,172 @@
+/** The oracle along the middle axis of [outer, k, inner]: each row becomes a list of numbers, and a function of lists gives the result. Part of `oracle.suite.ts`. */
+import type { TypedArray } from '../../values/dtype.js'
+import {
+  type ArgsortKernel,
+  type GradRowsKernel,
+  type ReduceKernel,
+  type ScanKernel,
+  unsupported,
+  type VarianceKernel,
+} from '../table/table.js'
+
+type T = TypedArray
+type List = readonly number[]
+
+/** Calls `f` for each row, with what reads one of an array and what writes one, and the place of its single result. */
+function each(
+  outer: number,
+  k: number,
+  inner: number,
+  f: (read: (x: T, xo: number) => List, write: (out: T, oo: number, values: List) => void, single: number) => void,
+): void {
+  for (let row = 0; row < outer * inner; row++) {
+    const at = (j: number): number => (Math.floor(row / inner) * k + j) * inner + (row % inner)
+    const places = Array.from({ length: k }, (_, j) => at(j))
+    f(
+      (x, xo) => places.map((place) => x[xo + place]!),
+      (out, oo, values) => {
+        for (const [j, place] of places.entries()) out[oo + place] = values[j]!
+      },
+      row,
+    )
+  }
+}
+
+/** Rule SUM: along rows that lie in one piece eight sums side by side, otherwise one after the other. */
+function sum(values: List, inner: number): number {
+  const whole = inner === 1 ? values.length - (values.length % 8) : 0
+  const [a, b, c, d, e, f, g, h] = Array.from({ length: 8 }, (_, lane) =>
+    values.slice(0, whole).reduce((total, value, i) => (i % 8 === lane ? total + value : total), 0),
+  ) as [number, number, number, number, number, number, number, number]
+  return values.slice(whole).reduce((total, value) => total + value, a + c + (e + g) + (b + d + (f + h)))
+}
+
+const plain = (values: List): number => values.reduce((total, value) => total + value, 0)
+const product = (values: List): number => values.reduce((total, value) => total * value, 1)
+
+/** The first NaN, otherwise the first of the greatest or least. */
+function best(values: List, extreme: (...values: number[]) => number): number {
+  const nan = values.findIndex(Number.isNaN)
+  return nan >= 0 ? nan : values.indexOf(extreme(...values))
+}
+
+const reduce = (f: (values: List, inner: number) => number): ReduceKernel<T, T> => ({
+  run: (outer, k, inner, x, xo, out, oo) => each(outer, k, inner, (read, _, single) => (out[oo + single] = f(read(x, xo), inner))),
+})
+
+const scan = (f: (total: number, value: number) => number, start: number, reverse = false): ScanKernel<T> => ({
+  run: (outer, k, inner, x, xo, out, oo) =>
+    each(outer, k, inner, (read, write) => {
+      let total = start
+      const values = reverse ? read(x, xo).toReversed() : read(x, xo)
+      const totals = values.map((value) => (total = f(total, value)))
+      write(out, oo, reverse ? totals.reverse() : totals)
+    }),
+})
+
+const variance: VarianceKernel<T> = {
+  run: (outer, k, inner, x, xo, out, oo, correction, root) =>
+    each(outer, k, inner, (read, _, single) => {
+      const values = read(x, xo)
+      const mean = sum(values, inner) / k
+      const squares = values.map((value) => (value - mean) * (value - mean))
+      const found = sum(squares, inner) / Math.max(0, k - correction)
+      out[oo + single] = root ? Math.sqrt(found) : found
+    }),
+}
+
+/** NaN is the greatest. */
+const before = (a: number, b: number): boolean => a < b || (!Number.isNaN(a) && Number.isNaN(b))
+
+/** An element's place is the number of those before it: equals keep their order. */
+const argsort: ArgsortKernel<T> = {
+  run: (outer, k, inner, x, xo, out, oo, descending) =>
+    each(outer, k, inner, (read, write) => {
+      const values = read(x, xo)
+      const precedes = (i: number, j: number): boolean => (descending ? before(values[j]!, values[i]!) : before(values[i]!, values[j]!))
+      const order = values.map(() => 0)
+      values.forEach((_, i) => {
+        order[values.filter((_, j) => precedes(j, i) || (j < i && !precedes(i, j))).length] = i
+      })
+      write(out, oo, order)
+    }),
+}
+
+const softmax = (logarithm: boolean): ScanKernel<T> => ({
+  run: (outer, k, inner, x, xo, out, oo) =>
+    each(outer, k, inner, (read, write) => {
+      const values = read(x, xo)
+      const max = values[best(values, Math.max)]!
+      const total = plain(values.map((value) => Math.exp(value - max)))
+      write(
+        out,
+        oo,
+        values.map((value) => (logarithm ? value - max - Math.log(total) : Math.exp(value - max) / total)),
+      )
+    }),
+})
+
+/** `f` gives a row's gradient from that of its result, and from the result or the argument. */
+const gradients = (f: (grad: List, x: List) => List): GradRowsKernel<T> => ({
+  run: (outer, k, inner, grad, go, x, xo, out, oo) =>
+    each(outer, k, inner, (read, write) => write(out, oo, f(read(grad, go), read(x, xo)))),
+})
+
+const prodBackward: GradRowsKernel<T> = {
+  run: (outer, k, inner, grad, go, x, xo, out, oo) =>
+    each(outer, k, inner, (read, write, single) => {
+      const values = read(x, xo)
+      write(
+        out,
+        oo,
+        values.map((_, i) => product(values.slice(0, i)) * (grad[go + single]! * product(values.slice(i + 1).reverse()))),
+      )
+    }),
+}
+
+/** The sum over j ≥ i of grad j times x 0 … j without x i. */
+function cumprodGradient(grad: List, x: List): List {
+  return x.map((_, i) => {
+    let others = product(x.slice(0, i))
+    let total = 0
+    for (let j = i; j < x.length; j++) {
+      if (j > i) others *= x[j]!
+      total += others * grad[j]!
+    }
+    return total
+  })
+}
+
+const { max, min, imul } = Math
+const NONE = unsupported('PyTorch has no such cell, or raw operations convert before')
+const real = <K>(kernel: K, int32: K | typeof NONE = NONE) => ({ float32: kernel, float64: kernel, int32, bool: NONE })
+const everywhere = <K>(kernel: K) => ({ float32: kernel, float64: kernel, int32: kernel, bool: kernel })
+const plus = (a: number, b: number): number => a + b
+const plusInt = (a: number, b: number): number => (a + b) | 0
+const times = (a: number, b: number): number => a * b
+
+export const rows = {
+  sum: real(
+    reduce(sum),
+    reduce((values) => values.reduce(plusInt, 0)),
+  ),
+  prod: real(
+    reduce(product),
+    reduce((values) => values.reduce(imul, 1)),
+  ),
+  amax: everywhere(reduce((values) => values[best(values, max)]!)),
+  amin: everywhere(reduce((values) => values[best(values, min)]!)),
+  argmax: everywhere(reduce((values) => best(values, max))),
+  argmin: everywhere(reduce((values) => best(values, min))),
+  argsort: everywhere(argsort),
+  variance: real(variance),
+  cumsum: real(scan(plus, 0), scan(plusInt, 0)),
+  cumprod: real(scan(times, 1), scan(imul, 1)),
+  reverseCumsum: real(scan(plus, 0, true), scan(plusInt, 0, true)),
+  softmax: real(softmax(false)),
+  logSoftmax: real(softmax(true)),
+  softmaxBackward: real(gradients((grad, y) => y.map((v, i) => v * (grad[i]! - plain(grad.map((g, j) => g * y[j]!)))))),
+  logSoftmaxBackward: real(gradients((grad, y) => y.map((v, i) => grad[i]! - Math.exp(v) * plain(grad)))),
+  prodBackward: real(prodBackward),
+  cumprodBackward: real(gradients(cumprodGradient)),
+}
