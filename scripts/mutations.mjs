@@ -33,8 +33,8 @@ export const MUTATIONS = [
     'random-programs',
     80,
     'autograd/src/engine/input-order.ts',
-    'if (waiting.length > 1) waiting.sort(currentDevice().synchronous ? byValue : bySequence)',
-    ';',
+    'buffer.addAll(slot, waiting)',
+    'for (const { grad, exclusive } of waiting) buffer.add(slot, grad, exclusive)',
     'contributions of equal depth are summed as they came',
   ),
   m(
@@ -42,8 +42,8 @@ export const MUTATIONS = [
     'random-programs',
     60,
     'dist-autograd/src/pass/gradient-sums.ts',
-    'if (others.length > 1 && currentDevice().synchronous) others.sort(compareValues)',
-    ';',
+    'return withScope({ gradEnabled: true }, () => orderedSum(terms, terms.length - others.length))',
+    'return withScope({ gradEnabled: true }, () => terms.reduce((sum, term) => orderedSum([sum, term])))',
     'the gradients of several passes are summed as they came',
   ),
   m(

@@ -21,6 +21,7 @@ import { operandsAsArrays } from './operands-as-arrays.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
+import { sumsWithoutAnOrder } from './sums-without-an-order.mjs'
 import { theContextOfWhatIsServed } from './the-context-of-what-is-served.mjs'
 import { theDoorForBytes } from './the-door-for-bytes.mjs'
 import { theEndOfAWorker } from './the-end-of-a-worker.mjs'
@@ -39,6 +40,7 @@ import { whatTheBenchMeasures } from './what-the-bench-measures.mjs'
 export const MUTATIONS_BY_TEST = [
   ...filesThatOthersOwn,
   ...theDoorForBytes,
+  ...sumsWithoutAnOrder,
   ...theEndOfAWorker,
   ...pipelinesAndCollectives,
   ...replicas,

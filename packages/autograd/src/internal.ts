@@ -19,3 +19,4 @@ export { type Edge, HIGHEST_PRIORITY, type InputMeta, Node, type PassView } from
 export { SavedVariable } from './graph/saved-variable.js'
 export { gradientEdge, isVariable, metaOf, registerTensorHook, rootEdge, setHistory, VariableMeta } from './graph/variable.js'
 export { defineInnerFunction } from './record/custom-function.js'
+export { orderedSum } from './record/ordered-sum.js'

@@ -20,8 +20,16 @@
  * another, or when `apply` has returned and no result shares its storage: at the end of `run`, where the temporaries of a formula, which are its own and
  * never leave it, go back as well (`give-back.ts`). User code that runs in the middle of a formula is a checkpoint's function; what it makes is no temporary.
  */
-import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { compareValues, giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import { orderedSum } from '../record/ordered-sum.js'
+
+/** A gradient that arrives. */
+export interface Contribution {
+  readonly grad: Tensor
+  /** Nobody else holds it. */
+  readonly exclusive: boolean
+}
 
 /** Slots beyond the bits of a small integer are simply never owned. */
 const OWNABLE_SLOTS = 30
@@ -37,7 +45,7 @@ export class InputBuffer {
   /**
    * Adds `grad` to what the slot holds. Out of place, unless the buffer made the sum itself or was given the first part for its own
    * (`exclusive`: nobody else holds it). Never writes into `grad`, but gives it back if it is exclusive and has been added.
-   * With `commutes` the sum must be the same if `grad` had come first: elements do that by themselves, sparse rows go by their values.
+   * With `commutes` the sum must be the same if `grad` had come first: elements do that by themselves, sparse rows are coalesced.
    */
   add(slot: number, grad: Tensor, exclusive = false, commutes = false): void {
     const held = this.grads[slot]
@@ -46,8 +54,7 @@ export class InputBuffer {
       this.grads[slot] = grad
       if (exclusive) this.owned |= bit
     } else if (held.isSparse || grad.isSparse) {
-      const swapped = commutes && held.isSparse && grad.isSparse && currentDevice().synchronous && compareValues(held, grad) > 0
-      this.grads[slot] = swapped ? sumOfSparse(grad, held) : sumOfSparse(held, grad)
+      this.grads[slot] = commutes ? orderedSum([held, grad]) : sumOfSparse(held, grad)
       this.owned |= bit
     } else if (held.requiresGrad || grad.requiresGrad) {
       // createGraph: the sum is itself an operation to be differentiated.
@@ -62,6 +69,26 @@ export class InputBuffer {
       if (exclusive) giveBack(grad.storage)
       this.owned |= bit
     }
+  }
+
+  /** Adds several at once, which have no order: the sum is the same if they had come in another one. */
+  addAll(slot: number, contributions: readonly Contribution[]): void {
+    const held = this.grads[slot] ?? null
+    if (contributions.length + Number(held !== null) <= 2) {
+      for (const { grad, exclusive } of contributions) this.add(slot, grad, exclusive, contributions.length > 1)
+      return
+    }
+    const grads = contributions.map(({ grad }) => grad)
+    const sum = orderedSum(held === null ? grads : [held, ...grads], held === null ? 0 : 1)
+    this.grads[slot] = sum
+    const bit = slot < OWNABLE_SLOTS ? 1 << slot : 0
+    if (sum.requiresGrad) {
+      this.owned &= ~bit
+      return
+    }
+    if (held !== null && (this.owned & bit) !== 0) giveBack(held.storage)
+    for (const { grad, exclusive } of contributions) if (exclusive) giveBack(grad.storage)
+    this.owned |= bit
   }
 
   /** Whether nobody else holds the gradient in `slot`. */

@@ -5,7 +5,7 @@
  * Note [Causal order]
  * ~~~~~~~~~~~~~~~~~~~
  * A contribution's place is the depth of the node that it comes from (`Node.depth`): the deepest first, down to the leaves' neighbours. Contributions of
- * equal depth wait for each other and are summed in the order of their values (`compareValues`, a total order of bits).
+ * equal depth wait for each other and are added element by element, in the order of their bits (`orderedSum` in tensor's `ordered-sum.ts`).
  *
  *     depth     9    7    7    7    2
  *     arrived   ✓    ✓    ✓    –    ✓      9 is in the sum; the two of 7 wait for the third, 2 waits for all
@@ -15,31 +15,31 @@
  * operation of the n-th call" are the same on every run (`causal-order.sim.test.ts` has the smallest such program). And a local backward, which
  * always runs the node that was made last, mostly meets its contributions in the order of falling depth, so little waits.
  *
- * Why values. Of two nodes of equal depth neither was computed from the other: they are concurrent, and nothing in the dataflow tells them apart,
- * unless names were carried for every operation. But only the order of their values matters, and their values do tell them apart.
+ * Why bits. Of two nodes of equal depth neither was computed from the other: they are concurrent, and nothing in the dataflow tells them apart,
+ * unless names were carried for every operation. But a sum of elements needs no names: it is the same for the same elements in any order, once these are sorted. Minimum and
+ * maximum sort them, so nothing is read, and every device has this order.
  *
  * Claim: two runs of one program whose forward passes compute the same dataflow (the same operations on the same values, at whatever times) give every
  * node the same gradient, to the bit. Proof: the nodes of the two runs correspond, and corresponding nodes have equal depth, by induction over the
  * dataflow (a RecvRpcBackward takes over the depth of its SendRpcBackward, as the identity node of the inlined program has it). Now by
  * induction over the same graph backwards: if the gradients of all sources of a node have the same bits, then so have their
- * contributions, since what a node computes depends on its gradient and on what it saved. The sum takes them by depth, then by value; it could
- * differ between the runs in the order of contributions that are equal in both, and that order has no effect. ∎ When a contribution arrived
- * is nowhere in it. Two contributions need no order at all, since a + b = b + a (of sparse rows, which are put one behind the other, it needs that of
- * values). So does a source without a gradient: it counts as arrived and adds nothing, so FAST, SMART and the inlined program agree, though
- * they know of different sources.
+ * contributions, since what a node computes depends on its gradient and on what it saved. The sum takes them by depth, and those of one depth sorted, so it has the
+ * same bits. ∎ When a contribution arrived is nowhere in it. Two contributions need no order at all, since a + b = b + a (of sparse tensors each adds up its own
+ * repeated rows first). So does a source without a gradient: it counts as arrived and adds nothing, so FAST, SMART and the inlined program agree, though
+ * they know of different sources. Under createGraph the sum is one node, so that the order of arrival is in no depth either.
  *
- * Waiting costs memory, and little time: up to n gradients of n concurrent uses are held at once. Sums that are exact in any order would hold none. Of float32 they need
- * a sum in float64, the error of each addition (and room for it, where it is not 0) and one rounding: of 32 gradients of 128×128 that took 290 µs in SIMD, where
- * adding them takes 79, and ordering them by value 20 to 80. And they would do for dense leaves without a history only.
+ * Waiting costs memory: up to n gradients of n concurrent uses are held at once. Sorting costs time, n (log n)² / 2 minima and maxima: of 3 gradients of 128×128 the sum takes 47 µs,
+ * where adding them takes 19, of 32 it takes 1.9 ms instead of 75 µs. A kernel that keeps the terms of an element in registers would do better. Sums that are exact in any order would hold
+ * no gradient. Of float32 they need a sum in float64, the error of each addition (and room for it, where it is not 0) and one rounding: 290 µs in SIMD for the 32. But they would do for
+ * dense leaves without a history only.
  *
- * It does not hold where the dataflow itself depends on arrival (Promise.race, results pushed onto a list as they come, hooks that count), of the bits of
- * a NaN (the sum of two has those of either), and on a device that cannot be read at once: there, ties are broken by sequence number.
+ * It does not hold where the dataflow itself depends on arrival (Promise.race, results pushed onto a list as they come, hooks that count), and of the bits of
+ * a NaN (the sum of two has those of either).
  */
 import assert from 'node:assert'
-import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { compareValues } from '@postgrad/tensor/internal'
+import type { Tensor } from '@postgrad/tensor'
 import type { Node } from '../graph/node.js'
-import type { InputBuffer } from './input-buffer.js'
+import type { Contribution, InputBuffer } from './input-buffer.js'
 
 /** Up to so many contributions have no order. */
 const COMMUTING = 2
@@ -56,19 +56,13 @@ export class HeldBack {
   }
 }
 
-interface Waiting {
-  readonly sequenceNr: number
-  readonly grad: Tensor
-  readonly exclusive: boolean
-}
-
 /** Contributions of one depth. */
 interface Group {
   readonly depth: number
   readonly size: number
   /** How many have not come. */
   left: number
-  waiting: Waiting[] | null
+  waiting: Contribution[] | null
 }
 
 /** Of one slot of one node. */
@@ -94,10 +88,10 @@ export class InputOrder {
     const isTurn = group === this.groups[this.next]
     // Those of the first group have nothing before them: up to two of them need not wait for each other.
     if (grad !== null && isTurn && (group.size === 1 || (this.next === 0 && group.size <= COMMUTING)))
-      buffer.add(slot, grad, exclusive, true)
+      buffer.add(slot, grad, exclusive, this.next === 0)
     else if (grad !== null) {
       this.heldBack.add(1)
-      const waiting = { sequenceNr: source.sequenceNr, grad, exclusive }
+      const waiting = { grad, exclusive }
       if (group.waiting === null) group.waiting = [waiting]
       else group.waiting.push(waiting)
     }
@@ -110,8 +104,7 @@ export class InputOrder {
       if (waiting === null) continue
       group.waiting = null
       this.heldBack.add(-waiting.length)
-      if (waiting.length > 1) waiting.sort(currentDevice().synchronous ? byValue : bySequence)
-      for (const { grad, exclusive } of waiting) buffer.add(slot, grad, exclusive)
+      buffer.addAll(slot, waiting)
     }
   }
 
@@ -165,12 +158,4 @@ export function inputOrders(
     orders.set(node, of)
   }
   return orders.size === 0 ? null : orders
-}
-
-function byValue(a: Waiting, b: Waiting): number {
-  return compareValues(a.grad, b.grad)
-}
-
-function bySequence(a: Waiting, b: Waiting): number {
-  return b.sequenceNr - a.sequenceNr
 }

@@ -125,7 +125,7 @@ export class DistAutogradContext {
   }
 
   /**
-   * This worker's leaves and their gradients, summed over the passes so far, in the order of their values whatever the order of the passes (Note
+   * This worker's leaves and their gradients, summed over the passes so far, in the order of their bits whatever the order of the passes (Note
    * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
    * In a hook they are those so far.
    * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while any pass that the same program has begun here has not ended: await all of them first, also those of a `Promise.all`

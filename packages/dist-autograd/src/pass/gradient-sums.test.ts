@@ -8,7 +8,7 @@ const leaf = tensor([0])
 const gave = (value: number): PassGradients => new Map([[leaf, tensor([value])]])
 const read = (sums: GradientSums, running: readonly PassGradients[] = []) => sums.over(running).get(leaf)?.toArray()
 
-/** float32: 1e8 + 1 is 1e8, so every order but that of the values, -1e8 1 1e8, and its like, has another sum. */
+/** float32: 1e8 + 1 is 1e8, so nearly every order has another sum. */
 const VALUES = [1e8, -1e8, 1, 3]
 
 function orders<T>(items: readonly T[]): T[][] {

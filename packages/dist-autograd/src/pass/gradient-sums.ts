@@ -5,22 +5,20 @@
  * ~~~~~~~~~~~~~~~~~~~~~~~
  * Floating-point sums depend on their order, and no order of the passes is the same on every run: passes that are begun without awaiting each other overlap
  * or not, a worker hears of the passes of two roots in either order, and two functions that are served at once begin theirs as messages arrive. So
- * **the gradients that all passes left at a leaf are summed in the order of their values** (`compareValues`), as contributions of equal depth are within a pass
+ * **the gradients that all passes left at a leaf are added element by element, in the order of their bits** (`orderedSum`), as contributions of equal depth are within a pass
  * (autograd's Note [Causal order]). When a pass began or ended, and which worker was its root, is nowhere in that.
  *
  * Somebody may write to the sum in place: clipping, a hook. What was written is then a value of the program's own. It comes first, and what other passes gave
- * follows behind it, again in the order of their values.
+ * is added to it, again in the order of their bits.
  *
  *     passes gave          a, b          a, b, c                       a, b, c, d
  *     the sum              a + b         written w, then w + c         (w + c) written v, then v + d
  *
- * On a device that cannot be read at once there is no order of values: there they are summed as they came.
- *
  * The price: each pass's gradient is kept until somebody has written to the sum, or the context is released. n passes cost n gradients of each leaf.
  */
+import { orderedSum } from '@postgrad/autograd/internal'
 import { withScope } from '@postgrad/base/internal'
-import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { compareValues, isSparse, raw, sumOfSparse } from '@postgrad/tensor/internal'
+import type { Tensor } from '@postgrad/tensor'
 
 /** What one pass gave: a gradient for each leaf that it reached. */
 export type PassGradients = ReadonlyMap<Tensor, Tensor>
@@ -117,11 +115,10 @@ class LeafSum {
     const { written } = this
     const inside = new Set(written?.of)
     const others = parts.filter((part) => !inside.has(part))
-    if (others.length > 1 && currentDevice().synchronous) others.sort(compareValues)
-    let sum = written === null ? null : written.value
-    // Out of place: whoever holds an earlier sum, or a part, keeps what it saw.
-    for (const part of others) sum = sum === null ? part : sumOf(sum, part)
-    return sum
+    const terms = written === null ? others : [written.value, ...others]
+    if (terms.length <= 1) return terms[0] ?? null
+    // Out of place: whoever holds an earlier sum, or a part, keeps what it saw. Gradients of a pass with createGraph keep their history, whoever asks.
+    return withScope({ gradEnabled: true }, () => orderedSum(terms, terms.length - others.length))
   }
 
   /** What was written to holds parts that nothing can take out any more. */
@@ -135,10 +132,4 @@ class LeafSum {
     written.of = NONE
     if (shown !== null && shown !== written) shown.of = shown.of.filter((part) => !gone.has(part))
   }
-}
-
-function sumOf(a: Tensor, b: Tensor): Tensor {
-  if (isSparse(a) || isSparse(b)) return sumOfSparse(a, b)
-  // Gradients of a pass with createGraph keep their history, whoever asks.
-  return a.requiresGrad || b.requiresGrad ? withScope({ gradEnabled: true }, () => a.add(b)) : raw.add(a, b)
 }

@@ -58,7 +58,7 @@ export function coalesce(x: SparseTensor): SparseTensor {
 
 // Sorted lists and halving: a step of an optimizer comes here with a batch's rows, and a Set and a Map of them take more than three times as long.
 
-function uniqueOf(values: Int32Array): Int32Array {
+export function uniqueOf(values: Int32Array): Int32Array {
   const sorted = values.slice().sort()
   let count = 0
   for (let i = 0; i < sorted.length; i++) {
@@ -69,7 +69,7 @@ function uniqueOf(values: Int32Array): Int32Array {
 }
 
 /** @param sorted has it */
-function placeOf(value: number, sorted: Int32Array): number {
+export function placeOf(value: number, sorted: Int32Array): number {
   let [low, high] = [0, sorted.length - 1]
   while (low < high) {
     const middle = (low + high) >> 1

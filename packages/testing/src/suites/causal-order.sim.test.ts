@@ -10,6 +10,7 @@ import { call, expose } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
+import { explore } from '../explore/explore.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulate } from '../simulate/simulate.js'
 
@@ -17,7 +18,8 @@ const WORKERS = 4
 const SEEDS = 30
 
 const scaled = (x: Tensor, by: number): Tensor => x.mul(by)
-expose({ causalOrderScaled: scaled })
+const scaledEach = (x: Tensor, by: readonly number[]): Tensor => x.mul(tensor(by))
+expose({ causalOrderScaled: scaled, causalOrderScaledEach: scaledEach })
 
 interface Run {
   readonly grad: number
@@ -70,4 +72,34 @@ test('DA-45 the order in which they were made differs from run to run, their dep
 
 test('summed as they arrive the bits differ: the tests above can fail', async () => {
   expect(distinct((await overSeeds(false)).map(({ grad }) => grad))).toBeGreaterThan(1)
+})
+
+/** What the uses of one leaf multiply its two elements by: the two have their terms in different orders. */
+const FACTORS = [
+  [1e8, 1],
+  [1, -1e8],
+  [-1e8, 3],
+  [3, 1e8],
+  [0.1, 0.3],
+]
+
+/** Uses of one leaf by calls to two workers, all at once. */
+const fan = (uses: number) => (): Promise<string> =>
+  distAutograd.context(async (ctx) => {
+    const leaf = tensor([1, 1], { requiresGrad: true })
+    const products = await Promise.all(FACTORS.slice(0, uses).map((by, i) => call(`worker${1 + (i % 2)}`, scaledEach, [leaf, by])))
+    await ctx.backward([products.reduce((a, b) => a.add(b)).sum()])
+    return String(ctx.gradients().get(leaf)!.toArray())
+  })
+
+test.each([3, 4, 5])('DA-46 %d contributions to one leaf have the inlined program’s sum in all orders of delivery', async (uses) => {
+  const main = fan(uses)
+  const oracle = await inlined({ workers: 3 }, (cluster) => cluster.on('worker0').run(main))
+  const found = await explore({ workers: 3, ordersMax: 30_000, seeds: 0 }, async (sim) => {
+    const sum = await sim.on('worker0').run(main)
+    expect(sum).toBe(oracle)
+    return sum
+  })
+  process.stdout.write(`      ${uses} contributions: ${found.text}\n`)
+  expect(found).toMatchObject({ exhausted: true, outcomes: 1 })
 })
