@@ -64,7 +64,7 @@ export const operandsAsArrays = [
     TESTS,
     'reference products',
     ADAPTERS,
-    'if (bBatch === 0 && aDims > 1 && aBatch === m * aRow)',
+    'if (bBatch === 0 && aDims > 1 && aBatch === m * rowStep)',
     'if (bBatch === 0 && aDims > 1)',
     'batches whose rows do not follow each other become one product',
   ),
@@ -85,5 +85,14 @@ export const operandsAsArrays = [
     'return x.offset === 0 ? x.storage.host : x.storage.host.subarray(x.offset)',
     'return x.storage.host',
     'a norm writes from the begin of the storage on',
+  ),
+  t(
+    'operand-turned-but-for-its-columns',
+    TESTS,
+    'reference products',
+    ADAPTERS,
+    'const bCol = bDims === 1 ? 0 : b.strides[bDims - (turned ? 2 : 1)]!',
+    'const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!',
+    'a layer reads its weight by the strides of its transpose, but for the columns',
   ),
 ]

@@ -278,6 +278,11 @@ describe.each<[string, Backend]>([
           [3, 4],
           [0, 2, 4],
         ],
+        [
+          [5, 1, 3],
+          [3, 4],
+          [5, 1, 4],
+        ],
       ] as const),
     ]
     for (const [aShape, bShape, shape] of SIZES) {
@@ -290,19 +295,19 @@ describe.each<[string, Backend]>([
           const batch = shape.slice(0, shape.length - Number(aShape.length > 1) - Number(bShape.length > 1))
           const x = elements(whole(a, [...batch, rows, k]))
           const y = elements(whole(bShape.length === 1 ? Tensor.view(b, [k, 1], [b.strides[0]!, 0], b.offset) : b, [...batch, k, columns]))
-          compare(
-            `[${aShape}] ${aLayout} · [${bShape}] ${bLayout}`,
-            random(shape, 'offset'),
-            (out) => kernel('matmul')(a, b, out),
-            (out) => {
-              for (let i = 0; i < out.numel; i++) {
-                const [t, r, c] = [Math.floor(i / (rows * columns)), Math.floor(i / columns) % rows, i % columns]
-                let sum = 0
-                for (let j = 0; j < k; j++) sum += x[(t * rows + r) * k + j]! * y[(t * k + j) * columns + c]!
-                out.storage.host[i] = sum
-              }
-            },
-          )
+          const products = (out: Tensor): void => {
+            for (let i = 0; i < out.numel; i++) {
+              const [t, r, c] = [Math.floor(i / (rows * columns)), Math.floor(i / columns) % rows, i % columns]
+              let sum = 0
+              for (let j = 0; j < k; j++) sum += x[(t * rows + r) * k + j]! * y[(t * k + j) * columns + c]!
+              out.storage.host[i] = sum
+            }
+          }
+          const what = `[${aShape}] ${aLayout} · [${bShape}] ${bLayout}`
+          compare(what, random(shape, 'offset'), (out) => kernel('matmul')(a, b, out), products)
+          if (bShape.length !== 2) continue
+          const turned = Tensor.view(b, bShape.toReversed(), b.strides.toReversed(), b.offset)
+          compare(`${what}, turned`, random(shape, 'offset'), (out) => kernel('matmul')(a, turned, out, true), products)
         }
       }
     }

@@ -184,16 +184,16 @@ function gradRows(kernel: GradRowsKernel<A>): GradRows {
 // --- products
 
 function matmul(kernel: MatmulKernel<A>): Matmul {
-  return (a, b, out) => {
+  return (a, b, out, turned = false) => {
     const aDims = a.shape.length
     const bDims = b.shape.length
     const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
     const k = a.shape[aDims - 1]!
-    const n = bDims === 1 ? 1 : b.shape[bDims - 1]!
+    const n = bDims === 1 ? 1 : b.shape[bDims - (turned ? 2 : 1)]!
     const aRow = aDims === 1 ? 0 : a.strides[aDims - 2]!
     const aCol = a.strides[aDims - 1]!
-    const bRow = bDims === 1 ? b.strides[0]! : b.strides[bDims - 2]!
-    const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!
+    const bRow = bDims === 1 ? b.strides[0]! : b.strides[bDims - (turned ? 1 : 2)]!
+    const bCol = bDims === 1 ? 0 : b.strides[bDims - (turned ? 2 : 1)]!
     const x = a.storage.host
     const y = b.storage.host
     const z = out.storage.host
@@ -209,9 +209,11 @@ function matmul(kernel: MatmulKernel<A>): Matmul {
     const bStrides = broadcastStrides(bBatchShape, b.strides.slice(0, bBatchShape.length), batchShape)
     const aBatch = mergedStride(batchShape, aStrides)
     const bBatch = mergedStride(batchShape, bStrides)
-    if (bBatch === 0 && aDims > 1 && aBatch === m * aRow) {
+    // Of a batch with one row the stride of rows says nothing.
+    const rowStep = m === 1 && aBatch !== null && aBatch > 0 ? aBatch : aRow
+    if (bBatch === 0 && aDims > 1 && aBatch === m * rowStep) {
       // One matrix b for all batches, and the rows of a follow each other through them: a single product of batch · m rows.
-      kernel.run(1, batch * m, n, k, x, a.offset, 0, aRow, aCol, y, b.offset, 0, bRow, bCol, z, out.offset)
+      kernel.run(1, batch * m, n, k, x, a.offset, 0, rowStep, aCol, y, b.offset, 0, bRow, bCol, z, out.offset)
     } else if (aBatch !== null && bBatch !== null) {
       kernel.run(batch, m, n, k, x, a.offset, aBatch, aRow, aCol, y, b.offset, bBatch, bRow, bCol, z, out.offset)
     } else {
