@@ -81,7 +81,7 @@ export const operandsAsArrays = [
     'operand-saved-from-the-begin',
     TESTS,
     'reference neural networks',
-    ADAPTERS,
+    'packages/tensor/src/kernels/table/neural-over-arrays.ts',
     'return x.offset === 0 ? x.storage.host : x.storage.host.subarray(x.offset)',
     'return x.storage.host',
     'a norm writes from the begin of the storage on',

@@ -4,13 +4,11 @@
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
 import { broadcastStrides, numelOf, type Shape } from '../../values/shape.js'
-import type { AvgPoolKernel, ConvKernel, LayerNormBackwardKernel, LayerNormKernel, MaxPoolKernel } from './neural.js'
+import { avgPool, channelNorm, channelNormBackward, conv, layerNorm, layerNormBackward, maxPool } from './neural-over-arrays.js'
 import type {
   Argsort,
-  AvgPool,
   Axpy,
   Binary,
-  Conv,
   Copy,
   Fill,
   Grad,
@@ -18,11 +16,8 @@ import type {
   Indexed,
   KernelMap,
   Matmul,
-  MaxPool,
   Nll,
   NllBackward,
-  Norm,
-  NormBackward,
   Operand,
   Rows,
   Unary,
@@ -37,8 +32,6 @@ import {
   type AxpyKernel,
   BINARY_OPS,
   type BinaryKernel,
-  type ChannelNormBackwardKernel,
-  type ChannelNormKernel,
   COMPARE_OPS,
   type CopyKernel,
   type FillKernel,
@@ -267,80 +260,6 @@ function nllBackward(kernel: NllBackwardKernel<A>): NllBackward {
     const step = g.numel === 1 ? 0 : 1
     const [n, classes] = out.shape as readonly [number, number]
     kernel.run(n, classes, g.storage.host, g.offset, step, int32(target), target.offset, out.storage.host, out.offset)
-  }
-}
-
-// --- neural networks
-
-function conv(kernel: ConvKernel<A>): Conv {
-  return (a, b, out, geometry) => kernel.run(geometry, a.storage.host, a.offset, b.storage.host, b.offset, out.storage.host, out.offset)
-}
-
-function maxPool(kernel: MaxPoolKernel<A>): MaxPool {
-  return (x, out, indices, geometry) =>
-    kernel.run(geometry, x.storage.host, x.offset, out.storage.host, out.offset, int32(indices), indices.offset)
-}
-
-function avgPool(kernel: AvgPoolKernel<A>): AvgPool {
-  return (x, out, geometry) => kernel.run(geometry, x.storage.host, x.offset, out.storage.host, out.offset)
-}
-
-const arrayOf = (x: Operand | null): A | null => (x === null ? null : x.storage.host)
-
-/** For kernels that take no offset. */
-function fromOffset(x: Operand): A {
-  return x.offset === 0 ? x.storage.host : x.storage.host.subarray(x.offset)
-}
-const wanted = (x: Operand | null): A | null => (x === null ? null : fromOffset(x))
-
-function layerNorm(kernel: LayerNormKernel<A>): Norm {
-  return (x, weight, bias, out, mean, rstd, eps) => {
-    const [rows, d] = x.shape as readonly [number, number]
-    const to = [fromOffset(out), fromOffset(mean), fromOffset(rstd)] as const
-    kernel.run(rows, d, eps, x.storage.host, x.offset, arrayOf(weight), weight?.offset ?? 0, arrayOf(bias), bias?.offset ?? 0, ...to)
-  }
-}
-
-function layerNormBackward(kernel: LayerNormBackwardKernel<A>): NormBackward {
-  return (g, x, mean, rstd, weight, out, weightGrad, biasGrad) => {
-    const [rows, d] = x.shape as readonly [number, number]
-    const saved = [fromOffset(mean), fromOffset(rstd)] as const
-    const to = [fromOffset(out), wanted(weightGrad), wanted(biasGrad)] as const
-    kernel.run(rows, d, g.storage.host, g.offset, x.storage.host, x.offset, ...saved, arrayOf(weight), weight?.offset ?? 0, ...to)
-  }
-}
-
-/** What follows the channels of x [n, c, …]. */
-const innerOf = (x: Operand): number => numelOf(x.shape.slice(2))
-
-function channelNorm(kernel: ChannelNormKernel<A>): Norm {
-  return (x, weight, bias, out, mean, spread, eps) => {
-    const [n, c] = x.shape as readonly [number, number]
-    const to = [fromOffset(out), fromOffset(mean), fromOffset(spread)] as const
-    const [w, b] = [arrayOf(weight), arrayOf(bias)]
-    kernel.run(n, c, innerOf(x), eps, x.storage.host, x.offset, w, weight?.offset ?? 0, b, bias?.offset ?? 0, ...to)
-  }
-}
-
-function channelNormBackward(kernel: ChannelNormBackwardKernel<A>): NormBackward {
-  return (g, x, mean, spread, weight, out, weightGrad, biasGrad, eps) => {
-    const [n, c] = x.shape as readonly [number, number]
-    const saved = [fromOffset(mean), fromOffset(spread)] as const
-    const to = [fromOffset(out), wanted(weightGrad), wanted(biasGrad)] as const
-    kernel.run(
-      n,
-      c,
-      innerOf(x),
-      eps,
-      g.storage.host,
-      g.offset,
-      x.storage.host,
-      x.offset,
-      ...saved,
-      arrayOf(weight),
-      weight?.offset ?? 0,
-      ...to,
-    )
   }
 }
 
