@@ -3,6 +3,7 @@
  */
 
 import { aModuleThatWaitsForItself } from './a-module-that-waits-for-itself.mjs'
+import { backends } from './backends.mjs'
 import { booleansAsOperands } from './booleans-as-operands.mjs'
 import { budgets } from './budgets.mjs'
 import { bundlesAndTypes } from './bundles-and-types.mjs'
@@ -66,4 +67,5 @@ export const MUTATIONS_BY_TEST = [
   ...theContextOfWhatIsServed,
   ...theReadingOfData,
   ...theTracer,
+  ...backends,
 ]
