@@ -3,6 +3,7 @@
  */
 
 import { aModuleThatWaitsForItself } from './a-module-that-waits-for-itself.mjs'
+import { backends } from './backends.mjs'
 import { booleansAsOperands } from './booleans-as-operands.mjs'
 import { budgets } from './budgets.mjs'
 import { bundlesAndTypes } from './bundles-and-types.mjs'
@@ -72,4 +73,5 @@ export const MUTATIONS_BY_TEST = [
   ...theReadingOfData,
   ...theTracer,
   ...operandsAsArrays,
+  ...backends,
 ]

@@ -8,7 +8,7 @@ export const operandsAsArrays = [
   t(
     'operand-counts-as-dense-in-gaps',
     TESTS,
-    'reference of two operands',
+    'js of two operands',
     ADAPTERS,
     'if (aStep >= 0 && bStep >= 0 && out.isContiguous)',
     'if (aStep >= 0 && bStep >= 0)',
@@ -17,7 +17,7 @@ export const operandsAsArrays = [
   t(
     'operand-broadcast-as-dense',
     TESTS,
-    'reference of two operands',
+    'js of two operands',
     ADAPTERS,
     'if (x.isContiguous && x.numel === out.numel) return 1',
     'if (x.isContiguous) return 1',
@@ -26,7 +26,7 @@ export const operandsAsArrays = [
   t(
     'operand-axpy-into-gaps',
     TESTS,
-    'reference axpy, copy',
+    'js axpy, copy',
     ADAPTERS,
     'const step = out.isContiguous ? stepOver(x, out) : -1',
     'const step = stepOver(x, out)',
@@ -35,7 +35,7 @@ export const operandsAsArrays = [
   t(
     'operand-copy-of-one-not-repeated',
     TESTS,
-    'reference axpy, copy',
+    'js axpy, copy',
     ADAPTERS,
     'if (out.isContiguous && stepOver(x, out) === 1)',
     'if (out.isContiguous && stepOver(x, out) >= 0)',
@@ -44,7 +44,7 @@ export const operandsAsArrays = [
   t(
     'operand-gradient-not-repeated',
     TESTS,
-    'reference a gradient of one element',
+    'js a gradient of one element',
     ADAPTERS,
     'const step = g.isContiguous ? 1 : 0',
     'const step = 1',
@@ -53,7 +53,7 @@ export const operandsAsArrays = [
   t(
     'operand-batch-at-the-begin',
     TESTS,
-    'reference products',
+    'js products',
     ADAPTERS,
     'z, out.offset + t * m * n)',
     'z, t * m * n)',
@@ -62,16 +62,16 @@ export const operandsAsArrays = [
   t(
     'operand-merged-batches-of-other-rows',
     TESTS,
-    'reference products',
+    'js products',
     ADAPTERS,
-    'if (bBatch === 0 && aDims > 1 && aBatch === m * aRow)',
+    'if (bBatch === 0 && aDims > 1 && aBatch === m * rowStep)',
     'if (bBatch === 0 && aDims > 1)',
     'batches whose rows do not follow each other become one product',
   ),
   t(
     'operand-class-gradient-not-repeated',
     TESTS,
-    'reference indices and classes',
+    'js indices and classes',
     ADAPTERS,
     'const step = g.numel === 1 ? 0 : 1',
     'const step = 1',
@@ -80,10 +80,19 @@ export const operandsAsArrays = [
   t(
     'operand-saved-from-the-begin',
     TESTS,
-    'reference neural networks',
-    ADAPTERS,
-    'return x.offset === 0 ? x.storage.host : x.storage.host.subarray(x.offset)',
-    'return x.storage.host',
+    'js neural networks',
+    'packages/tensor/src/kernels/table/neural-over-arrays.ts',
+    'return x.offset === 0 ? x.storage.host! : x.storage.host!.subarray(x.offset)',
+    'return x.storage.host!',
     'a norm writes from the begin of the storage on',
+  ),
+  t(
+    'operand-turned-but-for-its-columns',
+    TESTS,
+    'js products',
+    ADAPTERS,
+    'const bCol = bDims === 1 ? 0 : b.strides[bDims - (turned ? 2 : 1)]!',
+    'const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!',
+    'a layer reads its weight by the strides of its transpose, but for the columns',
   ),
 ]

@@ -4,6 +4,7 @@
  */
 import { installOpHandler } from '@postgrad/tensor/internal'
 import { detach, operations } from './api/functions.js'
+import { arrived } from './api/operations.js'
 import { backward } from './engine/backward.js'
 import { registerPostAccumulateGradHook, retainGrad, retainsGrad } from './graph/retain-grad.js'
 import { detachInPlace, registerTensorHook, setRequiresGrad } from './graph/variable.js'
@@ -11,6 +12,7 @@ import { detachInPlace, registerTensorHook, setRequiresGrad } from './graph/vari
 installOpHandler({
   ...operations,
   detach,
+  arrived,
   backward: (x, gradient, options) => backward([x], gradient ? [gradient] : undefined, options),
   registerHook: registerTensorHook,
   registerPostAccumulateGradHook,

@@ -70,7 +70,7 @@ function thrown(fn: () => unknown): PostgradError {
   throw new Error('expected an exception')
 }
 
-describe.each(['worker1', 'worker0', 'worker1/reference'])('on %s', (device) => {
+describe.each(['worker1', 'worker0', 'worker1/js'])('on %s', (device) => {
   test('RM-1 forward and forwardAsync run on the owner, with all kinds of arguments (forward_async, forward_sync, forward_with_kwargs)', async () => {
     await overSeeds(2, async () => {
       using module = new RemoteModule(device, MyModule, ['first', 2])
@@ -88,7 +88,7 @@ describe.each(['worker1', 'worker0', 'worker1/reference'])('on %s', (device) => 
     await overSeeds(2, async () => {
       using module = new RemoteModule(device, Where)
       const [owner, spec] = device.split('/')
-      const where = (training: boolean) => `${owner} ${spec ?? 'wasm'} ${training}`
+      const where = (training: boolean) => `${owner} ${spec ?? 'cpu'} ${training}`
       const first = module.forward()
       expect(module.eval()).toBe(module)
       const second = module.forward()
@@ -121,7 +121,7 @@ describe('references and sending', () => {
       expect((await again.forward(one))[2].toArray()).toEqual([[2, 0]])
       expect(thrown(() => new RemoteModule('worker0', module.getModuleRref())).code).toBe('REMOTE_DEVICE_INVALID')
       const made = remote('worker1', MyModule, ['x', 3])
-      expect((await new RemoteModule('worker1/reference', made).forward(one))[2].toArray()).toEqual([[3, 0]])
+      expect((await new RemoteModule('worker1/js', made).forward(one))[2].toArray()).toEqual([[3, 0]])
     })
   })
 
@@ -134,7 +134,7 @@ describe('references and sending', () => {
       }
       module.dispose()
       await call('worker2', forwardOf, [new RemoteModule('worker2', MyModule), one])
-      await call('worker1', forwardOf, [new RemoteModule('worker2/reference', MyModule), one])
+      await call('worker1', forwardOf, [new RemoteModule('worker2/js', MyModule), one])
       await new Promise<void>((resolve) => {
         currentWorker().clock.setTimer(1, resolve)
       })

@@ -131,7 +131,18 @@ export class RemoteModule<
 /** What a module here cannot do for one that lives elsewhere. Of `Module`'s methods only forward, train, eval and toString are left. */
 const UNSUPPORTED = [
   ...['parameters', 'namedParameters', 'buffers', 'namedBuffers', 'children', 'namedChildren', 'modules', 'namedModules', 'apply'],
-  ...['requiresGrad_', 'zeroGrad', 'to', 'registerBuffer', 'stateDict', 'loadStateDict', 'getParameter', 'getBuffer', 'getSubmodule'],
+  ...[
+    'requiresGrad_',
+    'zeroGrad',
+    'to',
+    'cpu',
+    'registerBuffer',
+    'stateDict',
+    'loadStateDict',
+    'getParameter',
+    'getBuffer',
+    'getSubmodule',
+  ],
   ...['registerForwardPreHook', 'registerForwardHook', 'registerFullBackwardHook', 'extraRepr'],
 ] as const satisfies readonly (keyof Module)[]
 

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert'
 import { type DType, Tensor, tensor } from '@postgrad/tensor'
-import { numelOf, raw } from '@postgrad/tensor/internal'
+import { CPU, numelOf, raw } from '@postgrad/tensor/internal'
 import { LIMITS } from './common/step.js'
 import {
   allGather,
@@ -143,20 +143,20 @@ function laid(draw: Draw, dtype: DType, shape: readonly number[], values: readon
   const numel = numelOf(shape)
   switch (draw.below(5)) {
     case 0: {
-      const longer = Tensor.empty(dtype, [numel + 3])
+      const longer = Tensor.empty(dtype, [numel + 3], CPU)
       const view = raw.narrow(longer, 0, 2, numel)
       raw.copy_(view, dense)
       return raw.view(view, [...shape])
     }
     case 1: {
-      const wide = Tensor.empty(dtype, [...shape, 2])
+      const wide = Tensor.empty(dtype, [...shape, 2], CPU)
       const view = raw.select(wide, shape.length, 1)
       raw.copy_(view, raw.reshape(dense, [...shape]))
       return view
     }
     case 2: {
       if (shape.length !== 2) break
-      const turned = Tensor.empty(dtype, [shape[1]!, shape[0]!])
+      const turned = Tensor.empty(dtype, [shape[1]!, shape[0]!], CPU)
       const view = raw.transpose(turned, 0, 1)
       raw.copy_(view, raw.reshape(dense, [...shape]))
       return view
@@ -168,7 +168,7 @@ function laid(draw: Draw, dtype: DType, shape: readonly number[], values: readon
 /** Its elements, row by row. */
 function flatOf(x: Tensor): number[] {
   const { storage, offset, numel } = raw.contiguous(x)
-  return Array.from(storage.host.subarray(offset, offset + numel))
+  return Array.from(storage.host!.subarray(offset, offset + numel))
 }
 
 function expectSame(what: string, got: readonly number[], expected: readonly number[]): void {

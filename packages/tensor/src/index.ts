@@ -2,7 +2,7 @@
 import './install.js'
 
 export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './composite/sample.js'
-export type { DeviceSpec } from './kernels/backends.js'
+export type { MemoryStats } from './heap/memory.js'
 export type { BackendName, KernelOp } from './kernels/table/table.js'
 export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions } from './ops/ops.js'
 export type { DivOptions, IsCloseOptions, ValueOptions } from './ops/ops-arithmetic.js'
@@ -60,7 +60,7 @@ export {
   zeros,
   zerosLike,
 } from './tensor/create.js'
-export { currentDevice, Device, device, type KernelInfo, withDevice } from './tensor/device.js'
+export { currentDevice, Device, type DeviceSpec, device, type KernelInfo, withDevice } from './tensor/device.js'
 export { memoryScope } from './tensor/memory-scope.js'
 export { isTensor, Tensor } from './tensor/tensor.js'
 export type { DType, TypedArray } from './values/dtype.js'

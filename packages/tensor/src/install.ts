@@ -16,6 +16,7 @@ function needsAutograd(op: string): never {
 export const rawHandler: OpHandler = {
   ...checkedOperations(operations),
   detach,
+  arrived: (_, elements) => elements,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),
   backward: () => needsAutograd('backward'),
   registerHook: () => needsAutograd('registerHook'),

@@ -4,6 +4,7 @@ import './install.js'
 export { withComposites } from './composite/index.js'
 export { embedDiagonal } from './composite/shape.js'
 export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
+export { type Buffers, CPU, type Memory } from './heap/memory.js'
 export { collectEarly, suspendHeapStorage, withHeapFrom, withHeapLimit } from './heap/policy.js'
 export { fittingHeapBytes, RESERVED_BYTES_MAX, RESERVED_BYTES_MIN, reserveExactly } from './heap/shared-memory.js'
 export { beginTemporaries, endTemporaries, outsideOfScopes, Storage, storageCount, withoutTemporaries } from './heap/storage.js'
@@ -18,6 +19,7 @@ export type {
   BinaryOps,
   CompareOps,
   CompositeOps,
+  DeviceLike,
   IndexOps,
   InPlaceOps,
   JoinOps,
@@ -38,6 +40,7 @@ export type { IndexingOps } from './ops/ops-indexing.js'
 export type { NeuralOps } from './ops/ops-neural.js'
 export type { ArgOps, StatisticsOps } from './ops/ops-reduce.js'
 export { truncDivide as rawTruncDivide } from './raw/arithmetic.js'
+export type { Target } from './raw/copy.js'
 export { roundedDivision } from './raw/division.js'
 export { type BlockName, type HeapReach, HeapRoom, HeapTransport } from './raw/heap-transport.js'
 export * as raw from './raw/index.js'
@@ -46,16 +49,15 @@ export { OPTIMIZER_STEP, overwrite, writeCount, wrote } from './raw/inplace.js'
 export { binaryInto, binaryScalarInto, copyInto, gradInto, matmulInto, unaryInto } from './raw/into.js'
 export * as rawNeural from './raw/neural/index.js'
 export { batchNormTrainingBackward, layerNormRowsBackward } from './raw/neural/normalization.js'
-export { checkReadable } from './raw/readable.js'
 export { checkKernelInput, runUserKernel, userKernel } from './raw/user-kernel.js'
 export { addSparse_, coalesce, sumOfSparse, toDense } from './sparse/operations.js'
 export { orderedSum as rawOrderedSum } from './sparse/ordered-sum.js'
 export { isSparse } from './sparse/sparse-tensor.js'
 export { checkedOperation, checkedOperations } from './tensor/arguments.js'
-export { copyOfElements, elementsOf, readElements, writeElements } from './tensor/bytes.js'
+export { checkReadable, copyOfElements, elementsOf, isReadable, readElements, reportIf, writeElements } from './tensor/bytes.js'
 export { argumentText, checkFunction, checkIterable, checkOptions, checkTensor, checkTensors, isListOf } from './tensor/check-argument.js'
 export { byteSize } from './tensor/create.js'
-export { currentKernels } from './tensor/device.js'
+export { addDevice, kernelsAt } from './tensor/device.js'
 export { giveBack, withTemporaries } from './tensor/give-back.js'
 export { isAlone, markAlone, markShared } from './tensor/rank-gradients.js'
 export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor/tensor.js'

@@ -52,7 +52,7 @@ function tensorOf(random: Random): Tensor {
   const dtype = random.pick(['float32', 'float64', 'int32', 'bool'] as const)
   const shape = Array.from({ length: random.below(4) }, () => random.pick([0, 1, 2, 3, 5, 12]))
   const x = zeros(random.below(40) === 0 ? [2000] : shape, { dtype })
-  for (let i = 0; i < x.numel; i++) x.storage.host[i] = dtype === 'bool' ? random.below(2) : random.below(1000) - 500
+  for (let i = 0; i < x.numel; i++) x.storage.host![i] = dtype === 'bool' ? random.below(2) : random.below(1000) - 500
   return x.ndim >= 2 && random.below(2) === 0 ? x.transpose(0, 1) : x
 }
 

@@ -4,7 +4,7 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { type DType, isTensor, SparseTensor } from '@postgrad/tensor'
-import { BYTES_PER_ELEMENT, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
+import { BYTES_PER_ELEMENT, CPU, numelOf, Tensor, writeElements } from '@postgrad/tensor/internal'
 import { BLOCK_WORDS, type BlockName, type BlockTransport } from './block-transport.js'
 import { BYTES_KINDS } from './bytes-kind.js'
 import { decodeError } from './error-codec.js'
@@ -163,7 +163,7 @@ export class ValueReader {
       tensor = this.blocks?.over?.(segment, dtype, shape, numel) ?? fromSegment(dtype, shape, segment)
     } else {
       const at = this.header.byteOffset + this.inline(length)
-      tensor = Tensor.uninitialized(dtype, shape)
+      tensor = Tensor.uninitialized(dtype, shape, CPU)
       writeElements(tensor, this.viewsOf(this.header).of(dtype), at / BYTES_PER_ELEMENT[dtype], numel)
     }
     return this.noted(tensor, tag)

@@ -30,6 +30,7 @@ const LARGE: Sizes = { hidden: 128, embedding: 32, batch: 64, sequence: 16, lear
 /** Loops are more than ten times slower. */
 const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 32, sequence: 8, learningRate: 1.5, heldOutMax: 8192 }
 const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
+  cpu: LARGE,
   wasm: LARGE,
   js: SMALL,
 }

@@ -133,7 +133,7 @@ export function defineKernel<const I extends Names, const A extends KernelAttrib
     const given = attributesOf(name, attributes, args.length > count + 1 ? args : args[count])
     return recorded(given, ...(shape === undefined ? broadcast(tensors as Tensor[]) : (tensors as Tensor[])))
   }
-  const kernelFor = (device: Device = currentDevice()) => ({ device: device.spec, variant: device.userKernels.variant })
+  const kernelFor = (device: Device = currentDevice()) => ({ device: device.spec, variant: device.implementation.userKernels.variant })
   Object.defineProperty(call, 'name', { value: name })
   return Object.assign(call, { kernelFor }) as unknown as DefinedKernel<I, { readonly [K in keyof A]: number }>
 }

@@ -65,7 +65,7 @@ export function jvp<X extends Several, R extends Several>(
   return enableGrad(() => {
     const run = evaluate('jvp', fn, inputs, options)
     const direction = vectors('jvp', run.xs, v)
-    const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape).requiresGrad_())
+    const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape, y.storage.memory).requiresGrad_())
     const transposed = gradients(run.ys, run.xs, us, { ...options, createGraph: true })
     // Linear, so nothing of it needs u's values. What does not depend on u has the derivative 0.
     const along = gradients(transposed, us, direction, { createGraph: options.createGraph === true })
@@ -91,7 +91,9 @@ export function jacobian<X extends Several, R extends Several>(
       const rows = Array.from({ length: y.numel }, (_, i) => gradients([operations.select(flat, 0, i)], run.xs, [null], options, true))
       const perInput = run.xs.map((x, k) => {
         const shape = [...y.shape, ...x.shape]
-        return rows.length === 0 ? Tensor.empty(x.dtype, shape) : operations.reshape(operations.stack(rows.map((row) => row[k]!)), shape)
+        return rows.length === 0
+          ? Tensor.empty(x.dtype, shape, x.storage.memory)
+          : operations.reshape(operations.stack(rows.map((row) => row[k]!)), shape)
       })
       return finish(perInput, isTensor(inputs), options)
     })
@@ -176,7 +178,7 @@ function gradients(
           inputs,
           { gradOutputs: live.map((i) => vs[i]!), createGraph, retainGraph, allowUnused: !strict },
         )
-  return found.map((g, i) => g ?? Tensor.empty(inputs[i]!.dtype, inputs[i]!.shape))
+  return found.map((g, i) => g ?? Tensor.empty(inputs[i]!.dtype, inputs[i]!.shape, inputs[i]!.storage.memory))
 }
 
 /** @throws VECTOR_MISMATCH */
@@ -185,7 +187,7 @@ function vectors(op: string, of: readonly Tensor[], v: Several | null | undefine
   if (list !== null) checkTensors(op, 'v', list)
   const fits = list === null ? of.length === 1 && of[0]!.numel === 1 : list.length === of.length
   if (fits && (list === null || list.every((each, i) => sameShape(each.shape, of[i]!.shape)))) {
-    return list ?? of.map((t) => operations.fill_(Tensor.empty(t.dtype, t.shape), 1))
+    return list ?? of.map((t) => operations.fill_(Tensor.empty(t.dtype, t.shape, t.storage.memory), 1))
   }
   throw new PostgradError('VECTOR_MISMATCH', {
     op,

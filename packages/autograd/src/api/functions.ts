@@ -2,8 +2,8 @@
  * The public operations, each behind the check of its arguments. Names, arguments and semantics are PyTorch's, listed with their shapes in
  * `tensor/src/ops/ops.ts`. Below: `operations.ts`, which records.
  */
-import type { Tensor } from '@postgrad/tensor'
-import { checkedOperation, checkedOperations, raw } from '@postgrad/tensor/internal'
+import type { DType, Tensor } from '@postgrad/tensor'
+import { checkedOperation, checkedOperations, raw, type Target } from '@postgrad/tensor/internal'
 import type { TensorOps } from '../graph/formula.js'
 import { operations as recorded } from './operations.js'
 
@@ -678,8 +678,11 @@ export const tensordot = operations.tensordot
 export const tensorSplit = operations.tensorSplit
 /** As repeat, but counts may be fewer than dimensions. PyTorch: `torch.tile`. @throws INVALID_ARGUMENT */
 export const tile = operations.tile
-/** The tensor itself where it has that dtype, else a converted copy; to int32 truncates. PyTorch: `Tensor.to(dtype)`. */
-export const to = operations.to
+/**
+ * The tensor itself where it has that dtype and lies on that device, else a copy; to int32 truncates. From a device back to this process: `await x.cpu()`.
+ * PyTorch: `Tensor.to`. @throws DTYPE_MISMATCH, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously
+ */
+export const to: (x: Tensor, target: Target, dtype?: DType) => Tensor = operations.to
 /**
  * { values, indices } of the k largest along `dim` (default the last), from the largest down; with `largest: false` the smallest. PyTorch:
  * `torch.topk`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE

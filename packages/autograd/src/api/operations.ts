@@ -2,8 +2,17 @@
  * The recorded operations: every raw operation joined with its row of derivatives. Comparisons and argmax have no gradient and are the raw functions
  * themselves. Above: `functions.ts`, the same as users get them.
  */
-import type { DivOptions, Tensor } from '@postgrad/tensor'
-import { type PrimitiveOps, raw, rawOperations, rawTruncDivide, roundedDivision, withComposites } from '@postgrad/tensor/internal'
+import type { Device, DivOptions, DType, Tensor } from '@postgrad/tensor'
+import {
+  type DeviceLike,
+  type PrimitiveOps,
+  raw,
+  rawOperations,
+  rawTruncDivide,
+  roundedDivision,
+  type Target,
+  withComposites,
+} from '@postgrad/tensor/internal'
 import { composedDerivatives } from '../derivatives/composed.js'
 import { binary, lists, lookup, unary, where as whereRows } from '../derivatives/derivatives.js'
 import type { TensorOps } from '../graph/formula.js'
@@ -28,7 +37,22 @@ const abs = recordUnary('abs', raw.abs, unary.abs, recorded)
 const sign = recordUnary('sign', raw.sign, unary.sign, recorded)
 const clone = recordUnary('clone', raw.clone, unary.clone, recorded)
 const contiguous = recordUnary('contiguous', raw.contiguous, unary.contiguous, recorded)
-const to = recordAttributed('to', raw.to, unary.to, recorded)
+/** The formula asks where x was: the third attribute. */
+const toFrom = recordAttributed(
+  'to',
+  raw.to as (x: Tensor, target: Target, dtype: DType | undefined, from: Device) => Tensor,
+  unary.to as never,
+  recorded,
+)
+const to = (x: Tensor, target: Target | string | DeviceLike, dtype?: DType): Tensor => toFrom(x, target as Target, dtype, x.device)
+const arrivedFrom = recordAttributed(
+  'to',
+  (_x: Tensor, elements: Tensor, _dtype: undefined, _from: Device) => elements,
+  unary.to as never,
+  recorded,
+)
+/** What was read from x's device, as x in this process. */
+export const arrived = (x: Tensor, elements: Tensor): Tensor => arrivedFrom(x, elements, undefined, x.device)
 const powNumber = recordAttributed('pow', raw.pow as (x: Tensor, exponent: number) => Tensor, unary.pow, recorded)
 const clamp = recordAttributed('clamp', raw.clamp, unary.clamp, recorded)
 

@@ -12,7 +12,7 @@ export function composedDerivatives(recorded: () => TensorOps): DerivativeOps<Te
   const withoutEach = (x: Tensor): Tensor => {
     const ops = recorded()
     const k = x.shape.at(-1)!
-    const index = arange(0, k, 1, { dtype: 'int32' })
+    const index = arange(0, k, 1, { dtype: 'int32', device: x.device })
     return ops.where(ops.eq(ops.unsqueeze(index, 1), index), 1, ops.unsqueeze(x, -2))
   }
   return {
@@ -31,7 +31,7 @@ export function composedDerivatives(recorded: () => TensorOps): DerivativeOps<Te
       const ops = recorded()
       if (x.ndim === 0) return g
       const last = ops.transpose(x, dim, -1)
-      const index = arange(0, last.shape.at(-1)!, 1, { dtype: 'int32' })
+      const index = arange(0, last.shape.at(-1)!, 1, { dtype: 'int32', device: x.device })
       // [i, j]: the product of the elements 0 … j without element i, which stands in result j if i ≤ j.
       const partial = ops.mul(ops.cumprod(withoutEach(last), -1), ops.unsqueeze(ops.transpose(g, dim, -1), -2))
       const sums = ops.sum(ops.where(ops.le(ops.unsqueeze(index, 1), index), partial, 0), -1)

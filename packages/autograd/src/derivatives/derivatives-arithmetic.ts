@@ -23,8 +23,8 @@ export const arithmetic: BinaryRows<ArithmeticOps<Tensor> & PowOps<Tensor>> = {
   },
   // 0 wherever it is differentiable
   floorDivide: {
-    a: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeA)),
-    b: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeB)),
+    a: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeA, g.storage.memory)),
+    b: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeB, g.storage.memory)),
   },
   // g, −g ⌊a / b⌋
   remainder: {

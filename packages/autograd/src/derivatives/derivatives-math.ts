@@ -4,7 +4,7 @@ import type { MathOps } from '@postgrad/tensor/internal'
 import { type Formula, formula, ofTensor, type UnaryRows } from '../graph/formula.js'
 
 /** 0 wherever it is differentiable. */
-const flat = (): { readonly a: Formula<[]> } => ({ a: formula([], (g) => Tensor.empty(g.dtype, g.shape)) })
+const flat = (): { readonly a: Formula<[]> } => ({ a: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)) })
 
 export const math: UnaryRows<MathOps<Tensor>> = {
   floor: flat(),

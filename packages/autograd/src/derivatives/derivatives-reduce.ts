@@ -68,7 +68,7 @@ function varianceSlope(g: Tensor, a: Tensor, dims: DimsArg | undefined, correcti
 /** PyTorch's `norm_backward`: where the norm is 0 so is its gradient. */
 function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | undefined, ops: TensorOps): Tensor {
   const over = (x: Tensor) => spread(x, a.shape, dims, ops)
-  if (p === 0) return Tensor.empty(g.dtype, a.shape)
+  if (p === 0) return Tensor.empty(g.dtype, a.shape, g.storage.memory)
   if (p === 1) return ops.mul(ops.sign(a), over(g))
   if (Math.abs(p) === Number.POSITIVE_INFINITY) {
     // Where one is NaN the norm is, and nothing else an extreme; its sign is 0.

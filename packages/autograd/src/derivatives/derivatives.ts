@@ -6,7 +6,7 @@
  * Formulas compute with the `ops` they are given: the raw operations normally, the recorded ones under createGraph. g is the gradient of the
  * result; a and b are the operation's arguments. Rows are grouped as in `tensor/src/ops/ops.ts`.
  */
-import { arange, type Reduction, Tensor } from '@postgrad/tensor'
+import { arange, type Device, type Reduction, Tensor } from '@postgrad/tensor'
 import type {
   ActivationOps,
   ArithmeticOps,
@@ -75,15 +75,16 @@ const elementwise: UnaryRows<UnaryOps<T> & PowNumber<T>> = {
   // g · sign a
   abs: { a: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) },
   // 0 wherever it is differentiable
-  sign: { a: formula([], (g) => Tensor.empty(g.dtype, g.shape)) },
+  sign: { a: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)) },
   clone: { a: formula([], (g) => g) },
   contiguous: { a: formula([], (g) => g) },
-  to: { a: formula([], (g, s, ops) => ops.to(g, s.dtypeA)) },
+  // Back to where it came from.
+  to: { a: formula([], (g, s, ops) => ops.to(g, (s.attrs as unknown as readonly Device[])[2]!, s.dtypeA)) },
   // g · e aᵉ⁻¹; 0 for e = 0, also at a = 0
   pow: {
     a: ofTensor(['a'], (g, s, ops) => {
       const e = s.attrs[0]
-      if (e === 0) return Tensor.empty(g.dtype, g.shape)
+      if (e === 0) return Tensor.empty(g.dtype, g.shape, g.storage.memory)
       if (e === 1) return g
       return ops.mul(g, ops.mul(e === 2 ? s.a : ops.pow(s.a, e - 1), e))
     }),
@@ -141,8 +142,8 @@ const moreViews: Pick<UnaryRows<ViewOps<T>>, 'everyNth' | 'diagonal'> = {
   everyNth: {
     a: formula([], (g, s, ops) => {
       const [dim, step] = s.attrs
-      const places = arange(0, s.shapeA[wrap(dim, g.ndim)]!, step, { dtype: 'int32' })
-      return ops.indexAdd(Tensor.empty(g.dtype, s.shapeA), dim, places, g)
+      const places = arange(0, s.shapeA[wrap(dim, g.ndim)]!, step, { dtype: 'int32', device: g.device })
+      return ops.indexAdd(Tensor.empty(g.dtype, s.shapeA, g.storage.memory), dim, places, g)
     }),
   },
   // g on the diagonal
@@ -244,7 +245,7 @@ export const lists: ListTable = {
       let start = 0
       for (let j = 0; j < i; j++) start += shapes[j]![d] ?? 0
       const shape = shapes[i]!
-      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : Tensor.empty(g.dtype, shape)
+      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : Tensor.empty(g.dtype, shape, g.storage.memory)
     },
   },
   stack: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
@@ -312,7 +313,7 @@ function nllGrad(g: Tensor, target: Tensor, shape: Shape, reduction: Reduction |
     const each = reduction === 'none' || reduction === 'sum' || rows === 1 ? g : raw.div(g, rows)
     return raw.nllLossBackward(each, target, classes)
   }
-  const oneHot = ops.to(ops.eq(ops.unsqueeze(target, 1), arange(0, classes, 1, { dtype: 'int32' })), g.dtype)
+  const oneHot = ops.to(ops.eq(ops.unsqueeze(target, 1), arange(0, classes, 1, { dtype: 'int32', device: g.device })), g.dtype)
   return ops.mul(oneHot, ops.neg(perRow(g, shape, reduction, ops)))
 }
 

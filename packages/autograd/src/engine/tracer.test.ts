@@ -67,9 +67,9 @@ describe('the tracer', () => {
     ])
     const kernels = (events: readonly TraceEvent[]) =>
       events.filter(({ phase, kind }) => phase === 'begin' && kind === 'kernel').map(({ name, values }) => ({ name, ...values }))
-    expect(kernels(traced(() => add(x, x)))).toEqual([{ name: 'add', device: 'wasm', dtype: 'float32', variant: 'loop' }])
+    expect(kernels(traced(() => add(x, x)))).toEqual([{ name: 'add', device: 'cpu', dtype: 'float32', variant: 'loop' }])
     expect(kernels(traced(() => add(x.transpose(0, 1), tensor([1, 2]))))).toEqual([
-      { name: 'add', device: 'wasm', dtype: 'float32', variant: null },
+      { name: 'add', device: 'cpu', dtype: 'float32', variant: null },
     ])
     expect(kernels(traced(() => withDevice('js', () => x.softmax(1))))).toEqual([
       { name: 'softmax', device: 'js', dtype: 'float32', variant: 'loop' },

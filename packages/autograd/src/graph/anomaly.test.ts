@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
+import { residentDevice } from '@postgrad/tensor/suite'
 import * as F from '../index.js'
 
 const leaf = (...values: number[]) => tensor(values, { requiresGrad: true })
@@ -30,6 +31,15 @@ const failing = F.defineFunction({
 })
 
 describe('a gradient with NaN', () => {
+  test('on a device with a memory of its own the next read reports it, once', async () => {
+    const there = residentDevice()
+    const x = leaf(0, 1).detach().to(there).requiresGrad_()
+    const mask = tensor([0, 1], { device: there })
+    F.withAnomalyDetection(() => x.sqrt().mul(mask).sum().backward())
+    await expect(x.grad!.data()).rejects.toMatchObject({ code: 'BACKWARD_NAN', op: 'SqrtBackward', values: { index: 0 } })
+    expect([...(await x.grad!.data())]).toEqual([Number.NaN, 0.5])
+  })
+
   test('the error names the node and the line of forward', () => {
     F.withAnomalyDetection(() => {
       const x = leaf(0, 1)

@@ -4,8 +4,8 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, framesOnStack, isOwnFrame, placeOfFrame, withScope } from '@postgrad/base/internal'
-import { currentDevice, type Tensor } from '@postgrad/tensor'
-import { checkFunction, isFloating, type Storage } from '@postgrad/tensor/internal'
+import type { SparseTensor } from '@postgrad/tensor'
+import { checkFunction, isFloating, isReadable, raw, reportIf, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 
 /** Of `withAnomalyDetection`. */
@@ -94,22 +94,23 @@ export function applyWatched(node: Traced, grads: Grads, task: object): Grads {
   }
 }
 
-/** @throws BACKWARD_NAN */
+/** @throws BACKWARD_NAN; on a device with a memory of its own the next read there rejects with it */
 function checkNaN(node: Traced, results: Grads, origin: Origin | null): void {
-  if (!currentDevice().synchronous) return
   for (const [index, grad] of results.entries()) {
-    if (grad === null || grad === undefined || !hasNaN(grad)) continue
-    throw new PostgradError('BACKWARD_NAN', {
-      op: node.name,
-      message: `gradient ${index} has NaN; ${originText(origin)}`,
-      remedy: 'Look there for 0 / 0, the root or logarithm of 0, or NaN in what it was given.',
-      values: { node: node.name, index, ...originValues(origin) },
-    })
+    if (grad === null || grad === undefined || !isFloating(grad.dtype)) continue
+    const values = grad.isSparse ? (grad as SparseTensor).values() : grad
+    if (!isReadable(values)) reportIf(raw.amax(raw.ne(values, values)), foundNaN(node, index, origin))
+    else if ((values.dataSync() as Float64Array).some(Number.isNaN)) throw foundNaN(node, index, origin)
   }
 }
 
-function hasNaN(t: Tensor): boolean {
-  return isFloating(t.dtype) && (t.dataSync() as Float64Array).some(Number.isNaN)
+function foundNaN(node: Traced, index: number, origin: Origin | null): PostgradError {
+  return new PostgradError('BACKWARD_NAN', {
+    op: node.name,
+    message: `gradient ${index} has NaN; ${originText(origin)}`,
+    remedy: 'Look there for 0 / 0, the root or logarithm of 0, or NaN in what it was given.',
+    values: { node: node.name, index, ...originValues(origin) },
+  })
 }
 
 /** The error itself, with the forward line behind its last cause; something else than an error becomes the cause of one. */

@@ -1,4 +1,4 @@
-/** Memory that goes back to the heap as soon as a pass is done with it, and not when it is collected: Note [Who holds a gradient] in `input-buffer.ts`. */
+/** Memory that goes back as soon as a pass is done with it, and not when it is collected: Note [Who holds a gradient] in `input-buffer.ts`. */
 import { giveBack, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 
@@ -14,7 +14,7 @@ interface Owner {
 export function giveBackUsed(grads: Grads, inputs: Owner, results: Grads, temporaries: readonly Storage[] | null): void {
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
-    if (grad === null || grad === undefined || grad.storage.lease === null) continue
+    if (grad === null || grad === undefined || !grad.storage.isLeased) continue
     if (inputs.owns(i) && !isAmong(results, grad.storage)) giveBack(grad.storage)
   }
   // The parts of a sparse gradient are not to be seen from outside.

@@ -20,7 +20,7 @@ export interface IndexedForms {
 function read(g: Tensor, s: ManySaved<[dim: number]>, ops: TensorOps, won: Tensor | null = null): Tensor {
   const index = s.tensor(1)
   const all = ops.gather(g, s.attrs[0], index)
-  const part = won === null ? all : ops.where(won, all, Tensor.empty(g.dtype, []))
+  const part = won === null ? all : ops.where(won, all, Tensor.empty(g.dtype, [], g.storage.memory))
   const shape = s.shape(2)
   return sameShape(shape, index.shape)
     ? part
@@ -43,9 +43,12 @@ function winners(s: ManySaved<[dim: number]>, ops: TensorOps): Tensor | null {
   const count = index.shape[dim] ?? 1
   if (count <= 1) return null
   const dtype = count <= FLOAT32_WHOLE ? 'float32' : 'int32'
-  const line = index.shape.map((_, d) => (d === dim ? count : 1))
-  const numbers = ops.expand(arange(count, { dtype }).reshape(line), index.shape)
-  const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0)), dim, index, numbers), dim, index)
+  const line = ops.reshape(
+    arange(0, count, 1, { dtype, device: index.device }),
+    index.shape.map((_, d) => (d === dim ? count : 1)),
+  )
+  const numbers = ops.expand(line, index.shape)
+  const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0), index.storage.memory), dim, index, numbers), dim, index)
   return ops.eq(last, numbers)
 }
 
@@ -53,11 +56,11 @@ export const indexed: ManyTable<IndexedForms> = {
   // g added up where it was read
   indexSelect: {
     reads: [[1], null],
-    grads: ([g], s, ops) => [ops.indexAdd(Tensor.empty(g!.dtype, s.shape(0)), s.attrs[0], s.tensor(1), g!), null],
+    grads: ([g], s, ops) => [ops.indexAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
   },
   gather: {
     reads: [[1], null],
-    grads: ([g], s, ops) => [ops.scatterAdd(Tensor.empty(g!.dtype, s.shape(0)), s.attrs[0], s.tensor(1), g!), null],
+    grads: ([g], s, ops) => [ops.scatterAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
   },
   // g; g read where it was added
   indexAdd: {

@@ -1,5 +1,5 @@
 /** The derivatives of the operations of neural networks: a table total by type over `NeuralOps`. Formulas as in `../derivatives/derivatives.ts`. */
-import { SparseTensor, Tensor, tensor } from '@postgrad/tensor'
+import { type Device, SparseTensor, Tensor, tensor } from '@postgrad/tensor'
 import {
   batchNormTrainingBackward,
   layerNormRowsBackward,
@@ -41,7 +41,7 @@ const convolutions: Pick<NeuralTable, 'convolution' | 'convolutionInput' | 'conv
 }
 
 /** [oh, ow]: the windows that see nothing but padding, whose place lies outside of the plane; null where there are none. */
-function blindWindows({ h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }: PoolGeometry): Tensor | null {
+function blindWindows({ h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }: PoolGeometry, device: Device): Tensor | null {
   const blind = (outs: number, stride: number, pad: number, k: number, dil: number, extent: number): boolean[] =>
     Array.from({ length: outs }, (_, o) => {
       const from = o * stride - pad
@@ -51,7 +51,10 @@ function blindWindows({ h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH
   const rows = blind(oh, strideH, padH, kh, dilH, h)
   const columns = blind(ow, strideW, padW, kw, dilW, w)
   if (!rows.includes(true) && !columns.includes(true)) return null
-  return tensor(rows.map((row) => columns.map((column) => row || column)))
+  return tensor(
+    rows.map((row) => columns.map((column) => row || column)),
+    { device },
+  )
 }
 
 /** Windows: a maximum's gradient goes to where it stood, a mean's in equal parts to all of its window. */
@@ -60,8 +63,8 @@ const pooling: Pick<NeuralTable, 'maxPoolPlanes' | 'avgPoolPlanes' | 'avgPoolSpr
     reads: [[result(1)]],
     grads: ([g], s, ops) => {
       const { planes, h, w, oh, ow } = s.attrs[0]
-      const zeros = Tensor.empty(g!.dtype, [planes, h * w])
-      const blind = blindWindows(s.attrs[0])
+      const zeros = Tensor.empty(g!.dtype, [planes, h * w], g!.storage.memory)
+      const blind = blindWindows(s.attrs[0], g!.device)
       const places = blind === null ? s.result(1) : ops.where(blind, 0, s.result(1))
       const grad = blind === null ? g! : ops.where(blind, 0, g!)
       return [
@@ -159,7 +162,7 @@ function sparseRows(g: Tensor, indices: Tensor, paddingIdx: number, rows: number
   // A copy: g may be written to, or freed, when this node is done.
   if (paddingIdx < 0) return new SparseTensor(rawOperations.clone(flat), rawOperations.clone(values), [rows, width])
   const kept = Array.from(flat.dataSync().keys()).filter((i) => flat.dataSync()[i] !== paddingIdx)
-  const at = tensor(Int32Array.from(kept))
+  const at = tensor(Int32Array.from(kept), { device: g.device })
   return new SparseTensor(rawOperations.indexSelect(flat, 0, at), rawOperations.indexSelect(values, 0, at), [rows, width])
 }
 

@@ -202,7 +202,8 @@ class CustomNode extends Node {
 
   apply(grads: Grads, { passes }: PassView): Grads {
     this.ctx.passes = passes
-    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape))
+    const { memory } = grads.find((grad) => grad !== null && grad !== undefined)!.storage
+    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape, memory))
     const versions = given.map(({ storage }) => storage.version)
     const result = this.definition.backward(this.ctx, ...given)
     this.ctx.passes = []

@@ -108,20 +108,20 @@ function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number):
   metaOf(x)!.recordedAt = x.storage.version
 }
 
-const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape) } as const
+const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape, g.storage.memory) } as const
 
 /** fill_ and copy_ without the write: nothing of x is left, so its gradient is 0. */
 export function overwriting(recorded: () => TensorOps): Pick<TensorOps, 'copy_' | 'fill_' | 'zero_'> {
   const fill = recordAttributed<[value: number | boolean]>(
     'fill',
-    (x, value) => raw.fill_(Tensor.empty(x.dtype, x.shape), value),
+    (x, value) => raw.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),
     { a: zeros },
     recorded,
   )
-  const zero = recordAttributed<[]>('zero', (x) => Tensor.empty(x.dtype, x.shape), { a: zeros }, recorded)
+  const zero = recordAttributed<[]>('zero', (x) => Tensor.empty(x.dtype, x.shape, x.storage.memory), { a: zeros }, recorded)
   const copy = recordBinary<Tensor>(
     'copy',
-    (x, src) => raw.copy_(Tensor.empty(x.dtype, x.shape), src),
+    (x, src) => raw.copy_(Tensor.empty(x.dtype, x.shape, x.storage.memory), src),
     { a: zeros, b: { reads: [], grad: (g, s) => sumToShape(g, s.shapeB) } },
     recorded,
   )

@@ -341,7 +341,7 @@ describe('DA-18 case 39: gradients that need not be copied are not', () => {
         await ctx.backward([add(a, b).sum()])
         const [ga, gb] = [ctx.gradients().get(a)!, ctx.gradients().get(b)!]
         expect(ga.storage).not.toBe(gb.storage)
-        expect([ga.isContiguous, gb.isContiguous, ga.numel, ga.storage.host.length >= 2]).toEqual([true, true, 2, true])
+        expect([ga.isContiguous, gb.isContiguous, ga.numel, ga.storage.host!.length >= 2]).toEqual([true, true, 2, true])
       })
     }))
 })

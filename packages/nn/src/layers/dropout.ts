@@ -48,7 +48,7 @@ export class Dropout2d extends Dropout {
 
 /** x times a factor per channel, 0 or 1 / (1 − p): what dropout makes of ones. */
 function wholeChannels({ training, p }: Dropout, x: Tensor, channels: readonly number[]): Tensor {
-  return training && p > 0 ? x.mul(dropout(ones(channels, { dtype: x.dtype }), p)) : x
+  return training && p > 0 ? x.mul(dropout(ones(channels, { dtype: x.dtype, device: x.device }), p)) : x
 }
 
 function wrongRank(op: string, expected: string, x: Tensor) {

@@ -22,8 +22,8 @@
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
-import { type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
-import { argumentText, checkFunction, invalidArgument, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { type Device, type DeviceSpec, type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
+import { argumentText, CPU, checkFunction, invalidArgument, isDType, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
 import { checkFloating, checkOptions, nameTaken, noSuch } from './check.js'
 import { eachItem, isCollection, replaceItems } from './collections.js'
 import { BUFFER, HeldMembers, type Place } from './held-members.js'
@@ -208,25 +208,49 @@ export abstract class Module {
   }
 
   /**
-   * Converts parameters and buffers of floating point. They become other tensors (those of PyTorch stay the same objects): make optimizers, and
-   * references from other workers, afterwards. Tensors that are shared stay so. Gradients are dropped.
-   * @throws DTYPE_MISMATCH unless float32 or float64
+   * Converts parameters and buffers of floating point to a dtype, and moves all of them to a device. They become other tensors (those of PyTorch stay the same objects):
+   * make optimizers, and references from other workers, afterwards. Tensors that are shared stay so. Gradients are dropped. From a device back to this process: `await module.cpu()`.
+   * PyTorch: `Module.to(dtype)`, `.to(device, dtype)`.
+   * @throws DTYPE_MISMATCH unless float32 or float64, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously; nothing is changed then
    */
-  to(dtype: DType): this {
-    checkFloating('to', dtype)
-    for (const module of this.modules()) ensureMembers(module, 'to')
-    const converted = new Map<Tensor, Tensor>()
+  to(target: DType | Device | DeviceSpec, dtype?: DType): this {
+    if (dtype !== undefined) checkFloating('to', dtype)
+    else if (isDType(target)) checkFloating('to', target)
+    const onlyFloats = isDType(target)
+    return this.#exchange('to', (member) =>
+      isFloating(member.dtype) ? raw.to(member, target, dtype) : onlyFloats ? member : raw.to(member, target),
+    )
+  }
+
+  /** As `to('cpu')`, once the device has computed what is moved. PyTorch: `Module.cpu`. */
+  async cpu(): Promise<this> {
+    const moved = new Map<Tensor, Tensor>()
+    for (const member of this.#members('cpu').keys()) moved.set(member, await member.detach().cpu())
+    return this.#exchange('cpu', (member) => (member.storage.memory === CPU ? member : (moved.get(member) ?? member)))
+  }
+
+  /** Parameters and buffers of the whole tree, and which of both they are. */
+  #members(op: string): Map<Tensor, Kind> {
+    const found = new Map<Tensor, Kind>()
     for (const module of this.modules()) {
-      replaceTensors(module, (member, kind) => {
-        if (member.dtype === dtype || !isFloating(member.dtype)) return member
-        let other = converted.get(member)
-        if (other === undefined) {
-          const values = raw.to(member, dtype)
-          other = kind === 'parameter' ? parameter(values, { requiresGrad: member.requiresGrad }) : values
-          converted.set(member, other)
-        }
-        return other
+      ensureMembers(module, op)
+      each(module, (_, member, kind) => {
+        if (kind !== 'module') found.set(member as Tensor, kind)
       })
+    }
+    return found
+  }
+
+  /** Puts other values into the places of parameters and buffers, unless `changed` gives the same ones. */
+  #exchange(op: string, changed: (member: Tensor) => Tensor): this {
+    const others = new Map<Tensor, Tensor>()
+    // All of them first: if one cannot be changed, nothing is.
+    for (const [member, kind] of this.#members(op)) {
+      const values = changed(member)
+      if (values !== member) others.set(member, kind === 'parameter' ? parameter(values, { requiresGrad: member.requiresGrad }) : values)
+    }
+    for (const module of this.modules()) {
+      replaceTensors(module, (member) => others.get(member) ?? member)
       // Or the old ones would stay in memory until the next walk.
       noteMembers(module)
     }
@@ -479,14 +503,14 @@ function each(module: Module, visit: Visit, held: HeldMembers | null = null): nu
 }
 
 /** Puts what `fn` returns in the place of each parameter and buffer of the module's own. */
-function replaceTensors(module: Module, fn: (member: Tensor, kind: Kind) => Tensor): void {
+function replaceTensors(module: Module, fn: (member: Tensor) => Tensor): void {
   const fields = module as unknown as Fields
   for (const field in fields) {
     const value = fields[field]
     if (typeof value !== 'object' || value === null) continue
     const other = (item: object): object => {
       const kind = isTensor(item) ? module.kindOf(field, item) : null
-      return kind === null ? item : fn(item as Tensor, kind)
+      return kind === null ? item : fn(item as Tensor)
     }
     if (isCollection(value)) replaceItems(value, other)
     else if (isTensor(value)) fields[field] = other(value)

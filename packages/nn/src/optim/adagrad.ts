@@ -57,7 +57,7 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
 
   protected override update(p: Tensor, grad: Tensor, settings: AdagradSettings): void {
     const { lr, lrDecay, weightDecay, initialAccumulatorValue, eps, maximize } = settings
-    const state = this.stateOf(p, () => ({ step: 0, sum: full(p.shape, initialAccumulatorValue, { dtype: p.dtype }) }))
+    const state = this.stateOf(p, () => ({ step: 0, sum: full(p.shape, initialAccumulatorValue, { dtype: p.dtype, device: p.device }) }))
     const rate = -lr / (1 + state.step * lrDecay)
     if (isSparse(grad) && weightDecay === 0) {
       const rows = coalesce(grad)

@@ -73,7 +73,7 @@ export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, {
  * nothing). The shares of all workers' gradients, in one order, give the bits that the gradients would give in one place.
  */
 export function normShare(g: Tensor, normType: number): Tensor {
-  if (normType === Number.POSITIVE_INFINITY) return g.numel === 0 ? raw.to(zeros([]), g.dtype) : raw.amax(raw.abs(g))
+  if (normType === Number.POSITIVE_INFINITY) return g.numel === 0 ? zeros([], { dtype: g.dtype, device: g.device }) : raw.amax(raw.abs(g))
   return raw.sum(normType === 2 ? raw.mul(g, g) : normType === 1 ? raw.abs(g) : raw.pow(raw.abs(g), normType))
 }
 

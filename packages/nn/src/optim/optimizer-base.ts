@@ -212,7 +212,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Takes over the settings of all groups and the state of all parameters, converted to the parameters' dtypes; all or nothing. Steps go on from
+   * Takes over the settings of all groups and the state of all parameters, converted to the parameters' dtypes and on their devices; all or nothing. Steps go on from
    * there with the same bits.
    * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (but a schedule may have made lr negative)
    */
@@ -319,7 +319,10 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
         isTensor(value) ? `a tensor of shape ${shapeText(value.shape)}` : String(value),
       )
     }
-    return mapTensors(saved, (t) => (t.dtype === p.dtype ? raw.clone(t) : raw.to(t, p.dtype))) as State
+    return mapTensors(saved, (t) => {
+      const there = raw.to(t, p.device, p.dtype)
+      return there === t ? raw.clone(t) : there
+    }) as State
   }
 
   private mismatch(expected: string, got: string): PostgradError {

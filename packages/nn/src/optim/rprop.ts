@@ -53,7 +53,11 @@ export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
   }
 
   protected override update(p: Tensor, grad: Tensor, { lr, etas, stepSizes, maximize }: RpropSettings): void {
-    const state = this.stateOf(p, () => ({ step: 0, prev: zerosLike(p), stepSize: full(p.shape, lr, { dtype: p.dtype }) }))
+    const state = this.stateOf(p, () => ({
+      step: 0,
+      prev: zerosLike(p),
+      stepSize: full(p.shape, lr, { dtype: p.dtype, device: p.device }),
+    }))
     const g = maximize ? raw.neg(grad) : grad
     state.step++
     const agreement = raw.mul(g, state.prev)

@@ -81,7 +81,7 @@ abstract class Cell extends Module implements DirectionWeights {
       checkDType(op, 'a state', state, x.dtype)
       checkShapeIs(op, 'a state', state, shape, 'Pass what an earlier call returned, or nothing.')
     }
-    const zero = states === undefined ? zeros([rows.shape[0]!, this.hiddenSize], { dtype: x.dtype }) : null
+    const zero = states === undefined ? zeros([rows.shape[0]!, this.hiddenSize], { dtype: x.dtype, device: x.device }) : null
     const begin = Array.from({ length: count }, (_, i) => zero ?? (single ? states![i]!.unsqueeze(0) : states![i]!))
     return { x: rows.unsqueeze(0), states: begin, single }
   }

@@ -46,8 +46,8 @@ export const gruLayer = defineInnerFunction({
     const recurrent = raw.contiguous(weightHh.T)
     const hs = States.from(h, length, reverse)
     /** r, z, q, n of each step. */
-    const made = Tensor.uninitialized(h.dtype, [length, 4, batch, width])
-    const u = Tensor.uninitialized(h.dtype, [batch, 3 * width])
+    const made = Tensor.uninitialized(h.dtype, [length, 4, batch, width], h.storage.memory)
+    const u = Tensor.uninitialized(h.dtype, [batch, 3 * width], h.storage.memory)
     const rows = raw.expand(bias, [batch, width])
     for (const t of stepOrder(length, reverse)) {
       const [r, z, q, n] = parts(made, t)
@@ -83,10 +83,10 @@ export const gruLayer = defineInnerFunction({
     }
     const [length, batch, width] = dOutput.shape as readonly [number, number, number]
     const hs = new States(all, reverse)
-    const dInputs = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width])
-    const dRecurrent = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width])
-    const dh = Tensor.empty(h0.dtype, h0.shape)
-    const [d, direct, dn] = [0, 1, 2].map(() => Tensor.uninitialized(h0.dtype, h0.shape)) as [Tensor, Tensor, Tensor]
+    const dInputs = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width], h0.storage.memory)
+    const dRecurrent = Tensor.uninitialized(h0.dtype, [length, batch, 3 * width], h0.storage.memory)
+    const dh = Tensor.empty(h0.dtype, h0.shape, h0.storage.memory)
+    const [d, direct, dn] = [0, 1, 2].map(() => Tensor.uninitialized(h0.dtype, h0.shape, h0.storage.memory)) as [Tensor, Tensor, Tensor]
     for (const t of stepOrder(length, !reverse)) {
       const [r, z, q, n] = parts(made, t)
       const dA = raw.select(dInputs, 0, t)

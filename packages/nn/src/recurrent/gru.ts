@@ -37,7 +37,7 @@ export class GRU extends RecurrentModule {
 /** x [T, N, width], h [N, H] → h after every step [T, N, H] */
 export function gruSteps(x: Tensor, { weightIh, weightHh, biasIh, biasHh }: DirectionWeights, h: Tensor, reverse: boolean): Tensor {
   const width = h.shape[1]!
-  const none = zeros([width], { dtype: x.dtype })
+  const none = zeros([width], { dtype: x.dtype, device: x.device })
   if (biasIh === null || biasHh === null) return gruLayer(linear(x, weightIh), weightHh, none, h, reverse)
   // All biases may be added at once but the recurrent one of the new gate, which the reset gate scales.
   const bias = biasIh.add(cat([biasHh.narrow(0, 0, 2 * width), none]))

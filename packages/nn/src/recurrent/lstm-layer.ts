@@ -44,10 +44,10 @@ export const lstmLayer = defineInnerFunction({
     const hs = States.from(h, length, reverse)
     const cs = States.from(c, length, reverse)
     /** i, f, g, o of each step, and tanh(c'). */
-    const made = Tensor.uninitialized(c.dtype, [length, 5, batch, width])
-    const a = Tensor.uninitialized(c.dtype, [batch, 4 * width])
+    const made = Tensor.uninitialized(c.dtype, [length, 5, batch, width], c.storage.memory)
+    const a = Tensor.uninitialized(c.dtype, [batch, 4 * width], c.storage.memory)
     const gates = [0, 1, 2, 3].map((k) => part(a, k, width))
-    const product = Tensor.uninitialized(c.dtype, [batch, width])
+    const product = Tensor.uninitialized(c.dtype, [batch, width], c.storage.memory)
     for (const t of stepOrder(length, reverse)) {
       const [i, f, g, o, squashed] = parts(made, t)
       matmulInto(hs.before(t), recurrent, a)
@@ -83,10 +83,10 @@ export const lstmLayer = defineInnerFunction({
     const [length, batch, width] = dOutput.shape as readonly [number, number, number]
     const hs = new States(allHs, reverse)
     const cs = new States(allCs, reverse)
-    const dGates = Tensor.uninitialized(c0.dtype, [length, batch, 4 * width])
-    const dh = Tensor.empty(c0.dtype, c0.shape)
+    const dGates = Tensor.uninitialized(c0.dtype, [length, batch, 4 * width], c0.storage.memory)
+    const dh = Tensor.empty(c0.dtype, c0.shape, c0.storage.memory)
     const dc = raw.clone(dLast)
-    const d = Tensor.uninitialized(c0.dtype, c0.shape)
+    const d = Tensor.uninitialized(c0.dtype, c0.shape, c0.storage.memory)
     for (const t of stepOrder(length, !reverse)) {
       const [i, f, g, o, squashed] = parts(made, t)
       const dA = raw.select(dGates, 0, t)

@@ -129,7 +129,7 @@ export abstract class RecurrentModule extends Module {
       checkDType(op, 'a state', state, x.dtype)
       checkShapeIs(op, 'a state', state, shape, 'Pass the state that an earlier call with the same batch returned, or none.')
     }
-    const zero = states === undefined ? zeros([batch, this.hiddenSize], { dtype: x.dtype }) : null
+    const zero = states === undefined ? zeros([batch, this.hiddenSize], { dtype: x.dtype, device: x.device }) : null
     const begin = (row: number): LayerState =>
       Array.from({ length: stateCount }, (_, i) => zero ?? (single ? states![i]!.narrow(0, row, 1) : states![i]!.select(0, row)))
     const last: LayerState[] = []

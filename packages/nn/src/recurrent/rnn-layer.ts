@@ -57,8 +57,8 @@ export const rnnLayer = defineInnerFunction({
       return [...recordedGradients(steps, [inputs, weightHh, h0], [dOutput]), null, null]
     }
     const hs = new States(all, setting.reverse)
-    const dGates = Tensor.uninitialized(dOutput.dtype, dOutput.shape)
-    const dh = Tensor.empty(h0.dtype, h0.shape)
+    const dGates = Tensor.uninitialized(dOutput.dtype, dOutput.shape, dOutput.storage.memory)
+    const dh = Tensor.empty(h0.dtype, h0.shape, h0.storage.memory)
     const slope = setting.nonlinearity === 'tanh' ? 'tanhBackward' : 'reluBackward'
     for (const t of stepOrder(dOutput.shape[0]!, !setting.reverse)) {
       const dA = raw.select(dGates, 0, t)

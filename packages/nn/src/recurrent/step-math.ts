@@ -25,7 +25,7 @@ export class States {
   }
 
   static from(initial: Tensor, length: number, reverse: boolean): States {
-    const states = new States(Tensor.uninitialized(initial.dtype, [length + 1, ...initial.shape]), reverse)
+    const states = new States(Tensor.uninitialized(initial.dtype, [length + 1, ...initial.shape], initial.storage.memory), reverse)
     raw.copy_(states.all.select(0, reverse ? length : 0), initial)
     return states
   }

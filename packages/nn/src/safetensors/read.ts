@@ -7,7 +7,8 @@ import { endianness } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { DETACHED, isDetached, tooManyOpenFiles } from '@postgrad/base/internal'
-import { invalidArgument, Tensor, writeElements } from '@postgrad/tensor/internal'
+import type { Device, DeviceSpec } from '@postgrad/tensor'
+import { CPU, invalidArgument, Tensor, writeElements } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { CONVERSIONS } from './convert.js'
 import {
@@ -29,6 +30,8 @@ export interface SafetensorsOptions {
    * if every value fits. false: they are refused. Default true.
    */
   readonly convert?: boolean
+  /** Where tensors are put; default: in this process. PyTorch: `load_file(…, device)`, `map_location`. @throws DEVICE_UNKNOWN */
+  readonly device?: Device | DeviceSpec
 }
 
 /** Of `loadSafetensors`. */
@@ -83,7 +86,7 @@ export class SafetensorsFile {
     return await this.read(name, options).catch((error: unknown) => Promise.reject(ofFile(error, this.source.path)))
   }
 
-  private async read(name: string, { convert = true }: SafetensorsOptions): Promise<Tensor> {
+  private async read(name: string, { convert = true, device = 'cpu' }: SafetensorsOptions): Promise<Tensor> {
     if (this.closed) throw failure('SAFETENSORS_CLOSED', 'an open file', 'one that was closed', 'Read before close().')
     const info = this.tensors.get(name)
     if (info === undefined) {
@@ -100,7 +103,7 @@ export class SafetensorsFile {
       const expected = `a dtype that exists here for '${name}' (F32, F64, I32, BOOL)`
       throw failure('SAFETENSORS_UNSUPPORTED', expected, info.dtype, 'Leave convert: false out, or convert before saving.')
     }
-    const out = Tensor.uninitialized(conversion.dtype, info.shape)
+    const out = Tensor.uninitialized(conversion.dtype, info.shape, CPU)
     const size = ELEMENT_BYTES[info.dtype]
     const bytes = new ArrayBuffer(Math.min(CHUNK_BYTES, info.dataOffsets[1] - info.dataOffsets[0]))
     const perChunk = bytes.byteLength / size
@@ -109,7 +112,7 @@ export class SafetensorsFile {
       await this.source.read(new Uint8Array(bytes, 0, count * size), this.dataStart + info.dataOffsets[0] + done * size)
       writeElements(out, conversion.decode(bytes, count, name), 0, count, done)
     }
-    return out
+    return out.to(device)
   }
 
   /** Idempotent. */

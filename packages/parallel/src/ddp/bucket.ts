@@ -50,7 +50,10 @@ export class Bucket {
     this.isSparse = members[0]!.isSparse
     const isFlat = (value: Tensor): boolean => !this.isSparse && (inOneBuffer || bytesOf(value) < LARGE_BYTES)
     const small = this.values.filter(isFlat)
-    this.flat = small.length === 0 ? null : Tensor.empty(small[0]!.dtype, [small.reduce((sum, { numel }) => sum + numel, 0)])
+    this.flat =
+      small.length === 0
+        ? null
+        : Tensor.empty(small[0]!.dtype, [small.reduce((sum, { numel }) => sum + numel, 0)], small[0]!.storage.memory)
     // Made in a forward pass, perhaps inside of a memoryScope.
     if (this.flat !== null) this.flat.storage.isKept = true
     const views = this.flat === null ? [] : viewsOf(this.flat, small)
@@ -84,7 +87,7 @@ export class Bucket {
     const dense = grad === null ? null : isSparse(grad) ? toDense(grad) : grad
     const view = this.views[k]!
     if (!isOurs && dense !== null && view !== null && isSame(dense, view)) this.before.set(k, raw.clone(dense))
-    const into = view ?? (dense !== null && isOurs && isAlone(dense) ? dense : Tensor.empty(value.dtype, value.shape))
+    const into = view ?? (dense !== null && isOurs && isAlone(dense) ? dense : Tensor.empty(value.dtype, value.shape, value.storage.memory))
     this.parts[k] = into
     into.storage.prepareWrite()
     if (dense === null) raw.fill_(into, 0)
@@ -140,8 +143,8 @@ const bytesOf = ({ dtype, numel }: Tensor): number => numel * BYTES_PER_ELEMENT[
 /** Whether no other tensor can lie in its memory, but views on it. */
 const isAlone = ({ isContiguous, offset, numel, storage }: Tensor): boolean => isContiguous && offset === 0 && storage.length === numel
 
-function zeroRows({ dtype, shape }: Tensor): SparseTensor {
-  return new SparseTensor(Tensor.empty('int32', [0]), Tensor.empty(dtype, [0, ...shape.slice(1)]), shape)
+function zeroRows({ dtype, shape, storage }: Tensor): SparseTensor {
+  return new SparseTensor(Tensor.empty('int32', [0], storage.memory), Tensor.empty(dtype, [0, ...shape.slice(1)], storage.memory), shape)
 }
 
 /** Of a table that a pass has used as a dense matrix too. */

@@ -9,7 +9,7 @@
  */
 import { allGatherIntoTensor, allToAllSingle, type ProcessGroup } from '@postgrad/process-group'
 import { type TypedArray, tensor } from '@postgrad/tensor'
-import { elementsOf, raw, Tensor } from '@postgrad/tensor/internal'
+import { CPU, elementsOf, raw, Tensor } from '@postgrad/tensor/internal'
 import type { GradBucket } from './grad-bucket.js'
 import { BFLOAT16, FLOAT16, type HalfFormat } from './half.js'
 import { groupOf } from './replica.js'
@@ -31,7 +31,7 @@ async function meanOfHalves(format: HalfFormat, group: ProcessGroup, { buffer }:
   const encoded = new Int32Array(size * words)
   format.encode(bitsOf(elementsOf(raw.to(buffer, 'float32'))), halvesOf(encoded))
   const own = tensor(encoded).reshape([size, words])
-  const came = Tensor.uninitialized('int32', [size, words])
+  const came = Tensor.uninitialized('int32', [size, words], CPU)
   await allToAllSingle(came, own, { group })
   const averaged = new Int32Array(words)
   average(format, halvesOf(elementsOf(came)), halvesOf(averaged), size)

@@ -86,7 +86,7 @@ function watchBytes({ runtime: { messages } }: ProcessGroup): () => number {
   const post = messages.postIfReachable.bind(messages)
   messages.postIfReachable = (to, type, body, ...rest) => {
     for (const each of (body as readonly unknown[])[5] as readonly unknown[])
-      if (isTensor(each)) bytes += each.numel * each.storage.host.BYTES_PER_ELEMENT
+      if (isTensor(each)) bytes += each.numel * each.storage.host!.BYTES_PER_ELEMENT
     post(to, type, body, ...rest)
   }
   return () => {

@@ -34,7 +34,7 @@ import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/aut
 import { currentContext, DistPass } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
-import { markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
+import { CPU, markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
 import { Bucket, type ReducedParameter, scaled } from './bucket.js'
 import { type BucketMember, computeBucketAssignmentBySize, decodeAssignment, encodeAssignment } from './bucket-assignment.js'
 import { PostLocalSGDState, postLocalSGDHook } from './comm-hooks.js'
@@ -206,7 +206,7 @@ export class Reducer {
     const members = order.map((i) => memberOf(this.parameters[i]!))
     const { buckets } = computeBucketAssignmentBySize(members, bucketLimits, order)
     const numbers = tensor(encodeAssignment(buckets), { dtype: 'int32' })
-    const padded = raw.cat([numbers, Tensor.empty('int32', [2 * order.length + 1 - numbers.numel])], 0)
+    const padded = raw.cat([numbers, Tensor.empty('int32', [2 * order.length + 1 - numbers.numel], CPU)], 0)
     await broadcast(padded, group.ranks[0]!, { group })
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = this.make(decodeAssignment([...padded.dataSync()]))

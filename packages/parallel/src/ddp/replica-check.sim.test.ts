@@ -25,7 +25,8 @@ async function steps(model: Model, rank: number, count: number, optimizer: Steps
 }
 
 /** The lowest bit of the first element: no operation of a program. */
-function flip({ storage: { host: array } }: Tensor): void {
+function flip({ storage }: Tensor): void {
+  const array = storage.host!
   const words = new Int32Array(array.buffer, array.byteOffset, 1)
   words[0]! ^= 1
 }

@@ -65,7 +65,7 @@ const text = ([, dtype, shape, requiresGrad]: Described): string =>
 export async function copyFrom(group: ProcessGroup, from: number, tensors: readonly Tensor[]): Promise<void> {
   if (tensors.length === 0) return
   const isSaved = (t: Tensor): boolean => group.rank !== from && !t.requiresGrad && t.storage.isKept
-  const received = tensors.map((t) => (isSaved(t) ? Tensor.uninitialized(t.dtype, t.shape) : t))
+  const received = tensors.map((t) => (isSaved(t) ? Tensor.uninitialized(t.dtype, t.shape, t.storage.memory) : t))
   await broadcastCoalesced(received, group.ranks[from]!, { group })
   for (const [i, t] of tensors.entries()) {
     const other = received[i]!

@@ -88,7 +88,7 @@ export class SyncBatchNormBackward extends Node {
     const { group, key, statistics } = this.call
     const task = awaitable(pass)
     const x = this.x.unpack(this.name)
-    const grad = given ?? Tensor.empty(x.dtype, x.shape)
+    const grad = given ?? Tensor.empty(x.dtype, x.shape, x.storage.memory)
     const { mean, rstd } = statistics
     const sums = channelSums(grad)
     const slopes = channelSums(raw.mul(grad, raw.sub(x, column(mean, x)))).map((sum, c) => sum * rstd[c]!)

@@ -23,7 +23,7 @@ export function combine(name: ReduceName, parts: readonly Tensor[], out: Tensor,
     return
   }
   const kernel = KERNELS[name]
-  const between = parts.length === 2 ? null : Tensor.uninitialized(out.dtype, [Math.min(numel, CHUNK)])
+  const between = parts.length === 2 ? null : Tensor.uninitialized(out.dtype, [Math.min(numel, CHUNK)], out.storage.memory)
   // Of two nothing is between, and one call does it.
   const step = between === null ? Math.max(numel, 1) : CHUNK
   for (let start = 0; start < numel; start += step) {

@@ -12,7 +12,7 @@ const inHeap = <T>(fn: () => T): T => withHeapLimit(Number.POSITIVE_INFINITY, fn
 /** Reduces with what has come from another, while whoever was sent `out` still reads it; gives what that one sees then. */
 function reduced(out: Tensor, came: Tensor, isRead = true): { readonly room: Tensor; readonly seen: number } {
   const token = isRead ? out.storage.share(out.offset)!.token : null
-  const before = out.storage.host
+  const before = out.storage.host!
   return inHeap(() => {
     const own = flat(out)
     const room = roomFor(out, [own, flat(came)])

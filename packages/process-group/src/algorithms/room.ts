@@ -12,7 +12,7 @@ import { flat, write } from './parts.js'
 export function roomFor(out: Tensor, parts: readonly Tensor[]): Tensor {
   const { storage, dtype, isContiguous, numel } = out
   if (!isContiguous) return flat(out)
-  if (storage.isShared && storage.length === numel) return parts.find(isFree) ?? Tensor.uninitialized(dtype, [numel])
+  if (storage.isShared && storage.length === numel) return parts.find(isFree) ?? Tensor.uninitialized(dtype, [numel], storage.memory)
   storage.prepareWrite()
   return run(out, 0, numel)
 }

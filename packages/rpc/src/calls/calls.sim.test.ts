@@ -269,7 +269,7 @@ describe('values', () => {
         ;(list[1] as { two: number }).two = 3
         small.fill(9)
         large.fill(9)
-        t.storage.host.fill(9)
+        t.storage.host!.fill(9)
         const [gotList, gotSmall, gotLarge, gotTensor] = (await future) as [unknown[], Float32Array, Float64Array, Tensor]
         expect(gotList).toEqual([1, { two: 2 }])
         expect([...gotSmall]).toEqual([1, 2, 3])

@@ -63,7 +63,7 @@ export const product = (n: number, to: number): { readonly pauses: number; reado
   }
 }
 export const scale = (t: Tensor, by: number): Tensor => {
-  const { host: array } = t.storage
+  const { host: array } = t.storage as { host: Float32Array }
   for (let i = 0; i < array.length; i++) array[i]! *= by
   return t
 }

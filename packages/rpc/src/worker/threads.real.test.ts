@@ -166,13 +166,13 @@ describe('between threads', () => {
   test('RPC-10: a big tensor goes there and back by value', () =>
     cluster.run(async () => {
       const t = zeros([1024, 1024])
-      t.storage.host.fill(3)
+      t.storage.host!.fill(3)
       const going = call('worker1', scale, [t, 2])
-      t.storage.host.fill(9)
+      t.storage.host!.fill(9)
       const back = (await going) as Tensor
       expect(back.shape).toEqual([1024, 1024])
-      expect(back.storage.host.every((x) => x === 6)).toBe(true)
-      expect(t.storage.host.every((x) => x === 9)).toBe(true)
+      expect(back.storage.host!.every((x) => x === 6)).toBe(true)
+      expect(t.storage.host!.every((x) => x === 9)).toBe(true)
     }))
 
   test('RPC-11: 6,000 calls in flight keep their order', () =>

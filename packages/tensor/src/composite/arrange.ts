@@ -4,7 +4,7 @@ import type { Ops } from '../ops/ops.js'
 import type { PadMode, RearrangeOps } from '../ops/ops-indexing.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkPads } from '../raw/join.js'
-import { readable } from '../raw/readable.js'
+import { checkReadable, elementsOf } from '../tensor/bytes.js'
 import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, normalizeDims } from '../values/shape.js'
@@ -79,7 +79,7 @@ export function arrangeComposites(ops: Ops<Tensor>): Pick<RearrangeOps<Tensor>, 
           out = ops.indexSelect(
             out,
             d,
-            vector(extent, (i) => extent - 1 - i),
+            vector(x, extent, (i) => extent - 1 - i),
           )
       }
       return own(x, out, ops)
@@ -102,7 +102,7 @@ export function arrangeComposites(ops: Ops<Tensor>): Pick<RearrangeOps<Tensor>, 
         out = ops.indexSelect(
           out,
           d,
-          vector(before + extent + behind, (i) => sourceOf(mode, i - before, extent)),
+          vector(x, before + extent + behind, (i) => sourceOf(mode, i - before, extent)),
         )
       }
       return own(x, out, ops)
@@ -145,10 +145,11 @@ function own(x: Tensor, out: Tensor, ops: Ops<Tensor>): Tensor {
   return out.storage === x.storage ? ops.clone(out) : out
 }
 
-function vector(length: number, at: (i: number) => number): Tensor {
+/** Indices for an operation on `x`. */
+function vector(x: Tensor, length: number, at: (i: number) => number): Tensor {
   const out = new Int32Array(length)
   for (let i = 0; i < length; i++) out[i] = at(i)
-  return Tensor.over('int32', [length], out)
+  return Tensor.over('int32', [length], out, x.storage.memory)
 }
 
 function rolled(ops: Ops<Tensor>, x: Tensor, shift: number, d: number): Tensor {
@@ -164,13 +165,14 @@ function repeated(counts: Tensor, extent: number): Tensor {
   if (counts.ndim > 1 || (counts.numel !== extent && counts.numel !== 1)) {
     throw shapeMismatch('repeatInterleave', `counts [${extent}] or []`, shapeText(counts.shape), 'Give one count for each element.')
   }
-  const each = checkedIndices('repeatInterleave', readable('repeatInterleave', counts), Number.MAX_SAFE_INTEGER)
+  checkReadable('repeatInterleave', counts)
+  const each = elementsOf(checkedIndices('repeatInterleave', counts, Number.MAX_SAFE_INTEGER))
   const index: number[] = []
   for (let i = 0; i < extent; i++) {
-    const count = each.storage.host[each.offset + (each.numel === 1 ? 0 : i)]!
+    const count = each[each.length === 1 ? 0 : i]!
     for (let j = 0; j < count; j++) index.push(i)
   }
-  return vector(index.length, (i) => index[i]!)
+  return vector(counts, index.length, (i) => index[i]!)
 }
 
 type MirrorMode = Exclude<PadMode, 'constant'>

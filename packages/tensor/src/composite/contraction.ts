@@ -88,7 +88,7 @@ function added(ops: Ops<Tensor>, op: string, x: Tensor, product: Tensor, { beta 
   }
   const scaled = alpha === 1 ? product : ops.mul(product, alpha)
   // Chosen, not multiplied by 0: NaN and infinities of x must not come through, but its gradient is 0 and not none.
-  if (beta === 0) return ops.where(Tensor.over('bool', [], new Uint8Array(1)), x, scaled)
+  if (beta === 0) return ops.where(Tensor.empty('bool', [], x.storage.memory), x, scaled)
   return ops.add(beta === 1 ? x : ops.mul(x, beta), scaled)
 }
 

@@ -2,10 +2,11 @@
 
 import type { Ops, PrimitiveOps } from '../ops/ops.js'
 import type { EmbeddingBagOptions, EmbeddingOps } from '../ops/ops-neural.js'
-import { contiguous } from '../raw/copy.js'
 import { wholeIndices } from '../raw/indices.js'
+import { elementsOf } from '../tensor/bytes.js'
+import { filledAt } from '../tensor/create.js'
 import { Tensor } from '../tensor/tensor.js'
-import type { DType } from '../values/dtype.js'
+import { allocate, type DType } from '../values/dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 
 /** paddingIdx of who has none: no index is negative. */
@@ -41,7 +42,12 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
       const width = weight.shape[1]!
       if (mode === 'max') return largest(rows, flat, bagOf, bags, padding)
       const counted = padding === NO_PADDING ? weights : ops.where(ops.unsqueeze(ops.eq(flat, padding), 1), 0, weights)
-      const sums = ops.indexAdd(Tensor.empty(weight.dtype, [bags, width]), 0, int32(bagOf, [bagOf.length]), counted)
+      const sums = ops.indexAdd(
+        Tensor.empty(weight.dtype, [bags, width], weight.storage.memory),
+        0,
+        int32(bagOf, [bagOf.length], weight),
+        counted,
+      )
       return mode === 'sum' ? sums : ops.div(sums, sizes(flat, bagOf, bags, padding, weight.dtype))
     },
   }
@@ -57,13 +63,13 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
     counts.fill(0)
     for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) places[bag * longest + counts[bag]!++] = i
     const width = rows.shape[1]!
-    const least = Tensor.empty(rows.dtype, [1, width])
-    least.storage.host.fill(Number.NEGATIVE_INFINITY)
-    const table = ops.reshape(ops.indexSelect(ops.cat([rows, least]), 0, int32(places, [places.length])), [bags, longest, width])
+    const least = filledAt(rows.storage.memory, rows.dtype, [1, width], Number.NEGATIVE_INFINITY)
+    const table = ops.reshape(ops.indexSelect(ops.cat([rows, least]), 0, int32(places, [places.length], rows)), [bags, longest, width])
     const maxima = ops.squeeze(ops.gather(table, 1, ops.argmax(table, 1, true)), 1)
     const empty = int32(
       Int32Array.from(counts, (n) => (n === 0 ? 1 : 0)),
       [bags, 1],
+      rows,
     )
     return ops.where(ops.ne(empty, 0), 0, maxima)
   }
@@ -71,12 +77,11 @@ export function embeddingComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<T
 
 /** How many rows count in each bag, at least 1: [bags, 1]. */
 function sizes(flat: Tensor, bagOf: Int32Array, bags: number, padding: number, dtype: DType): Tensor {
-  const counts = Tensor.empty(dtype, [bags, 1])
-  const { host: array } = counts.storage
+  const array = allocate(dtype, bags)
   const at = elements(flat)
   for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) array[bag]!++
   for (let bag = 0; bag < bags; bag++) array[bag] = Math.max(1, array[bag]!)
-  return counts
+  return Tensor.over(dtype, [bags, 1], array, flat.storage.memory)
 }
 
 /** The bag of each index, in order. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -122,11 +127,10 @@ function checkPadding(op: string, paddingIdx: number | null, weight: Tensor): nu
   return paddingIdx < 0 ? paddingIdx + rows : paddingIdx
 }
 
-function int32(array: Int32Array, shape: readonly number[]): Tensor {
-  return Tensor.over('int32', shape, array)
+function int32(array: Int32Array, shape: readonly number[], beside: Tensor): Tensor {
+  return Tensor.over('int32', shape, array, beside.storage.memory)
 }
 
 function elements(x: Tensor): Int32Array {
-  const { storage, offset, numel } = contiguous(x)
-  return (storage.host as Int32Array).subarray(offset, offset + numel)
+  return elementsOf(x, 'embeddingBag') as Int32Array
 }

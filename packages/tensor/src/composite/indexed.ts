@@ -8,6 +8,7 @@
 import type { Ops } from '../ops/ops.js'
 import type { IndexSpec } from '../ops/ops-indexing.js'
 import { checkedIndices, flatIndices } from '../raw/indices.js'
+import { checkReadable, elementsOf } from '../tensor/bytes.js'
 import { isTensor, type Tensor } from '../tensor/tensor.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastShapes, numelOf, type Shape } from '../values/shape.js'
@@ -45,8 +46,8 @@ export function indexBy(ops: Ops<Tensor>, x: Tensor, specs: readonly Spec[]): Te
 
 /** What a 0-d index holds. */
 function numberOf(index: Tensor, extent: number): number {
-  const at = checkedIndices('index', index, extent, true)
-  return at.storage.host[at.offset]!
+  checkReadable('index', index)
+  return elementsOf(checkedIndices('index', index, extent, true))[0]!
 }
 
 function dimsOf(spec: Spec): number {

@@ -9,7 +9,7 @@ const LARGEST = { float32: (2 - 2 ** -23) * 2 ** 127, float64: Number.MAX_VALUE,
 
 export function logicComposites(ops: Ops<Tensor>): LogicOps<Tensor> {
   const truth = (x: Tensor) => ops.to(x, 'bool')
-  const none = (x: Tensor) => Tensor.empty('bool', x.shape)
+  const none = (x: Tensor) => Tensor.empty('bool', x.shape, x.storage.memory)
   return {
     isNaN: (x) => (isFloating(x.dtype) ? ops.ne(x, x) : none(x)),
     isInf: (x) => (isFloating(x.dtype) ? ops.eq(ops.abs(x), Number.POSITIVE_INFINITY) : none(x)),
@@ -25,7 +25,7 @@ export function logicComposites(ops: Ops<Tensor>): LogicOps<Tensor> {
       return ops.where(ops.isNaN(x), nan, bounded)
     },
     // Beside the number 0 a bool would become an integer, which not every device compares.
-    logicalNot: (x) => ops.eq(truth(x), Tensor.empty('bool', [])),
+    logicalNot: (x) => ops.eq(truth(x), Tensor.empty('bool', [], x.storage.memory)),
     logicalAnd: (a, b) => ops.mul(truth(a), truth(b)),
     logicalOr: (a, b) => ops.add(truth(a), truth(b)),
     logicalXor: (a, b) => ops.ne(truth(a), truth(b)),

@@ -5,7 +5,7 @@ import type { LookupOps } from '../ops/ops-indexing.js'
 import { scalarOf, scalarTensor } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { checkWritable } from '../raw/inplace.js'
-import { isReadable } from '../raw/readable.js'
+import { isReadable } from '../tensor/bytes.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -24,11 +24,12 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
           'int32',
           x.shape,
           Int32Array.from({ length: x.numel }, (_, i) => i),
+          x.storage.memory,
         ),
         specs,
       )
       const at = ops.reshape(places, [places.numel])
-      const given = typeof values === 'object' ? values : scalarOf('indexPut', values, x.dtype)
+      const given = typeof values === 'object' ? values : scalarOf('indexPut', values, x)
       const source = ops.reshape(ops.expand(given, places.shape), [places.numel])
       const flat = ops.reshape(x, [x.numel])
       const out = accumulate ? ops.indexAdd(flat, 0, at, source) : ops.scatter(flat, 0, at, source)
@@ -83,10 +84,10 @@ export function lookupComposites(ops: Ops<Tensor>): LookupOps<Tensor> {
       if (filling.requiresGrad && x.ndim > 0) {
         // By a mask: each place that is filled counts once in the value's gradient, however often it is named.
         const named = ops.scatter(
-          Tensor.empty('bool', [x.shape[d]!]),
+          Tensor.empty('bool', [x.shape[d]!], x.storage.memory),
           0,
           ops.reshape(at, [at.numel]),
-          scalarTensor(1, 'bool').expand([at.numel]),
+          scalarTensor(1, 'bool', x.storage.memory).expand([at.numel]),
         )
         const mask = ops.reshape(named, [x.shape[d]!, ...new Array<number>(x.ndim - d - 1).fill(1)])
         return ops.where(mask, filling, x)
@@ -144,7 +145,7 @@ function fillValue(op: string, ops: Ops<Tensor>, x: Tensor, value: Tensor | numb
     if (x.dtype === 'int32' && !Number.isInteger(Number(value))) {
       throw invalidArgument(op, 'an integer beside an int32 tensor', value, "Convert with to('float32') first.")
     }
-    return scalarOf(op, value, x.dtype)
+    return scalarOf(op, value, x)
   }
   if (value.ndim === 0) {
     // What the device has yet to compute is not waited for; it wraps around.
@@ -163,5 +164,5 @@ function triangle(op: string, ops: Ops<Tensor>, x: Tensor, from: (row: number) =
     const [first, end] = [Math.max(from(row), 0), Math.min(to(row), columns)]
     if (first < end) mask.fill(1, row * columns + first, row * columns + end)
   }
-  return ops.where(Tensor.over('bool', [rows, columns], mask), x, Tensor.empty(x.dtype, []))
+  return ops.where(Tensor.over('bool', [rows, columns], mask, x.storage.memory), x, Tensor.empty(x.dtype, [], x.storage.memory))
 }

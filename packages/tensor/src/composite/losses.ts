@@ -19,8 +19,11 @@ import type {
 import { checkReduction } from '../raw/indexing.js'
 import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { promoteAll } from '../raw/promotion.js'
-import { isReadable, readable } from '../raw/readable.js'
+import { amax } from '../raw/reduce.js'
+import { detach } from '../raw/views.js'
+import { elementsOf, isReadable, reportIf } from '../tensor/bytes.js'
 import { arange, rand } from '../tensor/create.js'
+import type { Device } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -61,7 +64,14 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
     bceLoss(input, target, options) {
       checkShapes('bceLoss', input, target)
       const { weight, reduction } = settings<BceOptions<Tensor>>('bceLoss', options)
-      checkElements('bceLoss', input, (p) => p >= 0 && p <= 1, 'probabilities from 0 to 1', 'Apply sigmoid() first, or use bceWithLogits.')
+      checkElements(
+        'bceLoss',
+        input,
+        (p) => p >= 0 && p <= 1,
+        (p) => ops.logicalNot(ops.logicalAnd(ops.ge(p, 0), ops.le(p, 1))),
+        'probabilities from 0 to 1',
+        'Apply sigmoid() first, or use bceWithLogits.',
+      )
       const promoted = promoteAll([input, target])
       const dtype = isFloating(promoted) ? promoted : 'float32'
       return reduce(weighted(ops.binaryCrossEntropy(ops.to(input, dtype), ops.to(target, dtype)), weight), reduction)
@@ -90,7 +100,14 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       checkShapes('gaussianNllLoss', input, target)
       const { full = false, eps = 1e-6, reduction = 'mean' } = options
       checkReduction('gaussianNllLoss', reduction)
-      checkElements('gaussianNllLoss', variance, (v) => !(v < 0), 'variances ≥ 0', 'Apply softplus() or exp() to what the model gives.')
+      checkElements(
+        'gaussianNllLoss',
+        variance,
+        (v) => !(v < 0),
+        (v) => ops.lt(v, 0),
+        'variances ≥ 0',
+        'Apply softplus() or exp() to what the model gives.',
+      )
       const bounded = atLeast(ops, variance, eps)
       const d = ops.sub(input, target)
       const each = ops.mul(ops.add(ops.log(bounded), ops.div(ops.mul(d, d), bounded)), 0.5)
@@ -136,7 +153,7 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       const { training = true, generator } = options
       if (!training || p === 0) return x
       if (p === 1) return ops.mul(x, 0)
-      const kept = ops.ge(rand(x.shape, generator === undefined ? {} : { generator }), p)
+      const kept = ops.ge(rand(x.shape, { device: x.device, ...(generator === undefined ? {} : { generator }) }), p)
       return ops.mul(x, ops.div(ops.to(kept, x.dtype), 1 - p))
     },
 
@@ -153,7 +170,7 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
       }
       if (isCausal && attnMask !== null) throw invalidArgument(op, 'isCausal or an attnMask', 'both', 'Combine them in one mask.')
       const scores = ops.mul(ops.matmul(query, ops.transpose(key, -2, -1)), scale ?? 1 / Math.sqrt(query.shape.at(-1)!))
-      const mask = isCausal ? causal(query.shape.at(-2)!, key.shape.at(-2)!) : attnMask
+      const mask = isCausal ? causal(query.shape.at(-2)!, key.shape.at(-2)!, query.device) : attnMask
       const masked =
         mask === null ? scores : mask.dtype === 'bool' ? ops.where(mask, scores, Number.NEGATIVE_INFINITY) : ops.add(scores, mask)
       const shares = ops.dropout(ops.softmax(masked, -1), dropoutP, generator === undefined ? {} : { generator })
@@ -162,9 +179,9 @@ export function lossComposites(ops: Ops<Tensor>, plain: Pick<PrimitiveOps<Tensor
   }
 
   /** Position i sees positions up to i. */
-  function causal(queries: number, keys: number): Tensor {
+  function causal(queries: number, keys: number, device: Device): Tensor {
     // In float32, which every device compares.
-    return ops.ge(ops.unsqueeze(arange(queries), 1), arange(keys))
+    return ops.ge(ops.unsqueeze(arange(queries, { device }), 1), arange(keys, { device }))
   }
 
   function reduce(each: Tensor, reduction: Reduction): Tensor {
@@ -296,18 +313,21 @@ function isPlain(x: Tensor, target: Tensor, options: LossArg<CrossEntropyOptions
 /** Of a target that the device has yet to compute it may. */
 function occurs(target: Tensor, index: number): boolean {
   if (!isReadable(target)) return true
-  const { storage, offset, numel } = readable('crossEntropy', target)
-  for (let i = offset; i < offset + numel; i++) if (storage.host[i] === index) return true
-  return false
+  return elementsOf(target).includes(index as never)
 }
 
-/** Of elements that the device has yet to compute it is left out. @throws INVALID_ARGUMENT */
-function checkElements(op: string, x: Tensor, fits: (v: number) => boolean, expected: string, remedy: string): void {
-  if (!isReadable(x)) return
-  const { storage, offset, numel } = readable(op, x)
-  for (let i = offset; i < offset + numel; i++) {
-    if (!fits(storage.host[i]!)) throw invalidArgument(op, expected, storage.host[i]!, remedy)
-  }
+/** On a device with a memory of its own `wrong` computes it, and the next read there reports it. @throws INVALID_ARGUMENT */
+function checkElements(
+  op: string,
+  given: Tensor,
+  fits: (v: number) => boolean,
+  wrong: (x: Tensor) => Tensor,
+  expected: string,
+  remedy: string,
+): void {
+  const x = detach(given)
+  if (!isReadable(x)) reportIf(amax(wrong(x)), invalidArgument(op, expected, 'others', remedy))
+  else for (const each of elementsOf(x)) if (!fits(each)) throw invalidArgument(op, expected, each, remedy)
 }
 
 function checkShapes(op: string, input: Tensor, target: Tensor): void {

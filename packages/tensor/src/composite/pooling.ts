@@ -64,9 +64,9 @@ export function poolingComposites(ops: Ops<Tensor>): PoolingOps<Tensor> {
     for (const [i, [first, end]] of ends.entries()) counts[i] = end - first
     const behind = x.shape.slice(d + 1)
     const padded = ops.constantPad(x, [...behind.flatMap(() => [0, 0]), 0, 1])
-    const picked = ops.indexSelect(padded, d, Tensor.over('int32', [places.length], Int32Array.from(places)))
+    const picked = ops.indexSelect(padded, d, Tensor.over('int32', [places.length], Int32Array.from(places), x.storage.memory))
     const windows = ops.reshape(picked, [...x.shape.slice(0, d), to, longest, ...behind])
-    return ops.div(ops.sum(windows, d + 1), Tensor.over(x.dtype, [to, ...behind.map(() => 1)], counts))
+    return ops.div(ops.sum(windows, d + 1), Tensor.over(x.dtype, [to, ...behind.map(() => 1)], counts, x.storage.memory))
   }
 }
 

@@ -6,7 +6,7 @@
 import { add, mul } from '../raw/elementwise.js'
 import { checkOptions, checkTensor } from '../tensor/check-argument.js'
 import type { RandomOptions } from '../tensor/create.js'
-import { generatorOf, randn } from '../tensor/create.js'
+import { generatorOf, homeOf, randn } from '../tensor/create.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, INT32_SPAN, isDType, isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -40,7 +40,7 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
     if (!(probability >= 0 && probability <= 1)) throw invalidArgument('bernoulli', 'probabilities from 0 to 1', probability)
     array[i] = generator.uniform64() < probability ? 1 : 0
   }
-  return Tensor.over(p.dtype, p.shape, array)
+  return Tensor.over(p.dtype, p.shape, array, p.storage.memory)
 }
 
 /**
@@ -67,7 +67,7 @@ export function multinomial(weights: Tensor, count: number, options?: Multinomia
     checkWeights(row, count, options?.replacement === true)
     out.set(options?.replacement ? drawAgain(row, count, generator) : drawOnce(row, count, generator), r * count)
   }
-  return Tensor.over('int32', weights.ndim === 1 ? [count] : [rows, count], out)
+  return Tensor.over('int32', weights.ndim === 1 ? [count] : [rows, count], out, weights.storage.memory)
 }
 
 function checkWeights(row: readonly number[], count: number, replacement: boolean): void {
@@ -119,7 +119,7 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
  * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
-  if (options !== undefined) checkOptions('normal', options, ['dtype', 'requiresGrad', 'generator'])
+  if (options !== undefined) checkOptions('normal', options, ['dtype', 'device', 'requiresGrad', 'generator'])
   if (typeof std === 'number' && !(std >= 0)) throw invalidArgument('normal', 'a standard deviation ≥ 0', std)
   if (typeof mean !== 'number') checkTensor('normal', 'the mean, or a number', mean)
   if (typeof std !== 'number') {
@@ -131,7 +131,13 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
   if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape beside two numbers', 'none', 'Pass the shape.')
   const whole = [...shapes, ...(shape === undefined ? [] : [shape])].reduce((a, b) => broadcastShapes('normal', a, b))
   const wide = [mean, std].some((x) => typeof x !== 'number' && x.dtype === 'float64')
-  const noise = randn(whole, { dtype: wide ? 'float64' : 'float32', ...options, requiresGrad: false })
+  const like = [mean, std].find((x) => typeof x !== 'number')
+  const noise = randn(whole, {
+    dtype: wide ? 'float64' : 'float32',
+    ...(like === undefined ? {} : { device: like.device }),
+    ...options,
+    requiresGrad: false,
+  })
   const drawn = add(mul(noise, std), mean)
   return options?.requiresGrad ? drawn.requiresGrad_(true) : drawn
 }
@@ -139,7 +145,7 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
 /** 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT */
 export function randperm(n: number, options?: RandomOptions): Tensor {
   if (!Number.isInteger(n) || n < 0 || n > INT32_SPAN) throw invalidArgument('randperm', 'a count from 0 to 2^31', n)
-  if (options !== undefined) checkOptions('randperm', options, ['dtype', 'requiresGrad', 'generator'])
+  if (options !== undefined) checkOptions('randperm', options, ['dtype', 'device', 'requiresGrad', 'generator'])
   const dtype = options?.dtype ?? 'int32'
   if (!isDType(dtype) || dtype === 'bool') throw dtypeMismatch('randperm', 'int32, float32 or float64', String(dtype), 'Pass one of these.')
   const generator = generatorOf('randperm', options)
@@ -150,6 +156,6 @@ export function randperm(n: number, options?: RandomOptions): Tensor {
     array[i] = array[j]!
     array[j] = i
   }
-  const out = Tensor.over(dtype, [n], array)
+  const out = Tensor.over(dtype, [n], array, homeOf('randperm', options))
   return options?.requiresGrad ? out.requiresGrad_(true) : out
 }

@@ -126,9 +126,15 @@ export function embedDiagonal(ops: Ops<Tensor>, x: Tensor, rows: number, columns
     'int32',
     [1, k],
     Int32Array.from({ length: k }, (_, i) => first + i * (columns + 1)),
+    x.storage.memory,
   )
   const n = numelOf(batch)
-  const flat = ops.scatter(Tensor.empty(x.dtype, [n, rows * columns]), 1, ops.expand(places, [n, k]), ops.reshape(x, [n, k]))
+  const flat = ops.scatter(
+    Tensor.empty(x.dtype, [n, rows * columns], x.storage.memory),
+    1,
+    ops.expand(places, [n, k]),
+    ops.reshape(x, [n, k]),
+  )
   return ops.reshape(flat, [...batch, rows, columns])
 }
 

@@ -132,6 +132,7 @@ export class Heap implements HeapSlot {
   readonly #inFlight = new Map<number, number>()
   #nextToken = 1
   #heldBytes = 0
+  #heldBytesPeak = 0
   #heldBytesMax = Number.POSITIVE_INFINITY
 
   #seenRemoteFrees = 0
@@ -244,8 +245,13 @@ export class Heap implements HeapSlot {
     const generation = Atomics.add(this.#ints, at + RECORD_GENERATION, 1) + 1
     Atomics.or(this.#ints, at + this.#holderWord, this.#holderBit)
     this.#addReference(id, 1)
-    this.#heldBytes += capacityBytes
+    this.#noteHeld(capacityBytes)
     return { id, generation: generation | 0, address, capacityBytes }
+  }
+
+  #noteHeld(capacityBytes: number): void {
+    this.#heldBytes += capacityBytes
+    if (this.#heldBytes > this.#heldBytesPeak) this.#heldBytesPeak = this.#heldBytes
   }
 
   /** One more reference of this thread. */
@@ -352,7 +358,7 @@ export class Heap implements HeapSlot {
         this.#letGo(id)
         throw staleBlock(descriptor, this.#hasEnded(descriptor))
       }
-      this.#heldBytes += words.capacityOf(id)
+      this.#noteHeld(words.capacityOf(id))
     }
     this.#addReference(id, 1)
     return { id, generation, address: words.addressOf(id), capacityBytes: words.capacityOf(id) }
@@ -656,6 +662,11 @@ export class Heap implements HeapSlot {
   /** Bytes of the blocks that this thread holds, scratch included. */
   get heldBytes(): number {
     return this.#heldBytes
+  }
+
+  /** The most that this thread has held. */
+  get heldBytesPeak(): number {
+    return this.#heldBytesPeak
   }
 
   /** What this thread believes to hold: block, generation, references. For checks against the shared words. */

@@ -16,6 +16,7 @@ import {
 } from '../internal.js'
 import { Generator } from '../values/generator.js'
 import { Heap } from './heap.js'
+import { CPU } from './memory.js'
 import { HEAP_BYTES_MIN } from './policy.js'
 import { outsideOfScopes } from './storage.js'
 import { verifyHeap } from './verify.js'
@@ -77,7 +78,7 @@ describe('policy', () => {
       observer.observe({ entryTypes: ['gc'] })
       for (let turn = 0; turn < 5; turn++) {
         inHeap(() => {
-          for (let i = 0; i < 64; i++) end(Tensor.uninitialized('float32', [2 ** 18]))
+          for (let i = 0; i < 64; i++) end(Tensor.uninitialized('float32', [2 ** 18], CPU))
         })
         await new Promise(setImmediate)
       }
@@ -172,7 +173,7 @@ describe('HEAP-8 copy on write', () => {
     expect([x.dataSync()[0], view.dataSync()[0], seen()]).toEqual([2, 2, 1])
     const { host: array } = x.storage
     inHeap(() => raw.add_(x, 1))
-    expect(x.storage.host).toBe(array) // alone again
+    expect(x.storage.host!).toBe(array) // alone again
     to.release(theirs)
     currentHeap()!.reclaim(to)
   })
@@ -188,7 +189,7 @@ describe('HEAP-8 copy on write', () => {
       acknowledge()
       inHeap(() => raw.add_(x, 1))
       expect(x.storage.lease).toBe(lease)
-      expect(x.storage.host.byteOffset).toBe(lease!.block.address)
+      expect(x.storage.host!.byteOffset).toBe(lease!.block.address)
       to.release(theirs)
     }
     expect(blocks.size).toBeGreaterThan(1)
@@ -212,7 +213,7 @@ describe('HEAP-8 copy on write', () => {
     // The storage's own reference has gone back; the message still has one.
     acknowledge()
     expect(threadHeap().heldBytes).toBeLessThan(held)
-    expect([x.storage.isShared, other.isClosed, x.storage.host.byteOffset]).toEqual([false, true, address])
+    expect([x.storage.isShared, other.isClosed, x.storage.host!.byteOffset]).toEqual([false, true, address])
     expect([x.dataSync()[0], view.dataSync()[0], seen()]).toEqual([7, 7, 1])
     expect(x.storage.lease).toBe(lease)
     x.close()
@@ -254,10 +255,10 @@ describe('between workers', () => {
     const { place, token } = x.storage.share(0)!
     const received = Storage.adopt(to, 'float32', 10_000, place)
     currentHeap()!.acknowledge(token)
-    expect([received.kind, received.host[9_999], received.lease!.block.id]).toEqual(['heap', 6, x.storage.lease!.block.id])
+    expect([received.kind, received.host![9_999], received.lease!.block.id]).toEqual(['heap', 6, x.storage.lease!.block.id])
     received.prepareWrite()
-    received.host[0] = 1
-    expect([received.host[0], received.host[1], x.dataSync()[0]]).toEqual([1, 6, 6])
+    received.host![0] = 1
+    expect([received.host![0], received.host![1], x.dataSync()[0]]).toEqual([1, 6, 6])
     x.close()
     received.close()
     expect(zeros([3]).storage.share(0)).toBeNull()
@@ -280,7 +281,7 @@ describe('between workers', () => {
 test('a storage over an array of its own stays what it was', () => {
   const x = new Storage('float32', new Float32Array(3))
   x.prepareWrite()
-  expect([x.kind, x.isClosed, x.host.length]).toEqual(['managed', false, 3])
+  expect([x.kind, x.isClosed, x.host!.length]).toEqual(['managed', false, 3])
   expect(tensor([1, 2]).storage.kind).toBe('managed')
 })
 

@@ -1,16 +1,17 @@
 /**
- * Storage: one flat array of elements, shared by every view on it. Tensors stand above, arrays below. `managed` storage is an ordinary typed
- * array that JavaScript collects; `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
- * no bit of a result depends on it.
+ * Storage: the elements that all views of a tensor share, in one row. Tensors stand above. On the cpu they are a typed array: `managed` storage is an
+ * ordinary one that JavaScript collects, `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
+ * no bit of a result depends on it. The elements of `device` storage are a buffer of another memory (`heap/memory.ts`), which the host cannot reach.
  *
  * `host` may change, by a copy before a write (`prepareWrite`), and go (`close`): it is read each time and not kept.
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { framesOnStack, houseOf, isOwnFrame } from '@postgrad/base/internal'
-import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
+import { allocate, BYTES_PER_ELEMENT, byteLength, type DType, type TypedArray, viewOn } from '../values/dtype.js'
 import { allocateRoom } from '../values/room.js'
 import type { Heap, HeapDescriptor } from './heap.js'
+import { BufferLease, CPU, type Memory } from './memory.js'
 import { blockFor, type HeapLease, leaseOfShared } from './policy.js'
 
 /** Elements in a block, as a message names them: `offset` in elements from the block's begin. */
@@ -36,7 +37,11 @@ let counted: Storage[] | null = null
 
 export class Storage {
   readonly dtype: DType
-  readonly host: TypedArray
+  /** How many elements there are. */
+  readonly length: number
+  readonly memory: Memory
+  /** The elements; null for those that are not in this process. */
+  readonly host: TypedArray | null
   /** Raised by each in-place write; autograd compares it with what it saw when it saved a tensor. */
   version: number
   /** Private, so that two tensors of the same elements are equal for test frameworks. */
@@ -47,19 +52,24 @@ export class Storage {
   writer: string | null
   /** @internal The block, of heap storage that is open. */
   lease: HeapLease | null
+  /** @internal The buffer in a device's memory; null on the cpu. */
+  readonly device: BufferLease | null
   isClosed: boolean
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
 
-  /** Takes ownership of `array`: whoever passes it does not write to it any more. */
-  constructor(dtype: DType, array: TypedArray) {
+  /** Takes ownership of `host`: whoever passes it does not write to it any more. A storage without one is a buffer of `memory`. */
+  constructor(dtype: DType, host: TypedArray | null, length = host!.length, memory: Memory = CPU, device: BufferLease | null = null) {
     this.dtype = dtype
-    this.host = array
+    this.length = length
+    this.memory = memory
+    this.host = host
     this.version = 0
     this.#serial = madeCount++
     this.writtenAt = 0
     this.writer = null
     this.lease = null
+    this.device = device === null ? null : device.own(this)
     this.isClosed = false
     this.isKept = false
     if (made !== null) made.push(this)
@@ -71,15 +81,17 @@ export class Storage {
   }
 
   /** Zero-filled. @throws TENSOR_TOO_LARGE (as uninitialized) */
-  static allocate(dtype: DType, length: number): Storage {
+  static allocate(dtype: DType, length: number, memory: Memory): Storage {
+    if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
     const storage = Storage.inHeap(dtype, length)
     if (storage === null) return new Storage(dtype, allocateRoom(dtype, length))
-    storage.host.fill(0)
+    storage.host!.fill(0)
     return storage
   }
 
   /** Holds anything: for who writes all of it. */
-  static uninitialized(dtype: DType, length: number): Storage {
+  static uninitialized(dtype: DType, length: number, memory: Memory): Storage {
+    if (memory !== CPU) return Storage.inDevice(dtype, length, memory)
     return Storage.inHeap(dtype, length) ?? new Storage(dtype, allocateRoom(dtype, length))
   }
 
@@ -89,13 +101,23 @@ export class Storage {
     return lease === null ? null : new Storage(dtype, arrayOn(lease, dtype, length)).#hold(lease)
   }
 
-  /** How many elements it has. */
-  get length(): number {
-    return this.host.length
+  /** A buffer of zeros. */
+  private static inDevice(dtype: DType, length: number, memory: Memory): Storage {
+    const buffers = memory.buffers!
+    const lease = new BufferLease(buffers, buffers.allocate(byteLength(dtype, length)))
+    const storage = new Storage(dtype, null, length, memory, lease)
+    storage.#count()
+    return storage
   }
 
-  get kind(): 'managed' | 'heap' {
+  get kind(): 'managed' | 'heap' | 'device' {
+    if (this.memory !== CPU) return 'device'
     return this.lease === null ? 'managed' : 'heap'
+  }
+
+  /** Whether closing it gives something back before the collector would. */
+  get isLeased(): boolean {
+    return this.lease !== null || (!this.isClosed && this.device !== null)
   }
 
   /** Whether somebody else can read the block: another worker, or a message on its way. */
@@ -105,22 +127,26 @@ export class Storage {
 
   #hold(lease: HeapLease): this {
     this.lease = lease.own(this)
-    if (counting) {
-      if (counted === null) counted = [this]
-      else counted.push(this)
-    }
+    this.#count()
     return this
+  }
+
+  /** Among the temporaries of a formula. */
+  #count(): void {
+    if (!counting) return
+    if (counted === null) counted = [this]
+    else counted.push(this)
   }
 
   /** Called before every write in place. If somebody else can read the block, it is copied first, inside this storage, so that all views follow (HEAP-8). */
   prepareWrite(): void {
     const { lease } = this
     if (lease === null || !this.isShared) return
-    const { length } = this.host
+    const { length } = this
     const copy = blockFor(this.dtype, length)
     const array = copy === null ? allocate(this.dtype, length) : arrayOn(copy, this.dtype, length)
-    array.set(this.host)
-    ;(this as { host: TypedArray }).host = array
+    array.set(this.host!)
+    ;(this as { host: TypedArray | null }).host = array
     if (copy !== null) lease.exchange(copy)
     else {
       this.lease = null
@@ -135,12 +161,12 @@ export class Storage {
   takeOver(other: Storage): boolean {
     const { lease } = this
     if (lease === null || other.lease === null) return false
-    assert(other.dtype === this.dtype && other.host.length === this.host.length)
+    assert(other.dtype === this.dtype && other.length === this.length)
     const { host: array } = other
     const taken = other.lease.passOn()
     other.lease = null
     other.close()
-    ;(this as { host: TypedArray }).host = array
+    ;(this as { host: TypedArray | null }).host = array
     lease.exchange(taken)
     return true
   }
@@ -153,7 +179,7 @@ export class Storage {
     if (this.lease === null) return null
     const { heap, block } = this.lease
     const { descriptor, token } = heap.share(block)
-    const begin = (this.host.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
+    const begin = (this.host!.byteOffset - block.address) / BYTES_PER_ELEMENT[this.dtype]
     return { place: { ...descriptor, offset: begin + offset }, token }
   }
 
@@ -193,10 +219,11 @@ export class Storage {
   close(): void {
     if (this.isClosed) return
     this.isClosed = true
-    // An accessor on this one object: open storages keep their plain, fast property.
-    Object.defineProperty(this, 'host', { get: refuseClosed })
     this.lease?.giveBack()
     this.lease = null
+    this.device?.giveBack()
+    // Accessors on this one object: open storages keep their plain, fast properties.
+    Object.defineProperties(this, { host: { get: refuseClosed }, device: { get: refuseClosed } })
   }
 }
 

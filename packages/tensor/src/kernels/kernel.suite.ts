@@ -17,7 +17,7 @@ import { copy, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
 import {
-  type Backend,
+  type ArrayBackend,
   BINARY_OPS,
   COMPARE_OPS,
   GRAD_OPS,
@@ -66,7 +66,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   ...each(['channelNorm', 'channelNormBackward'], channelNorm),
 }
 
-export function kernelSuite(name: string, create: () => Backend, options: KernelSuiteOptions): void {
+export function kernelSuite(name: string, create: () => ArrayBackend, options: KernelSuiteOptions): void {
   const backend = create()
 
   describe(`kernels of ${name} (seed ${options.seed})`, () => {

@@ -45,6 +45,8 @@ export interface GradOps<T> {
   backward(x: T, gradient: T | null | undefined, options: BackwardPassOptions<T> | undefined): void
   /** Shares the storage, has no history. */
   detach(x: T): T
+  /** `elements`, which were read from x, with x's history. */
+  arrived(x: T, elements: T): T
   /** Takes x's history away. */
   detach_(x: T): T
   /** Lets the gradient of a non-leaf be kept in its `.grad`. */

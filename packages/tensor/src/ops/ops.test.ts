@@ -1,6 +1,7 @@
 /** The js backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
 import { expect, test } from '@jest/globals'
-import { type BinaryKernel, isUnsupported } from '../kernels/table/table.js'
+import type { Binary } from '../kernels/table/operands.js'
+import { isUnsupported } from '../kernels/table/table.js'
 import { Device, device } from '../tensor/device.js'
 import { CALLS, goldenCases } from '../tensor/golden.suite.js'
 import { goldenFailures, opsSuite } from './ops.suite.js'
@@ -20,12 +21,9 @@ test('the suite notices a kernel that is wrong in its last bits, and one that wr
   const add = whole.kernels.add.float32
   if (isUnsupported(add)) throw new Error('the js backend adds')
   const wrong = (spoil: (out: Float32Array, a: Float32Array) => void): Device => {
-    const kernel: BinaryKernel<Float32Array, Float32Array> = {
-      flat: (n, a, ao, as, b, bo, bs, out, oo) => {
-        add.flat(n, a, ao, as, b, bo, bs, out, oo)
-        spoil(out, a)
-      },
-      strided: (...args) => add.strided(...args),
+    const kernel: Binary = (a, b, out) => {
+      add(a, b, out)
+      spoil(out.storage.host as Float32Array, a.storage.host as Float32Array)
     }
     return new Device('js', { ...whole, kernels: { ...whole.kernels, add: { ...whole.kernels.add, float32: kernel } } })
   }

@@ -15,6 +15,12 @@ import type { ArgOps, ReduceCompositeOps, ReduceOptions, StatisticsOps } from '.
 export type { Reduction } from './ops-neural.js'
 export type { DimsArg, GeluOptions, SoftplusOptions }
 
+/** What operations know of a device; `tensor/device.ts` has the whole. */
+export interface DeviceLike {
+  readonly spec: string
+  readonly type: string
+}
+
 /** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */
 export interface UnaryOps<T> {
   neg(x: T): T
@@ -32,8 +38,8 @@ export interface UnaryOps<T> {
   clone(x: T): T
   /** `x` itself when it is contiguous, else a copy. */
   contiguous(x: T): T
-  /** `x` itself when it has that dtype, else a copy. */
-  to(x: T, dtype: DType): T
+  /** `x` itself when it has that dtype and lies on that device, else a copy. */
+  to(x: T, target: string | DeviceLike | T, dtype?: DType): T
   /** null or undefined: no bound on that side; at least one is given. */
   clamp(x: T, min?: number | null, max?: number | null): T
 }

@@ -1,14 +1,18 @@
 /** Copies and conversions: `contiguous`, `clone`, `to`. All other operations stand on these. */
 
-import { currentKernels } from '../tensor/device.js'
-import { Tensor } from '../tensor/tensor.js'
+import { PostgradError } from '@postgrad/base'
+import { CPU } from '../heap/memory.js'
+import type { DeviceLike } from '../ops/ops.js'
+import { upload } from '../tensor/create.js'
+import { type Device, type DeviceSpec, deviceFor, kernelsFor } from '../tensor/device.js'
+import { isTensor, Tensor } from '../tensor/tensor.js'
 import { DTYPES, type DType, isDType } from '../values/dtype.js'
 import { dtypeMismatch } from '../values/errors.js'
 
 /** A new contiguous tensor of `dtype`. */
 function copyAs(x: Tensor, dtype: DType): Tensor {
-  const out = Tensor.uninitialized(dtype, x.shape)
-  currentKernels().copy[dtype](x, out)
+  const out = Tensor.uninitialized(dtype, x.shape, x.storage.memory)
+  kernelsFor(x).copy[dtype](x, out)
   return out
 }
 
@@ -20,9 +24,41 @@ export function contiguous(x: Tensor): Tensor {
   return x.isContiguous ? x : copyAs(x, x.dtype)
 }
 
-/** float → int32 truncates, → bool is `x != 0`. @throws DTYPE_MISMATCH for an unknown dtype */
-export function to(x: Tensor, dtype: DType): Tensor {
-  if (x.dtype === dtype) return x
-  if (!isDType(dtype)) throw dtypeMismatch('to', `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
-  return copyAs(x, dtype)
+/**
+ * x as it would be on that device, in that dtype: itself where it is so already. float → int32 truncates, → bool is `x != 0`.
+ * @throws DTYPE_MISMATCH for an unknown dtype, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device whose elements the host cannot read at once
+ */
+export function to(x: Tensor, target: Target | string | DeviceLike, dtype?: DType): Tensor {
+  if (target === x.dtype && dtype === undefined) return x
+  if (isDType(target)) return copyAs(x, checkDType(dtype ?? target))
+  const like = isTensor(target) ? target : null
+  const { home } = like?.device ?? targetDevice(target)
+  const wanted = checkDType(dtype ?? like?.dtype ?? x.dtype)
+  const { memory } = x.storage
+  if (memory === home) return wanted === x.dtype ? x : copyAs(x, wanted)
+  if (memory !== CPU) {
+    throw new PostgradError('READ_NOT_SYNCHRONOUS', {
+      op: 'to',
+      message: `device '${x.device}' computes asynchronously, so its elements cannot be copied at once`,
+      remedy: 'Write await x.cpu().',
+      values: { device: x.device.spec },
+    })
+  }
+  return upload(wanted === x.dtype ? x : copyAs(x, wanted), home)
+}
+
+/** What `to` takes: a dtype, a device, or a tensor that has both. */
+export type Target = DType | Device | DeviceSpec | Tensor
+
+function checkDType(dtype: DType): DType {
+  if (isDType(dtype)) return dtype
+  throw dtypeMismatch('to', `one of ${DTYPES.join(', ')}`, String(dtype), 'Pass one of these names.')
+}
+
+/** Names that PyTorch's users know as dtypes, and that none of ours is. */
+const DTYPE_NAME = /^(u?int|float|double|half|long|short|byte|char|bool|bfloat|complex)/
+
+function targetDevice(target: unknown): Device {
+  if (typeof target === 'string' && DTYPE_NAME.test(target)) checkDType(target as DType)
+  return deviceFor('to', target)
 }

@@ -2,7 +2,7 @@
 
 import type { GradOp, GradRowsOp } from '../kernels/table/table.js'
 import type { GeluOptions, SoftplusOptions } from '../ops/ops.js'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
@@ -15,8 +15,8 @@ function productBackward(op: 'prodBackward' | 'cumprodBackward', g: Tensor, x: T
   const [outer, k, inner] = whole ? [1, x.numel, 1] : [numelOf(shape.slice(0, d)), shape[d]!, numelOf(shape.slice(d + 1))]
   const grad = contiguous(g)
   const dense = contiguous(x)
-  const out = Tensor.uninitialized(x.dtype, shape)
-  currentKernels()[op][x.dtype](grad, dense, out, outer, k, inner)
+  const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+  kernelsFor(x)[op][x.dtype](grad, dense, out, outer, k, inner)
   return out
 }
 
@@ -28,9 +28,9 @@ function gradient(op: GradOp, g: Tensor, x: Tensor, p0: number, p1: number): Ten
   const dense = contiguous(x)
   const repeated = !g.isContiguous && g.strides.every((s, d) => s === 0 || g.shape[d] === 1)
   const grad = repeated ? g : contiguous(g)
-  const out = Tensor.uninitialized(x.dtype, x.shape)
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
   const single = x.dtype === 'float32'
-  currentKernels()[op][x.dtype](grad, dense, out, single ? Math.fround(p0) : p0, single ? Math.fround(p1) : p1)
+  kernelsFor(x)[op][x.dtype](grad, dense, out, single ? Math.fround(p0) : p0, single ? Math.fround(p1) : p1)
   return out
 }
 
@@ -50,9 +50,9 @@ function gradientRows(op: GradRowsOp, g: Tensor, y: Tensor, dim: number): Tensor
   const d = normalizeDim(op, dim, shape.length)
   const grad = contiguous(g)
   const dense = contiguous(y)
-  const out = Tensor.uninitialized(y.dtype, shape)
+  const out = Tensor.uninitialized(y.dtype, shape, y.storage.memory)
   const [outer, k, inner] = [numelOf(shape.slice(0, d)), shape.length === 0 ? 1 : shape[d]!, numelOf(shape.slice(d + 1))]
-  currentKernels()[op][y.dtype](grad, dense, out, outer, k, inner)
+  kernelsFor(y)[op][y.dtype](grad, dense, out, outer, k, inner)
   return out
 }
 

@@ -1,8 +1,10 @@
 /** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
 
+import { CPU, type Memory } from '../heap/memory.js'
 import { Storage } from '../heap/storage.js'
 import type { BinaryOp, CompareOp, UnaryOp } from '../kernels/table/table.js'
-import { currentKernels } from '../tensor/device.js'
+import { filledAt } from '../tensor/create.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { allocate, type DType, elementOf, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument } from '../values/errors.js'
@@ -14,9 +16,9 @@ import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 export function unaryKernel(op: UnaryOp, x: Tensor, p0: number, p1: number): Tensor {
   const out = x.isContiguous
-    ? new Tensor(Storage.uninitialized(x.dtype, x.numel), x.shape, x.strides, 0, x.numel, true)
-    : Tensor.uninitialized(x.dtype, x.shape)
-  currentKernels()[op][x.dtype](x, out, p0, p1)
+    ? new Tensor(Storage.uninitialized(x.dtype, x.numel, x.storage.memory), x.shape, x.strides, 0, x.numel, true)
+    : Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+  kernelsFor(x)[op][x.dtype](x, out, p0, p1)
   return out
 }
 
@@ -80,18 +82,29 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
   if (typeof a === 'object' && typeof b === 'object') {
     // The fast path: nothing to broadcast, promote or walk.
     if (a.dtype === b.dtype && a.isContiguous && b.isContiguous && sameShape(a.shape, b.shape) && !(floating && !isFloating(a.dtype))) {
-      const storage = Storage.uninitialized(compare ? 'bool' : a.dtype, a.numel)
+      const storage = Storage.uninitialized(compare ? 'bool' : a.dtype, a.numel, a.storage.memory)
       const out = new Tensor(storage, a.shape, a.strides, 0, a.numel, true)
-      currentKernels()[op][a.dtype](a, b, out)
+      kernelsFor(a)[op][a.dtype](a, b, out)
       return out
     }
     const dtype = floating ? toFloating(promoteTensors(a, b)) : promoteTensors(a, b)
     return tensorBinary(op, to(a, dtype), to(b, dtype), compare)
   }
-  if (typeof a === 'object')
-    return tensorBinary(op, asOperand(op, a, b as number, floating), asScalar(op, b as number, a, floating), compare)
-  if (typeof b === 'object') return tensorBinary(op, asScalar(op, a, b, floating), asOperand(op, b, a, floating), compare)
+  if (typeof a === 'object') {
+    const scalar = asScalar(op, b as number, a, floating)
+    return givingBack(scalar, tensorBinary(op, asOperand(op, a, b as number, floating), scalar, compare))
+  }
+  if (typeof b === 'object') {
+    const scalar = asScalar(op, a, b, floating)
+    return givingBack(scalar, tensorBinary(op, scalar, asOperand(op, b, a, floating), compare))
+  }
   throw invalidArgument(op, 'at least one tensor', `${typeof a} and ${typeof b}`, 'Wrap one side: tensor(value).')
+}
+
+/** A number takes a buffer on a device with a memory of its own, which goes back after the kernel. */
+function givingBack(scalar: Tensor, result: Tensor): Tensor {
+  if (scalar.storage.memory !== CPU) scalar.close()
+  return result
 }
 
 /** The dtype in which a tensor and a number meet. */
@@ -108,16 +121,17 @@ function asOperand(op: string, x: Tensor, value: number, floating: boolean): Ten
 /** The number as a 0-d tensor, which the kernels repeat with step 0. */
 function asScalar(op: string, value: number, beside: Tensor, floating: boolean): Tensor {
   if (typeof value !== 'number') throw invalidArgument(op, 'a tensor or a number', typeof value)
-  return scalarTensor(value, dtypeWith(beside, value, floating))
+  return scalarTensor(value, dtypeWith(beside, value, floating), beside.storage.memory)
 }
 
-/** A value that a user gives for elements. @throws INVALID_ARGUMENT for a number that the dtype cannot hold */
-export function scalarOf(op: string, value: number | boolean, dtype: DType): Tensor {
+/** A value that a user gives for elements of `x`. @throws INVALID_ARGUMENT for a number that the dtype cannot hold */
+export function scalarOf(op: string, value: number | boolean, { dtype, storage }: Tensor): Tensor {
   checkHolds(op, dtype, Number(value))
-  return scalarTensor(Number(value), dtype)
+  return scalarTensor(Number(value), dtype, storage.memory)
 }
 
-export function scalarTensor(value: number, dtype: DType): Tensor {
+export function scalarTensor(value: number, dtype: DType, memory: Memory): Tensor {
+  if (memory !== CPU) return filledAt(memory, dtype, SCALAR_SHAPE, value)
   const array = allocate(dtype, 1)
   array[0] = elementOf(dtype, value)
   return new Tensor(new Storage(dtype, array), SCALAR_SHAPE, SCALAR_SHAPE, 0, 1, true)
@@ -125,8 +139,8 @@ export function scalarTensor(value: number, dtype: DType): Tensor {
 
 /** Both have the dtype in which to compute. */
 function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: boolean): Tensor {
-  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, broadcastShapes(op, a.shape, b.shape))
-  currentKernels()[op][a.dtype](a, b, out)
+  const out = Tensor.uninitialized(compare ? 'bool' : a.dtype, broadcastShapes(op, a.shape, b.shape), a.storage.memory)
+  kernelsFor(a)[op][a.dtype](a, b, out)
   return out
 }
 
@@ -157,15 +171,15 @@ export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Ten
   if (cond.dtype !== 'bool') {
     throw dtypeMismatch('where', 'a bool tensor as the condition', cond.dtype, 'Compare first, as in ne(cond, 0).')
   }
-  const [x, y] = operands('where', a, b)
+  const [x, y] = operands('where', a, b, cond.storage.memory)
   const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
-  const out = Tensor.uninitialized(x.dtype, shape)
-  currentKernels().where[x.dtype](cond, x, y, out)
+  const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+  kernelsFor(x).where[x.dtype](cond, x, y, out)
   return out
 }
 
-/** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers. */
-function operands(op: string, a: Tensor | number, b: Tensor | number): [Tensor, Tensor] {
+/** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers, and lie in `memory`. */
+function operands(op: string, a: Tensor | number, b: Tensor | number, memory: Memory): [Tensor, Tensor] {
   if (a === null || b === null) throw invalidArgument(op, 'tensors or numbers', 'null')
   if (typeof a === 'object' && typeof b === 'object') {
     const dtype = promoteTensors(a, b)
@@ -175,5 +189,5 @@ function operands(op: string, a: Tensor | number, b: Tensor | number): [Tensor, 
   if (typeof b === 'object') return [asScalar(op, a, b, false), asOperand(op, b, a, false)]
   if (typeof a !== 'number' || typeof b !== 'number') throw invalidArgument(op, 'tensors or numbers', `${typeof a} and ${typeof b}`)
   const dtype = promoteNumber(promoteNumber('bool', a), b)
-  return [scalarTensor(a, dtype), scalarTensor(b, dtype)]
+  return [scalarTensor(a, dtype, memory), scalarTensor(b, dtype, memory)]
 }

@@ -4,7 +4,8 @@
  */
 
 import type { IndexOp } from '../kernels/table/table.js'
-import { currentKernels } from '../tensor/device.js'
+import { elementsOf } from '../tensor/bytes.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
@@ -12,8 +13,7 @@ import { clone, contiguous } from './copy.js'
 import { scalarOf } from './elementwise.js'
 import { checkedIndices, wholeIndices } from './indices.js'
 import { copy_ } from './inplace.js'
-import { readable } from './readable.js'
-import { expand, narrow } from './views.js'
+import { expand, narrow, reshape } from './views.js'
 
 /** Around dimension `d` of the table, whose extent the indices point into: x, index and out as the kernel takes them. */
 function run(op: IndexOp, table: Shape, d: number, n: number, x: Tensor, index: Tensor, out: Tensor): void {
@@ -21,7 +21,7 @@ function run(op: IndexOp, table: Shape, d: number, n: number, x: Tensor, index: 
   let inner = 1
   for (let i = 0; i < d; i++) outer *= table[i]!
   for (let i = d + 1; i < table.length; i++) inner *= table[i]!
-  currentKernels()[op][x.dtype](x, index, out, outer, table[d] ?? 1, n, inner)
+  kernelsFor(x)[op][x.dtype](x, index, out, outer, table[d] ?? 1, n, inner)
 }
 
 /**
@@ -35,7 +35,7 @@ export function indexSelect(x: Tensor, dim: number, index: Tensor): Tensor {
     throw shapeMismatch('indexSelect', expected, shapeText(index.shape), 'Flatten the index, or use gather() or index().')
   }
   const at = checkedIndices('indexSelect', index, x.shape[d] ?? 1)
-  const out = Tensor.uninitialized(x.dtype, x.shape.length === 0 ? x.shape : x.shape.with(d, at.numel))
+  const out = Tensor.uninitialized(x.dtype, x.shape.length === 0 ? x.shape : x.shape.with(d, at.numel), x.storage.memory)
   run('indexSelect', x.shape, d, at.numel, contiguous(x), at, out)
   return out
 }
@@ -68,7 +68,7 @@ export function gather(x: Tensor, dim: number, index: Tensor): Tensor {
   checkIndexShape('gather', x, d, index)
   const at = checkedIndices('gather', index, x.shape[d] ?? 1)
   const table = contiguous(corner(x, index.shape, d))
-  const out = Tensor.uninitialized(x.dtype, index.shape)
+  const out = Tensor.uninitialized(x.dtype, index.shape, x.storage.memory)
   run('gather', table.shape, d, index.shape[d] ?? 1, table, at, out)
   return out
 }
@@ -78,7 +78,7 @@ export function gather(x: Tensor, dim: number, index: Tensor): Tensor {
  * `dim` wins. `src`: x's dtype, a number or a boolean, or at least as large as index. @throws as gather, INVALID_ARGUMENT for a number that x's dtype cannot hold
  */
 export function scatter(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean): Tensor {
-  return scattered('scatter', x, dim, index, typeof src === 'object' ? src : expand(scalarOf('scatter', src, x.dtype), index.shape))
+  return scattered('scatter', x, dim, index, typeof src === 'object' ? src : expand(scalarOf('scatter', src, x), index.shape))
 }
 
 /** As scatter, but adding to x, in the order of `dim`. @throws as gather, DTYPE_MISMATCH for bool */
@@ -138,25 +138,22 @@ export function indexAdd(x: Tensor, dim: number, index: Tensor, src: Tensor): Te
 
 /** Where x is not 0: int32 [count, x.ndim], in row-major order. How many there are must be known at once. @throws READ_NOT_SYNCHRONOUS */
 export function nonzero(x: Tensor): Tensor {
-  const dense = readable('nonzero', x)
-  const { host: array } = dense.storage
-  const end = dense.offset + dense.numel
+  const elements = elementsOf(x, 'nonzero')
   let count = 0
-  for (let i = dense.offset; i < end; i++) if (array[i] !== 0) count++
+  for (let i = 0; i < x.numel; i++) if (elements[i] !== 0) count++
   const ndim = x.shape.length
-  const out = Tensor.uninitialized('int32', [count, ndim])
-  const places = out.storage.host
+  const places = new Int32Array(count * ndim)
   let row = 0
-  for (let i = dense.offset; i < end; i++) {
-    if (array[i] === 0) continue
-    let flat = i - dense.offset
+  for (let i = 0; i < x.numel; i++) {
+    if (elements[i] === 0) continue
+    let flat = i
     for (let d = ndim - 1; d >= 0; d--) {
       places[row + d] = flat % x.shape[d]!
       flat = Math.floor(flat / x.shape[d]!)
     }
     row += ndim
   }
-  return out
+  return Tensor.over('int32', [count, ndim], places)
 }
 
 /**
@@ -164,15 +161,14 @@ export function nonzero(x: Tensor): Tensor {
  * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, INVALID_ARGUMENT, READ_NOT_SYNCHRONOUS
  */
 export function oneHot(classes: Tensor, numClasses?: number): Tensor {
-  const dense = readable('oneHot', wholeIndices('oneHot', classes, 'classes'))
+  const whole = wholeIndices('oneHot', classes, 'classes')
   let count = numClasses ?? 0
   if (numClasses === undefined) {
     if (classes.numel === 0)
       throw invalidArgument('oneHot', 'numClasses for no classes', 'none', 'Pass it: it cannot be seen from the data.')
-    for (let i = 0; i < dense.numel; i++) count = Math.max(count, dense.storage.host[dense.offset + i]! + 1)
+    for (const each of elementsOf(whole, 'oneHot')) count = Math.max(count, each + 1)
   } else if (!Number.isSafeInteger(numClasses) || numClasses < 1) throw invalidArgument('oneHot', 'numClasses ≥ 1', numClasses)
-  const at = checkedIndices('oneHot', dense, count)
-  const out = Tensor.empty('int32', [...classes.shape, count])
-  for (let i = 0; i < at.numel; i++) out.storage.host[i * count + at.storage.host[at.offset + i]!] = 1
-  return out
+  const { memory } = classes.storage
+  const at = reshape(checkedIndices('oneHot', whole, count), [...classes.shape, 1])
+  return scatter(Tensor.empty('int32', [...classes.shape, count], memory), -1, at, 1)
 }

@@ -7,7 +7,6 @@
 import { PostgradError } from '@postgrad/base'
 import type { Heap } from '../heap/heap.js'
 import { Storage } from '../heap/storage.js'
-import { currentDevice } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { byteLength, type DType } from '../values/dtype.js'
 import { contiguousStrides, type Shape } from '../values/shape.js'
@@ -28,7 +27,7 @@ export class HeapRoom {
   place(bytes: number): Uint8Array | null {
     const storage = Storage.inHeap('bool', bytes)
     if (storage === null) return null
-    const { buffer, byteOffset } = storage.host
+    const { buffer, byteOffset } = storage.host!
     const view = new Uint8Array(buffer, byteOffset, bytes)
     this.storages.set(view, storage)
     return view
@@ -40,7 +39,7 @@ export class HeapRoom {
     this.storages.delete(view)
     const storage = bytes?.retyped(dtype, numel) ?? null
     if (storage === null) return null
-    if (dtype === 'bool') for (let i = 0; i < numel; i++) if (storage.host[i] !== 0) storage.host[i] = 1
+    if (dtype === 'bool') for (let i = 0; i < numel; i++) if (storage.host![i] !== 0) storage.host![i] = 1
     return new Tensor(storage, shape, contiguousStrides(shape), 0, numel, true)
   }
 }
@@ -74,12 +73,12 @@ export class HeapTransport {
 
   /**
    * Names the tensor's elements, row by row. What does not lie so in the heap is copied there once, which costs less than a message of its bytes.
-   * Null: the heap has no room, or the copy would be made by a device that computes late; then the bytes have to travel.
+   * Null: the heap has no room; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
     if (this.reach === 'bytes' || this.heap === null) return null
     if (tensor.isContiguous && tensor.storage.lease?.heap === this.heap) return this.named(tensor.storage, tensor.offset, tensor.numel)
-    const storage = currentDevice().synchronous ? Storage.inHeap(tensor.dtype, tensor.numel) : null
+    const storage = Storage.inHeap(tensor.dtype, tensor.numel)
     if (storage === null) return null
     try {
       copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
@@ -94,7 +93,7 @@ export class HeapTransport {
   lend({ storage, dtype, offset, numel, isContiguous }: Tensor): Uint8Array | null {
     if (this.reach !== 'bytes' || !this.lends || !isContiguous || storage.lease === null || storage.lease.heap !== this.heap) return null
     this.writing.push(storage.share(offset)!.token)
-    const { buffer, byteOffset } = storage.host
+    const { buffer, byteOffset } = storage.host!
     return new Uint8Array(buffer, byteOffset + byteLength(dtype, offset), byteLength(dtype, numel))
   }
 

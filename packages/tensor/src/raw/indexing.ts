@@ -1,7 +1,7 @@
 /** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
 
 import type { Reduction } from '../ops/ops.js'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -15,8 +15,8 @@ export function embedding(weight: Tensor, indices: Tensor): Tensor {
   const at = checkedIndices('embedding', indices, weight.shape[0]!)
   const w = contiguous(weight)
   const [rows, width] = weight.shape as [number, number]
-  const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width])
-  currentKernels().indexSelect[weight.dtype](w, at, out, 1, rows, at.numel, width)
+  const out = Tensor.uninitialized(weight.dtype, [...indices.shape, width], weight.storage.memory)
+  kernelsFor(weight).indexSelect[weight.dtype](w, at, out, 1, rows, at.numel, width)
   return out
 }
 
@@ -35,8 +35,8 @@ export function embeddingBackward(grad: Tensor, indices: Tensor, rows: number): 
   if (!Number.isSafeInteger(rows) || rows < 0) throw invalidArgument('embeddingBackward', 'a number of rows ≥ 0', rows)
   const at = checkedIndices('embeddingBackward', indices, rows)
   const g = contiguous(grad)
-  const out = Tensor.empty(grad.dtype, [rows, width])
-  currentKernels().indexAdd[grad.dtype](g, at, out, 1, rows, at.numel, width)
+  const out = Tensor.empty(grad.dtype, [rows, width], grad.storage.memory)
+  kernelsFor(grad).indexAdd[grad.dtype](g, at, out, 1, rows, at.numel, width)
   return out
 }
 
@@ -68,8 +68,8 @@ export function nllLoss(logp: Tensor, target: Tensor, reduction: Reduction = 'me
 
 /** Minus the log-probability at each class; `at` is checked. */
 function picked(logp: Tensor, at: Tensor, reduction: Reduction): Tensor {
-  const each = Tensor.uninitialized(logp.dtype, at.shape)
-  currentKernels().nll[logp.dtype](contiguous(logp), at, each)
+  const each = Tensor.uninitialized(logp.dtype, at.shape, logp.storage.memory)
+  kernelsFor(logp).nll[logp.dtype](contiguous(logp), at, each)
   return reduction === 'none' ? each : reduction === 'sum' ? sum(each) : mean(each)
 }
 
@@ -87,8 +87,8 @@ export function nllLossBackward(grad: Tensor, target: Tensor, classes: number): 
     )
   }
   const at = checkedIndices('nllLossBackward', target, classes)
-  const out = Tensor.uninitialized(grad.dtype, [at.numel, classes])
-  currentKernels().nllBackward[grad.dtype](contiguous(grad), at, out)
+  const out = Tensor.uninitialized(grad.dtype, [at.numel, classes], grad.storage.memory)
+  kernelsFor(grad).nllBackward[grad.dtype](contiguous(grad), at, out)
   return out
 }
 

@@ -3,12 +3,13 @@
  * indices too (rule INDEX in KERNELS.md), since `tensor([0, 1])` and `arange(5)` are float32 here.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentDevice } from '../tensor/device.js'
-import { Tensor } from '../tensor/tensor.js'
+import { elementsOf, isReadable } from '../tensor/bytes.js'
+import type { Tensor } from '../tensor/tensor.js'
 import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../values/errors.js'
 import type { Shape } from '../values/shape.js'
-import { contiguous } from './copy.js'
-import { isReadable, readable } from './readable.js'
+import { contiguous, to } from './copy.js'
+import { add, lt, mul, where } from './elementwise.js'
+import { expand } from './views.js'
 
 const REMEDY = "Make them with { dtype: 'int32' }, or convert with to('int32')."
 /** Up to here float32 holds every whole number. */
@@ -35,20 +36,15 @@ export function wholeIndices(op: string, indices: Tensor, what = 'indices'): Ten
     throw new PostgradError('READ_NOT_SYNCHRONOUS', {
       op,
       expected: `int32 ${what}, or ${indices.dtype} ones that can be looked at`,
-      got: `${indices.dtype} ones that device '${currentDevice().spec}' has yet to compute`,
+      got: `${indices.dtype} ones on device '${indices.device}', whose memory is its own`,
       remedy: REMEDY,
     })
   }
-  const dense = readable(op, indices)
-  const out = Tensor.uninitialized('int32', indices.shape)
-  const [from, to] = [dense.storage.host, out.storage.host]
   const most = indices.dtype === 'float32' ? FLOAT32_WHOLE : INT32_END - 1
-  for (let i = 0; i < out.numel; i++) {
-    const value = from[dense.offset + i]!
-    if (!Number.isInteger(value) || Math.abs(value) > most) throw notWhole(op, what, indices, value, placeOf(i, dense.shape))
-    to[i] = value
+  for (const [i, value] of elementsOf(indices).entries()) {
+    if (!Number.isInteger(value) || Math.abs(value) > most) throw notWhole(op, what, indices, value, placeOf(i, indices.shape))
   }
-  return out
+  return to(indices, 'int32')
 }
 
 function notWhole(op: string, what: string, { dtype }: Tensor, value: number, at: readonly number[]): Error {
@@ -64,36 +60,24 @@ function notWhole(op: string, what: string, { dtype }: Tensor, value: number, at
 
 /**
  * Dense int32 indices, made of whole numbers if need be, all of them in 0 … extent−1. With `wrap` negative ones count from the end, and come back as what they mean.
- * Those that the device has yet to compute are passed on unchecked; with `wrap` they are refused.
+ * On a device with a memory of its own the kernel looks at them, and the next read there reports one that is out of range.
  * @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE, READ_NOT_SYNCHRONOUS
  */
 export function checkedIndices(op: string, indices: Tensor, extent: number, wrap = false): Tensor {
   const whole = wholeIndices(op, indices)
-  if (!wrap && !isReadable(whole)) return contiguous(whole)
-  const dense = readable(op, whole)
-  const { host: array } = dense.storage
-  const { offset } = dense
-  const end = offset + dense.numel
+  if (!isReadable(whole)) return contiguous(wrap ? wrapped(whole, extent) : whole)
+  const elements = elementsOf(whole)
   const low = wrap ? -extent : 0
   let negative = false
-  for (let i = offset; i < end; i++) {
-    const index = array[i]!
-    if (index < low || index >= extent) throw outOfRange(op, index, low, extent, placeOf(i - offset, dense.shape))
+  for (let i = 0; i < elements.length; i++) {
+    const index = elements[i]!
+    if (index < low || index >= extent) throw outOfRange(op, index, low, extent, placeOf(i, whole.shape))
     if (index < 0) negative = true
   }
-  return negative ? wrapped(dense, extent) : dense
+  return contiguous(negative ? wrapped(whole, extent) : whole)
 }
 
-function wrapped(dense: Tensor, extent: number): Tensor {
-  const out = Tensor.uninitialized('int32', dense.shape)
-  const from = dense.storage.host
-  const to = out.storage.host
-  for (let i = 0; i < dense.numel; i++) {
-    const index = from[dense.offset + i]!
-    to[i] = index < 0 ? index + extent : index
-  }
-  return out
-}
+const wrapped = (indices: Tensor, extent: number): Tensor => where(lt(indices, 0), add(indices, extent), indices)
 
 function outOfRange(op: string, index: number, low: number, extent: number, at: Shape): Error {
   const expected = extent === 0 ? 'no index, for the dimension is empty' : `indices from ${low} to ${extent - 1}`
@@ -116,23 +100,8 @@ function placeOf(flat: number, shape: Shape): number[] {
  * flattened. Negative ones count from the end. @throws DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
  */
 export function flatIndices(op: string, indices: readonly Tensor[], extents: readonly number[], shape: Shape): Tensor {
-  const out = Tensor.empty('int32', shape)
-  const to = out.storage.host
-  for (const [k, each] of indices.entries()) {
-    const extent = extents[k]!
-    const part = checkedIndices(op, each, extent, true)
-    const from = part.storage.host
-    if (part.numel === out.numel) for (let i = 0; i < to.length; i++) to[i] = to[i]! * extent + from[part.offset + i]!
-    else {
-      const place = new Array<number>(shape.length).fill(0)
-      const missing = shape.length - part.shape.length
-      for (let i = 0; i < to.length; i++) {
-        let at = part.offset
-        for (let d = 0; d < part.shape.length; d++) if (part.shape[d] !== 1) at += place[missing + d]! * part.strides[d]!
-        to[i] = to[i]! * extent + from[at]!
-        for (let d = shape.length - 1; d >= 0 && ++place[d]! === shape[d]; d--) place[d] = 0
-      }
-    }
-  }
-  return out
+  const flat = indices
+    .map((each, k) => checkedIndices(op, each, extents[k]!, true))
+    .reduce((sum, part, k) => add(mul(sum, extents[k]!), part))
+  return contiguous(expand(flat, shape))
 }

@@ -3,7 +3,7 @@
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { categoryOf, type DType, isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -77,7 +77,7 @@ function argument(op: string, x: Tensor, y: Tensor | number, floating: boolean):
   if (typeof y === 'number') {
     const result = promoteNumber(x.dtype, y)
     checkStorable(op, floating ? toFloating(result) : result, x.dtype)
-    return scalarTensor(y, x.dtype)
+    return scalarTensor(y, x.dtype, x.storage.memory)
   }
   if (typeof y !== 'object' || y === null) throw invalidArgument(op, 'a tensor or a number', y === null ? 'null' : typeof y)
   checkBroadcast(op, x, y)
@@ -102,7 +102,7 @@ function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tenso
   checkWritable(name, x)
   const b = argument(name, x, y, op === 'div')
   if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
-  currentKernels()[op][x.dtype](x, b, x)
+  kernelsFor(x)[op][x.dtype](x, b, x)
   wrote(name, x)
   return x
 }
@@ -114,7 +114,7 @@ function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tenso
   checkStorable(name, promoteNumber(x.dtype, alpha), x.dtype)
   const b = argument(name, x, y, false)
   if (isWider(y, x)) return overwrite(name, x, binary('add', x, binary('mul', y, alpha, false, false), false, false))
-  currentKernels().axpy[x.dtype](alpha, b, x)
+  kernelsFor(x).axpy[x.dtype](alpha, b, x)
   wrote(name, x)
   return x
 }
@@ -173,11 +173,11 @@ export function div_(x: Tensor, y: Tensor | number): Tensor {
   return binaryInPlace('div', 'div_', x, y)
 }
 
-/** Copies with broadcasting and conversion to x's dtype, whatever it loses (as PyTorch does). */
+/** Copies with broadcasting and conversion to x's dtype, whatever it loses (as PyTorch does), also from another device. @throws READ_NOT_SYNCHRONOUS (as `to`) */
 export function copy_(x: Tensor, src: Tensor): Tensor {
   checkWritable('copy_', x)
   checkBroadcast('copy_', x, src)
-  currentKernels().copy[x.dtype](apart(x, src), x)
+  kernelsFor(x).copy[x.dtype](apart(x, src.storage.memory === x.storage.memory ? src : to(src, x.device)), x)
   wrote('copy_', x)
   return x
 }
@@ -188,7 +188,7 @@ export function fill_(x: Tensor, given: number | boolean): Tensor {
   if (typeof value !== 'number') throw invalidArgument('fill_', 'a number or a boolean', typeof value)
   checkHolds('fill_', x.dtype, value)
   x.storage.prepareWrite()
-  currentKernels().fill[x.dtype](value, x)
+  kernelsFor(x).fill[x.dtype](value, x)
   wrote('fill_', x)
   return x
 }

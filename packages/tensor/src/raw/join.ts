@@ -1,6 +1,6 @@
 /** Joining: `cat`, `stack` and `constantPad` copy their inputs into parts of one new tensor. */
 
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import type { DType } from '../values/dtype.js'
 import { promote } from '../values/dtype.js'
@@ -15,7 +15,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   let dtype: DType = tensors[0]!.dtype
   for (const t of tensors) dtype = promote(dtype, t.dtype)
   const parts = tensors.filter((t) => !(t.shape.length === 1 && t.numel === 0))
-  if (parts.length === 0) return Tensor.uninitialized(dtype, [0])
+  if (parts.length === 0) return Tensor.uninitialized(dtype, [0], tensors[0]!.storage.memory)
   const first = parts[0]!
   if (first.shape.length === 0) throw shapeMismatch('cat', 'tensors with at least one dimension', '[]', 'Use stack() for 0-d tensors.')
   const d = normalizeDim('cat', dim, first.shape.length)
@@ -31,8 +31,8 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
     }
     extent += t.shape[d]!
   }
-  const out = Tensor.uninitialized(dtype, first.shape.with(d, extent))
-  const copy = currentKernels().copy[dtype]
+  const out = Tensor.uninitialized(dtype, first.shape.with(d, extent), first.storage.memory)
+  const copy = kernelsFor(first).copy[dtype]
   let at = 0
   for (const t of parts) {
     copy(t, Tensor.view(out, t.shape, out.strides, at * out.strides[d]!))
@@ -92,10 +92,10 @@ export function constantPad(x: Tensor, pads: readonly number[], value = 0): Tens
     }
     if (before < 0) from -= before * x.strides[d]!
   }
-  const out = Tensor.empty(x.dtype, shape)
+  const out = Tensor.empty(x.dtype, shape, x.storage.memory)
   if (value !== 0) fill_(out, value)
   let to = 0
   for (let d = 0; d < ndim; d++) to += Math.max(pads[2 * (ndim - 1 - d)] ?? 0, 0) * out.strides[d]!
-  currentKernels().copy[x.dtype](Tensor.view(x, kept, x.strides, from), Tensor.view(out, kept, out.strides, to))
+  kernelsFor(x).copy[x.dtype](Tensor.view(x, kept, x.strides, from), Tensor.view(out, kept, out.strides, to))
   return out
 }

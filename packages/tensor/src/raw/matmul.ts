@@ -1,6 +1,6 @@
 /** Matrix products by PyTorch's rules, from vectors to broadcast batches. Transposes reach the kernel as strides, without a copy. */
 
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { type DType, promote } from '../values/dtype.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../values/errors.js'
@@ -40,8 +40,8 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     aDims <= 2 && bDims <= 2
       ? tail
       : [...broadcastShapes('matmul', a.shape.slice(0, Math.max(aDims - 2, 0)), b.shape.slice(0, Math.max(bDims - 2, 0))), ...tail]
-  const out = Tensor.uninitialized(a.dtype, shape)
-  currentKernels().matmul[a.dtype](a, b, out)
+  const out = Tensor.uninitialized(a.dtype, shape, a.storage.memory)
+  kernelsFor(a).matmul[a.dtype](a, b, out)
   return out
 }
 

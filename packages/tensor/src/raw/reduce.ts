@@ -3,7 +3,7 @@ import { PostgradError } from '@postgrad/base'
 import type { ReduceOp, SoftmaxOp } from '../kernels/table/table.js'
 import type { DimsArg } from '../ops/ops.js'
 import type { ReduceOptions, VarianceOptions } from '../ops/ops-reduce.js'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { type DType, isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
@@ -45,10 +45,10 @@ function fibresOf(x: Tensor, dims: readonly number[] | null): Fibres {
 
 /** Without dimensions: all of them. */
 function reduce(op: ReduceOp, x: Tensor, dims: readonly number[] | null, keepdim: boolean, outDtype: DType): Tensor {
-  const out = Tensor.uninitialized(outDtype, reducedShape(x.shape, dims, keepdim))
+  const out = Tensor.uninitialized(outDtype, reducedShape(x.shape, dims, keepdim), x.storage.memory)
   const { dense, outer, k, inner } = fibresOf(x, dims)
   if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
-  currentKernels()[op][x.dtype](dense, out, outer, k, inner)
+  kernelsFor(x)[op][x.dtype](dense, out, outer, k, inner)
   return out
 }
 
@@ -101,7 +101,7 @@ export function mean(x: Tensor, dims?: DimsArg, keepdim = false, options?: Reduc
   let count = list === null ? x.numel : 1
   for (const d of list ?? []) count *= x.shape[d]!
   const out = reduce('sum', source, list, keepdim, source.dtype)
-  currentKernels().div[out.dtype](out, scalarTensor(count, out.dtype), out)
+  kernelsFor(out).div[out.dtype](out, scalarTensor(count, out.dtype, out.storage.memory), out)
   return out
 }
 
@@ -147,9 +147,9 @@ function spreadOf(
   floatingOnly(op, x)
   if (typeof correction !== 'number') throw invalidArgument(op, 'a number as correction', typeof correction)
   const list = reducedDims(op, dims, x.shape.length)
-  const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim))
+  const out = Tensor.uninitialized(x.dtype, reducedShape(x.shape, list, keepdim), x.storage.memory)
   const { dense, outer, k, inner } = fibresOf(x, list)
-  currentKernels().variance[x.dtype](dense, out, outer, k, inner, correction, root)
+  kernelsFor(x).variance[x.dtype](dense, out, outer, k, inner, correction, root)
   return out
 }
 
@@ -213,9 +213,9 @@ function softmaxOf(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
   floatingOnly(op, x)
   const d = normalizeDim(op, dim, x.shape.length)
   const dense = contiguous(x)
-  const out = Tensor.uninitialized(x.dtype, x.shape)
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
-  currentKernels()[op][x.dtype](dense, out, numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)))
+  kernelsFor(x)[op][x.dtype](dense, out, numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)))
   return out
 }
 

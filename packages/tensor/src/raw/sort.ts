@@ -1,7 +1,7 @@
 /** The order of elements along a dimension. `composite/sort.ts` makes sorted values and the largest of it. */
 
 import type { SortOptions } from '../ops/ops-reduce.js'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
@@ -10,9 +10,9 @@ import { contiguous } from './copy.js'
 export function argsort(x: Tensor, dim = -1, { descending = false }: SortOptions = {}): Tensor {
   const d = normalizeDim('argsort', dim, x.shape.length)
   const dense = contiguous(x)
-  const out = Tensor.uninitialized('int32', x.shape)
+  const out = Tensor.uninitialized('int32', x.shape, x.storage.memory)
   const k = x.shape.length === 0 ? 1 : x.shape[d]!
   const [outer, inner] = [numelOf(x.shape.slice(0, d)), numelOf(x.shape.slice(d + 1))]
-  currentKernels().argsort[x.dtype](dense, out, outer, k, inner, descending)
+  kernelsFor(x).argsort[x.dtype](dense, out, outer, k, inner, descending)
   return out
 }

@@ -6,7 +6,7 @@
 import { inSpan, tracing } from '@postgrad/base/internal'
 import { indexedTwice, withoutComments } from '../kernels/js/user-kernel.js'
 import type { UserKernel } from '../kernels/table/table.js'
-import { currentDevice } from '../tensor/device.js'
+import { computing } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'
 import { type DType, isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument } from '../values/errors.js'
@@ -104,7 +104,7 @@ export interface UserKernelCall {
 }
 
 /**
- * Runs it on the current device. The result has the inputs' dtype, float32 or float64.
+ * Runs it where its inputs are. The result has the inputs' dtype, float32 or float64.
  * @throws INVALID_ARGUMENT for a shape that is none or a constant that is no integer of 32 bits, and what `UserKernels.run` throws
  */
 export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor {
@@ -121,9 +121,11 @@ export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor 
     }
   }
   const args = [...call.inputs.map(contiguous), ...call.attributes]
-  const out = Tensor.uninitialized(call.inputs[0]!.dtype, call.shape)
+  const [first] = call.inputs as [Tensor]
+  const out = Tensor.uninitialized(first.dtype, call.shape, first.storage.memory)
   if (out.numel === 0) return out
-  const { spec, userKernels } = currentDevice()
+  const { spec, implementation } = computing(first.storage.memory)
+  const { userKernels } = implementation
   if (tracing === null) userKernels.run(kernel, call.constants, args, out)
   else {
     const values = { device: spec, dtype: out.dtype, variant: userKernels.variant }

@@ -4,8 +4,9 @@ import { clone, contiguous } from '../raw/copy.js'
 import { mul } from '../raw/elementwise.js'
 import { add_, wrote } from '../raw/inplace.js'
 import { cat } from '../raw/join.js'
+import { elementsOf } from '../tensor/bytes.js'
 import { argumentText, checkTensor } from '../tensor/check-argument.js'
-import { currentKernels } from '../tensor/device.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument } from '../values/errors.js'
 import { isSparse, SparseTensor } from './sparse-tensor.js'
@@ -23,7 +24,7 @@ function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
   const n = indices.numel
   const inner = n === 0 ? 0 : values.numel / n
   if (inner === 0) return
-  currentKernels().indexAdd[x.dtype](contiguous(values), indices, x, 1, x.shape[0]!, n, inner)
+  kernelsFor(x).indexAdd[x.dtype](contiguous(values), indices, x, 1, x.shape[0]!, n, inner)
 }
 
 /** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */
@@ -35,7 +36,7 @@ export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
 /** All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`. */
 export function toDense(x: Tensor): Tensor {
   checkTensor('toDense', 'what to make dense', x)
-  return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape), x) : x
+  return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape, x.storage.memory), x) : x
 }
 
 /**
@@ -47,13 +48,13 @@ export function coalesce(x: SparseTensor): SparseTensor {
   if (!isSparse(x)) throw invalidArgument('coalesce', 'a sparse tensor', argumentText(x), 'A dense one needs no coalescing.')
   if (x.isCoalesced) return x
   const indices = x.indices()
-  const old = (indices.storage.host as Int32Array).subarray(indices.offset, indices.offset + indices.numel)
+  const old = elementsOf(indices, 'coalesce') as Int32Array
   const rows = uniqueOf(old)
   // `from` with a function takes an iterator's time for each.
   const places = old.map((row) => placeOf(row, rows))
-  const values = Tensor.empty(x.dtype, [rows.length, ...x.shape.slice(1)])
-  addRows(values, Tensor.over('int32', [old.length], places), x.values())
-  return new SparseTensor(Tensor.over('int32', [rows.length], rows), values, x.shape, true)
+  const values = Tensor.empty(x.dtype, [rows.length, ...x.shape.slice(1)], x.storage.memory)
+  addRows(values, Tensor.over('int32', [old.length], places, x.storage.memory), x.values())
+  return new SparseTensor(Tensor.over('int32', [rows.length], rows, x.storage.memory), values, x.shape, true)
 }
 
 // Sorted lists and halving: a step of an optimizer comes here with a batch's rows, and a Set and a Map of them take more than three times as long.

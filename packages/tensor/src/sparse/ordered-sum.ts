@@ -37,7 +37,7 @@ export function orderedSum(tensors: readonly Tensor[], leading = 0): Tensor {
   const [a, b] = tensors as readonly [Tensor, Tensor | undefined]
   if (b === undefined) return a
   if (tensors.length === 2) return a.isSparse || b.isSparse ? sumOfSparse(a, b) : add(a, b)
-  const out = Tensor.uninitialized(a.dtype, a.shape)
+  const out = Tensor.uninitialized(a.dtype, a.shape, a.storage.memory)
   addSorted(leading === 0 ? null : dense(a), others.map(dense), out)
   return out
 }
@@ -47,7 +47,7 @@ const dense = (x: Tensor): Tensor => contiguous(toDense(x))
 /** out = first + the others; all dense. */
 function addSorted(first: Tensor | null, others: readonly Tensor[], out: Tensor): void {
   const size = Math.min(CHUNK, out.numel)
-  const scratch = Tensor.uninitialized(out.dtype, [(others.length + 1) * size])
+  const scratch = Tensor.uninitialized(out.dtype, [(others.length + 1) * size], out.storage.memory)
   const pairs = network(others.length)
   for (let start = 0; start < out.numel; start += size) {
     const length = Math.min(size, out.numel - start)
@@ -93,7 +93,7 @@ function network(n: number): [number, number][] {
 function sumOfRows(tensors: readonly SparseTensor[]): SparseTensor {
   const parts = tensors.map(coalesce)
   const [{ dtype, shape }] = parts as [SparseTensor]
-  const indices = Int32Array.from(parts.flatMap((part) => [...elementsOf(part.indices())]))
+  const indices = Int32Array.from(parts.flatMap((part) => [...elementsOf(part.indices(), 'orderedSum')]))
   const values = cat(parts.map((part) => part.values()))
   const rows = uniqueOf(indices)
   const seen = new Int32Array(rows.length)
@@ -105,11 +105,12 @@ function sumOfRows(tensors: readonly SparseTensor[]): SparseTensor {
     layers[number]!.from.push(i)
     layers[number]!.to.push(to)
   }
-  const list = (places: readonly number[]): Tensor => Tensor.over('int32', [places.length], Int32Array.from(places))
+  const { memory } = values.storage
+  const list = (places: readonly number[]): Tensor => Tensor.over('int32', [places.length], Int32Array.from(places), memory)
   const rowShape = [rows.length, ...shape.slice(1)]
   const terms = layers.map(({ from, to }) => {
     const some = new SparseTensor(list(to), indexSelect(values, 0, list(from)), rowShape)
-    return addSparse_(Tensor.empty(dtype, rowShape), some)
+    return addSparse_(Tensor.empty(dtype, rowShape, memory), some)
   })
-  return new SparseTensor(Tensor.over('int32', [rows.length], rows), terms.length === 0 ? values : orderedSum(terms), shape, true)
+  return new SparseTensor(Tensor.over('int32', [rows.length], rows, memory), terms.length === 0 ? values : orderedSum(terms), shape, true)
 }

@@ -4,8 +4,10 @@
  * each other without it. Only kinds are checked here; which values and shapes fit is the operation's own affair.
  */
 
+import { PostgradError } from '@postgrad/base'
 import { inSpan, tracing } from '@postgrad/base/internal'
-import type { Ops } from '../ops/ops.js'
+import { CPU, hasDevices } from '../heap/memory.js'
+import type { DeviceLike, Ops } from '../ops/ops.js'
 import type { DerivativeOps } from '../ops/ops-derivative.js'
 import { IN_PLACE_FORMS } from '../ops/ops-in-place.js'
 import type { NeuralOps } from '../ops/ops-neural.js'
@@ -28,6 +30,7 @@ type Kind =
   | 'named or options'
   | 'list'
   | 'number or list'
+  | 'target'
 /** '?' may be left out, '??' may be null as well. */
 type Slot = Kind | `${Kind}?` | `${Kind}??`
 
@@ -45,19 +48,21 @@ type KindOf<P> = [P] extends [Tensor]
             ? 'filling'
             : [P] extends [string]
               ? 'string'
-              : [P] extends [readonly number[]]
-                ? 'numbers'
-                : [P] extends [number | readonly number[]]
-                  ? 'dims'
-                  : [P] extends [readonly Tensor[]]
-                    ? 'tensors'
-                    : [P] extends [readonly unknown[]]
-                      ? 'list'
-                      : [P] extends [number | readonly unknown[]]
-                        ? 'number or list'
-                        : [P] extends [object]
-                          ? 'options'
-                          : 'named or options'
+              : [P] extends [string | DeviceLike | Tensor]
+                ? 'target'
+                : [P] extends [readonly number[]]
+                  ? 'numbers'
+                  : [P] extends [number | readonly number[]]
+                    ? 'dims'
+                    : [P] extends [readonly Tensor[]]
+                      ? 'tensors'
+                      : [P] extends [readonly unknown[]]
+                        ? 'list'
+                        : [P] extends [number | readonly unknown[]]
+                          ? 'number or list'
+                          : [P] extends [object]
+                            ? 'options'
+                            : 'named or options'
 type SlotOf<P> = null extends P
   ? `${KindOf<Exclude<P, null | undefined>>}??`
   : undefined extends P
@@ -82,7 +87,7 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
   ...each(['tensor'], ['floor', 'ceil', 'round', 'trunc', 'reciprocal', 'rsqrt', 'square', 'log1p', 'expm1', 'log2', 'log10', 'exp2']),
   ...each(['tensor'], ['tan', 'sinh', 'cosh', 'asin', 'acos', 'atan', 'erf', 'silu', 'nonzero', 'zero_', 'ravel', 'trace', 'relu6']),
   ...each(['tensor'], ['logSigmoid', 'mish', 'softsign', 'tanhshrink', 'isNaN', 'isInf', 'isFinite', 'logicalNot', 'bitwiseNot']),
-  ...each(['tensor', 'string'], ['to']),
+  ...each(['tensor', 'target', 'string?'], ['to']),
   ...each(['tensor', 'number??', 'number??'], ['clamp']),
   ...each(['tensor', 'number?'], ['leakyRelu', 'elu', 'oneHot', 'unbind', 'diag', 'tril', 'triu']),
   ...each(['tensor', 'options?'], ['gelu', 'softplus', 'nanToNum']),
@@ -144,7 +149,7 @@ const SLOTS: { readonly [K in Checked]: K extends 'max' | 'min' ? Extreme : Slot
 }
 
 /** The names of the options of an operation that takes some. */
-type NamesOf<P> = P extends readonly unknown[] | Tensor | string | number | boolean | null | undefined
+type NamesOf<P> = P extends readonly unknown[] | Tensor | DeviceLike | string | number | boolean | null | undefined
   ? never
   : P extends object
     ? keyof P & string
@@ -225,16 +230,51 @@ export function checkedOperation<F extends Operation>(op: string, call: F, slots
   } else if (slots.length === 2) {
     wrapper = (x, y) => {
       if (!first(x) || !second(y)) throw refusal(op, slots, [x, y], options)
+      if (hasDevices()) [x, y] = onOneDevice(op, [x, y]) as [unknown, unknown]
       return tracing === null ? call(x, y) : traced(op, call, [x, y])
     }
   } else {
     wrapper = (...args) => {
       for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) throw refusal(op, slots, args, options)
+      if (hasDevices()) args = onOneDevice(op, args)
       return tracing === null ? call(...args) : traced(op, call, args)
     }
   }
   // Functions are called by name over the wire and shown in stacks.
   return Object.defineProperty(wrapper, 'name', { value: op }) as F
+}
+
+/** Operations that take tensors of two devices: they copy from one to the other. */
+const BETWEEN_DEVICES: readonly string[] = ['copy_', 'to']
+
+/**
+ * The arguments of a call with all tensors on one device: those of no dimension follow the others from the cpu, as numbers do.
+ * @throws DEVICE_MISMATCH
+ */
+function onOneDevice(op: string, args: unknown[]): unknown[] {
+  const tensors = args.flatMap(tensorsIn)
+  const away = tensors.find(({ storage }) => storage.memory !== CPU)
+  if (away === undefined || BETWEEN_DEVICES.includes(op)) return args
+  const { memory } = away.storage
+  const isNumber = (x: Tensor): boolean => x.storage.memory === CPU && x.ndim === 0 && (args.includes(x) || op.startsWith('index'))
+  const stray = tensors.find((x, i) => x.storage.memory !== memory && (!isNumber(x) || (i === 0 && op.endsWith('_'))))
+  if (stray !== undefined) {
+    const devices = tensors.map((x) => x.device.toString())
+    throw new PostgradError('DEVICE_MISMATCH', {
+      op,
+      expected: 'tensors of one device (numbers, and tensors of the cpu without dimensions, may come along)',
+      got: devices.join(', '),
+      remedy: `Move them to one device first: x.to('${away.device}').`,
+      values: { devices },
+    })
+  }
+  return args.map((arg) => (isTensor(arg) && arg.storage.memory !== memory ? arg.to(away.device) : arg))
+}
+
+/** Those of an argument: itself, the items of a list, the values of options. */
+function tensorsIn(arg: unknown): Tensor[] {
+  if (isTensor(arg)) return [arg]
+  return typeof arg === 'object' && arg !== null && !ArrayBuffer.isView(arg) ? Object.values(arg).filter(isTensor) : []
 }
 
 function traced(op: string, call: Operation, args: readonly unknown[]): unknown {
@@ -276,6 +316,8 @@ const FITS: Readonly<Record<Kind, Fit>> = {
   'named or options': (x) => typeof x === 'string' || isOptions(x),
   list: Array.isArray,
   'number or list': (x) => typeof x === 'number' || Array.isArray(x),
+  // The operation knows which dtypes and devices there are, and says so.
+  target: (x) => x !== undefined,
 }
 
 const WORDS: Readonly<Record<Kind, string>> = {
@@ -293,6 +335,7 @@ const WORDS: Readonly<Record<Kind, string>> = {
   'named or options': 'string or {…}',
   list: 'list',
   'number or list': 'number or list',
+  target: 'dtype or device or tensor',
 }
 
 function refusal(op: string, slots: readonly Slot[], args: readonly unknown[], options?: readonly string[]): Error {

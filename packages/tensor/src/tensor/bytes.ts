@@ -5,6 +5,7 @@
  * A write here raises no version: the caller writes to a tensor of its own, or calls `wrote`.
  */
 import { PostgradError } from '@postgrad/base'
+import { CPU } from '../heap/memory.js'
 import { byteLength, type TypedArray, viewOn } from '../values/dtype.js'
 import { gather } from '../values/read.js'
 import type { Tensor } from './tensor.js'
@@ -13,20 +14,38 @@ import type { Tensor } from './tensor.js'
 const LOOP_ELEMENTS_MAX = 64
 
 /** @throws READ_NOT_SYNCHRONOUS if x is on a device with memory of its own */
-function hostOf({ storage }: Tensor): TypedArray {
-  const host = storage.host as TypedArray | null
+function hostOf({ storage, device }: Tensor, op = 'tensor'): TypedArray {
+  const { host } = storage
   if (host !== null) return host
   throw new PostgradError('READ_NOT_SYNCHRONOUS', {
-    op: 'tensor',
-    expected: 'a tensor in the memory of this process',
-    got: 'one on a device with memory of its own',
-    remedy: "Pass x.to('cpu'), or read it with await x.data().",
+    op,
+    message: `it looks at elements that device '${device}' has in a memory of its own`,
+    remedy: 'Pass await x.cpu() of that tensor, or make it on the cpu.',
+    values: { device: device.spec },
   })
 }
 
+/** Whether the host can look at the elements at once. */
+export function isReadable({ storage }: Tensor): boolean {
+  return storage.memory === CPU
+}
+
+/** If `flag`, bool without dimensions on a device with a memory of its own, turns out true, the next read there rejects with `error`. Closes it. */
+export function reportIf(flag: Tensor, error: PostgradError): void {
+  const { memory, device } = flag.storage
+  memory.buffers!.guard(device!.buffer, error)
+  flag.close()
+}
+
+/** @throws READ_NOT_SYNCHRONOUS */
+export function checkReadable(op: string, x: Tensor): void {
+  hostOf(x, op)
+}
+
 /** The elements for a caller that reads them at once and does not write: where they lie if x is dense, else a copy. @throws READ_NOT_SYNCHRONOUS */
-export function elementsOf(x: Tensor): TypedArray {
-  return x.isContiguous ? hostOf(x).subarray(x.offset, x.offset + x.numel) : copyOfElements(x)
+export function elementsOf(x: Tensor, op?: string): TypedArray {
+  const host = hostOf(x, op)
+  return x.isContiguous ? host.subarray(x.offset, x.offset + x.numel) : copyOfElements(x)
 }
 
 /** The elements in an array that fills a buffer of its own, which the caller may transfer. @throws READ_NOT_SYNCHRONOUS */

@@ -2,6 +2,7 @@
 
 import { PostgradError } from '@postgrad/base'
 import { DETACHED, isDetached } from '@postgrad/base/internal'
+import { CPU, type Memory } from '../heap/memory.js'
 import { byteLength, DTYPES, type DType, elementOf, INT32_SPAN, isDType, isFloating, type TypedArray } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeText } from '../values/errors.js'
 import { currentGenerator, type Generator } from '../values/generator.js'
@@ -9,7 +10,9 @@ import type { TensorJson } from '../values/json.js'
 import type { NestedArray } from '../values/read.js'
 import { checkRoom } from '../values/room.js'
 import { checkShape, inferShape, numelOf, type Shape } from '../values/shape.js'
+import { elementsOf } from './bytes.js'
 import { argumentText, checkOptions, checkTensor } from './check-argument.js'
+import { currentDevice, type Device, type DeviceSpec, deviceFor, kernelsAt } from './device.js'
 import { fromJson, isTensorJson } from './from-json.js'
 import { isTensor, Tensor } from './tensor.js'
 
@@ -17,6 +20,8 @@ import { isTensor, Tensor } from './tensor.js'
 export interface TensorOptions {
   /** Of its elements; the default is float32, in functions `…Like` the model's. */
   readonly dtype?: DType
+  /** Where it lies; default: the scope's device, in functions `…Like` the model's. @throws DEVICE_UNKNOWN */
+  readonly device?: Device | DeviceSpec
   /** Whether backward passes give it a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
   readonly requiresGrad?: boolean
 }
@@ -27,8 +32,23 @@ export interface RandomOptions extends TensorOptions {
   readonly generator?: Generator
 }
 
-function finish(x: Tensor, options: TensorOptions | undefined): Tensor {
+/** What a function makes, which it has made in this process. */
+function finish(op: string, x: Tensor, options: TensorOptions | undefined): Tensor {
+  return marked(upload(x, homeOf(op, options)), options)
+}
+
+function marked(x: Tensor, options: TensorOptions | undefined): Tensor {
   return options?.requiresGrad ? x.requiresGrad_(true) : x
+}
+
+/** Where what is made will lie. */
+export function homeOf(op: string, options: TensorOptions | undefined): Memory {
+  return (options?.device === undefined ? currentDevice() : deviceFor(op, options.device)).home
+}
+
+/** A tensor of the cpu, or a copy of it in another memory. */
+export function upload(x: Tensor, home: Memory): Tensor {
+  return home === CPU ? x : Tensor.over(x.dtype, x.shape, elementsOf(x), home)
 }
 
 function dtypeOf<O extends TensorOptions>(
@@ -43,9 +63,9 @@ function dtypeOf<O extends TensorOptions>(
   return dtype
 }
 
-const OPTIONS = ['dtype', 'requiresGrad'] as const satisfies readonly (keyof TensorOptions)[]
+const OPTIONS = ['dtype', 'device', 'requiresGrad'] as const satisfies readonly (keyof TensorOptions)[]
 const RANDOM_OPTIONS = [...OPTIONS, 'generator'] as const satisfies readonly (keyof RandomOptions)[]
-const REMEDY = "Write { dtype: 'float64', requiresGrad: true }; the device is that of withDevice('wasm', fn)."
+const REMEDY = "Write { dtype: 'float64', device: 'cpu', requiresGrad: true }."
 
 /** The dtype that a typed array has of itself; null for those without a counterpart. */
 function dtypeOfArray(array: ArrayBufferView): DType | null {
@@ -66,10 +86,15 @@ function dtypeOfArray(array: ArrayBufferView): DType | null {
 
 /** Elements that are converted as `to` does: those of a typed array, which has a dtype of its own. */
 function storing(dtype: DType, shape: Shape, from: ArrayLike<number>): Tensor {
-  const out = Tensor.uninitialized(dtype, shape)
-  const { host: array } = out.storage
+  const [out, array] = onHost(dtype, shape)
   for (let i = 0; i < from.length; i++) array[i] = elementOf(dtype, from[i]!)
   return out
+}
+
+/** A tensor of this process, and its elements, to be written. */
+function onHost(dtype: DType, shape: Shape): [Tensor, TypedArray] {
+  const out = Tensor.uninitialized(dtype, shape, CPU)
+  return [out, out.storage.host!]
 }
 
 /** @throws INVALID_ARGUMENT for a number that the dtype cannot hold */
@@ -89,7 +114,7 @@ function storingNumbers(dtype: DType, shape: Shape, from: readonly number[]): Te
 export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
   if (isTensorJson(data) && !isTensor(data)) {
     const { dtype, shape, flat } = fromJson('tensor', data)
-    return finish(storingNumbers(dtypeOf('tensor', options, dtype), shape, flat), options)
+    return finish('tensor', storingNumbers(dtypeOf('tensor', options, dtype), shape, flat), options)
   }
   if (ArrayBuffer.isView(data)) {
     const own = dtypeOfArray(data)
@@ -98,10 +123,10 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
     }
     if (isDetached(data)) throw invalidArgument('tensor', 'a typed array with its bytes', DETACHED.got, DETACHED.remedy)
     const dtype = dtypeOf('tensor', options, own)
-    if (dtype !== own || own === 'bool') return finish(storing(dtype, [data.length], data), options)
-    const out = Tensor.uninitialized(dtype, [data.length])
-    out.storage.host.set(data)
-    return finish(out, options)
+    if (dtype !== own || own === 'bool') return finish('tensor', storing(dtype, [data.length], data), options)
+    const [out, array] = onHost(dtype, [data.length])
+    array.set(data)
+    return finish('tensor', out, options)
   }
   const shape: number[] = []
   for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length)
@@ -109,7 +134,7 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
   const kinds = { number: false, boolean: false }
   collect(data, shape, 0, flat, kinds)
   const dtype = dtypeOf('tensor', options, kinds.boolean && !kinds.number ? 'bool' : 'float32')
-  return finish(storingNumbers(dtype, shape, flat), options)
+  return finish('tensor', storingNumbers(dtype, shape, flat), options)
 }
 
 /**
@@ -132,7 +157,7 @@ export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<
     throw invalidArgument('fromTypedArray', 'a Uint8Array of 0 and 1', 'other values', 'Use tensor(array), which makes 1 of all others.')
   }
   if (options !== undefined) checkOptions('fromTypedArray', options, ['requiresGrad'])
-  return finish(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
+  return marked(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
 }
 
 function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {
@@ -180,7 +205,7 @@ export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   checkShape('zeros', shape)
   const dtype = dtypeOf('zeros', options, 'float32')
   checkRoom('zeros', dtype, numelOf(shape))
-  return finish(Tensor.empty(dtype, shape.slice()), options)
+  return marked(Tensor.empty(dtype, shape.slice(), homeOf('zeros', options)), options)
 }
 
 /** A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT */
@@ -209,27 +234,39 @@ function filled(
   const dtype = dtypeOf(op, options, otherwise)
   checkHolds(op, dtype, value)
   checkRoom(op, dtype, numelOf(shape))
-  const out = Tensor.uninitialized(dtype, shape.slice())
-  out.storage.host.fill(elementOf(dtype, value))
-  return finish(out, options)
+  return marked(filledAt(homeOf(op, options), dtype, shape.slice(), value), options)
+}
+
+/** A tensor of one value. On another device a kernel writes it, so no elements go there. */
+export function filledAt(home: Memory, dtype: DType, shape: Shape, value: number): Tensor {
+  const out = Tensor.uninitialized(dtype, shape, home)
+  if (home === CPU) out.storage.host!.fill(elementOf(dtype, value))
+  else kernelsAt(home).fill[dtype](value, out)
+  return out
 }
 
 /** A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`. */
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('zerosLike', 'the model', x)
-  return finish(Tensor.empty(dtypeOf('zerosLike', options, x.dtype), x.shape), options)
+  const dtype = dtypeOf('zerosLike', options, x.dtype)
+  return marked(Tensor.empty(dtype, x.shape, options?.device === undefined ? x.storage.memory : homeOf('zerosLike', options)), options)
+}
+
+/** The options, with the model's device where they name none. */
+function likeModel(x: Tensor, options: TensorOptions | undefined): TensorOptions | undefined {
+  return x.storage.memory === CPU && currentDevice().home === CPU ? options : { device: x.device, ...options }
 }
 
 /** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('onesLike', 'the model', x)
-  return filled('onesLike', x.shape, 1, options, x.dtype)
+  return filled('onesLike', x.shape, 1, likeModel(x, options), x.dtype)
 }
 
 /** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
 export function fullLike(x: Tensor, value: number | boolean, options?: TensorOptions): Tensor {
   checkTensor('fullLike', 'the model', x)
-  return filled('fullLike', x.shape, value, options, x.dtype)
+  return filled('fullLike', x.shape, value, likeModel(x, options), x.dtype)
 }
 
 /** As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`. */
@@ -245,9 +282,10 @@ export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
 /** n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`. */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   checkShape('eye', [n, m])
-  const out = zeros([n, m], { dtype: dtypeOf('eye', options, 'float32') })
-  for (let i = 0; i < Math.min(n, m); i++) out.storage.host[i * m + i] = 1
-  return finish(out, options)
+  const [out, array] = onHost(dtypeOf('eye', options, 'float32'), [n, m])
+  array.fill(0)
+  for (let i = 0; i < Math.min(n, m); i++) array[i * m + i] = 1
+  return finish('eye', out, options)
 }
 
 /**
@@ -278,10 +316,9 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   const [from, by] = [whole(start), whole(step)]
   if (by === 0) throw invalidArgument('arange', 'an integer step for int32', `step ${step}`, 'Pass an integer step, or float32 as dtype.')
   checkRoom('arange', dtype, length)
-  const out = Tensor.uninitialized(dtype, [length])
-  const { host: array } = out.storage
+  const [out, array] = onHost(dtype, [length])
   for (let i = 0; i < length; i++) array[i] = elementOf(dtype, from + i * by)
-  return finish(out, options)
+  return finish('arange', out, options)
 }
 
 /** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT */
@@ -310,12 +347,11 @@ function evenly(
   const dtype = dtypeOf(op, options, 'float32')
   for (const each of [start, end]) checkHolds(op, dtype, f(each))
   checkRoom(op, dtype, steps)
-  const out = Tensor.uninitialized(dtype, [steps])
-  const { host: array } = out.storage
+  const [out, array] = onHost(dtype, [steps])
   const step = steps > 1 ? (end - start) / (steps - 1) : 0
   // From the nearer end, as PyTorch: then the last number is the end itself.
   for (let i = 0; i < steps; i++) array[i] = elementOf(dtype, f(i < steps / 2 ? start + i * step : end - (steps - 1 - i) * step))
-  return finish(out, options)
+  return finish(op, out, options)
 }
 
 /** The options' generator, else the scope's or the thread's. @throws INVALID_ARGUMENT */
@@ -332,10 +368,9 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   if (!isFloating(dtype)) throw dtypeMismatch(op, 'float32 or float64', dtype, 'Use randint() for integers.')
   checkRoom(op, dtype, numelOf(shape))
   const generator = generatorOf(op, options)
-  const out = Tensor.uninitialized(dtype, shape.slice())
-  const { host: array } = out.storage
+  const [out, array] = onHost(dtype, shape.slice())
   for (let i = 0; i < array.length; i++) array[i] = draw(generator, dtype)
-  return finish(out, options)
+  return finish(op, out, options)
 }
 
 /** Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers */
@@ -354,13 +389,13 @@ export function randn(shape: Shape, options?: RandomOptions): Tensor {
 /** As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`. */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randLike', 'the model', x)
-  return rand(x.shape, { dtype: x.dtype, ...options })
+  return rand(x.shape, { dtype: x.dtype, device: x.device, ...options })
 }
 
 /** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randnLike', 'the model', x)
-  return randn(x.shape, { dtype: x.dtype, ...options })
+  return randn(x.shape, { dtype: x.dtype, device: x.device, ...options })
 }
 
 /**
@@ -378,10 +413,9 @@ export function randint(low: number, high: number, shape: Shape, options?: Rando
   }
   checkRoom('randint', dtype, numelOf(shape))
   const generator = generatorOf('randint', options)
-  const out = Tensor.uninitialized(dtype, shape.slice())
-  const { host: array } = out.storage
+  const [out, array] = onHost(dtype, shape.slice())
   for (let i = 0; i < array.length; i++) array[i] = elementOf(dtype, generator.integer(low, high))
-  return finish(out, options)
+  return finish('randint', out, options)
 }
 
 /** Bytes of a tensor's elements (a view's own, not its storage's). */

@@ -1,13 +1,15 @@
 /**
- * Device: a worker's way to its kernels. One per thread and spec, made when first asked for; the scope says which one is current.
+ * Device: where tensors lie, and the kernels that compute there. One per thread and spec, made when first asked for; the scope says which one is current.
  * Backends stand below, operations above. Which kernel runs depends on op, dtype, shape and device alone.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/base/internal'
-import { BACKENDS, type DeviceSpec } from '../kernels/backends.js'
-import { ELEMENT_WISE, type KernelTable, type Operand, type UserKernels } from '../kernels/table/operands.js'
-import { overArrays, userKernelsOverArrays } from '../kernels/table/over-arrays.js'
-import { type Backend, type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
+import { CPU, type Memory, type MemoryStats, noteDevice } from '../heap/memory.js'
+import { BACKENDS, type BackendSpec } from '../kernels/backends.js'
+import type { Backend } from '../kernels/table/backend.js'
+import { ELEMENT_WISE, type KernelTable, type Operand } from '../kernels/table/operands.js'
+import { overArrays } from '../kernels/table/over-arrays.js'
+import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
 
@@ -27,30 +29,46 @@ export interface KernelInfo {
   readonly reason: string | null
 }
 
-/** Where operations run: a backend with its kernels, one for each name and thread. `device('wasm')` gives it. PyTorch: `torch.device`. */
+/**
+ * Where tensors lie and who computes there: `device('cpu')` is this process with its usual kernels, `device('wasm')` and `device('js')` are this process with the
+ * kernels of that backend. Tensors of these all mix. PyTorch: `torch.device`.
+ */
 export class Device {
-  /** As given to `device()`: 'wasm', 'js'. */
-  readonly spec: DeviceSpec
+  /** As given to `device()`: 'cpu', 'wasm', … */
+  readonly spec: string
   /** Whose kernels run here. */
   readonly backend: BackendName
+  /** @internal Where its tensors lie. */
+  readonly home: Memory
   /** @internal */
   readonly implementation: Backend
   /** @internal */
   readonly kernels: KernelTable
-  /** @internal */
-  readonly userKernels: UserKernels
 
-  constructor(spec: DeviceSpec, implementation: Backend) {
+  constructor(spec: string, implementation: Backend, home: Memory = CPU, kernels: KernelTable = callable(implementation)) {
     this.spec = spec
-    this.backend = implementation.name as BackendName
+    this.backend = implementation.name
     this.implementation = implementation
-    this.kernels = callable(implementation)
-    this.userKernels = userKernelsOverArrays(implementation.userKernels)
+    this.home = home
+    this.kernels = kernels
   }
 
-  /** Whether reads may be synchronous: kernels have written their results when they return. */
+  /** Where its tensors lie: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
+  get type(): string {
+    return this.home.name
+  }
+
+  /** Whether the host can read its tensors at once, with `dataSync()`: those of the cpu. */
   get synchronous(): boolean {
-    return this.implementation.synchronous
+    return this.home.buffers === null
+  }
+
+  /**
+   * Bytes of its memory that this thread has. On the cpu it counts the blocks of the shared heap: smaller tensors are JavaScript's own arrays, which
+   * `process.memoryUsage().arrayBuffers` counts. PyTorch: `torch.cuda.memory_stats`.
+   */
+  memory(): MemoryStats {
+    return this.home.stats()
   }
 
   /** Says what would run, without running it. `shape` is the output's. @throws INVALID_ARGUMENT for an unknown op or dtype */
@@ -78,39 +96,70 @@ export class Device {
   }
 }
 
+/** The names of devices of every process: 'cpu' has its fastest kernels, the others say whose. */
+export type DeviceSpec = 'cpu' | 'wasm' | 'js'
+
 /** One device per spec, for this thread: kernels and their caches belong to it, so a second one would compile everything again. */
 const devices = new Map<string, Device>()
-const DEFAULT_SPEC: DeviceSpec = 'wasm'
-let fallback: Device | null = null
+/** The device of each memory, which a tensor there shows. */
+const homes = new Map<Memory, Device>()
+const FASTEST: BackendSpec = 'wasm'
 
 /** The thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN */
 export function device(spec: DeviceSpec): Device {
-  let found = devices.get(spec)
-  if (found === undefined) {
-    const create = Object.hasOwn(BACKENDS, spec) ? BACKENDS[spec] : undefined
-    if (create === undefined) {
-      throw new PostgradError('DEVICE_UNKNOWN', {
-        op: 'device',
-        expected: `one of ${Object.keys(BACKENDS).join(', ')}`,
-        got: String(spec),
-        remedy: 'Pass one of these names.',
-      })
-    }
-    found = new Device(spec, create())
-    devices.set(spec, found)
+  const found = devices.get(spec)
+  if (found !== undefined) return found
+  if (spec === 'cpu') {
+    const { implementation, kernels } = device(FASTEST)
+    return addDevice(new Device(spec, implementation, CPU, kernels))
   }
-  return found
+  const create = Object.hasOwn(BACKENDS, spec) ? BACKENDS[spec] : undefined
+  if (create === undefined) throw unknownDevice('device', spec)
+  const made = new Device(spec, overArrays(create()))
+  devices.set(spec, made)
+  return made
 }
 
-/** The scope's device, else the thread's default. */
+/** @internal A device of its own memory, which tensors there show, and `device()` finds from now on. */
+export function addDevice(made: Device): Device {
+  devices.set(made.spec, made)
+  homes.set(made.home, made)
+  noteDevice(made.home)
+  return made
+}
+
+function unknownDevice(op: string, got: unknown): PostgradError {
+  const names = new Set(['cpu', ...Object.keys(BACKENDS), ...devices.keys()])
+  return new PostgradError('DEVICE_UNKNOWN', {
+    op,
+    expected: `one of ${[...names].join(', ')}`,
+    got: String(got),
+    remedy: 'Pass one of these names: they are the devices that this process has.',
+  })
+}
+
+/** What a caller of `op` gave as a device. @throws DEVICE_UNKNOWN */
+export function deviceFor(op: string, given: unknown): Device {
+  if (given instanceof Device) return given
+  if (typeof given === 'string' && (given === 'cpu' || devices.has(given) || Object.hasOwn(BACKENDS, given)))
+    return device(given as DeviceSpec)
+  throw unknownDevice(op, given)
+}
+
+/** The device whose tensors lie there. */
+export function deviceOf(home: Memory): Device {
+  return homes.get(home) ?? device('cpu')
+}
+
+/** The scope's device, else the cpu. */
 export function currentDevice(): Device {
-  const scoped = currentScope().device
-  if (scoped !== null) return scoped as Device
-  if (fallback === null) fallback = device(DEFAULT_SPEC)
-  return fallback
+  return (currentScope().device as Device | null) ?? homes.get(CPU) ?? device('cpu')
 }
 
-/** Runs `fn` with another device for its operations (through its awaits as well), and returns what it returns. */
+/**
+ * Runs `fn` with another current device (through its awaits as well), and returns what it returns. Functions that make tensors put them there. Operations compute
+ * where their operands lie; on the cpu the current device says whose kernels compute. PyTorch: `with torch.device(…)`. @throws DEVICE_UNKNOWN
+ */
 export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
   if (typeof fn !== 'function') {
     throw new PostgradError('INVALID_ARGUMENT', {
@@ -120,12 +169,23 @@ export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
       remedy: 'Write () => ….',
     })
   }
-  return withScope({ device: typeof target === 'string' ? device(target) : target }, fn)
+  return withScope({ device: deviceFor('withDevice', target) }, fn)
 }
 
-/** The kernels of the current device. */
-export function currentKernels(): KernelTable {
-  return tracing === null ? currentDevice().kernels : kernelsOfTraced(currentDevice())
+/** The device that computes with operands in that memory: the current one if they lie there, else their own. */
+export function computing(home: Memory): Device {
+  const current = currentDevice()
+  return current.home === home ? current : deviceOf(home)
+}
+
+/** The kernels for this operand, and so for all of a call. */
+export function kernelsFor({ storage }: Operand): KernelTable {
+  return kernelsAt(storage.memory)
+}
+
+export function kernelsAt(home: Memory): KernelTable {
+  const device = computing(home)
+  return tracing === null ? device.kernels : kernelsOfTraced(device)
 }
 
 /** Those of another worker of this thread may be the ones that are traced. */
@@ -146,7 +206,7 @@ function tableOf(cell: (op: KernelOp, dtype: DType) => object): KernelTable {
 function callable(backend: Backend): KernelTable {
   return tableOf((op, dtype) => {
     const entry = backend.kernels[op][dtype]
-    return isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : overArrays(op, entry)
+    return isUnsupported(entry) ? refusal(backend, op, dtype, entry.unsupported) : entry
   })
 }
 

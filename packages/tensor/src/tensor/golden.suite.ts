@@ -6,10 +6,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { operations } from '../operations.js'
 import * as raw from '../raw/index.js'
 import { allocate, type DType, type TypedArray } from '../values/dtype.js'
+import { upload } from './create.js'
+import { currentDevice } from './device.js'
 import { Tensor } from './tensor.js'
 
-export { deferredDevice } from './deferred-device.suite.js'
 export { gpujsDevice } from './gpujs-device.suite.js'
+export { residentDevice } from './resident-device.suite.js'
 
 export type Json = number | string | null | boolean | readonly Json[] | { readonly [key: string]: Json }
 
@@ -65,7 +67,7 @@ export function goldenCasesByOp(): ReadonlyMap<string, readonly GoldenCase[]> {
 export function goldenWeights(x: Tensor): Tensor {
   const data = allocate(x.dtype, x.numel)
   for (let i = 0; i < data.length; i++) data[i] = (((i * 7) % 11) - 5.5) / 4
-  return Tensor.over(x.dtype, x.shape, data)
+  return upload(Tensor.over(x.dtype, x.shape, data), x.storage.memory)
 }
 
 /** Raw operations and composites over them, by name. */
@@ -80,7 +82,7 @@ export function decode(json: Json, bases: Tensor[]): unknown {
   // Options, of which some may be tensors.
   if (!('t' in object)) return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, decode(value, bases)]))
   const golden = json as unknown as GoldenTensor
-  const base = Tensor.over(golden.t, golden.shape, decodeData(golden))
+  const base = upload(Tensor.over(golden.t, golden.shape, decodeData(golden)), currentDevice().home)
   bases.push(base)
   let x = base
   for (const [method, ...args] of golden.via ?? []) {

@@ -3,6 +3,7 @@
  * handler (raw operations until autograd puts its own in place), so this file stands below all operations.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { CPU, type Memory } from '../heap/memory.js'
 import { nameOperations, Storage } from '../heap/storage.js'
 import type { DimsArg, GeluOptions, NanToNumOptions, Ops, SoftplusOptions } from '../ops/ops.js'
 import type { DivOptions, IsCloseOptions, ValueOptions } from '../ops/ops-arithmetic.js'
@@ -10,13 +11,13 @@ import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from
 import type { AddmmOptions, IndexSpec } from '../ops/ops-indexing.js'
 import type { CrossEntropyOptions, LossArg, NllLossOptions } from '../ops/ops-neural.js'
 import type { ReduceOptions, SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from '../ops/ops-reduce.js'
-import type { DType, TypedArray } from '../values/dtype.js'
+import { allocate, BYTES_PER_ELEMENT, type DType, type TypedArray, viewOn } from '../values/dtype.js'
 import { shapeText } from '../values/errors.js'
 import { formatTensor } from '../values/format.js'
 import { type JsonNumber, type TensorJson, toJson } from '../values/json.js'
 import { type NestedArray, nest, snapshot } from '../values/read.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from '../values/shape.js'
-import { currentDevice } from './device.js'
+import { type Device, type DeviceSpec, deviceOf } from './device.js'
 
 /** What autograd keeps in a tensor; it extends this and narrows the slot. */
 export interface AutogradMeta {
@@ -77,19 +78,24 @@ export class Tensor {
   }
 
   /** @internal A zero-filled contiguous tensor. */
-  static empty(dtype: DType, shape: Shape): Tensor {
+  static empty(dtype: DType, shape: Shape, memory: Memory): Tensor {
     const numel = numelOf(shape)
-    return new Tensor(Storage.allocate(dtype, numel), shape, contiguousStrides(shape), 0, numel, true)
+    return new Tensor(Storage.allocate(dtype, numel, memory), shape, contiguousStrides(shape), 0, numel, true)
   }
 
   /** @internal A contiguous tensor whose elements are whatever lay there: for outputs that a kernel writes whole. */
-  static uninitialized(dtype: DType, shape: Shape): Tensor {
+  static uninitialized(dtype: DType, shape: Shape, memory: Memory): Tensor {
     const numel = numelOf(shape)
-    return new Tensor(Storage.uninitialized(dtype, numel), shape, contiguousStrides(shape), 0, numel, true)
+    return new Tensor(Storage.uninitialized(dtype, numel, memory), shape, contiguousStrides(shape), 0, numel, true)
   }
 
-  /** @internal A contiguous tensor over `array`, which it takes over; array.length is the number of elements. */
-  static over(dtype: DType, shape: Shape, array: TypedArray): Tensor {
+  /** @internal A contiguous tensor of these elements: over `array` itself, which it takes over, or a copy in another memory. array.length is the number of elements. */
+  static over(dtype: DType, shape: Shape, array: TypedArray, memory = CPU): Tensor {
+    if (memory !== CPU) {
+      const out = Tensor.uninitialized(dtype, shape, memory)
+      memory.buffers!.write(out.storage.device!.buffer, new Uint8Array(array.buffer, array.byteOffset, array.byteLength))
+      return out
+    }
     return new Tensor(new Storage(dtype, array), shape, contiguousStrides(shape), 0, numelOf(shape), true)
   }
 
@@ -101,6 +107,11 @@ export class Tensor {
   /** How many dimensions it has. */
   get ndim(): number {
     return this.shape.length
+  }
+
+  /** Where it lies: `device('cpu')` for each tensor of this process, whatever backend made it. PyTorch: `Tensor.device`. */
+  get device(): Device {
+    return deviceOf(this.storage.memory)
   }
 
   /** Whether only some rows are stored: such a tensor is a `SparseTensor`. */
@@ -243,9 +254,14 @@ export class Tensor {
 
   /** A snapshot in row-major order, once the device has written it. bool gives 0 and 1. */
   async data(): Promise<TypedArray> {
-    const device = currentDevice()
-    if (!device.synchronous) await device.implementation.settle()
-    return this.snapshot()
+    const { storage, offset, numel } = this
+    const { buffers } = storage.memory
+    if (buffers === null || numel === 0) return this.snapshot('data', storage.host ?? allocate(this.dtype, 0), offset)
+    // What lies between its first element and its last one.
+    const size = BYTES_PER_ELEMENT[this.dtype]
+    const span = 1 + this.shape.reduce((sum, extent, d) => sum + (extent - 1) * this.strides[d]!, 0)
+    const bytes = await buffers.read(storage.device!.buffer, offset * size, span * size)
+    return this.snapshot('data', viewOn(this.dtype, bytes.buffer, bytes.byteOffset, span), 0)
   }
 
   /** The only element. @throws NOT_A_SCALAR */
@@ -256,21 +272,18 @@ export class Tensor {
 
   /** As `data()`, now. @throws READ_NOT_SYNCHRONOUS on a device that computes asynchronously */
   dataSync(): TypedArray {
-    this.checkSynchronous('dataSync', 'data()')
-    return this.snapshot()
+    return this.snapshot('dataSync')
   }
 
   /** The only element, now. @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS */
   itemSync(): number {
     this.checkSingle('itemSync')
-    this.checkSynchronous('itemSync', 'item()')
-    return this.storage.host[this.offset]!
+    return this.hostElements('itemSync', 'item()')[this.offset]!
   }
 
   /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
   toArray(): NestedArray {
-    this.checkSynchronous('toArray', 'data()')
-    return nest<number | boolean>(this.snapshot(), this.shape, this.dtype === 'bool' ? (value) => value !== 0 : (value) => value)
+    return nest<number | boolean>(this.snapshot('toArray'), this.shape, this.dtype === 'bool' ? (value) => value !== 0 : (value) => value)
   }
 
   /**
@@ -282,8 +295,7 @@ export class Tensor {
    */
   toJSON(key?: string): TensorJson {
     try {
-      this.checkSynchronous('toJSON', 'data()')
-      return toJson(this.snapshot(), this.shape, this.dtype)
+      return toJson(this.snapshot('toJSON'), this.shape, this.dtype)
     } catch (error) {
       if (key !== undefined || !isPostgradError(error)) throw error
       return { dtype: this.dtype, shape: [...this.shape], data: error.code as JsonNumber }
@@ -293,8 +305,8 @@ export class Tensor {
   /** As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed. */
   toString(): string {
     if (this.isClosed) return `tensor(closed, shape=${shapeText(this.shape)}, dtype=${this.dtype})`
-    if (!currentDevice().synchronous) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype})`
-    return formatTensor(this.snapshot(), this.shape, this.dtype, this.historyText())
+    if (this.storage.memory !== CPU) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype}, device=${this.device})`
+    return formatTensor(this.snapshot('toString'), this.shape, this.dtype, this.historyText())
   }
 
   /** A view whose history is not known any more shows the code of the error that reading the history throws: to print a tensor never throws. */
@@ -326,8 +338,8 @@ export class Tensor {
     })
   }
 
-  private snapshot(): TypedArray {
-    return snapshot(this.storage.host, this.shape, this.strides, this.offset, this.numel, this.isContiguous)
+  private snapshot(op: string, elements = this.hostElements(op, 'data()'), offset = this.offset): TypedArray {
+    return snapshot(elements, this.shape, this.strides, offset, this.numel, this.isContiguous)
   }
 
   private checkSingle(op: string): void {
@@ -341,14 +353,16 @@ export class Tensor {
     })
   }
 
-  private checkSynchronous(op: string, instead: string): void {
-    const device = currentDevice()
-    if (device.synchronous) return
+  /** Those of its storage. @throws READ_NOT_SYNCHRONOUS */
+  private hostElements(op: string, instead: string): TypedArray {
+    const { host } = this.storage
+    if (host !== null) return host
     throw new PostgradError('READ_NOT_SYNCHRONOUS', {
       op,
-      expected: 'a device that computes synchronously',
-      got: device.spec,
+      expected: 'a tensor of the cpu, which can be read at once',
+      got: `one of device '${this.device}'`,
       remedy: `Use await ${instead}.`,
+      values: { device: this.device.spec },
     })
   }
 
@@ -561,9 +575,17 @@ export class Tensor {
   contiguous(): Tensor {
     return ops().contiguous(this)
   }
-  /** The tensor itself where it has that dtype, else a converted copy; to int32 truncates. PyTorch: `Tensor.to(dtype)`. */
-  to(dtype: DType): Tensor {
-    return ops().to(this, dtype)
+  /**
+   * The tensor itself where it has that dtype and lies on that device, else a copy; to int32 truncates. From a device back to this process: `await x.cpu()`.
+   * PyTorch: `Tensor.to(dtype)`, `.to(device, dtype)`, `.to(other)`.
+   * @throws DTYPE_MISMATCH, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously
+   */
+  to(target: DType | Device | DeviceSpec | Tensor, dtype?: DType): Tensor {
+    return ops().to(this, target, dtype)
+  }
+  /** The tensor itself where it lies in this process, else a copy here, when its device has computed it. PyTorch: `Tensor.cpu`. */
+  async cpu(): Promise<Tensor> {
+    return this.storage.memory === CPU ? this : ops().arrived(this, Tensor.over(this.dtype, this.shape, await this.data()))
   }
   /**
    * aᵇ, element by element; shapes broadcast, one of the two may be a number. int32 wraps around. PyTorch: `torch.pow`. @throws SHAPE_MISMATCH,

@@ -106,7 +106,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   [
     'zeros with a dtype for options',
     'INVALID_ARGUMENT',
-    "an object with options (dtype, requiresGrad), got 'float64'",
+    "an object with options (dtype, device, requiresGrad), got 'float64'",
     '{',
     () => zeros([1], 'float64' as never),
   ],

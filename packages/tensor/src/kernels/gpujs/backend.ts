@@ -6,9 +6,9 @@ import type { DType } from '../../values/dtype.js'
 import { gatherKernel, indexSelectKernel, scatterKernel } from '../js/indexed.js'
 import { copyKernel, fillKernel } from '../js/movement.js'
 import {
+  type ArrayBackend,
   type ArrayKernelMap,
   type ArrayKernelTable,
-  type Backend,
   COMPARE_OPS,
   type CompareOp,
   GRAD_OPS,
@@ -32,16 +32,12 @@ const REAL_BITS = unsupported('bits are those of integers; raw operations refuse
 const BITS = { float32: REAL_BITS, float64: REAL_BITS, int32: INT32 }
 
 /** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. No device runs them yet; tests do. */
-export function createGpujsBackend(compiler = new KernelCompiler()): Backend {
+export function createGpujsBackend(compiler = new KernelCompiler()): ArrayBackend {
   return {
     name: 'gpujs',
     label: 'gpujs',
     kernels: createTable(new GpuKernels(compiler)),
     userKernels: new GpuUserKernels(compiler),
-    synchronous: true,
-    ready: () => Promise.resolve(),
-    settle: () => Promise.resolve(),
-    isSettled: () => true,
     variantOf: (op) => (MOVEMENT.has(op) ? 'loop' : 'gpu.js cpu'),
   }
 }

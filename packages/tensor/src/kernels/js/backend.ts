@@ -5,9 +5,9 @@
 import type { DType, TypedArray } from '../../values/dtype.js'
 import { BINARY_BOOL, BINARY_FLOAT, BINARY_INT, COMPARE, type Scalar1, type Scalar2, UNARY_FLOAT, UNARY_INT } from '../table/scalars.js'
 import {
+  type ArrayBackend,
   type ArrayKernelTable,
   type ArrayUserKernels,
-  type Backend,
   BINARY_OPS,
   type BinaryKernel,
   type BinaryOp,
@@ -41,16 +41,12 @@ import { sumLoop } from './sum.js'
 type T = TypedArray
 
 /** `userKernels` runs the kernels that users write. */
-export function createJsBackend(userKernels: ArrayUserKernels): Backend {
+export function createJsBackend(userKernels: ArrayUserKernels): ArrayBackend {
   return {
     name: 'js',
     label: 'js',
     kernels: jsKernels,
     userKernels,
-    synchronous: true,
-    ready: () => Promise.resolve(),
-    settle: () => Promise.resolve(),
-    isSettled: () => true,
     variantOf: () => 'loop',
   }
 }

@@ -4,7 +4,7 @@
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
-import { type ArrayKernelTable, type Backend, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import { type ArrayBackend, type ArrayKernelTable, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { elementsOf } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 
@@ -23,7 +23,7 @@ export interface KernelSuiteOptions {
   /** Shapes of element-wise operations, instead of all of the suite's. */
   readonly shapes?: readonly (readonly number[])[]
   /** What to compare with, instead of the oracle. */
-  readonly expected?: Backend
+  readonly expected?: ArrayBackend
 }
 
 // In jest's realm a look-up of a global costs more than what the loops below do with it.

@@ -80,9 +80,9 @@ export type GradRows = (grad: Operand, x: Operand, out: Operand, outer: number, 
 
 /**
  * [k]·[k] → [], [m,k]·[k] → [m], [k]·[k,n] → [n], [m,k]·[k,n] → [m,n], with leading batch dimensions that broadcast. Transposes come as strides; out is
- * dense. k = 0 writes zeros.
+ * dense. k = 0 writes zeros. `turned`: b is a matrix [n, k], as a layer's weight is; the view of its transpose would cost a small layer a tenth of its time.
  */
-export type Matmul = (a: Operand, b: Operand, out: Operand) => void
+export type Matmul = (a: Operand, b: Operand, out: Operand, turned?: boolean) => void
 /** out[i] = −x[i, target[i]]; all dense, x [n, classes], target int32. */
 export type Nll = (x: Operand, target: Operand, out: Operand) => void
 /** out [n, classes]: 0, but out[i, target[i]] = −grad[i]. All dense; grad of one element: the same for all. */

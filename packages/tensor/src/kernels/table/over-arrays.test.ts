@@ -11,8 +11,8 @@ import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { createJsBackend } from '../js/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
 import type { KernelMap, Operand } from './operands.js'
-import { overArrays, userKernelsOverArrays } from './over-arrays.js'
-import { type Backend, isUnsupported, type KernelOp } from './table.js'
+import { kernelOver, userKernelsOverArrays } from './over-arrays.js'
+import { type ArrayBackend, isUnsupported, type KernelOp } from './table.js'
 
 type Layout = 'dense' | 'offset' | 'gaps' | 'turned'
 const LAYOUTS: readonly Layout[] = ['dense', 'offset', 'gaps', 'turned']
@@ -29,7 +29,7 @@ function places({ shape, strides, offset }: Operand): number[] {
   return shape.reduce((from, n, d) => from.flatMap((at) => Array.from({ length: n }, (_, i) => at + i * strides[d]!)), [offset])
 }
 
-const elements = (x: Operand): number[] => places(x).map((at) => x.storage.host[at]!)
+const elements = (x: Operand): number[] => places(x).map((at) => x.storage.host![at]!)
 
 /** These values among rubbish, but densely from 0 on for `dense`. */
 function laid(values: readonly number[], dtype: DType, shape: Shape, layout: Layout): Tensor {
@@ -64,11 +64,11 @@ function whole(x: Tensor, shape: Shape): Tensor {
 /** Runs `call` on out, and on a dense copy of it with `plain`; compares the results, and what lies around out. */
 function compare(what: string, out: Tensor, call: (out: Tensor) => void, plain: (out: Tensor) => void): void {
   const expected = laid(elements(out), out.dtype, out.shape, 'dense')
-  const around = out.storage.host.slice()
+  const around = out.storage.host!.slice()
   call(out)
   plain(expected)
   const got = elements(out)
-  const rest = out.storage.host.slice()
+  const rest = out.storage.host!.slice()
   for (const at of places(out)) rest[at] = around[at]!
   expect([what, got, [...rest]]).toEqual([what, elements(expected), [...around]])
 }
@@ -76,14 +76,14 @@ function compare(what: string, out: Tensor, call: (out: Tensor) => void, plain: 
 /** Shapes that broadcast to this one. */
 const smaller = (shape: Shape): Shape[] => [shape, [], shape.map((n, d) => (d === 0 && n > 0 ? 1 : n)), shape.slice(1)]
 
-describe.each<[string, Backend]>([
+describe.each<[string, ArrayBackend]>([
   ['js', createJsBackend(hostUserKernels())],
   ['wasm', createWasmBackend(threadHeap)],
 ])('%s', (_, backend) => {
   function kernel<Op extends KernelOp>(op: Op, dtype: DType = 'float32'): KernelMap[Op] {
     const entry = backend.kernels[op][dtype]
     if (isUnsupported(entry)) throw new Error(entry.unsupported)
-    return overArrays(op, entry) as KernelMap[Op]
+    return kernelOver(op, entry) as KernelMap[Op]
   }
   const random = (shape: Shape, layout: Layout, dtype: DType = 'float32') => laid(numbers(numelOf(shape), dtype), dtype, shape, layout)
 
@@ -279,6 +279,11 @@ describe.each<[string, Backend]>([
           [3, 4],
           [0, 2, 4],
         ],
+        [
+          [5, 1, 3],
+          [3, 4],
+          [5, 1, 4],
+        ],
       ] as const),
     ]
     for (const [aShape, bShape, shape] of SIZES) {
@@ -291,19 +296,19 @@ describe.each<[string, Backend]>([
           const batch = shape.slice(0, shape.length - Number(aShape.length > 1) - Number(bShape.length > 1))
           const x = elements(whole(a, [...batch, rows, k]))
           const y = elements(whole(bShape.length === 1 ? Tensor.view(b, [k, 1], [b.strides[0]!, 0], b.offset) : b, [...batch, k, columns]))
-          compare(
-            `[${aShape}] ${aLayout} · [${bShape}] ${bLayout}`,
-            random(shape, 'offset'),
-            (out) => kernel('matmul')(a, b, out),
-            (out) => {
-              for (let i = 0; i < out.numel; i++) {
-                const [t, r, c] = [Math.floor(i / (rows * columns)), Math.floor(i / columns) % rows, i % columns]
-                let sum = 0
-                for (let j = 0; j < k; j++) sum += x[(t * rows + r) * k + j]! * y[(t * k + j) * columns + c]!
-                out.storage.host[i] = sum
-              }
-            },
-          )
+          const products = (out: Tensor): void => {
+            for (let i = 0; i < out.numel; i++) {
+              const [t, r, c] = [Math.floor(i / (rows * columns)), Math.floor(i / columns) % rows, i % columns]
+              let sum = 0
+              for (let j = 0; j < k; j++) sum += x[(t * rows + r) * k + j]! * y[(t * k + j) * columns + c]!
+              out.storage.host![i] = sum
+            }
+          }
+          const what = `[${aShape}] ${aLayout} · [${bShape}] ${bLayout}`
+          compare(what, random(shape, 'offset'), (out) => kernel('matmul')(a, b, out), products)
+          if (bShape.length !== 2) continue
+          const turned = Tensor.view(b, bShape.toReversed(), b.strides.toReversed(), b.offset)
+          compare(`${what}, turned`, random(shape, 'offset'), (out) => kernel('matmul')(a, turned, out, true), products)
         }
       }
     }
@@ -408,7 +413,7 @@ describe.each<[string, Backend]>([
       out,
       () => userKernels.run(kernelOf('x[this.thread.x] * y[0]'), {}, [x, y], out),
       (plain) => {
-        for (const [i, v] of elements(x).entries()) plain.storage.host[i] = v * elements(y)[0]!
+        for (const [i, v] of elements(x).entries()) plain.storage.host![i] = v * elements(y)[0]!
       },
     )
     const beyond = kernelOf('x[this.thread.x + 1] + y[0]')

@@ -2,15 +2,14 @@
  * The table of operands made of kernels over arrays of this process: one adapter for each family takes an operand's array, offset and strides apart, and
  * chooses between a kernel's dense and its strided form. Above: `operands.ts`, the waist; below: `table.ts`, what these kernels take.
  */
-import type { DType, TypedArray } from '../../values/dtype.js'
+import { DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
 import { broadcastStrides, numelOf, type Shape } from '../../values/shape.js'
-import type { AvgPoolKernel, ConvKernel, LayerNormBackwardKernel, LayerNormKernel, MaxPoolKernel } from './neural.js'
+import type { Backend } from './backend.js'
+import { avgPool, channelNorm, channelNormBackward, conv, layerNorm, layerNormBackward, maxPool } from './neural-over-arrays.js'
 import type {
   Argsort,
-  AvgPool,
   Axpy,
   Binary,
-  Conv,
   Copy,
   Fill,
   Grad,
@@ -18,11 +17,8 @@ import type {
   Indexed,
   KernelMap,
   Matmul,
-  MaxPool,
   Nll,
   NllBackward,
-  Norm,
-  NormBackward,
   Operand,
   Rows,
   Unary,
@@ -32,13 +28,13 @@ import type {
 } from './operands.js'
 import {
   type ArgsortKernel,
+  type ArrayBackend,
   type ArrayKernelMap,
   type ArrayUserKernels,
   type AxpyKernel,
+  type BackendName,
   BINARY_OPS,
   type BinaryKernel,
-  type ChannelNormBackwardKernel,
-  type ChannelNormKernel,
   COMPARE_OPS,
   type CopyKernel,
   type FillKernel,
@@ -48,6 +44,8 @@ import {
   type GradRowsKernel,
   INDEX_OPS,
   type IndexKernel,
+  isUnsupported,
+  KERNEL_OPS,
   type KernelOp,
   type MatmulKernel,
   type NllBackwardKernel,
@@ -64,8 +62,27 @@ import {
 
 type A = TypedArray
 
+/** A backend over arrays as one of operands. */
+export function overArrays(arrays: ArrayBackend): Backend {
+  const { name, label, userKernels } = arrays
+  const cell = (op: KernelOp, dtype: DType): object => {
+    const entry = arrays.kernels[op][dtype]
+    return isUnsupported(entry) ? entry : kernelOver(op, entry)
+  }
+  return {
+    name: name as BackendName,
+    label,
+    kernels: Object.fromEntries(
+      KERNEL_OPS.map((op) => [op, Object.fromEntries(DTYPES.map((dtype) => [dtype, cell(op, dtype)]))]),
+    ) as unknown as Backend['kernels'],
+    userKernels: userKernelsOverArrays(userKernels),
+    ready: () => Promise.resolve(),
+    variantOf: (op, dtype, shape) => arrays.variantOf(op, dtype, shape),
+  }
+}
+
 /** A kernel over arrays as one of operands. */
-export function overArrays(op: KernelOp, kernel: object): KernelMap[KernelOp] {
+export function kernelOver(op: KernelOp, kernel: object): KernelMap[KernelOp] {
   return (ADAPTERS[op] as (kernel: object) => KernelMap[KernelOp])(kernel)
 }
 
@@ -73,8 +90,10 @@ export function overArrays(op: KernelOp, kernel: object): KernelMap[KernelOp] {
 export function userKernelsOverArrays(kernels: ArrayUserKernels): UserKernels {
   type Real = Float32Array | Float64Array
   /** Dense, for the time of the call: a kernel may ask how long its input is. */
-  const elements = ({ storage, offset, numel }: Operand): Real =>
-    (offset === 0 && storage.host.length === numel ? storage.host : storage.host.subarray(offset, offset + numel)) as Real
+  const elements = ({ storage, offset, numel }: Operand): Real => {
+    const host = storage.host as Real
+    return offset === 0 && host.length === numel ? host : host.subarray(offset, offset + numel)
+  }
   return {
     variant: kernels.variant,
     run(kernel, constants, args, out) {
@@ -98,8 +117,8 @@ function stridesOver(x: Operand, out: Operand): Shape {
 
 function unary(kernel: UnaryKernel<A>): Unary {
   return (x, out, p0, p1) => {
-    if (x.isContiguous) kernel.flat(x.numel, x.storage.host, x.offset, out.storage.host, out.offset, p0, p1)
-    else kernel.strided(x.shape, x.storage.host, x.offset, x.strides, out.storage.host, out.offset, p0, p1)
+    if (x.isContiguous) kernel.flat(x.numel, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
+    else kernel.strided(x.shape, x.storage.host!, x.offset, x.strides, out.storage.host!, out.offset, p0, p1)
   }
 }
 
@@ -107,9 +126,9 @@ function binary(kernel: BinaryKernel<A, A>): Binary {
   return (a, b, out) => {
     const aStep = stepOver(a, out)
     const bStep = stepOver(b, out)
-    const x = a.storage.host
-    const y = b.storage.host
-    const z = out.storage.host
+    const x = a.storage.host!
+    const y = b.storage.host!
+    const z = out.storage.host!
     if (aStep >= 0 && bStep >= 0 && out.isContiguous) kernel.flat(out.numel, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
     else kernel.strided(out.shape, x, a.offset, stridesOver(a, out), y, b.offset, stridesOver(b, out), z, out.offset, out.strides)
   }
@@ -117,7 +136,7 @@ function binary(kernel: BinaryKernel<A, A>): Binary {
 
 function where(kernel: WhereKernel<A>): Where {
   return (cond, a, b, out) => {
-    const [c, x, y, z] = [cond.storage.host as Uint8Array, a.storage.host, b.storage.host, out.storage.host]
+    const [c, x, y, z] = [cond.storage.host as Uint8Array, a.storage.host!, b.storage.host!, out.storage.host!]
     const [cStep, aStep, bStep] = [stepOver(cond, out), stepOver(a, out), stepOver(b, out)]
     if (cStep >= 0 && aStep >= 0 && bStep >= 0) {
       kernel.flat(out.numel, c, cond.offset, cStep, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
@@ -131,25 +150,25 @@ function where(kernel: WhereKernel<A>): Where {
 function axpy(kernel: AxpyKernel<A>): Axpy {
   return (alpha, x, out) => {
     const step = out.isContiguous ? stepOver(x, out) : -1
-    if (step >= 0) kernel.flat(out.numel, alpha, x.storage.host, x.offset, step, out.storage.host, out.offset)
-    else kernel.strided(out.shape, alpha, x.storage.host, x.offset, stridesOver(x, out), out.storage.host, out.offset, out.strides)
+    if (step >= 0) kernel.flat(out.numel, alpha, x.storage.host!, x.offset, step, out.storage.host!, out.offset)
+    else kernel.strided(out.shape, alpha, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
   }
 }
 
 function copy(kernel: CopyKernel<A>): Copy {
   return (x, out) => {
-    if (out.isContiguous && stepOver(x, out) === 1) kernel.flat(out.numel, x.storage.host, x.offset, out.storage.host, out.offset)
-    else kernel.strided(out.shape, x.storage.host, x.offset, stridesOver(x, out), out.storage.host, out.offset, out.strides)
+    if (out.isContiguous && stepOver(x, out) === 1) kernel.flat(out.numel, x.storage.host!, x.offset, out.storage.host!, out.offset)
+    else kernel.strided(out.shape, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
   }
 }
 
 function fill(kernel: FillKernel<A>): Fill {
   return (value, out) => {
-    if (out.isContiguous) kernel.flat(out.numel, value, out.storage.host, out.offset)
+    if (out.isContiguous) kernel.flat(out.numel, value, out.storage.host!, out.offset)
     else {
       // Elements that share their place get the same value: it is written once.
       const places = out.shape.map((n, d) => (out.strides[d] === 0 ? Math.min(n, 1) : n))
-      kernel.strided(places, value, out.storage.host, out.offset, out.strides)
+      kernel.strided(places, value, out.storage.host!, out.offset, out.strides)
     }
   }
 }
@@ -157,46 +176,46 @@ function fill(kernel: FillKernel<A>): Fill {
 function grad(kernel: GradKernel<A>): Grad {
   return (g, x, out, p0, p1) => {
     const step = g.isContiguous ? 1 : 0
-    kernel.flat(out.numel, g.storage.host, g.offset, step, x.storage.host, x.offset, out.storage.host, out.offset, p0, p1)
+    kernel.flat(out.numel, g.storage.host!, g.offset, step, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
   }
 }
 
 // --- rows
 
 function rows(kernel: ReduceKernel<A, A>): Rows {
-  return (x, out, outer, k, inner) => kernel.run(outer, k, inner, x.storage.host, x.offset, out.storage.host, out.offset)
+  return (x, out, outer, k, inner) => kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset)
 }
 
 function variance(kernel: VarianceKernel<A>): Variance {
   return (x, out, outer, k, inner, correction, root) =>
-    kernel.run(outer, k, inner, x.storage.host, x.offset, out.storage.host, out.offset, correction, root)
+    kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset, correction, root)
 }
 
 function argsort(kernel: ArgsortKernel<A>): Argsort {
-  return (x, out, outer, k, inner, descending) => kernel.run(outer, k, inner, x.storage.host, x.offset, int32(out), out.offset, descending)
+  return (x, out, outer, k, inner, descending) => kernel.run(outer, k, inner, x.storage.host!, x.offset, int32(out), out.offset, descending)
 }
 
 function gradRows(kernel: GradRowsKernel<A>): GradRows {
   return (g, x, out, outer, k, inner) =>
-    kernel.run(outer, k, inner, g.storage.host, g.offset, x.storage.host, x.offset, out.storage.host, out.offset)
+    kernel.run(outer, k, inner, g.storage.host!, g.offset, x.storage.host!, x.offset, out.storage.host!, out.offset)
 }
 
 // --- products
 
 function matmul(kernel: MatmulKernel<A>): Matmul {
-  return (a, b, out) => {
+  return (a, b, out, turned = false) => {
     const aDims = a.shape.length
     const bDims = b.shape.length
     const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
     const k = a.shape[aDims - 1]!
-    const n = bDims === 1 ? 1 : b.shape[bDims - 1]!
+    const n = bDims === 1 ? 1 : b.shape[bDims - (turned ? 2 : 1)]!
     const aRow = aDims === 1 ? 0 : a.strides[aDims - 2]!
     const aCol = a.strides[aDims - 1]!
-    const bRow = bDims === 1 ? b.strides[0]! : b.strides[bDims - 2]!
-    const bCol = bDims === 1 ? 0 : b.strides[bDims - 1]!
-    const x = a.storage.host
-    const y = b.storage.host
-    const z = out.storage.host
+    const bRow = bDims === 1 ? b.strides[0]! : b.strides[bDims - (turned ? 1 : 2)]!
+    const bCol = bDims === 1 ? 0 : b.strides[bDims - (turned ? 2 : 1)]!
+    const x = a.storage.host!
+    const y = b.storage.host!
+    const z = out.storage.host!
     if (aDims <= 2 && bDims <= 2) {
       kernel.run(1, m, n, k, x, a.offset, 0, aRow, aCol, y, b.offset, 0, bRow, bCol, z, out.offset)
       return
@@ -209,9 +228,11 @@ function matmul(kernel: MatmulKernel<A>): Matmul {
     const bStrides = broadcastStrides(bBatchShape, b.strides.slice(0, bBatchShape.length), batchShape)
     const aBatch = mergedStride(batchShape, aStrides)
     const bBatch = mergedStride(batchShape, bStrides)
-    if (bBatch === 0 && aDims > 1 && aBatch === m * aRow) {
+    // Of a batch with one row the stride of rows says nothing.
+    const rowStep = m === 1 && aBatch !== null && aBatch > 0 ? aBatch : aRow
+    if (bBatch === 0 && aDims > 1 && aBatch === m * rowStep) {
       // One matrix b for all batches, and the rows of a follow each other through them: a single product of batch · m rows.
-      kernel.run(1, batch * m, n, k, x, a.offset, 0, aRow, aCol, y, b.offset, 0, bRow, bCol, z, out.offset)
+      kernel.run(1, batch * m, n, k, x, a.offset, 0, rowStep, aCol, y, b.offset, 0, bRow, bCol, z, out.offset)
     } else if (aBatch !== null && bBatch !== null) {
       kernel.run(batch, m, n, k, x, a.offset, aBatch, aRow, aCol, y, b.offset, bBatch, bRow, bCol, z, out.offset)
     } else {
@@ -252,93 +273,19 @@ const int32 = (x: Operand): Int32Array => x.storage.host as Int32Array
 
 function indexed(kernel: IndexKernel<A>): Indexed {
   return (x, index, out, outer, rows, n, inner) =>
-    kernel.run(outer, rows, n, inner, x.storage.host, x.offset, int32(index), index.offset, out.storage.host, out.offset)
+    kernel.run(outer, rows, n, inner, x.storage.host!, x.offset, int32(index), index.offset, out.storage.host!, out.offset)
 }
 
 function nll(kernel: NllKernel<A>): Nll {
   return (x, target, out) =>
-    kernel.run(target.numel, x.shape[1]!, x.storage.host, x.offset, int32(target), target.offset, out.storage.host, out.offset)
+    kernel.run(target.numel, x.shape[1]!, x.storage.host!, x.offset, int32(target), target.offset, out.storage.host!, out.offset)
 }
 
 function nllBackward(kernel: NllBackwardKernel<A>): NllBackward {
   return (g, target, out) => {
     const step = g.numel === 1 ? 0 : 1
     const [n, classes] = out.shape as readonly [number, number]
-    kernel.run(n, classes, g.storage.host, g.offset, step, int32(target), target.offset, out.storage.host, out.offset)
-  }
-}
-
-// --- neural networks
-
-function conv(kernel: ConvKernel<A>): Conv {
-  return (a, b, out, geometry) => kernel.run(geometry, a.storage.host, a.offset, b.storage.host, b.offset, out.storage.host, out.offset)
-}
-
-function maxPool(kernel: MaxPoolKernel<A>): MaxPool {
-  return (x, out, indices, geometry) =>
-    kernel.run(geometry, x.storage.host, x.offset, out.storage.host, out.offset, int32(indices), indices.offset)
-}
-
-function avgPool(kernel: AvgPoolKernel<A>): AvgPool {
-  return (x, out, geometry) => kernel.run(geometry, x.storage.host, x.offset, out.storage.host, out.offset)
-}
-
-const arrayOf = (x: Operand | null): A | null => (x === null ? null : x.storage.host)
-
-/** For kernels that take no offset. */
-function fromOffset(x: Operand): A {
-  return x.offset === 0 ? x.storage.host : x.storage.host.subarray(x.offset)
-}
-const wanted = (x: Operand | null): A | null => (x === null ? null : fromOffset(x))
-
-function layerNorm(kernel: LayerNormKernel<A>): Norm {
-  return (x, weight, bias, out, mean, rstd, eps) => {
-    const [rows, d] = x.shape as readonly [number, number]
-    const to = [fromOffset(out), fromOffset(mean), fromOffset(rstd)] as const
-    kernel.run(rows, d, eps, x.storage.host, x.offset, arrayOf(weight), weight?.offset ?? 0, arrayOf(bias), bias?.offset ?? 0, ...to)
-  }
-}
-
-function layerNormBackward(kernel: LayerNormBackwardKernel<A>): NormBackward {
-  return (g, x, mean, rstd, weight, out, weightGrad, biasGrad) => {
-    const [rows, d] = x.shape as readonly [number, number]
-    const saved = [fromOffset(mean), fromOffset(rstd)] as const
-    const to = [fromOffset(out), wanted(weightGrad), wanted(biasGrad)] as const
-    kernel.run(rows, d, g.storage.host, g.offset, x.storage.host, x.offset, ...saved, arrayOf(weight), weight?.offset ?? 0, ...to)
-  }
-}
-
-/** What follows the channels of x [n, c, …]. */
-const innerOf = (x: Operand): number => numelOf(x.shape.slice(2))
-
-function channelNorm(kernel: ChannelNormKernel<A>): Norm {
-  return (x, weight, bias, out, mean, spread, eps) => {
-    const [n, c] = x.shape as readonly [number, number]
-    const to = [fromOffset(out), fromOffset(mean), fromOffset(spread)] as const
-    const [w, b] = [arrayOf(weight), arrayOf(bias)]
-    kernel.run(n, c, innerOf(x), eps, x.storage.host, x.offset, w, weight?.offset ?? 0, b, bias?.offset ?? 0, ...to)
-  }
-}
-
-function channelNormBackward(kernel: ChannelNormBackwardKernel<A>): NormBackward {
-  return (g, x, mean, spread, weight, out, weightGrad, biasGrad, eps) => {
-    const [n, c] = x.shape as readonly [number, number]
-    const saved = [fromOffset(mean), fromOffset(spread)] as const
-    const to = [fromOffset(out), wanted(weightGrad), wanted(biasGrad)] as const
-    kernel.run(
-      n,
-      c,
-      innerOf(x),
-      eps,
-      g.storage.host,
-      g.offset,
-      x.storage.host,
-      x.offset,
-      ...saved,
-      arrayOf(weight),
-      weight?.offset ?? 0,
-      ...to,
-    )
+    kernel.run(n, classes, g.storage.host!, g.offset, step, int32(target), target.offset, out.storage.host!, out.offset)
   }
 }
 

@@ -131,13 +131,11 @@ export interface WhereKernel<A extends TypedArray> {
   ): void
 }
 
-/** out += alpha · x, the one kernel that reads its output. Rounds as `out + fround(alpha · x)` does (no fused multiply-add). */
 export interface AxpyKernel<A extends TypedArray> {
   flat(n: number, alpha: number, x: A, xOffset: number, xStep: number, out: A, outOffset: number): void
   strided(shape: Dims, alpha: number, x: A, xOffset: number, xStrides: Dims, out: A, outOffset: number, outStrides: Dims): void
 }
 
-/** Copies and converts: the table's dtype is the output's, x may have any. To int32 truncates, to bool is `x != 0` (NaN is true). */
 export interface CopyKernel<A extends TypedArray> {
   flat(n: number, x: TypedArray, xOffset: number, out: A, outOffset: number): void
   strided(shape: Dims, x: TypedArray, xOffset: number, xStrides: Dims, out: A, outOffset: number, outStrides: Dims): void
@@ -174,19 +172,12 @@ export interface GradRowsKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, grad: A, gradOffset: number, y: A, yOffset: number, out: A, outOffset: number): void
 }
 
-/**
- * Variance of x [outer, k, inner] along k: Σ (x − mean)² / max(0, k − correction), in two passes; with `root` its square root, rounded once. out is
- * [outer, inner]; k = 0 gives NaN.
- */
+/** As `Variance`. */
 export interface VarianceKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number, correction: number, root: boolean): void
 }
 
-/**
- * The derivative of a product by each of its factors, without a division (factors may be 0). x and out are dense [outer, k, inner].
- * `prodBackward`: grad [outer, inner], out = grad · Π of the other x. `cumprodBackward`: grad [outer, k, inner], out i = Σ over j ≥ i of
- * grad j · Π of x 0 … j without x i.
- */
+/** Of a product, as `GradRows`. */
 export interface ProductBackwardKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, grad: A, gradOffset: number, x: A, xOffset: number, out: A, outOffset: number): void
 }
@@ -248,18 +239,7 @@ export interface NllBackwardKernel<A extends TypedArray> {
   ): void
 }
 
-/**
- * Movement and sums at integer indices along the middle axis; all operands are dense. `rows` is the extent that the indices point into, n
- * how many there are.
- *
- * - `indexSelect`: x [outer, rows, inner], index [n], out [outer, n, inner]: out[o, i, j] = x[o, index[i], j]. An embedding has outer = 1.
- * - `gather`: x [outer, rows, inner], index and out [outer, n, inner]: out[o, i, j] = x[o, index[o, i, j], j].
- * - `indexAdd`: x [outer, n, inner], index [n], out [outer, rows, inner]: out[o, index[i], j] += x[o, i, j], in order of i.
- * - `scatterAdd`: x and index [outer, n, inner], out [outer, rows, inner]: out[o, index[o, i, j], j] += x[o, i, j], in order of i.
- * - `scatter`: the same with = in place of +=: the last i wins.
- *
- * The last three leave what no index names as it was. Every sum is rounded to the dtype; int32 wraps.
- */
+/** As `Indexed`: indexSelect, gather, indexAdd, scatterAdd, scatter; all dense. */
 export interface IndexKernel<A extends TypedArray> {
   run(
     outer: number,
@@ -375,22 +355,14 @@ export interface ArrayUserKernels {
 /** Whose kernels run: WebAssembly with SIMD, or plain JavaScript. */
 export type BackendName = 'wasm' | 'js'
 
-/** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
-export interface Backend {
+/** A set of kernels over arrays of this process, made once per thread. Kernels may compile lazily, at their first call. */
+export interface ArrayBackend {
   /** The gpu.js kernels are for GPUs; no device of users has them yet. */
   readonly name: BackendName | 'gpujs'
   /** As the user asks for it: 'wasm', 'js'. */
   readonly label: string
   readonly kernels: ArrayKernelTable
   readonly userKernels: ArrayUserKernels
-  /** True when a kernel has written its output by the time it returns. Then sync reads are allowed at any time. */
-  readonly synchronous: boolean
-  /** Resolves when kernels may be called (a GPU: when the adapter is there); at once for synchronous backends. Rejects with a PostgradError. */
-  ready(): Promise<void>
-  /** Resolves when all kernels called so far have written their outputs; at once for synchronous backends. */
-  settle(): Promise<void>
-  /** Whether the host sees in this array what all kernels called so far have written to it; always true for synchronous backends. */
-  isSettled(array: TypedArray): boolean
   /** Names the code that would run, without running it: 'loop', 'simd', 'simd tiles', 'gpu.js cpu', …; a function of its arguments alone. */
   variantOf(op: KernelOp, dtype: DType, shape: Dims): string
 }

@@ -7,9 +7,9 @@ import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { jsKernels } from '../js/backend.js'
 import * as rows from '../js/rows.js'
 import {
+  type ArrayBackend,
   type ArrayKernelMap,
   type ArrayKernelTable,
-  type Backend,
   type BinaryKernel,
   COMPARE_OPS,
   type CompareOp,
@@ -33,17 +33,13 @@ import { compareKernel, whereKernel } from './select.js'
 import { VarianceRows } from './statistics.js'
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
-export function createWasmBackend(heap: () => KernelHeap): Backend {
+export function createWasmBackend(heap: () => KernelHeap): ArrayBackend {
   const own = ownCells(new LazyInstance(heap))
   return {
     name: 'wasm',
     label: 'wasm',
     kernels: overJs(own),
     userKernels: hostUserKernels(),
-    synchronous: true,
-    ready: () => Promise.resolve(),
-    settle: () => Promise.resolve(),
-    isSettled: () => true,
     // For dense operands; strided ones may run as loops, with the same bits.
     variantOf: (op, dtype, shape) => (own as AnyCells)[op]?.[dtype]?.variant(shape.reduce((n, extent) => n * extent, 1)) ?? 'loop',
   }

@@ -1,5 +1,6 @@
 /** Long kernels pause, in proportion to their work, without showing in the result; short ones do not; and no kernel runs within a pause. */
 import { afterEach, expect, test } from '@jest/globals'
+import { CPU } from '../../heap/memory.js'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { memoryScope, rand } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'
@@ -93,7 +94,7 @@ test('a thread has one pause', () => {
 test('a tensor that arrives in a pause is not of the memoryScope in which the kernel runs', () => {
   const x = rand([1024, 1024])
   const arrived: Tensor[] = []
-  remove = installKernelPause(() => arrived.push(Tensor.uninitialized('float32', [4])))
+  remove = installKernelPause(() => arrived.push(Tensor.uninitialized('float32', [4], CPU)))
   memoryScope(() => void x.sin())
   expect(arrived.length).toBeGreaterThan(0)
   expect(arrived.filter(({ isClosed }) => isClosed).length).toBe(0)

@@ -4,7 +4,7 @@
  */
 
 import type { ConvGeometry } from '../../kernels/table/table.js'
-import { currentKernels } from '../../tensor/device.js'
+import { kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
@@ -17,7 +17,7 @@ export function convolution(x: Tensor, weight: Tensor, bias: Tensor | null, g: C
   if (bias !== null) {
     checkDTypes('conv2d', weight, bias)
     const each = Tensor.view(bias, [g.o, 1, 1], [bias.strides[0]!, 0, 0], bias.offset)
-    currentKernels().add[x.dtype](out, each, out)
+    kernelsFor(x).add[x.dtype](out, each, out)
   }
   return out
 }
@@ -34,8 +34,8 @@ export function convolutionWeight(x: Tensor, grad: Tensor, g: ConvGeometry): Ten
 
 function bilinear(op: 'conv2d' | 'conv2dInput' | 'conv2dWeight', a: Tensor, b: Tensor, shape: Shape, g: ConvGeometry): Tensor {
   checkDTypes(op, a, b)
-  const out = Tensor.uninitialized(a.dtype, shape)
-  currentKernels()[op][a.dtype](contiguous(a), contiguous(b), out, g)
+  const out = Tensor.uninitialized(a.dtype, shape, a.storage.memory)
+  kernelsFor(a)[op][a.dtype](contiguous(a), contiguous(b), out, g)
   return out
 }
 

@@ -1,29 +1,21 @@
 /** The fully connected layer as one operation: one product, whose transpose is a stride, and the bias added where the product lies. */
 
-import { currentKernels } from '../../tensor/device.js'
+import { kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { dtypeMismatch, shapeMismatch, shapeText } from '../../values/errors.js'
-import { numelOf } from '../../values/shape.js'
 import { contiguous } from '../copy.js'
-import { view } from '../views.js'
 
 /** x […, in], weight [out, in], bias [out] → […, out]. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
 export function linear(x: Tensor, weight: Tensor, bias?: Tensor | null): Tensor {
   checkLinear(x, weight, bias ?? null)
-  const [n, k] = weight.shape as readonly [number, number]
   const last = x.shape.length - 1
-  const shape = x.shape.slice()
-  shape[last] = n
+  const shape = x.shape.with(last, weight.shape[0]!)
+  const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+  const kernels = kernelsFor(x)
   // Leading dimensions become rows, and for that they must follow each other; rows of a matrix may lie at any distance.
-  const isMatrix = last < 2
-  const m = isMatrix ? 0 : numelOf(x.shape.slice(0, last))
-  const out = Tensor.uninitialized(x.dtype, isMatrix ? shape : [m, n])
-  const [wRow, wCol] = weight.strides as readonly [number, number]
-  const kernels = currentKernels()
-  const transposed = Tensor.view(weight, [k, n], [wCol, wRow], weight.offset)
-  kernels.matmul[x.dtype](isMatrix ? x : view(contiguous(x), [m, k]), transposed, out)
+  kernels.matmul[x.dtype](last > 1 ? contiguous(x) : x, weight, out, true)
   if (bias != null) kernels.add[x.dtype](out, bias, out)
-  return isMatrix ? out : view(out, shape)
+  return out
 }
 
 function checkLinear(x: Tensor, weight: Tensor, bias: Tensor | null): void {

@@ -1,6 +1,6 @@
 /** Layer and batch normalisation with their fused backward passes. Autograd uses the latter where no second derivative is wanted. */
 
-import { currentKernels } from '../../tensor/device.js'
+import { kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
@@ -11,11 +11,11 @@ export function layerNormRows(x: Tensor, weight: Tensor | null, bias: Tensor | n
   checkDTypes('layerNorm', x, weight, bias)
   const rows = x.shape[0]!
   const [out, mean, rstd] = [
-    Tensor.uninitialized(x.dtype, x.shape),
-    Tensor.uninitialized(x.dtype, [rows]),
-    Tensor.uninitialized(x.dtype, [rows]),
+    Tensor.uninitialized(x.dtype, x.shape, x.storage.memory),
+    Tensor.uninitialized(x.dtype, [rows], x.storage.memory),
+    Tensor.uninitialized(x.dtype, [rows], x.storage.memory),
   ]
-  currentKernels().layerNorm[x.dtype](contiguous(x), dense(weight), dense(bias), out, mean, rstd, eps)
+  kernelsFor(x).layerNorm[x.dtype](contiguous(x), dense(weight), dense(bias), out, mean, rstd, eps)
   return [out, mean, rstd]
 }
 
@@ -30,10 +30,10 @@ export function layerNormRowsBackward(
   wantBias: boolean,
 ): [Tensor, Tensor | null, Tensor | null] {
   const d = x.shape[1]!
-  const out = Tensor.uninitialized(x.dtype, x.shape)
-  const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [d]) : null
-  const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [d]) : null
-  currentKernels().layerNormBackward[x.dtype](contiguous(grad), contiguous(x), mean, rstd, dense(weight), out, weightGrad, biasGrad, 0)
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+  const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [d], x.storage.memory) : null
+  const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [d], x.storage.memory) : null
+  kernelsFor(x).layerNormBackward[x.dtype](contiguous(grad), contiguous(x), mean, rstd, dense(weight), out, weightGrad, biasGrad, 0)
   return [out, weightGrad, biasGrad]
 }
 
@@ -42,11 +42,11 @@ export function batchNormTraining(x: Tensor, weight: Tensor | null, bias: Tensor
   checkDTypes('batchNorm', x, weight, bias)
   const c = x.shape[1]!
   const [out, mean, variance] = [
-    Tensor.uninitialized(x.dtype, x.shape),
-    Tensor.uninitialized(x.dtype, [c]),
-    Tensor.uninitialized(x.dtype, [c]),
+    Tensor.uninitialized(x.dtype, x.shape, x.storage.memory),
+    Tensor.uninitialized(x.dtype, [c], x.storage.memory),
+    Tensor.uninitialized(x.dtype, [c], x.storage.memory),
   ]
-  currentKernels().channelNorm[x.dtype](contiguous(x), dense(weight), dense(bias), out, mean, variance, eps)
+  kernelsFor(x).channelNorm[x.dtype](contiguous(x), dense(weight), dense(bias), out, mean, variance, eps)
   return [out, mean, variance]
 }
 
@@ -62,10 +62,10 @@ export function batchNormTrainingBackward(
   wantBias: boolean,
 ): [Tensor, Tensor | null, Tensor | null] {
   const c = x.shape[1]!
-  const out = Tensor.uninitialized(x.dtype, x.shape)
-  const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [c]) : null
-  const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [c]) : null
-  const kernel = currentKernels().channelNormBackward[x.dtype]
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+  const weightGrad = wantWeight ? Tensor.uninitialized(x.dtype, [c], x.storage.memory) : null
+  const biasGrad = wantBias ? Tensor.uninitialized(x.dtype, [c], x.storage.memory) : null
+  const kernel = kernelsFor(x).channelNormBackward[x.dtype]
   kernel(contiguous(grad), contiguous(x), mean, variance, dense(weight), out, weightGrad, biasGrad, eps)
   return [out, weightGrad, biasGrad]
 }

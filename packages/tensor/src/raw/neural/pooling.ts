@@ -1,7 +1,7 @@
 /** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
 
 import type { AvgPoolGeometry, PoolGeometry } from '../../kernels/table/table.js'
-import { currentKernels } from '../../tensor/device.js'
+import { kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch } from '../../values/errors.js'
@@ -11,9 +11,9 @@ import { contiguous } from '../copy.js'
 export function maxPoolPlanes(x: Tensor, g: PoolGeometry): readonly [Tensor, Tensor] {
   checkReal('maxPool2d', x)
   const shape = [...x.shape.slice(0, -2), g.oh, g.ow]
-  const out = Tensor.uninitialized(x.dtype, shape)
-  const indices = Tensor.uninitialized('int32', shape)
-  currentKernels().maxPool2d[x.dtype](contiguous(x), out, indices, g)
+  const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+  const indices = Tensor.uninitialized('int32', shape, x.storage.memory)
+  kernelsFor(x).maxPool2d[x.dtype](contiguous(x), out, indices, g)
   return [out, indices]
 }
 
@@ -29,8 +29,8 @@ export function avgPoolSpread(grad: Tensor, g: AvgPoolGeometry): Tensor {
 
 function average(op: 'avgPool2d' | 'avgPool2dBackward', x: Tensor, h: number, w: number, g: AvgPoolGeometry): Tensor {
   checkReal(op, x)
-  const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w])
-  currentKernels()[op][x.dtype](contiguous(x), out, g)
+  const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w], x.storage.memory)
+  kernelsFor(x)[op][x.dtype](contiguous(x), out, g)
   return out
 }
 

@@ -1,0 +1,131 @@
+/** Training on a device with a memory of its own: the bits of `js`, the batch up and the loss down, nothing else, and no buffer left behind. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, test } from '@jest/globals'
+import { manualSeed, randint, randn, type Tensor, tensor, withDevice } from '@postgrad/tensor'
+import { residentDevice } from '@postgrad/tensor/suite'
+import {
+  Adadelta,
+  Adagrad,
+  Adam,
+  Adamax,
+  AdamW,
+  Conv2d,
+  CrossEntropyLoss,
+  Flatten,
+  Linear,
+  loadSafetensors,
+  MaxPool2d,
+  type Module,
+  NAdam,
+  RAdam,
+  ReLU,
+  RMSprop,
+  Rprop,
+  Sequential,
+  SGD,
+  safetensorsBytes,
+} from './index.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+interface Case {
+  readonly name: string
+  readonly make: () => Module & { forward(x: Tensor): Tensor }
+  readonly shape: readonly number[]
+}
+
+const CASES: readonly Case[] = [
+  { name: 'an MLP', make: () => new Sequential(new Linear(12, 16), new ReLU(), new Linear(16, 5)), shape: [8, 12] },
+  {
+    name: 'a small CNN',
+    make: () => new Sequential(new Conv2d(1, 4, 3), new ReLU(), new MaxPool2d(2), new Flatten(), new Linear(36, 5)),
+    shape: [8, 1, 8, 8],
+  },
+]
+
+const OPTIMIZERS = [SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop]
+
+describe.each(CASES)('$name', ({ make, shape }) => {
+  test.each(OPTIMIZERS)('trains by $name', async (Optimizer) => {
+    const there = residentDevice()
+    const batches = Array.from({ length: 3 }, (_, i) => {
+      manualSeed(i)
+      return [randn(shape), randint(0, 5, [shape[0]!])] as const
+    })
+    const criterion = new CrossEntropyLoss()
+
+    const train = async (model: ReturnType<typeof make>, up: (x: Tensor) => Tensor) => {
+      const optim = new Optimizer(model.parameters(), { lr: 0.01, ...(Optimizer === SGD ? { momentum: 0.9 } : {}) })
+      const losses: number[] = []
+      for (const [x, y] of batches) {
+        const [input, target] = [up(x), up(y)]
+        const loss = criterion.forward(model.forward(input), target)
+        loss.backward()
+        optim.step()
+        losses.push(await loss.item())
+        model.zeroGrad()
+        for (const used of [input, target, loss]) if (used.device === there) used.close()
+      }
+      return losses
+    }
+
+    const model = () => {
+      manualSeed(7)
+      return make()
+    }
+    const here = model()
+    const expected = await withDevice('js', () => train(here, (x) => x))
+    const moved = model().to(there)
+    expect(moved.parameters().every((p) => p.device === there)).toBe(true)
+    const [uploads, downloads] = [there.home.uploads.length, there.home.downloads.length]
+    const got = await train(moved, (x) => x.to(there))
+    expect(got).toEqual(expected)
+    // Two of each batch up, one loss down.
+    expect([there.home.uploads.length - uploads, there.home.downloads.length - downloads]).toEqual([6, 3])
+    const back = await moved.cpu()
+    expect(Object.entries(back.stateDict()).map(([name, x]) => [name, x.toArray()])).toEqual(
+      Object.entries(here.stateDict()).map(([name, x]) => [name, x.toArray()]),
+    )
+  })
+})
+
+test('memory returns to what it was: what no step holds any more goes back when it is collected', async () => {
+  const there = residentDevice()
+  const model = CASES[0]!.make().to(there)
+  const optim = new SGD(model.parameters(), { lr: 0.1, momentum: 0.9 })
+  const x = randn([8, 12], { device: there })
+  const y = tensor([0, 1, 2, 3, 4, 0, 1, 2], { dtype: 'int32', device: there })
+  const step = () => {
+    new CrossEntropyLoss().forward(model.forward(x), y).backward()
+    optim.step()
+    model.zeroGrad()
+  }
+  const inUse = async () => {
+    collect()
+    // Finalizers run between macrotasks; a read lets the queue run.
+    await new Promise((resolve) => setImmediate(resolve))
+    await x.data()
+    return there.memory().inUse
+  }
+  step()
+  const after = await inUse()
+  for (let i = 0; i < 3; i++) step()
+  expect(await inUse()).toBe(after)
+})
+
+test('a state dict goes to whatever device the module is on, and safetensors come back', async () => {
+  const there = residentDevice()
+  const [a, b] = [CASES[0]!.make(), CASES[0]!.make().to(there)]
+  b.loadStateDict(a.stateDict())
+  const down = await Promise.all(b.parameters().map((p) => p.detach().cpu()))
+  expect(down.map((p) => p.toArray())).toEqual(a.parameters().map((p) => p.toArray()))
+  expect(() => a.loadStateDict(b.stateDict())).toThrow(expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS' }))
+  const bytes = await safetensorsBytes(b.stateDict())
+  const [here, up] = [await loadSafetensors(bytes), await loadSafetensors(bytes, { device: there })]
+  for (const [name, x] of Object.entries(a.stateDict())) {
+    expect(here[name]!.toArray()).toEqual(x.toArray())
+    expect([up[name]!.device, (await up[name]!.cpu()).toArray()]).toEqual([there, x.toArray()])
+  }
+})

@@ -1,0 +1,86 @@
+/**
+ * Memory: where the elements of storages lie. `CPU` is this process; another device has a memory of its own, whose elements only its kernels can
+ * reach. A device (`tensor/device.ts`) is a memory and the kernels that compute there.
+ */
+
+import { currentHeap } from './thread-heap.js'
+import { heapStats } from './verify.js'
+
+/** Bytes of a device's memory that this thread has, from `device.memory()`. PyTorch: `torch.cuda.memory_stats`. */
+export interface MemoryStats {
+  /** In tensors that are open. PyTorch: `memory_allocated`. */
+  readonly inUse: number
+  /** The most that were in use at once. PyTorch: `max_memory_allocated`. */
+  readonly peak: number
+  /** Taken from the system, free ones included. PyTorch: `memory_reserved`. */
+  readonly reserved: number
+}
+
+/** The buffers of a device: numbers stand for them, since the host cannot reach what they hold. All calls take effect in the order in which they are made. */
+export interface Buffers {
+  /** A buffer of zeros. @throws TENSOR_TOO_LARGE */
+  allocate(bytes: number): number
+  /** Gives the buffer back, after all that was queued before. */
+  free(buffer: number): void
+  /** Copies the bytes before it returns. */
+  write(buffer: number, bytes: Uint8Array): void
+  /** A copy of `length` bytes from byte `at` on, after all that was queued before. Rejects with the first error of a queued kernel that nobody has been told of. */
+  read(buffer: number, at: number, length: number): Promise<Uint8Array>
+  /** If the first byte of the buffer is not 0 after all that was queued before, the next read rejects with `error`. */
+  guard(buffer: number, error: Error): void
+}
+
+/** Where elements lie. */
+export interface Memory {
+  /** 'cpu', …: what `device()` and `to()` take, and what a tensor shows. */
+  readonly name: string
+  /** Null on the cpu, where a storage has an array of the host instead. */
+  readonly buffers: Buffers | null
+  stats(): MemoryStats
+}
+
+/** This process. Counted are the blocks that this thread holds in the heap of its process; smaller tensors are JavaScript's own arrays. */
+export const CPU: Memory = {
+  name: 'cpu',
+  buffers: null,
+  stats: () => {
+    const heap = currentHeap()
+    if (heap === null) return { inUse: 0, peak: 0, reserved: 0 }
+    return { inUse: heap.heldBytes, peak: heap.heldBytesPeak, reserved: heapStats(heap).claimedBytes }
+  },
+}
+
+/** Whether this thread has a memory next to the cpu's: until then no call need ask where its operands lie. */
+let others = false
+export function hasDevices(): boolean {
+  return others
+}
+export function noteDevice(memory: Memory): void {
+  if (memory !== CPU) others = true
+}
+
+/** A buffer in the hands of one storage. It goes back when its owner is collected, at the latest. */
+export class BufferLease {
+  readonly #buffers: Buffers
+  readonly buffer: number
+  #returned = false
+
+  constructor(buffers: Buffers, buffer: number) {
+    this.#buffers = buffers
+    this.buffer = buffer
+  }
+
+  own(owner: object): this {
+    registry.register(owner, this)
+    return this
+  }
+
+  /** Gives the buffer back; again does nothing. */
+  giveBack(): void {
+    if (this.#returned) return
+    this.#returned = true
+    this.#buffers.free(this.buffer)
+  }
+}
+
+const registry = new FinalizationRegistry<BufferLease>((lease) => lease.giveBack())
