@@ -23,6 +23,7 @@ import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
 import { sumsWithoutAnOrder } from './sums-without-an-order.mjs'
+import { tensorsAnywhere } from './tensors-anywhere.mjs'
 import { theContextOfWhatIsServed } from './the-context-of-what-is-served.mjs'
 import { theDoorForBytes } from './the-door-for-bytes.mjs'
 import { theEndOfAWorker } from './the-end-of-a-worker.mjs'
@@ -71,6 +72,7 @@ export const MUTATIONS_BY_TEST = [
   ...checkpoints,
   ...theContextOfWhatIsServed,
   ...theReadingOfData,
+  ...tensorsAnywhere,
   ...theTracer,
   ...operandsAsArrays,
   ...backends,

@@ -129,3 +129,16 @@ test('a state dict goes to whatever device the module is on, and safetensors com
     expect([up[name]!.device, (await up[name]!.cpu()).toArray()]).toEqual([there, x.toArray()])
   }
 })
+
+test('the state of an optimizer is put where its parameter is', async () => {
+  const there = residentDevice()
+  const [a, b] = [CASES[0]!.make(), CASES[0]!.make().to(there)]
+  const [here, up] = [new Adam(a.parameters(), { lr: 0.1 }), new Adam(b.parameters(), { lr: 0.1 })]
+  a.forward(randn([2, 12]))
+    .sum()
+    .backward()
+  here.step()
+  b.loadStateDict(a.stateDict())
+  up.loadStateDict(here.stateDict())
+  expect(Object.values(up.stateDict().state).map(({ expAvg }) => String((expAvg as Tensor).device))).toEqual(Array(4).fill(String(there)))
+})

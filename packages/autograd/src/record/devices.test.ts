@@ -1,0 +1,47 @@
+/** Gradients over the border of two devices. */
+import { expect, test } from '@jest/globals'
+import { device, tensor } from '@postgrad/tensor'
+import { residentDevice } from '@postgrad/tensor/suite'
+
+test('what cpu() brings down has its history: the gradient goes back up to the leaf', async () => {
+  const there = residentDevice()
+  const leaf = tensor([1, 2], { device: there, requiresGrad: true })
+  const down = await leaf.mul(3).cpu()
+  expect([down.device, down.requiresGrad, down.gradFn?.name]).toEqual([device('cpu'), true, 'ToBackward'])
+  down
+    .mul(tensor([1, 10]))
+    .sum()
+    .backward()
+  expect([leaf.grad!.device, (await leaf.grad!.cpu()).toArray()]).toEqual([there, [3, 30]])
+})
+
+test('to() and back within the cpu keeps dtype and history', () => {
+  const leaf = tensor([1, 2], { requiresGrad: true })
+  leaf.to('cpu', 'float64').mul(2).to(leaf).sum().backward()
+  expect([leaf.grad!.dtype, leaf.grad!.toArray()]).toEqual(['float32', [2, 2]])
+})
+
+test('a leaf of the cpu gets no gradient from a device that cannot be read at once, and the error says what to do', () => {
+  const leaf = tensor([1, 2], { requiresGrad: true })
+  const loss = leaf.to(residentDevice()).sum()
+  expect(() => loss.backward()).toThrow(expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS', op: 'to' }))
+  expect(leaf.grad).toBeNull()
+})
+
+test('in-place operations, views and hooks work there', async () => {
+  const leaf = tensor(
+    [
+      [1, 2],
+      [3, 4],
+    ],
+    { device: residentDevice(), requiresGrad: true },
+  )
+  const y = leaf.mul(2)
+  y.select(0, 1).mul_(5)
+  leaf.registerHook((g) => g.neg())
+  y.sum().backward()
+  expect((await leaf.grad!.cpu()).toArray()).toEqual([
+    [-2, -2],
+    [-10, -10],
+  ])
+})
