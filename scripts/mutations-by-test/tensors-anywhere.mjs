@@ -54,7 +54,7 @@ export const tensorsAnywhere = [
   t(
     'devices-history-ends-at-cpu',
     GRADIENTS,
-    'what cpu\\(\\) brings down has its history',
+    'what cpu() brings down',
     'packages/autograd/src/api/operations.ts',
     'arrivedFrom(x, elements, undefined, x.device)',
     'elements',
@@ -63,7 +63,7 @@ export const tensorsAnywhere = [
   t(
     'devices-gradient-stays-down',
     GRADIENTS,
-    'what cpu\\(\\) brings down has its history',
+    'what cpu() brings down',
     'packages/autograd/src/derivatives/derivatives.ts',
     'ops.to(g, (s.attrs as unknown as readonly Device[])[2]!, s.dtypeA)',
     'ops.to(g, s.dtypeA)',

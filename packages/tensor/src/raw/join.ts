@@ -5,7 +5,7 @@ import { Tensor } from '../tensor/tensor.js'
 import type { DType } from '../values/dtype.js'
 import { promote } from '../values/dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
-import { normalizeDim, type Shape } from '../values/shape.js'
+import { normalizeDim, numelOf, type Shape } from '../values/shape.js'
 import { fill_ } from './inplace.js'
 import { unsqueeze } from './views.js'
 
@@ -33,9 +33,10 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   }
   const out = Tensor.uninitialized(dtype, first.shape.with(d, extent), first.storage.memory)
   const copy = kernelsFor(first).copy[dtype]
+  const isDense = numelOf(first.shape.slice(0, d)) === 1
   let at = 0
   for (const t of parts) {
-    copy(t, Tensor.view(out, t.shape, out.strides, at * out.strides[d]!))
+    copy(t, new Tensor(out.storage, t.shape, out.strides, at * out.strides[d]!, t.numel, isDense))
     at += t.shape[d]!
   }
   return out

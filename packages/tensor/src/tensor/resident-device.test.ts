@@ -1,7 +1,7 @@
 /** Tensors on a device with a memory of its own: all operations give there what they give elsewhere, and what goes up and down is what the program says. */
 import { describe, expect, test } from '@jest/globals'
 import { threadHeap } from '../heap/thread-heap.js'
-import { arange, device, fromTypedArray, tensor, withDevice, zeros } from '../index.js'
+import { arange, device, fromTypedArray, fullLike, onesLike, randLike, tensor, withDevice, zeros, zerosLike } from '../index.js'
 import { operations } from '../operations.js'
 import { opsSuite } from '../ops/ops.suite.js'
 import { residentDevice } from './resident-device.suite.js'
@@ -36,7 +36,6 @@ describe('a tensor knows its device', () => {
     const there = residentDevice()
     const inside = withDevice(there, () => [tensor([1, 2]), zeros([2]), arange(2), tensor(1, { device: 'cpu' })])
     expect(inside.map((x) => x.device)).toEqual([there, there, there, device('cpu')])
-    const { zerosLike, onesLike, fullLike, randLike } = await import('./create.js')
     const model = inside[0]!
     for (const like of [zerosLike(model), onesLike(model), fullLike(model, 3), randLike(model), zerosLike(model, { dtype: 'int32' })]) {
       expect(like.device).toBe(there)
