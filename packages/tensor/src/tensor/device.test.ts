@@ -1,4 +1,5 @@
 /** Devices: one per thread and name, carried by the scope, and a table that says what runs and why not. */
+import { inspect } from 'node:util'
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { currentDevice, Device, type DType, device, tensor, withDevice } from '../index.js'
@@ -8,7 +9,7 @@ import { isUnsupported, KERNEL_OPS, type KernelOp, unsupported } from '../kernel
 test('one device per name', () => {
   expect(device('js')).toBe(device('js'))
   expect(device('js').backend).toBe('js')
-  expect(String(device('js'))).toBe('js')
+  expect([String(device('js')), JSON.stringify(device('js')), inspect(device('js'))]).toEqual(['js', '"js"', "Device { 'js' }"])
 })
 
 test('withDevice holds through awaits and does not leak', async () => {

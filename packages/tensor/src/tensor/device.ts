@@ -94,6 +94,15 @@ export class Device {
   toString(): string {
     return this.spec
   }
+
+  /** What `JSON.stringify` writes, and test frameworks print: its name. */
+  toJSON(): string {
+    return this.spec
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return `Device { '${this.spec}' }`
+  }
 }
 
 /** The names of devices of every process: 'cpu' has its fastest kernels, the others say whose. */
