@@ -160,9 +160,15 @@ export function deviceOf(home: Memory): Device {
   return homes.get(home) ?? device('cpu')
 }
 
+/** `device('cpu')`, at hand: every operation asks for it. */
+let cpu: Device | null = null
+
 /** The scope's device, else the cpu. */
 export function currentDevice(): Device {
-  return (currentScope().device as Device | null) ?? homes.get(CPU) ?? device('cpu')
+  const scoped = currentScope().device as Device | null
+  if (scoped !== null) return scoped
+  cpu ??= device('cpu')
+  return cpu
 }
 
 /**
