@@ -51,12 +51,9 @@ export const CPU: Memory = {
 }
 
 /** Whether this thread has a memory next to the cpu's: until then no call need ask where its operands lie. */
-let others = false
-export function hasDevices(): boolean {
-  return others
-}
+export let hasDevices = false
 export function noteDevice(memory: Memory): void {
-  if (memory !== CPU) others = true
+  if (memory !== CPU) hasDevices = true
 }
 
 /** A buffer in the hands of one storage. It goes back when its owner is collected, at the latest. */

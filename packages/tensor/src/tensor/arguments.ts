@@ -230,13 +230,13 @@ export function checkedOperation<F extends Operation>(op: string, call: F, slots
   } else if (slots.length === 2) {
     wrapper = (x, y) => {
       if (!first(x) || !second(y)) throw refusal(op, slots, [x, y], options)
-      if (hasDevices()) [x, y] = onOneDevice(op, [x, y]) as [unknown, unknown]
+      if (hasDevices) [x, y] = onOneDevice(op, [x, y]) as [unknown, unknown]
       return tracing === null ? call(x, y) : traced(op, call, [x, y])
     }
   } else {
     wrapper = (...args) => {
       for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) throw refusal(op, slots, args, options)
-      if (hasDevices()) args = onOneDevice(op, args)
+      if (hasDevices) args = onOneDevice(op, args)
       return tracing === null ? call(...args) : traced(op, call, args)
     }
   }

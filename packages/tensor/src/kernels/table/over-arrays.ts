@@ -124,12 +124,14 @@ function unary(kernel: UnaryKernel<A>): Unary {
 
 function binary(kernel: BinaryKernel<A, A>): Binary {
   return (a, b, out) => {
-    const aStep = stepOver(a, out)
-    const bStep = stepOver(b, out)
+    // As `stepOver`, written out: small tensors come here more than anywhere else.
+    const n = out.numel
+    const aStep = a.isContiguous && a.numel === n ? 1 : a.numel === 1 ? 0 : -1
+    const bStep = b.isContiguous && b.numel === n ? 1 : b.numel === 1 ? 0 : -1
     const x = a.storage.host!
     const y = b.storage.host!
     const z = out.storage.host!
-    if (aStep >= 0 && bStep >= 0 && out.isContiguous) kernel.flat(out.numel, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
+    if (aStep >= 0 && bStep >= 0 && out.isContiguous) kernel.flat(n, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
     else kernel.strided(out.shape, x, a.offset, stridesOver(a, out), y, b.offset, stridesOver(b, out), z, out.offset, out.strides)
   }
 }
