@@ -150,7 +150,9 @@ const add_ = inPlace('add_', raw.add_, (x: Tensor, y: Operand, alpha = 1) => add
 const sub_ = inPlace('sub_', raw.sub_, (x: Tensor, y: Operand, alpha = 1) => sub(x, scaled(y, alpha)))
 const mul_ = inPlace<[y: Operand]>('mul_', raw.mul_, mul)
 const div_ = inPlace<[y: Operand]>('div_', raw.div_, div)
-const { copy_, fill_, zero_ } = overwriting(recorded)
+const { copy_: copyHere, fill_, zero_ } = overwriting(recorded)
+/** From another device by `to`, so that the gradient goes back there. */
+const copy_ = (x: Tensor, src: Tensor): Tensor => copyHere(x, src.storage.memory === x.storage.memory ? src : to(src, x.device))
 
 /** By name. A missing one does not compile. */
 const primitives: PrimitiveOps<Tensor> = {

@@ -99,6 +99,7 @@ function checkNaN(node: Traced, results: Grads, origin: Origin | null): void {
   for (const [index, grad] of results.entries()) {
     if (grad === null || grad === undefined || !isFloating(grad.dtype)) continue
     const values = grad.isSparse ? (grad as SparseTensor).values() : grad
+    if (values.numel === 0) continue
     if (!isReadable(values)) reportIf(raw.amax(raw.ne(values, values)), foundNaN(node, index, origin))
     else if ((values.dataSync() as Float64Array).some(Number.isNaN)) throw foundNaN(node, index, origin)
   }

@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, isFloating, type Memory, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
 import { type Edge, type InputMeta, Node, type PassView } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
@@ -143,7 +143,8 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
     const outputs = results.map(own)
     const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
-    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
+    const memories = outputs.map(({ storage }) => storage.memory)
+    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, memories, isInner)
     outputs.forEach((output, i) => {
       if (!isFloating(output.dtype)) return
       const base = baseOf(results, i, before)
@@ -177,6 +178,8 @@ type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unkn
 class CustomNode extends Node {
   private readonly definition: AnyDefinition
   private readonly ctx: FunctionContext<unknown>
+  /** Where the outputs are: zeros for a gradient that is missing are made there. */
+  private readonly memories: readonly Memory[]
   private readonly isInner: boolean
 
   constructor(
@@ -184,9 +187,11 @@ class CustomNode extends Node {
     ctx: FunctionContext<unknown>,
     edges: readonly (Edge | null)[],
     meta: readonly InputMeta[],
+    memories: readonly Memory[],
     isInner: boolean,
   ) {
     super(edges, meta)
+    this.memories = memories
     this.definition = definition
     this.ctx = ctx
     this.isInner = isInner
@@ -202,8 +207,7 @@ class CustomNode extends Node {
 
   apply(grads: Grads, { passes }: PassView): Grads {
     this.ctx.passes = passes
-    const { memory } = grads.find((grad) => grad !== null && grad !== undefined)!.storage
-    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape, memory))
+    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape, this.memories[i]!))
     const versions = given.map(({ storage }) => storage.version)
     const result = this.definition.backward(this.ctx, ...given)
     this.ctx.passes = []

@@ -1,7 +1,8 @@
 /** Gradients over the border of two devices. */
 import { expect, test } from '@jest/globals'
-import { tensor } from '@postgrad/tensor'
+import { type Tensor, tensor } from '@postgrad/tensor'
 import { residentDevice } from '@postgrad/tensor/suite'
+import { defineFunction } from '../index.js'
 
 test('what cpu() brings down has its history: the gradient goes back up to the leaf', async () => {
   const there = residentDevice()
@@ -44,4 +45,40 @@ test('in-place operations, views and hooks work there', async () => {
     [-2, -2],
     [-10, -10],
   ])
+})
+
+test('a custom function whose result gets no gradient is given zeros, here and there', async () => {
+  const seen: string[] = []
+  const first = defineFunction({
+    name: 'First',
+    forward: (_, x: Tensor) => x.mul(1),
+    backward: (_, g) => {
+      seen.push(`${g.device.type.replace(/:\d+/, '')} ${g.shape}`)
+      return g
+    },
+  })
+  const none = defineFunction({ name: 'None', forward: (_, x: Tensor) => x.mul(1), backward: () => null })
+  for (const device of [undefined, residentDevice()]) {
+    const x = tensor([1, 2], { requiresGrad: true, ...(device === undefined ? {} : { device }) })
+    none(first(x)).sum().backward()
+    expect([...(await x.grad!.data())]).toEqual([0, 0])
+  }
+  expect(seen).toEqual(['cpu 2', 'resident 2'])
+})
+
+test('a copy from the cpu has a gradient that would have to come back: it is refused like that of to()', () => {
+  const leaf = tensor([1, 2], { requiresGrad: true })
+  const there = tensor([0, 0], { device: residentDevice() })
+  there.copy_(leaf)
+  expect(() => there.sum().backward()).toThrow(expect.objectContaining({ code: 'READ_NOT_SYNCHRONOUS' }))
+})
+
+test('what is written after cpu() was called is neither in the copy nor in its history', async () => {
+  const leaf = tensor([1], { device: residentDevice(), requiresGrad: true })
+  const h = leaf.mul(2)
+  const coming = h.cpu()
+  h.mul_(3)
+  const down = await coming
+  down.sum().backward()
+  expect([down.toArray(), (await leaf.grad!.cpu()).toArray()]).toEqual([[2], [2]])
 })

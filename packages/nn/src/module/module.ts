@@ -22,8 +22,18 @@
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
-import { type Device, type DeviceSpec, type DType, isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
-import { argumentText, CPU, checkFunction, invalidArgument, isDType, isFloating, raw, sameShape } from '@postgrad/tensor/internal'
+import { type Device, type DeviceSpec, type DType, isTensor, type RemovableHandle, type Tensor, zeros } from '@postgrad/tensor'
+import {
+  argumentText,
+  CPU,
+  checkFunction,
+  checkReadable,
+  invalidArgument,
+  isDType,
+  isFloating,
+  raw,
+  sameShape,
+} from '@postgrad/tensor/internal'
 import { checkFloating, checkOptions, nameTaken, noSuch } from './check.js'
 import { eachItem, isCollection, replaceItems } from './collections.js'
 import { BUFFER, HeldMembers, type Place } from './held-members.js'
@@ -217,15 +227,17 @@ export abstract class Module {
     if (dtype !== undefined) checkFloating('to', dtype)
     else if (isDType(target)) checkFloating('to', target)
     const onlyFloats = isDType(target)
+    // A target that is none is refused whatever the module holds.
+    if (!onlyFloats) raw.to(zeros([], { device: 'cpu' }), target, dtype)
     return this.#exchange('to', (member) =>
       isFloating(member.dtype) ? raw.to(member, target, dtype) : onlyFloats ? member : raw.to(member, target),
     )
   }
 
-  /** As `to('cpu')`, once the device has computed what is moved. PyTorch: `Module.cpu`. */
+  /** As `to('cpu')`, once the device has computed what is moved. All values are those of the moment of the call: what is written to them later is lost. PyTorch: `Module.cpu`. */
   async cpu(): Promise<this> {
-    const moved = new Map<Tensor, Tensor>()
-    for (const member of this.#members('cpu').keys()) moved.set(member, await member.detach().cpu())
+    const members = [...this.#members('cpu').keys()]
+    const moved = new Map(await Promise.all(members.map(async (member) => [member, await member.detach().cpu()] as const)))
     return this.#exchange('cpu', (member) => (member.storage.memory === CPU ? member : (moved.get(member) ?? member)))
   }
 
@@ -320,6 +332,8 @@ export abstract class Module {
         shapes.map(([name, { shape }]) => `${name} is [${shape.join(', ')}], not [${state[name]!.shape.join(', ')}]`),
       )
     }
+    // Before the first is written: what another device has cannot be copied at once.
+    for (const [name, member] of fitting) if (member.storage.memory === CPU) checkReadable('loadStateDict', state[name]!)
     for (const [name, member] of fitting) raw.copy_(member, state[name]!)
     return { missingKeys, unexpectedKeys }
   }

@@ -7,7 +7,9 @@
  * `ATen/native/Linear.cpp`.
  */
 
+import { hasDevices } from '../heap/memory.js'
 import type { Ops } from '../ops/ops.js'
+import { onOneDevice } from '../tensor/arguments.js'
 import { isTensor, type Tensor } from '../tensor/tensor.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { numelOf, sameShape } from '../values/shape.js'
@@ -20,6 +22,7 @@ interface Term {
 
 /** @throws INVALID_ARGUMENT for a malformed equation, SHAPE_MISMATCH for operands that do not fit it */
 export function einsum(ops: Ops<Tensor>, equation: string, operands: readonly Tensor[]): Tensor {
+  if (hasDevices) onOneDevice('einsum', [operands])
   const { inputs, output } = parse(equation, operands)
   const extents = extentsOf(operands, inputs)
   let terms = operands.map((x, i) => withoutRepeats(ops, { x, labels: inputs[i]! }))

@@ -326,6 +326,7 @@ function checkElements(
   remedy: string,
 ): void {
   const x = detach(given)
+  if (x.numel === 0) return
   if (!isReadable(x)) reportIf(amax(wrong(x)), invalidArgument(op, expected, 'others', remedy))
   else for (const each of elementsOf(x)) if (!fits(each)) throw invalidArgument(op, expected, each, remedy)
 }

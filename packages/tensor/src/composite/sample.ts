@@ -3,7 +3,9 @@
  * no tensor. Results have no history: a draw is not differentiable. They read their arguments synchronously. Public.
  */
 
+import { hasDevices } from '../heap/memory.js'
 import { add, mul } from '../raw/elementwise.js'
+import { onOneDevice } from '../tensor/arguments.js'
 import { checkOptions, checkTensor } from '../tensor/check-argument.js'
 import type { RandomOptions } from '../tensor/create.js'
 import { generatorOf, homeOf, randn } from '../tensor/create.js'
@@ -138,6 +140,7 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
     ...options,
     requiresGrad: false,
   })
+  if (hasDevices) onOneDevice('normal', [noise, std, mean])
   const drawn = add(mul(noise, std), mean)
   return options?.requiresGrad ? drawn.requiresGrad_(true) : drawn
 }

@@ -39,7 +39,7 @@ export interface Memory {
   stats(): MemoryStats
 }
 
-/** This process. Counted are the blocks that this thread holds in the heap of its process; smaller tensors are JavaScript's own arrays. */
+/** This process. In use are the blocks that this thread holds in the heap of its process, the kernels' own among them; reserved is that heap, for all of its threads. Smaller tensors are JavaScript's own arrays. */
 export const CPU: Memory = {
   name: 'cpu',
   buffers: null,

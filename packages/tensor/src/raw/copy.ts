@@ -7,7 +7,7 @@ import { upload } from '../tensor/create.js'
 import { type Device, type DeviceSpec, deviceFor, kernelsFor } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'
 import { DTYPES, type DType, isDType } from '../values/dtype.js'
-import { dtypeMismatch } from '../values/errors.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 
 /** A new contiguous tensor of `dtype`. */
 function copyAs(x: Tensor, dtype: DType): Tensor {
@@ -30,7 +30,10 @@ export function contiguous(x: Tensor): Tensor {
  */
 export function to(x: Tensor, target: Target | string | DeviceLike, dtype?: DType): Tensor {
   if (target === x.dtype && dtype === undefined) return x
-  if (isDType(target)) return copyAs(x, checkDType(dtype ?? target))
+  if (isDType(target)) {
+    if (dtype !== undefined) throw invalidArgument('to', 'one dtype, or a device and a dtype', `${target} and ${dtype}`)
+    return copyAs(x, target)
+  }
   const like = isTensor(target) ? target : null
   const { home } = like?.device ?? targetDevice(target)
   const wanted = checkDType(dtype ?? like?.dtype ?? x.dtype)

@@ -1,6 +1,6 @@
 /**
  * A sum whose bits do not depend on the order of its terms: each element's terms are added in the order of their own bits. For gradients whose order only messages decide
- * (autograd's Note [Causal order]). No element is read here, only the indices of sparse rows, so it is the same on every device.
+ * (autograd's Note [Causal order]). No element is read here, so dense gradients have the same order on every device. The indices of sparse rows are read: on a device with a memory of its own their sum is refused (READ_NOT_SYNCHRONOUS).
  *
  *     x   1    5   -0        sorted     1    2   -0        x + y + z, element by element:
  *     y   4    2    0      ────────→    3    5    0        ((1 + 3) + 4, (2 + 5) + 9, (-0 + 0) + 7)

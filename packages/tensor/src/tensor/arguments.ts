@@ -225,6 +225,7 @@ export function checkedOperation<F extends Operation>(op: string, call: F, slots
   if (slots.length === 1) {
     wrapper = (x) => {
       if (!first(x)) throw refusal(op, slots, [x], options)
+      if (hasDevices) [x] = onOneDevice(op, [x]) as [unknown]
       return tracing === null ? call(x) : traced(op, call, [x])
     }
   } else if (slots.length === 2) {
@@ -251,7 +252,7 @@ const BETWEEN_DEVICES: readonly string[] = ['copy_', 'to']
  * The arguments of a call with all tensors on one device: those of no dimension follow the others from the cpu, as numbers do.
  * @throws DEVICE_MISMATCH
  */
-function onOneDevice(op: string, args: unknown[]): unknown[] {
+export function onOneDevice(op: string, args: unknown[]): unknown[] {
   const tensors = args.flatMap(tensorsIn)
   const away = tensors.find(({ storage }) => storage.memory !== CPU)
   if (away === undefined || BETWEEN_DEVICES.includes(op)) return args

@@ -14,9 +14,10 @@ import type { Tensor } from './tensor.js'
 const LOOP_ELEMENTS_MAX = 64
 
 /** @throws READ_NOT_SYNCHRONOUS if x is on a device with memory of its own */
-function hostOf({ storage, device }: Tensor, op = 'tensor'): TypedArray {
-  const { host } = storage
+function hostOf(x: Tensor, op = 'tensor'): TypedArray {
+  const { host } = x.storage
   if (host !== null) return host
+  const { device } = x
   throw new PostgradError('READ_NOT_SYNCHRONOUS', {
     op,
     message: `it looks at elements that device '${device}' has in a memory of its own`,

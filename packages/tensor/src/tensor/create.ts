@@ -254,7 +254,9 @@ export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
 
 /** The options, with the model's device where they name none. */
 function likeModel(x: Tensor, options: TensorOptions | undefined): TensorOptions | undefined {
-  return x.storage.memory === CPU && currentDevice().home === CPU ? options : { device: x.device, ...options }
+  return (x.storage.memory === CPU && currentDevice().home === CPU) || options?.device !== undefined
+    ? options
+    : { ...options, device: x.device }
 }
 
 /** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
@@ -389,13 +391,13 @@ export function randn(shape: Shape, options?: RandomOptions): Tensor {
 /** As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`. */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randLike', 'the model', x)
-  return rand(x.shape, { dtype: x.dtype, device: x.device, ...options })
+  return rand(x.shape, { dtype: x.dtype, ...options, device: options?.device ?? x.device })
 }
 
 /** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randnLike', 'the model', x)
-  return randn(x.shape, { dtype: x.dtype, device: x.device, ...options })
+  return randn(x.shape, { dtype: x.dtype, ...options, device: options?.device ?? x.device })
 }
 
 /**

@@ -64,8 +64,8 @@ export class Device {
   }
 
   /**
-   * Bytes of its memory that this thread has. On the cpu it counts the blocks of the shared heap: smaller tensors are JavaScript's own arrays, which
-   * `process.memoryUsage().arrayBuffers` counts. PyTorch: `torch.cuda.memory_stats`.
+   * Bytes of its memory that this thread has. On the cpu it counts the blocks of the shared heap, also those in which kernels compute; `reserved` is the heap of all threads of the process.
+   * Smaller tensors are JavaScript's own arrays, which `process.memoryUsage().arrayBuffers` counts. PyTorch: `torch.cuda.memory_stats`.
    */
   memory(): MemoryStats {
     return this.home.stats()

@@ -2,8 +2,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { threadHeap } from '../heap/thread-heap.js'
 import { arange, device, fromTypedArray, fullLike, onesLike, randLike, tensor, withDevice, zeros, zerosLike } from '../index.js'
-import { operations } from '../operations.js'
+import { operations as unchecked } from '../operations.js'
 import { opsSuite } from '../ops/ops.suite.js'
+import { checkedOperations } from './arguments.js'
 import { residentDevice } from './resident-device.suite.js'
 import type { Tensor } from './tensor.js'
 
@@ -22,6 +23,9 @@ opsSuite('a device with a memory of its own', residentDevice, {
     'embeddingBag',
   ],
 })
+
+const operations = checkedOperations(unchecked)
+const { einsum, hstack } = operations
 
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
@@ -100,19 +104,16 @@ describe('a tensor knows its device', () => {
     const mixed: (() => unknown)[] = [
       () => here.add(up),
       () => up.add(here),
-      () => operations.cat([up, here]),
+      () => hstack([up, here]),
+      () => einsum('i,i->', up, here),
       () => up.add_(here),
       () => tensor(1).add_(up.sum()),
-      () => operations.crossEntropy(up.reshape([1, 2]), tensor([0], { dtype: 'int32' }).to(there), { weight: here }),
+      () => up.reshape([1, 2]).crossEntropy(tensor([0], { dtype: 'int32' }).to(there), { weight: here }),
       () => up.add(tensor([1, 2]).to(residentDevice())),
     ]
-    // Methods check; operations of the table are the raw ones.
-    const refused = (call: () => unknown) =>
+    for (const call of mixed) {
       expect(call).toThrow(expect.objectContaining({ code: 'DEVICE_MISMATCH', remedy: expect.stringContaining(`to('${there}')`) }))
-    refused(mixed[0]!)
-    refused(mixed[1]!)
-    refused(mixed[3]!)
-    refused(mixed[4]!)
+    }
     expect([...(await up.add(tensor(1)).data())]).toEqual([4, 5])
     expect([...(await tensor(10).sub(up).data())]).toEqual([7, 6])
     expect([...(await up.mul(2).data())]).toEqual([6, 8])

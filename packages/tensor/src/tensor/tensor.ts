@@ -585,7 +585,10 @@ export class Tensor {
   }
   /** The tensor itself where it lies in this process, else a copy here, when its device has computed it. PyTorch: `Tensor.cpu`. */
   async cpu(): Promise<Tensor> {
-    return this.storage.memory === CPU ? this : ops().arrived(this, Tensor.over(this.dtype, this.shape, await this.data()))
+    if (this.storage.memory === CPU) return this
+    // A tensor of its own: what is written to this one meanwhile changes neither the values nor the history of the copy.
+    const read = this.requiresGrad ? ops().clone(this) : this
+    return ops().arrived(read, Tensor.over(this.dtype, this.shape, await read.data()))
   }
   /**
    * aᵇ, element by element; shapes broadcast, one of the two may be a number. int32 wraps around. PyTorch: `torch.pow`. @throws SHAPE_MISMATCH,
