@@ -9,6 +9,6 @@ export {
   fittingHeapBytes,
   RESERVED_BYTES_MAX as HEAP_BYTES_MAX,
   RESERVED_BYTES_MIN as HEAP_BYTES_MIN,
-  reserveExactly as reserveHeap,
+  reserveHeap,
 } from '@postgrad/tensor/internal'
 export { type MessageBodies, MessageType, type OutgoingMessage } from '@postgrad/wire/internal'

@@ -54,7 +54,7 @@ export function fittingHeapBytes(bytes: number, leftBytes: number): number {
 export function reserve(bytes: number): SharedMemory {
   for (let size = fittingHeapBytes(bytes, addressSpaceLeft()); ; size /= 2) {
     try {
-      return reserveExactly(size)
+      return reserveHeap(size)
     } catch (cause) {
       if (size / 2 >= RESERVED_BYTES_MIN) continue
       throw new PostgradError('HEAP_UNAVAILABLE', {
@@ -69,7 +69,7 @@ export function reserve(bytes: number): SharedMemory {
 }
 
 /** @throws what V8 throws where the machine refuses */
-export function reserveExactly(bytes: number): SharedMemory {
+export function reserveHeap(bytes: number): SharedMemory {
   const pages = Math.floor(bytes / WASM_PAGE_BYTES)
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })
 }

@@ -78,7 +78,7 @@ export class SparseTensor extends Tensor {
 /** A storage of the dtype whose elements cannot be had. */
 function withoutElements(values: Tensor): Storage {
   const storage = new Storage(values.dtype, null, 0, values.storage.memory)
-  Object.defineProperties(storage, { host: { get: refuse }, device: { get: refuse } })
+  Object.defineProperty(storage, 'host', { get: refuse })
   return storage
 }
 

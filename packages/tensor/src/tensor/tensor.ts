@@ -256,7 +256,9 @@ export class Tensor {
   async data(): Promise<TypedArray> {
     const { storage, offset, numel } = this
     const { buffers } = storage.memory
-    if (buffers === null || numel === 0) return this.snapshot('data', storage.host ?? allocate(this.dtype, 0), offset)
+    // Of a tensor that is closed or sparse, `host` cannot be had, wherever it is.
+    const { host } = storage
+    if (buffers === null || numel === 0) return this.snapshot('data', host ?? allocate(this.dtype, 0), offset)
     // What lies between its first element and its last one.
     const size = BYTES_PER_ELEMENT[this.dtype]
     const span = 1 + this.shape.reduce((sum, extent, d) => sum + (extent - 1) * this.strides[d]!, 0)
