@@ -1,4 +1,4 @@
-/** Training on a device with a memory of its own: the bits of `js`, the batch up and the loss down, nothing else, and no buffer left behind. */
+/** Training on a device with a memory of its own gives the bits of `js`. Only the batch is copied up and only the loss down, and no buffer is left. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'

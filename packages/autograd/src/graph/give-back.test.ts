@@ -257,7 +257,7 @@ test('on a device with a memory of its own buffers go back, after what was queue
     const { inUse } = device.memory()
     y.backward()
     const result = await x.grad!.data()
-    // Of the pass, the gradient is left, and the 1 that it began with.
+    // The pass leaves the gradient, and the 1 that it began with.
     expect(device.memory().inUse - inUse).toBe(8 * (x.numel + 1))
     return result
   })
