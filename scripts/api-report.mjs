@@ -73,7 +73,28 @@ function describe(checker, symbol, folder) {
     }
   if (declarations.some(ts.isSourceFile)) return { name, text: `namespace ${name} {\n${indent(namespaceText(checker, target, folder))}\n}` }
   const renamed = target.name === name ? '' : `${kinds} ${name}, inside: `
+  const [first, ...merged] = declarations
+  if (merged.length > 0 && ts.isClassDeclaration(first)) {
+    // Interfaces merged into a class add members; a report lists these, and not the types that they are made of.
+    const text = declarationText(first)
+    return { name, text: renamed + text.replace(/\n\}$/, `\n${indent(mergedMembers(checker, target, first))}\n}`) }
+  }
   return { name, text: renamed + declarations.map(declarationText).join('\n') }
+}
+
+/** One line for each member that the class itself does not declare, with its signature. */
+function mergedMembers(checker, symbol, declaration) {
+  const own = new Set(declaration.members.map((member) => member.name?.getText()))
+  const flags = ts.TypeFormatFlags.NoTruncation | ts.TypeFormatFlags.UseAliasDefinedOutsideCurrentScope
+  return checker
+    .getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol))
+    .filter((member) => !own.has(member.name) && !member.name.startsWith('__@'))
+    .flatMap((member) => {
+      const signatures = checker.getSignaturesOfType(checker.getTypeOfSymbol(member), ts.SignatureKind.Call)
+      return signatures.map((signature) => `${member.name}${checker.signatureToString(signature, declaration, flags)};`)
+    })
+    .sort()
+    .join('\n')
 }
 
 /** `export * as raw from './raw.js'`: the names inside. */

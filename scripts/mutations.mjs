@@ -42,7 +42,7 @@ export const MUTATIONS = [
     'random-programs',
     60,
     'dist-autograd/src/pass/gradient-sums.ts',
-    'return withScope({ gradEnabled: true }, () => orderedSum(terms, terms.length - others.length))',
+    'return withScope({ gradEnabled: true }, () => operations.orderedSum(terms, terms.length - others.length))',
     'return withScope({ gradEnabled: true }, () => terms.reduce((sum, term) => orderedSum([sum, term])))',
     'the gradients of several passes are summed as they came',
   ),

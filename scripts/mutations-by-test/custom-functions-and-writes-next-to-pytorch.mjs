@@ -24,7 +24,7 @@ export const customFunctionsAndWritesNextToPytorch = [
     'index-put-gives-a-view',
     'packages/autograd/src/record/in-place.test.ts',
     'a result of indexPut',
-    'packages/tensor/src/composite/lookup.ts',
+    'packages/tensor/src/ops/indexing.ts',
     'ops.clone(ops.reshape(out, x.shape))',
     'ops.reshape(out, x.shape)',
     'a result of indexPut is a view, which cannot be written to if it was made under noGrad',

@@ -13,9 +13,9 @@ export const graphsNextToPytorch = [
   ),
   t(
     'flatten-makes-a-view',
-    'packages/tensor/src/composite/shape.test.ts',
+    'packages/tensor/src/ops/shape.test.ts',
     'flatten',
-    'packages/tensor/src/composite/shape.ts',
+    'packages/tensor/src/ops/views.ts',
     'if (from === to && x.ndim > 0) return x',
     '',
     'flatten of one dimension makes another tensor',

@@ -18,6 +18,7 @@ import { graphsNextToPytorch } from './graphs-next-to-pytorch.mjs'
 import { howProgramsAreFound } from './how-programs-are-found.mjs'
 import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
+import { oneEntry } from './one-entry.mjs'
 import { operandsAsArrays } from './operands-as-arrays.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
@@ -74,6 +75,7 @@ export const MUTATIONS_BY_TEST = [
   ...theReadingOfData,
   ...tensorsAnywhere,
   ...theTracer,
+  ...oneEntry,
   ...operandsAsArrays,
   ...backends,
 ]

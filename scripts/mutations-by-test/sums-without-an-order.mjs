@@ -28,7 +28,7 @@ export const sumsWithoutAnOrder = [
     'packages/autograd/src/engine/input-order.test.ts',
     'DA-46 under createGraph the sum is one node',
     'packages/autograd/src/engine/input-buffer.ts',
-    'const sum = orderedSum(held === null ? grads : [held, ...grads], held === null ? 0 : 1)',
+    'const sum = operations.orderedSum(held === null ? grads : [held, ...grads], held === null ? 0 : 1)',
     'const sum = grads.reduce((a, b) => a.add(b))',
     'the order of arrival is in the depths of the graph of a gradient',
   ),

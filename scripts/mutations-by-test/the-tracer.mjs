@@ -19,8 +19,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: an operation has its kernels',
     'packages/tensor/src/tensor/arguments.ts',
-    'return tracing === null ? call(x) : traced(op, call, [x])',
-    'return call(x)',
+    'return hasDevices || tracing !== null ? apart(x) : entry.call(x)',
+    'return hasDevices ? apart(x) : entry.call(x)',
     'operations of one argument are not traced',
   ),
   t(
@@ -88,8 +88,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: an operation has its kernels',
     'packages/tensor/src/tensor/arguments.ts',
-    'return tracing === null ? call(x, y) : traced(op, call, [x, y])',
-    'return call(x, y)',
+    'return hasDevices || tracing !== null ? apart(x, y) : entry.call(x, y)',
+    'return hasDevices ? apart(x, y) : entry.call(x, y)',
     'operations of two arguments are not traced',
   ),
   t(

@@ -1,18 +1,17 @@
 /**
- * Makes tensors' methods differentiable: puts autograd's operations into the one handler of the `tensor` package. Imported by both doors of this
- * package for this effect, once per thread.
+ * Makes operations record, and gives tensors what only autograd can do. Imported by both doors of this package for this effect, once per thread.
  */
 import { installOpHandler } from '@postgrad/tensor/internal'
-import { detach, operations } from './api/functions.js'
-import { arrived } from './api/operations.js'
+import { detach } from './api/functions.js'
 import { backward } from './engine/backward.js'
+import { operations } from './graph/recorded.js'
 import { registerPostAccumulateGradHook, retainGrad, retainsGrad } from './graph/retain-grad.js'
 import { detachInPlace, registerTensorHook, setRequiresGrad } from './graph/variable.js'
+import './record/operations.js'
 
 installOpHandler({
-  ...operations,
   detach,
-  arrived,
+  arrived: (x, elements) => operations.arrived(x, elements, x.device),
   backward: (x, gradient, options) => backward([x], gradient ? [gradient] : undefined, options),
   registerHook: registerTensorHook,
   registerPostAccumulateGradHook,

@@ -2,12 +2,14 @@
  * Gives a worker distributed autograd: registers with rpc's message handlers and interceptors, and hangs container and engine off the
  * runtime. rpc never names autograd; this file is the only place that knows both.
  */
-import { operations } from '@postgrad/autograd/internal'
+
 import { type PostgradError, workerOf } from '@postgrad/base'
 import type { AnyFunction, WorkerInfo } from '@postgrad/rpc'
 import type { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { arange, eye, full, ones, rand, randint, randn, Tensor, zeros } from '@postgrad/tensor'
+import { entries } from '@postgrad/tensor/internal'
+import * as operations from '@postgrad/tensor/operations'
 import { type Message, MessageType, type PassHead } from '@postgrad/wire/internal'
 import { DistAutogradContainer } from './context/dist-autograd-container.js'
 import { postIfAlive, releaseNotice, tellLineage } from './context/notices.js'
@@ -162,6 +164,6 @@ function exposeOperations(registry: FunctionRegistry): void {
 function exposeTensorMethods(registry: FunctionRegistry): void {
   registry.exposeMethods(
     Tensor,
-    Object.keys(operations).filter((name) => name in Tensor.prototype),
+    entries.map(({ name }) => name).filter((name) => name in Tensor.prototype),
   )
 }

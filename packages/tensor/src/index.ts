@@ -1,39 +1,9 @@
 /** What users get from this package: tensors, how to make them, random numbers, devices. Operations become methods of `Tensor`. */
 import './install.js'
 
-export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './composite/sample.js'
 export type { MemoryStats } from './heap/memory.js'
 export type { BackendName, KernelOp } from './kernels/table/table.js'
-export type { DimsArg, GeluOptions, NanToNumOptions, Reduction, SoftplusOptions } from './ops/ops.js'
-export type { DivOptions, IsCloseOptions, ValueOptions } from './ops/ops-arithmetic.js'
-export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './ops/ops-grad.js'
-export type { AddmmOptions, DistanceOptions, IndexSpec, PadMode, PadOptions, RangeText, SimilarityOptions } from './ops/ops-indexing.js'
-export type {
-  AttentionOptions,
-  AvgPoolOptions,
-  BatchNormOptions,
-  BceOptions,
-  BceWithLogitsOptions,
-  ConvOptions,
-  ConvPadding,
-  ConvTransposeOptions,
-  CrossEntropyOptions,
-  DropoutOptions,
-  EmbeddingBagOptions,
-  EmbedOptions,
-  GaussianNllOptions,
-  HuberOptions,
-  KlDivOptions,
-  LossArg,
-  LossOptions,
-  MaxPoolOptions,
-  NllLossOptions,
-  NormOptions,
-  Pair,
-  PoolOptions,
-  SmoothL1Options,
-} from './ops/ops-neural.js'
-export type { ReduceOptions, SortOptions, TopkOptions, ValuesAndIndices, VarianceOptions } from './ops/ops-reduce.js'
+export { bernoulli, type MultinomialOptions, multinomial, normal, randperm, type SampleOptions } from './ops/sample.js'
 export type { KernelSource, KernelThis } from './raw/user-kernel.js'
 export { coalesce, toDense } from './sparse/operations.js'
 export { SparseTensor } from './sparse/sparse-tensor.js'
@@ -61,9 +31,57 @@ export {
   zerosLike,
 } from './tensor/create.js'
 export { currentDevice, Device, type DeviceSpec, device, type KernelInfo, withDevice } from './tensor/device.js'
+export type { BackwardOptions, BackwardPassOptions, GradFunction, RemovableHandle } from './tensor/grad-ops.js'
 export { memoryScope } from './tensor/memory-scope.js'
 export { isTensor, Tensor } from './tensor/tensor.js'
 export type { DType, TypedArray } from './values/dtype.js'
 export { currentGenerator, Generator, type GeneratorState, manualSeed } from './values/generator.js'
 export type { JsonNumber, TensorJson } from './values/json.js'
+export type {
+  AddmmOptions,
+  DistanceOptions,
+  DivOptions,
+  GeluOptions,
+  IndexSpec,
+  IsCloseOptions,
+  NanToNumOptions,
+  PadMode,
+  PadOptions,
+  RangeText,
+  ReduceOptions,
+  SimilarityOptions,
+  SoftplusOptions,
+  SortOptions,
+  TopkOptions,
+  ValueOptions,
+  ValuesAndIndices,
+  VarianceOptions,
+} from './values/options.js'
+export type {
+  AttentionOptions,
+  AvgPoolOptions,
+  BatchNormOptions,
+  BceOptions,
+  BceWithLogitsOptions,
+  ConvOptions,
+  ConvPadding,
+  ConvTransposeOptions,
+  CrossEntropyOptions,
+  DropoutOptions,
+  EmbeddingBagOptions,
+  EmbedOptions,
+  GaussianNllOptions,
+  HuberOptions,
+  KlDivOptions,
+  LossArg,
+  LossOptions,
+  MaxPoolOptions,
+  NllLossOptions,
+  NormOptions,
+  Pair,
+  PoolOptions,
+  Reduction,
+  SmoothL1Options,
+} from './values/options-neural.js'
 export type { NestedArray } from './values/read.js'
+export type { DimsArg } from './values/shape.js'

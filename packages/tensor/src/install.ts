@@ -1,8 +1,7 @@
-/** Puts the raw operations behind the methods of `Tensor`, until autograd puts its own in their place. Imported for its effect. */
+/** Loads the operations, which become methods of `Tensor`; gradients need autograd, which takes this handler's place. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
-import { operations } from './operations.js'
+import './ops/all.js'
 import { detach } from './raw/views.js'
-import { checkedOperations } from './tensor/arguments.js'
 import { installOpHandler, type OpHandler } from './tensor/tensor.js'
 
 function needsAutograd(op: string): never {
@@ -14,7 +13,6 @@ function needsAutograd(op: string): never {
 }
 
 export const rawHandler: OpHandler = {
-  ...checkedOperations(operations),
   detach,
   arrived: (_, elements) => elements,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),

@@ -20,9 +20,12 @@ import {
   zeros,
   zerosLike,
 } from '@postgrad/tensor'
+import { entries } from '@postgrad/tensor/internal'
 import { decode, goldenCasesByOp } from '@postgrad/tensor/suite'
 import * as F from '../index.js'
-import { operations } from './functions.js'
+
+/** As users call them, the in-place forms as well. */
+const operations = Object.fromEntries(entries.map(({ name, fn }) => [name, fn]))
 
 type Call = (...args: unknown[]) => unknown
 

@@ -5,8 +5,8 @@
 import { PostgradError } from '@postgrad/base'
 import { currentDevice, type Device, type KernelSource, type Tensor } from '@postgrad/tensor'
 import { checkKernelInput, invalidArgument, runUserKernel, type Shape, sameShape, userKernel } from '@postgrad/tensor/internal'
+import { operations } from '../graph/recorded.js'
 import { defineFunction } from '../record/custom-function.js'
-import { operations } from './functions.js'
 
 /** Names of the tensors that a kernel takes. */
 type Names = readonly string[]

@@ -7,7 +7,7 @@ import { isTensor, Tensor } from '@postgrad/tensor'
 import { checkFunction, checkTensors, sameShape, shapeText } from '@postgrad/tensor/internal'
 import { grad } from '../engine/backward.js'
 import { enableGrad } from '../graph/grad-mode.js'
-import { operations } from './functions.js'
+import { operations } from '../graph/recorded.js'
 
 /** Of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
 export interface FunctionalOptions {

@@ -6,6 +6,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { rawOperations } from '@postgrad/tensor/internal'
+import { derivative } from '@postgrad/tensor/suite'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
 
@@ -52,22 +53,22 @@ describe('a composed derivative is what its kernel computes', () => {
   const probabilities = rawOperations.softmax(x, 1)
   const zeros = rawOperations.mul(x, tensor([1, 0, 1, 1], { dtype: 'float64' }))
   const CALLS: Readonly<Record<string, (ops: typeof operations) => Tensor>> = {
-    reluBackward: (ops) => ops.reluBackward(g, x),
-    tanhBackward: (ops) => ops.tanhBackward(g, x),
-    sigmoidBackward: (ops) => ops.sigmoidBackward(g, x),
-    leakyReluBackward: (ops) => ops.leakyReluBackward(g, x, 0.2),
-    eluBackward: (ops) => ops.eluBackward(g, x, 0.7),
-    siluBackward: (ops) => ops.siluBackward(g, x),
-    geluBackward: (ops) => ops.geluBackward(g, x),
-    'geluBackward, tanh': (ops) => ops.geluBackward(g, x, { approximate: 'tanh' }),
-    softplusBackward: (ops) => ops.softplusBackward(g, x, { beta: 2, threshold: 1 }),
-    softmaxBackward: (ops) => ops.softmaxBackward(g, probabilities, 1),
-    'softmaxBackward, another dimension': (ops) => ops.softmaxBackward(g, probabilities, 0),
-    logSoftmaxBackward: (ops) => ops.logSoftmaxBackward(g, rawOperations.log(probabilities), 1),
-    prodBackward: (ops) => ops.prodBackward(g.select(1, 0), zeros, 1),
-    'prodBackward of all': (ops) => ops.prodBackward(g.select(1, 0).select(0, 0), x),
-    cumprodBackward: (ops) => ops.cumprodBackward(g, zeros, 1),
-    'cumprodBackward, another dimension': (ops) => ops.cumprodBackward(g, zeros, 0),
+    reluBackward: (ops) => derivative('relu', ops)(g, x),
+    tanhBackward: (ops) => derivative('tanh', ops)(g, x),
+    sigmoidBackward: (ops) => derivative('sigmoid', ops)(g, x),
+    leakyReluBackward: (ops) => derivative('leakyRelu', ops)(g, x, 0.2),
+    eluBackward: (ops) => derivative('elu', ops)(g, x, 0.7),
+    siluBackward: (ops) => derivative('silu', ops)(g, x),
+    geluBackward: (ops) => derivative('gelu', ops)(g, x),
+    'geluBackward, tanh': (ops) => derivative('gelu', ops)(g, x, { approximate: 'tanh' }),
+    softplusBackward: (ops) => derivative('softplus', ops)(g, x, { beta: 2, threshold: 1 }),
+    softmaxBackward: (ops) => derivative('softmax', ops)(g, probabilities, 1),
+    'softmaxBackward, another dimension': (ops) => derivative('softmax', ops)(g, probabilities, 0),
+    logSoftmaxBackward: (ops) => derivative('logSoftmax', ops)(g, rawOperations.log(probabilities), 1),
+    prodBackward: (ops) => derivative('prod', ops)(g.select(1, 0), zeros, 1),
+    'prodBackward of all': (ops) => derivative('prod', ops)(g.select(1, 0).select(0, 0), x),
+    cumprodBackward: (ops) => derivative('cumprod', ops)(g, zeros, 1),
+    'cumprodBackward, another dimension': (ops) => derivative('cumprod', ops)(g, zeros, 0),
   }
   test.each(Object.entries(CALLS))('%s', (_, call) => {
     const [composed, fused] = [call(operations), call(rawOperations)]

@@ -12,8 +12,16 @@ import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inSpan, tracing, withScope } from '@postgrad/base/internal'
 import { type BackwardPassOptions, onesLike, type Tensor } from '@postgrad/tensor'
-import { argumentText, beginTemporaries, broadcastsTo, endTemporaries, type Storage, sameShape } from '@postgrad/tensor/internal'
-import { sumToShape } from '../derivatives/sum-to-shape.js'
+import {
+  argumentText,
+  beginTemporaries,
+  broadcastsTo,
+  endTemporaries,
+  type Storage,
+  sameShape,
+  sumToShape,
+} from '@postgrad/tensor/internal'
+
 import { AccumulateGrad } from '../graph/accumulate-grad.js'
 import { applyWatched, isWatched } from '../graph/anomaly.js'
 import { giveBackUsed } from '../graph/give-back.js'

@@ -22,7 +22,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'
-import { orderedSum } from '../record/ordered-sum.js'
+import { operations } from '../graph/recorded.js'
 
 /** A gradient that arrives. */
 export interface Contribution {
@@ -54,7 +54,7 @@ export class InputBuffer {
       this.grads[slot] = grad
       if (exclusive) this.owned |= bit
     } else if (held.isSparse || grad.isSparse) {
-      this.grads[slot] = commutes ? orderedSum([held, grad]) : sumOfSparse(held, grad)
+      this.grads[slot] = commutes ? operations.orderedSum([held, grad]) : sumOfSparse(held, grad)
       this.owned |= bit
     } else if (held.requiresGrad || grad.requiresGrad) {
       // createGraph: the sum is itself an operation to be differentiated.
@@ -79,7 +79,7 @@ export class InputBuffer {
       return
     }
     const grads = contributions.map(({ grad }) => grad)
-    const sum = orderedSum(held === null ? grads : [held, ...grads], held === null ? 0 : 1)
+    const sum = operations.orderedSum(held === null ? grads : [held, ...grads], held === null ? 0 : 1)
     this.grads[slot] = sum
     const bit = slot < OWNABLE_SLOTS ? 1 << slot : 0
     if (sum.requiresGrad) {

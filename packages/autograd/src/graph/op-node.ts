@@ -1,34 +1,38 @@
 /**
- * The nodes of the operations in the table of derivatives: what was saved, and the formulas to apply. One class for all of them, with fixed
+ * The nodes of operations with a row for one or two tensors: what was saved, and the formulas to apply. One class for all of them, with fixed
  * fields, because a node is made for every recorded operation.
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { DType, Tensor } from '@postgrad/tensor'
-import { rawOperations } from '@postgrad/tensor/internal'
-import type { Formula, ListRow, Readable, Saved, TensorOps } from './formula.js'
+import { type Formula, type ListRow, type Readable, rawOperations, type Saved } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 import { type Edge, type InputMeta, isWanted, Node, type PassView } from './node.js'
+import { operations } from './recorded.js'
 import type { SavedVariable } from './saved-variable.js'
 
 /** One bit for each thing a formula may read. */
 export const READS = { a: 1, b: 2, index: 4, result: 8 } as const satisfies Record<Readable, number>
 
-type AnyFormula = Formula<unknown>
+type AnyFormula = Formula<never>
 
 /** One row of the table, prepared for recording. */
 export interface OpSpec {
   readonly name: string
-  readonly gradA: AnyFormula['grad']
-  readonly gradB: AnyFormula['grad'] | null
+  readonly gradA: Formula<unknown>['grad']
+  readonly gradB: Formula<unknown>['grad'] | null
   /** What each formula reads, as bits of READS. */
   readonly readsA: number
   readonly readsB: number
-  /** The operations to differentiate with under createGraph. */
-  readonly recorded: () => TensorOps
 }
 
-export function opSpec(op: string, a: AnyFormula, b: AnyFormula | null, recorded: () => TensorOps): OpSpec {
-  return { name: nodeName(op), gradA: a.grad, gradB: b?.grad ?? null, readsA: bits(a), readsB: b === null ? 0 : bits(b), recorded }
+export function opSpec(op: string, a: AnyFormula, b: AnyFormula | null): OpSpec {
+  return {
+    name: nodeName(op),
+    gradA: a.grad as OpSpec['gradA'],
+    gradB: (b?.grad ?? null) as OpSpec['gradB'],
+    readsA: bits(a),
+    readsB: b === null ? 0 : bits(b),
+  }
 }
 
 /** `logSoftmax` → `LogSoftmaxBackward`. */
@@ -100,7 +104,7 @@ export class OpNode extends Node implements Saved<unknown> {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
     const { spec, nextEdges } = this
-    const ops = currentScope().gradEnabled ? spec.recorded() : rawOperations
+    const ops = currentScope().gradEnabled ? operations : rawOperations
     const gradA = isWanted(nextEdges[0], pass) ? spec.gradA(g, this, ops) : null
     if (nextEdges.length === 1) return [gradA]
     return [gradA, isWanted(nextEdges[1], pass) ? spec.gradB!(g, this, ops) : null]
@@ -124,7 +128,6 @@ export class ListNode extends Node {
   private readonly each: ListRow['each']
   private readonly shapes: readonly (readonly number[])[]
   private readonly dim: number
-  private readonly recorded: () => TensorOps
 
   constructor(
     name: string,
@@ -133,14 +136,12 @@ export class ListNode extends Node {
     inputMeta: readonly InputMeta[],
     shapes: readonly (readonly number[])[],
     dim: number,
-    recorded: () => TensorOps,
   ) {
     super(nextEdges, inputMeta)
     this.name = name
     this.each = row.each
     this.shapes = shapes
     this.dim = dim
-    this.recorded = recorded
   }
 
   override get returnsFresh(): boolean {
@@ -154,7 +155,7 @@ export class ListNode extends Node {
   apply(grads: Grads, pass: PassView): Grads {
     const g = grads[0]
     if (g === null || g === undefined) return NONE
-    const ops = currentScope().gradEnabled ? this.recorded() : rawOperations
+    const ops = currentScope().gradEnabled ? operations : rawOperations
     return this.nextEdges.map((edge, i) => (isWanted(edge, pass) ? this.each(g, i, this.shapes, this.dim, ops) : null))
   }
 }

@@ -1,10 +1,10 @@
 /** Every row of the table of neural networks' derivatives against finite differences in float64, first and second; a missing case does not compile. */
 import { describe, expect, test } from '@jest/globals'
 import { onesLike, type Tensor, tensor } from '@postgrad/tensor'
+import { entries } from '@postgrad/tensor/internal'
 import { type Case, c, inputs } from '../derivatives/cases.fixture.js'
 import * as F from '../index.js'
 import { operations } from '../internal.js'
-import type { NeuralTable } from './derivatives.js'
 
 type AnyCase = Case<Tensor | readonly Tensor[]>
 
@@ -18,7 +18,27 @@ const IMAGES = tensor(Float64Array.from({ length: 12 }, (_, i) => Math.sin(i))).
 const INDICES = tensor(Int32Array.of(1, 3, 1, 0)).reshape([2, 2])
 const WIDE = { dilW: 2, ow: 2 }
 
-const CASES: Readonly<Record<keyof NeuralTable, readonly AnyCase[]>> = {
+/** Their cases are in `../indexing/`, `../derivatives/` and, of `to`, in `../record/devices.test.ts`. */
+const ELSEWHERE = [
+  'indexSelect',
+  'gather',
+  'indexAdd',
+  'scatterAdd',
+  'scatter',
+  'constantPad',
+  'embedding',
+  'embeddingBackward',
+  'nllLoss',
+  'crossEntropy',
+  'to',
+]
+
+test('each operation with a row of several tensors has cases', () => {
+  const nodes = entries.flatMap(({ how }) => (how.kind === 'primitive' && how.row !== null && 'grads' in how.row ? [how.node] : []))
+  expect(nodes.filter((node) => !Object.hasOwn(CASES, node) && !ELSEWHERE.includes(node))).toEqual([])
+})
+
+const CASES: Readonly<Record<string, readonly AnyCase[]>> = {
   convolution: [
     c('2,4,3,4; 4,2,2,3; 4', (x, w, b) => operations.convolution(x, w, b, GEOMETRY)),
     c('2,4,3,4; 4,2,2,3', (x, w) => operations.convolution(x, w, null, GEOMETRY)),

@@ -3,21 +3,19 @@
  * is computed by the recorded operation of the same name from a copy of what is overwritten, written, and its history becomes the history of the
  * tensor; of its base, if it is a view (Note [Views and writes] in `views.ts`). Earlier reads of what was overwritten are caught by the version of
  * the saved variable.
- *
- * A new in-place operation is a word in the list of `tensor/src/ops/ops-in-place.ts`.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
-import { isTensor, Tensor } from '@postgrad/tensor'
+import { isTensor, type Tensor } from '@postgrad/tensor'
 import { overwrite, raw } from '@postgrad/tensor/internal'
-import { sumToShape } from '../derivatives/sum-to-shape.js'
 import { noteWrite } from '../graph/anomaly.js'
 import { CopySlices } from '../graph/copy-slices.js'
-import type { TensorOps } from '../graph/formula.js'
 import { moveRetained } from '../graph/retain-grad.js'
 import { gradientEdge, metaOf, replaceHistory, setHistory, type VariableMeta } from '../graph/variable.js'
 import { type Untracked, viewMetaOf } from '../graph/views.js'
-import { needsGrad, recordAttributed, recordBinary } from './record.js'
+import { needsGrad } from './record.js'
+
+type Plain = (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor
 
 /**
  * The recorded form of an in-place operation.
@@ -25,31 +23,24 @@ import { needsGrad, recordAttributed, recordBinary } from './record.js'
  * @param compute its value as a new tensor, from a tensor with the values and the history of x, recorded; must not be a view of it
  * @param readsX false where the value does not depend on x's: then it is not copied
  */
-export function inPlace<A extends readonly unknown[]>(
-  op: string,
-  write: (x: Tensor, ...args: A) => Tensor,
-  compute: (x: Tensor, ...args: A) => Tensor,
-  readsX = true,
-): (x: Tensor, ...args: A) => Tensor {
-  type Plain = (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor
-  const [plain, value] = [write as unknown as Plain, compute as unknown as Plain]
+export function inPlace(op: string, write: Plain, compute: () => Plain, readsX: boolean): Plain {
   const wrapper = (x: Tensor, p?: unknown, q?: unknown, r?: unknown): Tensor => {
     if (!currentScope().gradEnabled || !isRecorded(x, p, q, r)) {
-      plain(x, p, q, r)
+      write(x, p, q, r)
       noteWrite(x.storage)
       return x
     }
     check(op, x)
-    const out = value(readsX ? snapshot(x) : x, p, q, r)
+    const out = compute()(readsX ? snapshot(x) : x, p, q, r)
     // fill_ and zero_ do not read x. The raw operation writes the same values, also into expanded tensors.
     if (readsX) overwrite(op, x, out)
-    else plain(x, p, q, r)
+    else write(x, p, q, r)
     noteWrite(x.storage)
     // The gradient of x has the dtype of x.
     rebase(x, out.dtype === x.dtype ? out : out.to(x.dtype))
     return x
   }
-  return Object.defineProperty(wrapper, 'name', { value: op }) as unknown as (x: Tensor, ...args: A) => Tensor
+  return Object.defineProperty(wrapper, 'name', { value: op })
 }
 
 function isRecorded(x: Tensor, ...args: readonly unknown[]): boolean {
@@ -106,30 +97,6 @@ function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number):
   if (before !== null && node !== null) moveRetained(before.gradFn, before.outputNr, node, outputNr)
   replaceHistory(x, node, outputNr)
   metaOf(x)!.recordedAt = x.storage.version
-}
-
-const zeros = { reads: [], grad: (g: Tensor) => Tensor.empty(g.dtype, g.shape, g.storage.memory) } as const
-
-/** fill_ and copy_ without the write: nothing of x is left, so its gradient is 0. */
-export function overwriting(recorded: () => TensorOps): Pick<TensorOps, 'copy_' | 'fill_' | 'zero_'> {
-  const fill = recordAttributed<[value: number | boolean]>(
-    'fill',
-    (x, value) => raw.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),
-    { a: zeros },
-    recorded,
-  )
-  const zero = recordAttributed<[]>('zero', (x) => Tensor.empty(x.dtype, x.shape, x.storage.memory), { a: zeros }, recorded)
-  const copy = recordBinary<Tensor>(
-    'copy',
-    (x, src) => raw.copy_(Tensor.empty(x.dtype, x.shape, x.storage.memory), src),
-    { a: zeros, b: { reads: [], grad: (g, s) => sumToShape(g, s.shapeB) } },
-    recorded,
-  )
-  return {
-    copy_: inPlace('copy_', raw.copy_, copy, false),
-    fill_: inPlace('fill_', raw.fill_, fill, false),
-    zero_: inPlace('zero_', raw.zero_, zero, false),
-  }
 }
 
 function onView(op: string, x: Tensor, why: Untracked): PostgradError {

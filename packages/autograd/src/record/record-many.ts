@@ -10,11 +10,11 @@
 import assert from 'node:assert'
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { rawOperations } from '@postgrad/tensor/internal'
-import type { TensorOps } from '../graph/formula.js'
+import { type ManyRow, type ManySaved, RESULTS, rawOperations } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
 import { type Edge, type InputMeta, isWanted, Node, type PassView } from '../graph/node.js'
 import { nodeName } from '../graph/op-node.js'
+import { operations } from '../graph/recorded.js'
 import { SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
 import { needsGrad } from './record.js'
@@ -22,75 +22,35 @@ import { needsGrad } from './record.js'
 type Shape = readonly number[]
 type Absent = null | undefined
 
-/** In `ManyRow.reads`: the i-th result (a plain i is the i-th argument). */
-export const result = (i = 0): number => RESULTS + i
-const RESULTS = 16
-
-/** What a formula may read of the forward pass. */
-export interface ManySaved<Attrs extends readonly unknown[]> {
-  /** Argument i, which `reads` names; null if it was left out. */
-  arg(i: number): Tensor | null
-  /** The same where it cannot have been left out. */
-  tensor(i: number): Tensor
-  /** Result i, which `reads` names. */
-  result(i: number): Tensor
-  /** Whether the gradient of argument i is wanted. */
-  needs(i: number): boolean
-  /** The shape of argument i, always known; of one that was left out, []. */
-  shape(i: number): Shape
-  readonly attrs: Attrs
-}
-
-export interface ManyRow<Attrs extends readonly unknown[]> {
-  /** One entry per tensor argument: what its gradient reads; null if it has none (indices, running statistics). At most 15 arguments. */
-  readonly reads: readonly (readonly number[] | null)[]
-  /** How many of the results, from the first on, have a gradient; default all that are floating point. */
-  readonly differentiable?: number
-  /** One kernel computes all gradients: they are never asked for apart, which would run it twice. */
-  readonly isFused?: true
-  /**
-   * From the gradients of the results (null where none arrived, but not all) to those of the arguments: new tensors or views on g, null where
-   * `needs` says no.
-   */
-  readonly grads: (g: Grads, s: ManySaved<Attrs>, ops: TensorOps) => Grads
-}
-
-/** The arguments behind the leading tensors. */
-export type Attributes<P extends readonly unknown[]> =
-  Required<P> extends readonly [infer Head, ...infer Rest] ? (Exclude<Head, Absent> extends Tensor ? Attributes<Rest> : Required<P>) : []
-
-/** A table over the operations of an interface: one without a row does not compile. */
-export type ManyTable<G> = {
-  readonly [K in keyof G]: ManyRow<G[K] extends (...args: infer P) => unknown ? Attributes<P> : never>
-}
-
 interface ManySpec {
   readonly name: string
   readonly row: ManyRow<readonly unknown[]>
   /** Per tensor argument: a bit for each thing that its gradient reads; −1 if it has no gradient. */
   readonly masks: readonly number[]
-  readonly recorded: () => TensorOps
 }
 
-export function recordMany<A extends readonly unknown[], R extends Tensor | readonly Tensor[]>(
+type Result = Tensor | readonly Tensor[]
+
+export function recordMany(
   op: string,
-  forward: (...args: A) => R,
-  row: ManyRow<Attributes<A>>,
-  recorded: () => TensorOps,
-): (...args: A) => R {
+  forward: (...args: readonly unknown[]) => Result,
+  row: ManyRow<never>,
+): (...args: readonly unknown[]) => Result {
   const masks = row.reads.map((reads) => (reads === null ? -1 : reads.reduce((bits, what) => bits | (1 << what), 0)))
-  const spec: ManySpec = { name: nodeName(op), row: row as unknown as ManySpec['row'], masks, recorded }
-  const wrapper = (...args: A): R => {
+  const spec: ManySpec = { name: nodeName(op), row: row as unknown as ManySpec['row'], masks }
+  const { at } = row
+  return (...args) => {
     const out = forward(...args)
+    // With the tensors first, as the rest of this file counts them.
+    const ordered = at === undefined ? args : [...at.map((i) => args[i]), ...args.filter((_, i) => !at.includes(i))]
     let wanted = 0
     for (let i = 0; i < masks.length; i++) {
-      const arg = args[i] as Tensor | Absent
-      if (masks[i] !== -1 && arg !== null && arg !== undefined && needsGrad(arg)) wanted |= 1 << i
+      const arg = ordered[i]
+      if (masks[i] !== -1 && typeof arg === 'object' && arg !== null && needsGrad(arg as Tensor)) wanted |= 1 << i
     }
-    if (wanted !== 0 && currentScope().gradEnabled) record(spec, args, out, wanted)
+    if (wanted !== 0 && currentScope().gradEnabled) record(spec, ordered, out, wanted)
     return out
   }
-  return Object.defineProperty(wrapper, 'name', { value: op })
 }
 
 function record(spec: ManySpec, args: readonly unknown[], out: Tensor | readonly Tensor[], wanted: number): void {
@@ -182,8 +142,7 @@ class ManyNode extends Node implements ManySaved<readonly unknown[]> {
 
   apply(grads: Grads, pass: PassView): Grads {
     if (grads.every((g) => g === null || g === undefined)) return []
-    const { row, recorded } = this.spec
-    return row.grads(grads, this.partFor(pass), currentScope().gradEnabled ? recorded() : rawOperations)
+    return this.spec.row.grads(grads, this.partFor(pass), currentScope().gradEnabled ? operations : rawOperations)
   }
 
   /** This node, of which only the gradients are wanted that the pass needs. */

@@ -1,11 +1,10 @@
 /**
- * From a raw operation and its row of derivatives to the function that users call: compute, and, where grad mode is on and an argument requires
- * grad, leave a node behind. One family of wrappers per form of argument list; nothing but the node is made per call.
+ * From a raw operation and its row of derivatives to the function that records: compute, and, where grad mode is on and an argument requires
+ * grad, leave a node behind. One wrapper per form of argument list; nothing but the node is made per call.
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { isFloating } from '@postgrad/tensor/internal'
-import type { BinaryRow, ListRow, TensorOps, UnaryRow } from '../graph/formula.js'
+import { type BinaryRow, type Formula, isFloating, type ListRow } from '@postgrad/tensor/internal'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from '../graph/op-node.js'
 import { SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory, VariableMeta } from '../graph/variable.js'
@@ -13,40 +12,30 @@ import { ViewMeta } from '../graph/views.js'
 
 type Operand = Tensor | number
 
-/** The table's rows are typed per operation; here they are all alike. */
-type AnyRow = UnaryRow<unknown>
-
 export function needsGrad(x: Operand): x is Tensor {
   return typeof x !== 'number' && x.autograd !== null && x.autograd.requiresGrad
 }
 
 /** f(x) */
-export function recordUnary(
-  op: string,
-  forward: (x: Tensor) => Tensor,
-  row: UnaryRow<[]>,
-  recorded: () => TensorOps,
-): (x: Tensor) => Tensor {
-  const spec = opSpec(op, (row as AnyRow).a, null, recorded)
-  return named(op, (x: Tensor): Tensor => {
+export function recordUnary(op: string, forward: (x: Tensor) => Tensor, row: Formula<never>): (x: Tensor) => Tensor {
+  const spec = opSpec(op, row, null)
+  return (x: Tensor): Tensor => {
     const out = forward(x)
     if (!needsGrad(x) || out === x || !currentScope().gradEnabled) return out
     newNode(spec, x, out)
     return out
-  })
+  }
 }
 
 /** f(x, …attributes): at most three of them. What shares its storage with x is noted as a view of it. */
-export function recordAttributed<A extends readonly unknown[]>(
+export function recordAttributed(
   op: string,
-  forward: (x: Tensor, ...attrs: A) => Tensor,
-  row: UnaryRow<A>,
-  recorded: () => TensorOps,
-): (x: Tensor, ...attrs: A) => Tensor {
-  const spec = opSpec(op, (row as AnyRow).a, null, recorded)
-  const call = forward as unknown as (x: Tensor, p: unknown, q: unknown, r: unknown) => Tensor
+  forward: (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor,
+  row: Formula<never>,
+): (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor {
+  const spec = opSpec(op, row, null)
   const wrapper = (x: Tensor, p?: unknown, q?: unknown, r?: unknown): Tensor => {
-    const out = call(x, p, q, r)
+    const out = forward(x, p, q, r)
     if (out === x) return out
     const { gradEnabled } = currentScope()
     let node: OpNode | null = null
@@ -59,44 +48,19 @@ export function recordAttributed<A extends readonly unknown[]>(
     }
     return out
   }
-  return named(op, wrapper) as unknown as (x: Tensor, ...attrs: A) => Tensor
-}
-
-/** f(x, indices, …attributes): at most one attribute. */
-export function recordLookup<A extends readonly unknown[]>(
-  op: string,
-  forward: (x: Tensor, index: Tensor, ...attrs: A) => Tensor,
-  row: UnaryRow<A>,
-  recorded: () => TensorOps,
-): (x: Tensor, index: Tensor, ...attrs: A) => Tensor {
-  const spec = opSpec(op, (row as AnyRow).a, null, recorded)
-  const call = forward as unknown as (x: Tensor, index: Tensor, p: unknown) => Tensor
-  const wrapper = (x: Tensor, index: Tensor, p?: unknown): Tensor => {
-    const out = call(x, index, p)
-    if (!needsGrad(x) || !currentScope().gradEnabled) return out
-    const node = newNode(spec, x, out)
-    node.savedIndex = new SavedVariable(index)
-    node.attrs = [p]
-    return out
-  }
-  return named(op, wrapper) as unknown as (x: Tensor, index: Tensor, ...attrs: A) => Tensor
+  return wrapper
 }
 
 /** f(a, b), of which one may be a number. */
-export function recordBinary<B extends Operand>(
-  op: string,
-  forward: (a: B, b: B) => Tensor,
-  row: BinaryRow,
-  recorded: () => TensorOps,
-): (a: B, b: B) => Tensor {
-  const spec = opSpec(op, row.a, row.b, recorded)
-  return named(op, (a: B, b: B): Tensor => {
+export function recordBinary(op: string, forward: (a: Operand, b: Operand) => Tensor, row: BinaryRow): (a: Operand, b: Operand) => Tensor {
+  const spec = opSpec(op, row.a, row.b)
+  return (a: Operand, b: Operand): Tensor => {
     const out = forward(a, b)
     const needA = needsGrad(a)
     const needB = needsGrad(b)
     if ((needA || needB) && currentScope().gradEnabled) newBinaryNode(spec, a, b, needA, needB, out)
     return out
-  })
+  }
 }
 
 /** f(condition, a, b) */
@@ -104,10 +68,9 @@ export function recordWhere(
   op: string,
   forward: (cond: Tensor, a: Operand, b: Operand) => Tensor,
   row: BinaryRow,
-  recorded: () => TensorOps,
 ): (cond: Tensor, a: Operand, b: Operand) => Tensor {
-  const spec = opSpec(op, row.a, row.b, recorded)
-  return named(op, (cond: Tensor, a: Operand, b: Operand): Tensor => {
+  const spec = opSpec(op, row.a, row.b)
+  return (cond: Tensor, a: Operand, b: Operand): Tensor => {
     const out = forward(cond, a, b)
     const needA = needsGrad(a)
     const needB = needsGrad(b)
@@ -115,7 +78,7 @@ export function recordWhere(
       newBinaryNode(spec, a, b, needA, needB, out).savedIndex = new SavedVariable(cond)
     }
     return out
-  })
+  }
 }
 
 /** f([x, y, …], dim) */
@@ -123,16 +86,15 @@ export function recordList(
   op: string,
   forward: (tensors: readonly Tensor[], dim?: number) => Tensor,
   row: ListRow,
-  recorded: () => TensorOps,
 ): (tensors: readonly Tensor[], dim?: number) => Tensor {
   const name = nodeName(op)
-  return named(op, (tensors: readonly Tensor[], dim = 0): Tensor => {
+  return (tensors: readonly Tensor[], dim = 0): Tensor => {
     const out = forward(tensors, dim)
     if (!tensors.some(needsGrad) || !currentScope().gradEnabled) return out
     const shapes = tensors.map((x) => x.shape)
-    setHistory(out, new ListNode(name, row, tensors.map(gradientEdge), [{ shape: out.shape, dtype: out.dtype }], shapes, dim, recorded), 0)
+    setHistory(out, new ListNode(name, row, tensors.map(gradientEdge), [{ shape: out.shape, dtype: out.dtype }], shapes, dim), 0)
     return out
-  })
+  }
 }
 
 function newNode(spec: OpSpec, x: Tensor, out: Tensor): OpNode {
@@ -161,9 +123,4 @@ function finish(node: OpNode, reads: number, out: Tensor): void {
     out.autograd = new VariableMeta(true, node, 0)
     if ((reads & READS.result) !== 0) node.savedResult = new SavedVariable(out)
   }
-}
-
-/** Functions are called by name over the wire and shown in stacks, so they carry the operation's. */
-function named<F extends object>(op: string, fn: F): F {
-  return Object.defineProperty(fn, 'name', { value: op })
 }

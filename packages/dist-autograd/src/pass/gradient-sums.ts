@@ -16,7 +16,7 @@
  *
  * The price: each pass's gradient is kept until somebody has written to the sum, or the context is released. n passes cost n gradients of each leaf.
  */
-import { orderedSum } from '@postgrad/autograd/internal'
+import { operations } from '@postgrad/autograd/internal'
 import { withScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 
@@ -118,7 +118,7 @@ class LeafSum {
     const terms = written === null ? others : [written.value, ...others]
     if (terms.length <= 1) return terms[0] ?? null
     // Out of place: whoever holds an earlier sum, or a part, keeps what it saw. Gradients of a pass with createGraph keep their history, whoever asks.
-    return withScope({ gradEnabled: true }, () => orderedSum(terms, terms.length - others.length))
+    return withScope({ gradEnabled: true }, () => operations.orderedSum(terms, terms.length - others.length))
   }
 
   /** What was written to holds parts that nothing can take out any more. */

@@ -2,7 +2,7 @@
 
 import { PostgradError } from '@postgrad/base'
 import { CPU } from '../heap/memory.js'
-import type { DeviceLike } from '../ops/ops.js'
+import type { DeviceLike } from '../tensor/arguments.js'
 import { upload } from '../tensor/create.js'
 import { type Device, type DeviceSpec, deviceFor, kernelsFor } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'

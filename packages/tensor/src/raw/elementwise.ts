@@ -1,4 +1,4 @@
-/** Element-wise operations: unary, binary, comparisons and `where`. They broadcast and promote, then call one kernel. */
+/** How element-wise operations compute, of one tensor and of two: they broadcast and promote, then call one kernel. */
 
 import { CPU, type Memory } from '../heap/memory.js'
 import { Storage } from '../heap/storage.js'
@@ -31,47 +31,9 @@ export function notOnBool(op: string, x: Tensor): void {
   if (x.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
 }
 
-function numericUnary(op: UnaryOp, x: Tensor): Tensor {
+export function numericUnary(op: UnaryOp, x: Tensor): Tensor {
   notOnBool(op, x)
   return unaryKernel(op, x, 0, 0)
-}
-
-export const neg = (x: Tensor): Tensor => numericUnary('neg', x)
-export const exp = (x: Tensor): Tensor => realUnary('exp', x)
-export const log = (x: Tensor): Tensor => realUnary('log', x)
-export const sqrt = (x: Tensor): Tensor => realUnary('sqrt', x)
-export const sin = (x: Tensor): Tensor => realUnary('sin', x)
-export const cos = (x: Tensor): Tensor => realUnary('cos', x)
-export const tanh = (x: Tensor): Tensor => realUnary('tanh', x)
-export const sigmoid = (x: Tensor): Tensor => realUnary('sigmoid', x)
-export const relu = (x: Tensor): Tensor => numericUnary('relu', x)
-export const abs = (x: Tensor): Tensor => numericUnary('abs', x)
-export const sign = (x: Tensor): Tensor => unaryKernel('sign', x, 0, 0)
-
-/** A number as the exponent. @throws INVALID_ARGUMENT for a negative integer power of integers (as in PyTorch: 2⁻¹ is no integer) */
-export function powNumber(x: Tensor, exponent: number): Tensor {
-  if (typeof exponent !== 'number') throw invalidArgument('pow', 'a number as the exponent', typeof exponent)
-  const dtype = promoteNumber(x.dtype, exponent)
-  const base = to(x, dtype)
-  if (dtype === 'int32' && exponent < 0) {
-    throw invalidArgument('pow', 'an exponent ≥ 0 for an integer tensor', exponent, "Convert with to('float32') first.")
-  }
-  // The frequent ones as what they are; PyTorch takes the same ways.
-  if (exponent === 2) return mul(base, base)
-  if (exponent === 3) return mul(mul(base, base), base)
-  if (isFloating(dtype) && exponent === 0.5) return unaryKernel('sqrt', base, 0, 0)
-  if (isFloating(dtype) && exponent === -1) return unaryKernel('reciprocal', base, 0, 0)
-  return unaryKernel('pow', base, exponent, 0)
-}
-
-/** @throws INVALID_ARGUMENT without any bound */
-export function clamp(x: Tensor, min?: number | null, max?: number | null): Tensor {
-  notOnBool('clamp', x)
-  if (min == null && max == null) throw invalidArgument('clamp', 'at least one of min and max', 'neither')
-  let dtype = x.dtype
-  if (min != null) dtype = promoteNumber(dtype, min)
-  if (max != null) dtype = promoteNumber(dtype, max)
-  return unaryKernel('clamp', to(x, dtype), min ?? Number.NEGATIVE_INFINITY, max ?? Number.POSITIVE_INFINITY)
 }
 
 // --- binary ---
@@ -144,42 +106,8 @@ function tensorBinary(op: BinaryOp | CompareOp, a: Tensor, b: Tensor, compare: b
   return out
 }
 
-function refuseBool(x: Tensor | number): void {
-  if (typeof x === 'object' && x?.dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
-}
-
-export const add = (a: Tensor | number, b: Tensor | number): Tensor => binary('add', a, b, false, false)
-/** @throws DTYPE_MISMATCH when a side is bool, as in PyTorch */
-export function sub(a: Tensor | number, b: Tensor | number): Tensor {
-  refuseBool(a)
-  refuseBool(b)
-  return binary('sub', a, b, false, false)
-}
-export const mul = (a: Tensor | number, b: Tensor | number): Tensor => binary('mul', a, b, false, false)
-export const div = (a: Tensor | number, b: Tensor | number): Tensor => binary('div', a, b, false, true)
-export const maximum = (a: Tensor | number, b: Tensor | number): Tensor => binary('maximum', a, b, false, false)
-export const minimum = (a: Tensor | number, b: Tensor | number): Tensor => binary('minimum', a, b, false, false)
-export const eq = (a: Tensor | number, b: Tensor | number): Tensor => binary('eq', a, b, true, false)
-export const ne = (a: Tensor | number, b: Tensor | number): Tensor => binary('ne', a, b, true, false)
-export const lt = (a: Tensor | number, b: Tensor | number): Tensor => binary('lt', a, b, true, false)
-export const le = (a: Tensor | number, b: Tensor | number): Tensor => binary('le', a, b, true, false)
-export const gt = (a: Tensor | number, b: Tensor | number): Tensor => binary('gt', a, b, true, false)
-export const ge = (a: Tensor | number, b: Tensor | number): Tensor => binary('ge', a, b, true, false)
-
-/** All three broadcast together; a and b promote. @throws DTYPE_MISMATCH unless cond is bool, SHAPE_MISMATCH */
-export function where(cond: Tensor, a: Tensor | number, b: Tensor | number): Tensor {
-  if (cond.dtype !== 'bool') {
-    throw dtypeMismatch('where', 'a bool tensor as the condition', cond.dtype, 'Compare first, as in ne(cond, 0).')
-  }
-  const [x, y] = operands('where', a, b, cond.storage.memory)
-  const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
-  const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
-  kernelsFor(x).where[x.dtype](cond, x, y, out)
-  return out
-}
-
 /** Both as tensors of their common dtype; two numbers meet in float32 unless both are integers, and lie in `memory`. */
-function operands(op: string, a: Tensor | number, b: Tensor | number, memory: Memory): [Tensor, Tensor] {
+export function operands(op: string, a: Tensor | number, b: Tensor | number, memory: Memory): [Tensor, Tensor] {
   if (a === null || b === null) throw invalidArgument(op, 'tensors or numbers', 'null')
   if (typeof a === 'object' && typeof b === 'object') {
     const dtype = promoteTensors(a, b)

@@ -1,10 +1,10 @@
 /** Operations that look up rows or classes: embedding, and the negative log-likelihood of classes. Beside: `gather.ts`. */
 
-import type { Reduction } from '../ops/ops.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { Reduction } from '../values/options-neural.js'
 import { contiguous } from './copy.js'
 import { checkedIndices } from './indices.js'
 import { logSoftmax, mean, sum } from './reduce.js'

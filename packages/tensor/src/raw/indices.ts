@@ -2,13 +2,14 @@
  * Checking indices before a kernel sees them: it takes for granted that they are int32 and within range. Whole numbers in a floating dtype are
  * indices too (rule INDEX in KERNELS.md), since `tensor([0, 1])` and `arange(5)` are float32 here.
  */
+
 import { PostgradError } from '@postgrad/base'
 import { elementsOf, isReadable } from '../tensor/bytes.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../values/errors.js'
 import type { Shape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
-import { add, lt, mul, where } from './elementwise.js'
+import { rawOperations as ops } from './operations.js'
 import { expand } from './views.js'
 
 const REMEDY = "Make them with { dtype: 'int32' }, or convert with to('int32')."
@@ -77,7 +78,7 @@ export function checkedIndices(op: string, indices: Tensor, extent: number, wrap
   return contiguous(negative ? wrapped(whole, extent) : whole)
 }
 
-const wrapped = (indices: Tensor, extent: number): Tensor => where(lt(indices, 0), add(indices, extent), indices)
+const wrapped = (indices: Tensor, extent: number): Tensor => ops.where(ops.lt(indices, 0), ops.add(indices, extent), indices)
 
 function outOfRange(op: string, index: number, low: number, extent: number, at: Shape): Error {
   const expected = extent === 0 ? 'no index, for the dimension is empty' : `indices from ${low} to ${extent - 1}`
@@ -102,6 +103,6 @@ function placeOf(flat: number, shape: Shape): number[] {
 export function flatIndices(op: string, indices: readonly Tensor[], extents: readonly number[], shape: Shape): Tensor {
   const flat = indices
     .map((each, k) => checkedIndices(op, each, extents[k]!, true))
-    .reduce((sum, part, k) => add(mul(sum, extents[k]!), part))
+    .reduce((sum, part, k) => ops.add(ops.mul(sum, extents[k]!), part))
   return contiguous(expand(flat, shape))
 }

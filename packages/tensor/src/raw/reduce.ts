@@ -1,15 +1,17 @@
 /** Reductions over one, several or all dimensions, brought to [outer, k, inner] for the kernels; and softmax, which has the same form. */
+
 import { PostgradError } from '@postgrad/base'
 import type { ReduceOp, SoftmaxOp } from '../kernels/table/table.js'
-import type { DimsArg } from '../ops/ops.js'
-import type { ReduceOptions, VarianceOptions } from '../ops/ops-reduce.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { type DType, isFloating } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { ReduceOptions, VarianceOptions } from '../values/options.js'
+import type { DimsArg } from '../values/shape.js'
 import { broadcastsTo, normalizeDim, normalizeDims, numelOf, SCALAR_SHAPE, type Shape, sameShape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
-import { abs, add, eq, exp, log, mul, ne, powNumber, scalarTensor, sqrt, sub, where } from './elementwise.js'
+import { scalarTensor } from './elementwise.js'
+import { rawOperations as ops } from './operations.js'
 import { permute, reshape } from './views.js'
 
 /** A tensor as dense [outer, k, inner], to be reduced along k. */
@@ -167,11 +169,11 @@ export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
   floatingOnly('logSumExp', x)
   const list = reducedDims('logSumExp', dims, x.shape.length)
   const all = list ?? x.shape.map((_, d) => d)
-  if (x.numel === 0) return log(sum(exp(x), all, keepdim))
+  if (x.numel === 0) return ops.log(sum(ops.exp(x), all, keepdim))
   const largest = reduce('amax', x, list, true, x.dtype)
   // An infinite maximum would give ∞ − ∞.
-  const shift = where(eq(abs(largest), Number.POSITIVE_INFINITY), 0, largest)
-  const total = add(log(sum(exp(sub(x, shift)), all, true)), shift)
+  const shift = ops.where(ops.eq(ops.abs(largest), Number.POSITIVE_INFINITY), 0, largest)
+  const total = ops.add(ops.log(sum(ops.exp(ops.sub(x, shift)), all, true)), shift)
   return keepdim ? total : reshape(total, reducedShape(x.shape, list, false))
 }
 
@@ -179,17 +181,17 @@ export function logSumExp(x: Tensor, dims?: DimsArg, keepdim = false): Tensor {
 export function norm(x: Tensor, p = 2, dims?: DimsArg, keepdim = false): Tensor {
   floatingOnly('norm', x)
   if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
-  if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
-  const size = abs(x)
+  if (p === 2) return ops.sqrt(sum(ops.mul(x, x), dims, keepdim))
+  const size = ops.abs(x)
   if (p === 1 || x.numel === 0) {
     const total = sum(size, dims, keepdim)
     if (p < 0 && Number.isFinite(p) && total.numel > 0) throw emptyReduction('norm', x.shape)
     return total
   }
-  if (p === 0) return sum(to(ne(x, 0), x.dtype), dims, keepdim)
+  if (p === 0) return sum(to(ops.ne(x, 0), x.dtype), dims, keepdim)
   if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
   if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
-  return powNumber(sum(powNumber(size, p), dims, keepdim), 1 / p)
+  return ops.powNumber(sum(ops.powNumber(size, p), dims, keepdim), 1 / p)
 }
 
 /** Undoes broadcasting: adds up what was repeated. @throws SHAPE_MISMATCH unless `shape` broadcasts to x's */

@@ -1,7 +1,7 @@
 /** What reductions, activations, arithmetic and orders refuse, each with its code and a message that says op, expected, got. */
 import { expect, test } from '@jest/globals'
 import * as T from '../index.js'
-import { operations as ops } from '../operations.js'
+import { rawOperations as ops } from '../ops/define/define.js'
 
 const x = T.tensor([
   [1, 2],

@@ -6,7 +6,7 @@ import { Tensor } from '../tensor/tensor.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
 
-function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
+export function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
   const d = normalizeDim(op, dim, x.shape.length)
   const dense = contiguous(x.dtype === 'bool' ? to(x, 'int32') : x)
   const out = Tensor.uninitialized(dense.dtype, x.shape, dense.storage.memory)
@@ -14,8 +14,3 @@ function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
   kernelsFor(dense)[op][dense.dtype](dense, out, numelOf(x.shape.slice(0, d)), k, numelOf(x.shape.slice(d + 1)))
   return out
 }
-
-/** @throws DIM_OUT_OF_RANGE, as the others */
-export const cumsum = (x: Tensor, dim: number): Tensor => scan('cumsum', x, dim)
-export const cumprod = (x: Tensor, dim: number): Tensor => scan('cumprod', x, dim)
-export const reverseCumsum = (x: Tensor, dim: number): Tensor => scan('reverseCumsum', x, dim)

@@ -1,8 +1,8 @@
-/** The order of elements along a dimension. `composite/sort.ts` makes sorted values and the largest of it. */
+/** The order of elements along a dimension. `ops/sort.ts` makes sorted values and the largest of it. */
 
-import type { SortOptions } from '../ops/ops-reduce.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
+import type { SortOptions } from '../values/options.js'
 import { normalizeDim, numelOf } from '../values/shape.js'
 import { contiguous } from './copy.js'
 

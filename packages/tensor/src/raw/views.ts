@@ -1,8 +1,8 @@
 /** Views: new shapes and strides on the same storage. Only `reshape` may copy. No kernels. */
 import { PostgradError } from '@postgrad/base'
-import type { DimsArg } from '../ops/ops.js'
 import { Tensor } from '../tensor/tensor.js'
 import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { DimsArg } from '../values/shape.js'
 import {
   broadcastStrides,
   broadcastsTo,

@@ -1,9 +1,9 @@
 /** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
 
 import { clone, contiguous } from '../raw/copy.js'
-import { mul } from '../raw/elementwise.js'
 import { add_, wrote } from '../raw/inplace.js'
 import { cat } from '../raw/join.js'
+import { rawOperations as ops } from '../raw/operations.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { argumentText, checkTensor } from '../tensor/check-argument.js'
 import { kernelsFor } from '../tensor/device.js'
@@ -15,7 +15,7 @@ import { isSparse, SparseTensor } from './sparse-tensor.js'
 export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
   if (!x.isContiguous) return add_(x, toDense(rows), alpha)
   x.storage.prepareWrite()
-  addRows(x, rows.indices(), alpha === 1 ? rows.values() : mul(rows.values(), alpha))
+  addRows(x, rows.indices(), alpha === 1 ? rows.values() : ops.mul(rows.values(), alpha))
   wrote('add_', x)
   return x
 }

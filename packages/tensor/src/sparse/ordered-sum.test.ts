@@ -1,9 +1,10 @@
 /** Sums whose terms come in any order: the same bits on every device, those of the sorted terms. */
 import { describe, expect, test } from '@jest/globals'
 import { device, Generator, randn, SparseTensor, type Tensor, tensor, withDevice } from '../index.js'
-import { rawOrderedSum as orderedSum, toDense } from '../internal.js'
+import { toDense } from '../internal.js'
 import { gpujsDevice } from '../tensor/gpujs-device.suite.js'
 import { residentDevice } from '../tensor/resident-device.suite.js'
+import { orderedSum } from './ordered-sum.js'
 
 const bits = (x: Tensor): string => Buffer.from(x.dataSync().slice().buffer).toString('hex')
 

@@ -11,10 +11,10 @@
  */
 
 import { contiguous } from '../raw/copy.js'
-import { add } from '../raw/elementwise.js'
 import { indexSelect } from '../raw/gather.js'
 import { binaryInto, copyInto } from '../raw/into.js'
 import { cat } from '../raw/join.js'
+import { rawOperations as ops } from '../raw/operations.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { giveBack } from '../tensor/give-back.js'
 import { Tensor } from '../tensor/tensor.js'
@@ -36,7 +36,7 @@ export function orderedSum(tensors: readonly Tensor[], leading = 0): Tensor {
   }
   const [a, b] = tensors as readonly [Tensor, Tensor | undefined]
   if (b === undefined) return a
-  if (tensors.length === 2) return a.isSparse || b.isSparse ? sumOfSparse(a, b) : add(a, b)
+  if (tensors.length === 2) return a.isSparse || b.isSparse ? sumOfSparse(a, b) : ops.add(a, b)
   const out = Tensor.uninitialized(a.dtype, a.shape, a.storage.memory)
   addSorted(leading === 0 ? null : dense(a), others.map(dense), out)
   return out

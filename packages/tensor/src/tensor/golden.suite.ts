@@ -3,13 +3,16 @@
  * is held against one. Above: `ops.suite.ts`, which runs them on a device, and autograd's test of the gradients.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { operations } from '../operations.js'
-import * as raw from '../raw/index.js'
+import { rawOperations } from '../ops/define/define.js'
+import { derivative } from '../ops/define/derivative.suite.js'
+import { nllLossBackward } from '../raw/indexing.js'
+import { sumToShape } from '../raw/reduce.js'
 import { allocate, type DType, type TypedArray } from '../values/dtype.js'
 import { upload } from './create.js'
 import { currentDevice } from './device.js'
 import { Tensor } from './tensor.js'
 
+export { derivative } from '../ops/define/derivative.suite.js'
 export { gpujsDevice } from './gpujs-device.suite.js'
 export { residentDevice } from './resident-device.suite.js'
 
@@ -70,8 +73,15 @@ export function goldenWeights(x: Tensor): Tensor {
   return upload(Tensor.over(x.dtype, x.shape, data), x.storage.memory)
 }
 
-/** Raw operations and composites over them, by name. */
-export const CALLS = { ...raw, ...operations } as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
+const DERIVATIVES = ['relu', 'tanh', 'sigmoid', 'leakyRelu', 'elu', 'silu', 'gelu', 'softplus', 'softmax', 'logSoftmax', 'prod', 'cumprod']
+
+/** Operations over kernels by name, and what derivatives are made of. */
+export const CALLS = {
+  ...rawOperations,
+  nllLossBackward,
+  sumToShape,
+  ...Object.fromEntries(DERIVATIVES.map((op) => [`${op}Backward`, derivative(op, rawOperations)])),
+} as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>
 
 /** An argument: null is undefined (but null within lists), tensors come through their views. Their bases are added to `bases`. */
 export function decode(json: Json, bases: Tensor[]): unknown {

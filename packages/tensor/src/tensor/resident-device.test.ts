@@ -2,9 +2,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { threadHeap } from '../heap/thread-heap.js'
 import { arange, device, fromTypedArray, fullLike, onesLike, randLike, tensor, withDevice, zeros, zerosLike } from '../index.js'
-import { operations as unchecked } from '../operations.js'
+import * as operations from '../ops/all.js'
 import { opsSuite } from '../ops/ops.suite.js'
-import { checkedOperations } from './arguments.js'
 import { residentDevice } from './resident-device.suite.js'
 import type { Tensor } from './tensor.js'
 
@@ -24,7 +23,6 @@ opsSuite('a device with a memory of its own', residentDevice, {
   ],
 })
 
-const operations = checkedOperations(unchecked)
 const { einsum, hstack } = operations
 
 const code = (expected: string) => expect.objectContaining({ code: expected })

@@ -1,4 +1,5 @@
 /** Tensors as users see them: making them, views and their storage, versions, reads, and the methods' way through the handler. */
+
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import {
   arange,
@@ -19,6 +20,7 @@ import {
 } from '../index.js'
 import { rawHandler } from '../install.js'
 import { byteSize, numelOf, raw } from '../internal.js'
+import * as functionsOfUsers from '../ops/all.js'
 import { installOpHandler, type OpHandler } from './tensor.js'
 
 describe('creation', () => {
@@ -263,10 +265,39 @@ test('every operation is a method, and gives what the function gives', () => {
   same(a.matmul(b).sum(0, true), raw.sum(raw.matmul(a, b), 0, true))
   same(a.gt(b).where(a, b), raw.maximum(a, b))
   same(a.softmax(1), raw.softmax(a, 1))
-  // Derivatives, parts of composites, and what has no first tensor; `oneHot` is a function in PyTorch as well.
-  const noMethods = /^(cat|stack|constantPad|everyNth|oneHot|reverseCumsum|sumToShape|\w+Backward)$/
-  const functions = Object.keys(raw).filter((op) => !noMethods.test(op))
-  expect(functions.filter((op) => typeof (Tensor.prototype as unknown as Record<string, unknown>)[op] !== 'function')).toEqual([])
+  // As in PyTorch: what has no first tensor, and most of `torch.nn.functional`.
+  const isMethod = (op: string) => typeof (Tensor.prototype as unknown as Record<string, unknown>)[op] === 'function'
+  const functions = [
+    ...['broadcastTensors', 'cat', 'stack', 'hstack', 'vstack', 'meshgrid', 'pad', 'oneHot', 'einsum', 'tensordot', 'linear', 'dropout'],
+    ...[
+      'conv1d',
+      'conv2d',
+      'convTranspose1d',
+      'convTranspose2d',
+      'maxPool1d',
+      'maxPool2d',
+      'maxPool2dWithIndices',
+      'avgPool1d',
+      'avgPool2d',
+    ],
+    ...[
+      'adaptiveAvgPool1d',
+      'adaptiveAvgPool2d',
+      'layerNorm',
+      'batchNorm',
+      'groupNorm',
+      'instanceNorm',
+      'embeddingBag',
+      'cosineSimilarity',
+    ],
+    ...['mseLoss', 'l1Loss', 'smoothL1Loss', 'huberLoss', 'bceLoss', 'bceWithLogits', 'klDiv', 'gaussianNllLoss', 'pairwiseDistance'],
+    'scaledDotProductAttention',
+  ]
+  expect(
+    Object.keys(functionsOfUsers)
+      .filter((op) => !isMethod(op))
+      .sort(),
+  ).toEqual(functions.sort())
 })
 
 test('where of two numbers: int32 if both are integers, else float32', () => {

@@ -1,7 +1,7 @@
 /** Which numbers and booleans a dtype takes. PyTorch 1.13 was asked for each line: where it raises, the number is refused; where it converts, KERNELS.md says what comes. */
 import { describe, expect, test } from '@jest/globals'
 import { arange, full, fullLike, linspace, logspace, tensor, zeros } from '../index.js'
-import { operations as F } from '../operations.js'
+import { rawOperations as F } from '../ops/define/define.js'
 
 const int32 = { dtype: 'int32' } as const
 const [MIN, MAX] = [-(2 ** 31), 2 ** 31 - 1]

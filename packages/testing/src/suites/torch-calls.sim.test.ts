@@ -1,10 +1,10 @@
 /** PyTorch's tests of calls, under load, and of errors (rpc_test.py), each named after the rule that it holds and its name there. */
 import { describe, expect, test } from '@jest/globals'
 import { add, matmul, mul, narrow, nonzero } from '@postgrad/autograd'
-import { operations } from '@postgrad/autograd/internal'
 import { call, currentWorker, expose, type RRef, remote, rpcAsync, rpcSync } from '@postgrad/rpc'
 import { threadRegistry } from '@postgrad/rpc/internal'
 import { eye, full, ones, type Tensor, zeros } from '@postgrad/tensor'
+import * as operations from '@postgrad/tensor/operations'
 import { everyRank, failure, nameOf, WORLD_SIZE } from './torch-ranks.suite.js'
 
 const myFunction = (a: number, b: number, c: number) => a + b + c

@@ -1,7 +1,7 @@
 /** All raw operations with the gpu.js kernels against PyTorch's numbers, as far as float32 goes; what has no kernel must say so. */
 import { expect, test } from '@jest/globals'
+import { rawOperations as raw } from '../../ops/define/define.js'
 import { opsSuite } from '../../ops/ops.suite.js'
-import * as raw from '../../raw/index.js'
 import { tensor } from '../../tensor/create.js'
 import { withDevice } from '../../tensor/device.js'
 import { gpujsDevice } from '../../tensor/gpujs-device.suite.js'

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '../../index.js'
-import { operations } from '../../operations.js'
+import { rawOperations as operations } from '../../ops/define/define.js'
 import { Generator } from '../../values/generator.js'
 
 const SEED = 20261123

@@ -1,6 +1,6 @@
 /**
  * A convolution and its two adjoints, each bilinear, so that the derivatives of each are the other two. Geometries come checked from
- * `composite/convolution.ts`, where the public functions are.
+ * `ops/convolution.ts`, where the public functions are.
  */
 
 import type { ConvGeometry } from '../../kernels/table/table.js'

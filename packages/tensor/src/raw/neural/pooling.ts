@@ -1,4 +1,4 @@
-/** Pooling over planes, the last two dimensions; geometries come checked from `composite/pooling.ts`, where the public functions are. */
+/** Pooling over planes, the last two dimensions; geometries come checked from `ops/pooling.ts`, where the public functions are. */
 
 import type { AvgPoolGeometry, PoolGeometry } from '../../kernels/table/table.js'
 import { kernelsFor } from '../../tensor/device.js'

@@ -1,0 +1,211 @@
+/** Activations, `torch.nn.functional`'s: of each element, or along a dimension; most are for real numbers only. */
+
+import { gradient, gradientRows } from '../raw/derivative.js'
+import { numericUnary, realUnary } from '../raw/elementwise.js'
+import { activation, checkNumber } from '../raw/math.js'
+import * as reduce from '../raw/reduce.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { invalidArgument } from '../values/errors.js'
+import type { GeluOptions, SoftplusOptions } from '../values/options.js'
+import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { formula } from './define/formula.js'
+import { SOFTPLUS_EXACT } from './parts/common.js'
+import { logSoftmaxSlope, slope } from './parts/slopes.js'
+
+/** x where positive, else 0; int32 stays. PyTorch: `torch.nn.functional.relu`. @throws DTYPE_MISMATCH for bool */
+export const relu: WithInPlace<(x: Tensor) => Tensor> = primitive('relu', {
+  args: ['tensor'],
+  inPlace: true,
+  raw: (x) => numericUnary('relu', x),
+  // g, but 0 where a ≤ 0 (at 0: 0, at NaN: g, as PyTorch)
+  grad: slope(
+    'result',
+    (g, y) => gradient('reluBackward', g, y, 0, 0),
+    (g, y, ops) => ops.where(ops.le(y, 0), 0, g),
+  ),
+})
+
+/** 1 / (1 + e⁻ˣ) of each element. int32 and bool become float32. PyTorch: `torch.sigmoid`. */
+export const sigmoid: WithInPlace<(x: Tensor) => Tensor> = primitive('sigmoid', {
+  args: ['tensor'],
+  inPlace: true,
+  raw: (x) => realUnary('sigmoid', x),
+  // g · σ (1 − σ)
+  grad: slope(
+    'result',
+    (g, y) => gradient('sigmoidBackward', g, y, 0, 0),
+    (g, y, ops) => ops.mul(g, ops.mul(y, ops.sub(1, y))),
+  ),
+})
+
+/** x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.functional.leaky_relu`. */
+export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tensor> = primitive('leakyRelu', {
+  args: ['tensor', 'number?'],
+  inPlace: true,
+  raw: (x, negativeSlope = 0.01) => activation('leakyRelu', 'leakyRelu', x, negativeSlope, 0),
+  // g where a > 0, else g · slope
+  grad: slope(
+    'a',
+    (g, x, [negativeSlope = 0.01]) => gradient('leakyReluBackward', g, x, negativeSlope, 0),
+    (g, x, ops, [negativeSlope = 0.01]) => ops.where(ops.gt(x, 0), g, ops.mul(g, negativeSlope)),
+  ),
+})
+
+/** x Φ(x), or its approximation by tanh with `approximate: 'tanh'`. PyTorch: `torch.nn.functional.gelu`. @throws DTYPE_MISMATCH */
+export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = primitive('gelu', {
+  args: ['tensor', 'options?'],
+  options: { approximate: true },
+  raw: (x, options) => activation(approximates(options) ? 'geluTanh' : 'gelu', 'gelu', x, 0, 0),
+  // g (Φ(a) + a φ(a)), or the derivative of the approximation
+  grad: slope(
+    'a',
+    (g, x, [options]) => gradient(approximates(options) ? 'geluTanhBackward' : 'geluBackward', g, x, 0, 0),
+    (g, x, ops, [options]) => ops.mul(g, approximates(options) ? geluTanhSlope(x, ops) : geluSlope(x, ops)),
+  ),
+})
+
+/** x σ(x). PyTorch: `torch.nn.functional.silu`. @throws DTYPE_MISMATCH */
+export const silu: (x: Tensor) => Tensor = primitive('silu', {
+  args: ['tensor'],
+  raw: (x) => activation('silu', 'silu', x, 0, 0),
+  // g σ (1 + a (1 − σ))
+  grad: slope(
+    'a',
+    (g, x) => gradient('siluBackward', g, x, 0, 0),
+    (g, x, ops) => {
+      const sigmoid = ops.sigmoid(x)
+      return ops.mul(g, ops.mul(sigmoid, ops.add(ops.mul(x, ops.sub(1, sigmoid)), 1)))
+    },
+  ),
+})
+
+/**
+ * log(1 + exp(beta x)) / beta, with beta 1 by default; x itself where beta x is above `threshold` (20). PyTorch: `torch.nn.functional.softplus`.
+ * @throws DTYPE_MISMATCH
+ */
+export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primitive('softplus', {
+  args: ['tensor', 'options?'],
+  options: { beta: true, threshold: true },
+  raw: (x, { beta = 1, threshold = 20 } = {}) => {
+    checkNumber('softplus', 'beta', beta)
+    checkNumber('softplus', 'threshold', threshold)
+    return activation('softplus', 'softplus', x, beta, threshold)
+  },
+  // g σ(beta a); g above the threshold
+  grad: slope(
+    'a',
+    (g, x, [{ beta = 1, threshold = 20 } = {}]) => gradient('softplusBackward', g, x, beta, threshold),
+    (g, x, ops, [{ beta = 1, threshold = 20 } = {}]) => {
+      const scaled = ops.mul(x, beta)
+      // At the threshold itself the next derivative is 0, as in PyTorch.
+      const below = ops.where(ops.ge(scaled, threshold), threshold, scaled)
+      return ops.where(ops.gt(scaled, threshold), g, ops.mul(g, ops.sigmoid(below)))
+    },
+  ),
+})
+
+/** x where positive, else alpha (eˣ − 1); alpha is 1 by default. PyTorch: `torch.nn.functional.elu`. @throws DTYPE_MISMATCH */
+export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive('elu', {
+  args: ['tensor', 'number?'],
+  inPlace: true,
+  raw: (x, alpha = 1) => activation('elu', 'elu', x, alpha, 0),
+  // g where a > 0, else g · alpha · eᵃ
+  grad: slope(
+    'a',
+    (g, x, [alpha = 1]) => gradient('eluBackward', g, x, alpha, 0),
+    (g, x, ops, [alpha = 1]) => {
+      // At the kink itself the next derivative is 0, as in PyTorch.
+      const negative = ops.where(ops.lt(x, 0), x, 0)
+      return ops.where(ops.le(x, 0), ops.mul(g, ops.mul(ops.exp(negative), alpha)), g)
+    },
+  ),
+})
+
+/** Each element kept within its bounds (default −1 and 1); the gradient at a bound is 0, where clamp's is 1. PyTorch: `torch.nn.functional.hardtanh`. */
+export const hardtanh: WithInPlace<(x: Tensor, min?: number, max?: number) => Tensor> = composite('hardtanh', {
+  args: ['tensor', 'number?', 'number?'],
+  inPlace: true,
+  // By conditions and not by clamp, whose gradient is 1 at the bounds; NaN meets neither condition and stays.
+  of:
+    (ops) =>
+    (x, min = -1, max = 1) =>
+      ops.where(ops.le(x, min), min, ops.where(ops.ge(x, max), max, x)),
+})
+
+/** Each element kept within 0 and 6. PyTorch: `torch.nn.functional.relu6`. */
+export const relu6: (x: Tensor) => Tensor = composite('relu6', {
+  args: ['tensor'],
+  of: (ops) => (x) => ops.hardtanh(x, 0, 6),
+})
+
+/** log σ(x), without overflow. PyTorch: `torch.nn.functional.logsigmoid`. @throws DTYPE_MISMATCH */
+export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
+  args: ['tensor'],
+  // −log(1 + exp(−x)): without the kinks of |x| and min, so that second derivatives are right at 0 too.
+  of: (ops) => (x) => ops.sub(0, ops.softplus(ops.neg(x), { threshold: SOFTPLUS_EXACT })),
+})
+
+/** x tanh(softplus x). PyTorch: `torch.nn.functional.mish`. @throws DTYPE_MISMATCH */
+export const mish: (x: Tensor) => Tensor = composite('mish', {
+  args: ['tensor'],
+  of: (ops) => (x) => ops.mul(x, ops.tanh(ops.softplus(x))),
+})
+
+/** x / (1 + |x|). PyTorch: `torch.nn.functional.softsign`. */
+export const softsign: (x: Tensor) => Tensor = composite('softsign', {
+  args: ['tensor'],
+  of: (ops) => (x) => ops.div(x, ops.add(ops.abs(x), 1)),
+})
+
+/** x − tanh x. PyTorch: `torch.nn.functional.tanhshrink`. */
+export const tanhshrink: (x: Tensor) => Tensor = composite('tanhshrink', {
+  args: ['tensor'],
+  of: (ops) => (x) => ops.sub(x, ops.tanh(x)),
+})
+
+/**
+ * eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example const shares = softmax(x, -1)
+ */
+export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', {
+  args: ['tensor', 'number'],
+  raw: reduce.softmax,
+  // y · (g − Σ g y)
+  grad: slope(
+    'result',
+    (g, y, [dim]) => gradientRows('softmaxBackward', g, y, dim),
+    (g, y, ops, [dim]) => ops.mul(y, ops.sub(g, ops.sum(ops.mul(g, y), dim, true))),
+  ),
+})
+
+/** log of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+export const logSoftmax: (x: Tensor, dim: number) => Tensor = primitive('logSoftmax', {
+  args: ['tensor', 'number'],
+  raw: reduce.logSoftmax,
+  // g − eʸ Σ g
+  grad: formula(['result'], (g, s, ops) => logSoftmaxSlope(g, s.result, s.attrs[0], ops)),
+})
+
+/** Φ(a) + a φ(a), of the normal distribution. */
+function geluSlope(a: Tensor, ops: Ops): Tensor {
+  const cdf = ops.mul(ops.add(ops.erf(ops.mul(a, Math.SQRT1_2)), 1), 0.5)
+  const pdf = ops.mul(ops.exp(ops.mul(ops.mul(a, a), -0.5)), 1 / Math.sqrt(2 * Math.PI))
+  return ops.add(cdf, ops.mul(a, pdf))
+}
+
+/** With u = √(2/π) (a + 0.044715 a³): (1 + tanh u) / 2 + a (1 − tanh² u) u′ / 2. */
+function geluTanhSlope(a: Tensor, ops: Ops): Tensor {
+  const scale = Math.sqrt(2 / Math.PI)
+  const squared = ops.mul(a, a)
+  const tanh = ops.tanh(ops.mul(ops.mul(a, ops.add(ops.mul(squared, 0.044715), 1)), scale))
+  const slope = ops.mul(ops.add(ops.mul(squared, 3 * 0.044715), 1), scale)
+  const left = ops.add(tanh, 1)
+  return ops.mul(ops.add(left, ops.mul(ops.mul(a, ops.sub(1, ops.mul(tanh, tanh))), slope)), 0.5)
+}
+
+/** Whether gelu is to use tanh. @throws INVALID_ARGUMENT */
+function approximates(options: GeluOptions | undefined): boolean {
+  const approximate = options?.approximate ?? 'none'
+  if (approximate !== 'none' && approximate !== 'tanh') throw invalidArgument('gelu', "'none' or 'tanh' as approximate", approximate)
+  return approximate === 'tanh'
+}

@@ -1,0 +1,114 @@
+/** All operations together: their types (`Ops`, and the methods of tensors), and the door that other packages take their functions from, which leaves out the inner ones. */
+
+import type { IndexSpec } from '../values/options.js'
+import type * as activations from './activations.js'
+import type * as arithmetic from './arithmetic.js'
+import type * as arrange from './arrange.js'
+import type * as comparisons from './comparisons.js'
+import type * as convolution from './convolution.js'
+import type * as copies from './copies.js'
+import type { Functions, InPlaceFunctions, InPlaceMethods, Methods } from './define/define.js'
+import type * as indexing from './indexing.js'
+import type * as innerArithmetic from './inner/arithmetic.js'
+import type * as innerCopies from './inner/copies.js'
+import type * as innerNeural from './inner/neural.js'
+import type * as innerRows from './inner/rows.js'
+import type * as innerSums from './inner/sums.js'
+import type * as innerViews from './inner/views.js'
+import type * as losses from './losses.js'
+import type * as math from './math.js'
+import type * as neural from './neural.js'
+import type * as normalization from './normalization.js'
+import type * as order from './order.js'
+import type * as pooling from './pooling.js'
+import type * as products from './products.js'
+import type * as reductions from './reductions.js'
+import type * as views from './views.js'
+import './inner/arithmetic.js'
+import './inner/copies.js'
+import './inner/neural.js'
+import './inner/rows.js'
+import './inner/sums.js'
+import './inner/views.js'
+
+export * from './activations.js'
+export * from './arithmetic.js'
+export * from './arrange.js'
+export * from './comparisons.js'
+export * from './convolution.js'
+export * from './copies.js'
+export * from './indexing.js'
+export * from './losses.js'
+export * from './math.js'
+export * from './neural.js'
+export * from './normalization.js'
+export * from './order.js'
+export * from './pooling.js'
+export * from './products.js'
+export * from './reductions.js'
+export * from './views.js'
+
+declare module '../raw/operations.js' {
+  interface Ops
+    extends Functions<typeof activations>,
+      Functions<typeof arithmetic>,
+      Functions<typeof arrange>,
+      Functions<typeof comparisons>,
+      Functions<typeof convolution>,
+      Functions<typeof copies>,
+      Functions<typeof indexing>,
+      Functions<typeof innerArithmetic>,
+      Functions<typeof innerCopies>,
+      Functions<typeof innerNeural>,
+      Functions<typeof innerRows>,
+      Functions<typeof innerSums>,
+      Functions<typeof innerViews>,
+      Functions<typeof losses>,
+      Functions<typeof math>,
+      Functions<typeof neural>,
+      Functions<typeof normalization>,
+      Functions<typeof order>,
+      Functions<typeof pooling>,
+      Functions<typeof products>,
+      Functions<typeof reductions>,
+      Functions<typeof views>,
+      InPlaceFunctions<typeof activations>,
+      InPlaceFunctions<typeof arithmetic>,
+      InPlaceFunctions<typeof arrange>,
+      InPlaceFunctions<typeof comparisons>,
+      InPlaceFunctions<typeof indexing>,
+      InPlaceFunctions<typeof math>,
+      InPlaceFunctions<typeof order> {}
+}
+
+declare module '../tensor/tensor.js' {
+  interface Tensor
+    extends Methods<typeof activations>,
+      Methods<typeof arithmetic>,
+      Methods<typeof arrange>,
+      Methods<typeof comparisons>,
+      Methods<typeof copies>,
+      Methods<typeof indexing>,
+      Methods<typeof innerViews>,
+      Methods<typeof losses>,
+      Methods<typeof math>,
+      Methods<typeof neural>,
+      Methods<typeof order>,
+      Methods<typeof products>,
+      Methods<typeof reductions>,
+      Methods<typeof views>,
+      InPlaceMethods<typeof activations>,
+      InPlaceMethods<typeof arithmetic>,
+      InPlaceMethods<typeof arrange>,
+      InPlaceMethods<typeof comparisons>,
+      InPlaceMethods<typeof indexing>,
+      InPlaceMethods<typeof math>,
+      InPlaceMethods<typeof order> {
+    /**
+     * What stands between the brackets of PyTorch's x[…]: numbers, 'start:end:step' with parts left out, '...', null (a new dimension), int32
+     * tensors (which elements) and bool tensors (those where it is true). `x.index(0, '1:', '...', null)`. A view unless there is a tensor.
+     * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+     */
+    index(...specs: IndexSpec<Tensor>[]): Tensor
+  }
+}

@@ -1,0 +1,282 @@
+/** Element-wise arithmetic of several tensors, which broadcast and promote. Where one may be a number, an integer-valued one counts as an integer. */
+
+import { bitwise, numeric, type Operand } from '../raw/arithmetic.js'
+import { binary } from '../raw/elementwise.js'
+import * as inplace from '../raw/inplace.js'
+import { promoteAll } from '../raw/promotion.js'
+import { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { dtypeMismatch } from '../values/errors.js'
+import type { DivOptions, ValueOptions } from '../values/options.js'
+import { composite, inPlace, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { formula } from './define/formula.js'
+import { sumToShape } from './parts/dims.js'
+import { roundedDivision } from './parts/division.js'
+
+/**
+ * The sum of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.add`. @throws SHAPE_MISMATCH
+ * @example const y = add(x, 1)
+ */
+export const add: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('add', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('add', a, b, false, false),
+  // g, g
+  grad: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s) => sumToShape(g, s.shapeB)) },
+})
+
+/**
+ * The difference of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.sub`. @throws
+ * SHAPE_MISMATCH, DTYPE_MISMATCH for bool
+ */
+export const sub: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('sub', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => {
+    refuseBool(a)
+    refuseBool(b)
+    return binary('sub', a, b, false, false)
+  },
+  // g, −g
+  grad: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s, ops) => ops.neg(sumToShape(g, s.shapeB))) },
+})
+
+/** The product of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.mul`. @throws SHAPE_MISMATCH */
+export const mul: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('mul', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('mul', a, b, false, false),
+  // g b, g a
+  grad: {
+    a: formula(['b'], (g, s, ops) => sumToShape(ops.mul(g, s.b), s.shapeA)),
+    b: formula(['a'], (g, s, ops) => sumToShape(ops.mul(g, s.a), s.shapeB)),
+  },
+})
+
+/**
+ * The quotient of each two elements: of integers too it is float32, unless `roundingMode` is 'floor' or 'trunc'. Shapes broadcast, one of the two
+ * may be a number. PyTorch: `torch.div`. @throws SHAPE_MISMATCH
+ */
+export const div: (a: Tensor | number, b: Tensor | number, options?: DivOptions) => Tensor = composite('div', {
+  args: ['operand', 'operand', 'options?'],
+  options: { roundingMode: true },
+  of: (ops) => (a, b, options) => (options === undefined ? ops.trueDivide(a, b) : roundedDivision(ops, a, b, options)),
+})
+
+/** The larger of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.maximum`. @throws SHAPE_MISMATCH */
+export const maximum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('maximum', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('maximum', a, b, false, false),
+  // g to the one that won, g / 2 where they are equal, g to both where one is NaN (as PyTorch)
+  grad: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(tieShare(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(tieShare(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
+  },
+})
+
+/** The smaller of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.minimum`. @throws SHAPE_MISMATCH */
+export const minimum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('minimum', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('minimum', a, b, false, false),
+  grad: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(tieShare(g, ops.gt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(tieShare(g, ops.lt(s.a, s.b), ops.eq(s.a, s.b), ops), s.shapeB)),
+  },
+})
+
+/**
+ * aᵇ, element by element; shapes broadcast, one of the two may be a number. int32 wraps around. PyTorch: `torch.pow`. @throws SHAPE_MISMATCH,
+ * INVALID_ARGUMENT for a negative exponent of integers
+ */
+export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = composite('pow', {
+  args: ['operand', 'operand'],
+  inPlace: true,
+  of: (ops) => (a, b) => (typeof a === 'object' && typeof b === 'number' ? ops.powNumber(a, b) : ops.powTensor(a, b)),
+})
+
+/**
+ * The remainder of a / b with the sign of b; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.remainder`. @throws
+ * SHAPE_MISMATCH
+ */
+export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('remainder', {
+  args: ['operand', 'operand'],
+  inPlace: true,
+  raw: (a, b) => numeric('remainder', 'remainder', a, b),
+  // g, −g ⌊a / b⌋
+  grad: {
+    a: formula([], (g, s) => sumToShape(g, s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.neg(ops.mul(g, ops.floorDivide(s.a, s.b))), s.shapeB)),
+  },
+})
+
+/** The remainder of a / b with the sign of a; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.fmod`. @throws SHAPE_MISMATCH */
+export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('fmod', {
+  args: ['operand', 'operand'],
+  inPlace: true,
+  raw: (a, b) => numeric('fmod', 'fmod', a, b),
+  // g, −g trunc(a / b)
+  grad: {
+    a: formula([], (g, s) => sumToShape(g, s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.neg(ops.mul(g, ops.trunc(ops.div(s.a, s.b)))), s.shapeB)),
+  },
+})
+
+/**
+ * The quotient of each two elements, rounded towards −∞; integers stay integers, and by 0 give 0 (PyTorch throws). Shapes broadcast. PyTorch:
+ * `torch.floor_divide`. @throws SHAPE_MISMATCH
+ */
+export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('floorDivide', {
+  args: ['operand', 'operand'],
+  inPlace: true,
+  raw: (a, b) => numeric('floorDivide', 'floorDivide', a, b),
+  // 0 wherever it is differentiable
+  grad: {
+    a: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeA, g.storage.memory)),
+    b: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeB, g.storage.memory)),
+  },
+})
+
+/**
+ * The angle of the point (b, a), from −π to π, element by element; the signs of both decide. Shapes broadcast, integers become float32. PyTorch:
+ * `torch.atan2`. @throws SHAPE_MISMATCH
+ */
+export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('atan2', {
+  args: ['tensor', 'tensor'],
+  inPlace: true,
+  raw: (a, b) => binary('atan2', a, b, false, true),
+  // g b / (a² + b²), −g a / (a² + b²)
+  grad: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(g, ops.div(s.b, squares(s.a, s.b, ops))), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.neg(ops.mul(g, ops.div(s.a, squares(s.a, s.b, ops)))), s.shapeB)),
+  },
+})
+
+/** The bits that both have, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_and`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH */
+export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseAnd', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => bitwise('bitwiseAnd', a, b),
+})
+
+/**
+ * The bits that one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_or`. @throws DTYPE_MISMATCH,
+ * SHAPE_MISMATCH
+ */
+export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseOr', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => bitwise('bitwiseOr', a, b),
+})
+
+/**
+ * The bits that exactly one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_xor`. @throws
+ * DTYPE_MISMATCH, SHAPE_MISMATCH
+ */
+export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseXor', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => bitwise('bitwiseXor', a, b),
+})
+
+/** All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH */
+export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {
+  args: ['tensor'],
+  of: (ops) => (x) => {
+    if (isFloating(x.dtype)) throw dtypeMismatch('bitwiseNot', 'int32 or bool', x.dtype, "Convert with to('int32') first.")
+    return x.dtype === 'bool' ? ops.logicalNot(x) : ops.bitwiseXor(x, -1)
+  },
+})
+
+/** a + weight (b − a); the three broadcast, weight may be a number. PyTorch: `torch.lerp`. @throws SHAPE_MISMATCH */
+export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) => Tensor> = composite('lerp', {
+  args: ['tensor', 'tensor', 'operand'],
+  inPlace: true,
+  of: (ops) => (a, b, weight) => {
+    const way = ops.sub(b, a)
+    // From the nearer end, as PyTorch: so that weight 1 gives b exactly.
+    if (typeof weight === 'number') return weight < 0.5 ? ops.add(a, ops.mul(way, weight)) : ops.sub(b, ops.mul(way, 1 - weight))
+    // One product for both ends: the gradient of one that is not chosen would be 0 · ∞.
+    const near = ops.lt(ops.abs(weight), 0.5)
+    return ops.add(ops.where(near, a, b), ops.mul(way, ops.where(near, weight, ops.sub(weight, 1))))
+  },
+})
+
+/** x + value · a · b, with value 1 by default; the three broadcast. PyTorch: `torch.addcmul`. @throws SHAPE_MISMATCH */
+export const addcmul: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcmul', {
+  args: ['tensor', 'tensor', 'tensor', 'options?'],
+  options: { value: true },
+  inPlace: true,
+  of: (ops) => (x, a, b, options) => {
+    const [p, q, r] = together(ops, x, a, b)
+    return ops.add(p, ops.mul(scaled(ops, q, options), r))
+  },
+})
+
+/** x + value · a / b, with value 1 by default; the three broadcast. PyTorch: `torch.addcdiv`. @throws SHAPE_MISMATCH */
+export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcdiv', {
+  args: ['tensor', 'tensor', 'tensor', 'options?'],
+  options: { value: true },
+  inPlace: true,
+  of: (ops) => (x, a, b, options) => {
+    const [p, q, r] = together(ops, x, a, b)
+    return ops.add(p, ops.div(scaled(ops, q, options), r))
+  },
+})
+
+/**
+ * Adds alpha · y (alpha: default 1) to the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.add_`. @throws
+ * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ */
+export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('add_', {
+  args: ['tensor', 'operand', 'number?'],
+  raw: inplace.add_,
+  value: (ops) => (x, y, alpha) => ops.add(x, scaledBy(ops, y, alpha)),
+})
+
+/**
+ * Subtracts alpha · y (alpha: default 1) from the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.sub_`. @throws
+ * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ */
+export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('sub_', {
+  args: ['tensor', 'operand', 'number?'],
+  raw: inplace.sub_,
+  value: (ops) => (x, y, alpha) => ops.sub(x, scaledBy(ops, y, alpha)),
+})
+
+/**
+ * Multiplies the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.mul_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE,
+ * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ */
+export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
+  args: ['tensor', 'operand'],
+  raw: inplace.mul_,
+  value: (ops) => ops.mul,
+})
+
+/**
+ * Divides the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.div_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE for
+ * integers, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ */
+export const div_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('div_', {
+  args: ['tensor', 'operand'],
+  raw: inplace.div_,
+  value: (ops) => ops.div,
+})
+
+function scaledBy(ops: Ops, y: Tensor | number, alpha = 1): Tensor | number {
+  return alpha === 1 ? y : typeof y === 'number' ? y * alpha : ops.mul(y, alpha)
+}
+
+const scaled = (ops: Ops, x: Tensor, { value = 1 }: ValueOptions = {}) => (value === 1 ? x : ops.mul(x, value))
+
+const together = (ops: Ops, ...tensors: [Tensor, Tensor, Tensor]): [Tensor, Tensor, Tensor] => {
+  const dtype = promoteAll(tensors)
+  return isFloating(dtype) ? (tensors.map((t) => ops.to(t, dtype)) as [Tensor, Tensor, Tensor]) : tensors
+}
+
+/** 0 where it `loses`, half of g where it `ties`, else g. */
+function tieShare(g: Tensor, loses: Tensor, ties: Tensor, ops: Ops): Tensor {
+  return ops.where(loses, 0, ops.where(ties, ops.mul(g, 0.5), g))
+}
+
+function squares(a: Operand, b: Operand, ops: Ops): Tensor {
+  return ops.add(ops.mul(a, a), ops.mul(b, b))
+}
+
+function refuseBool(x: Tensor | number): void {
+  if (typeof x === 'object' && x?.dtype === 'bool') throw dtypeMismatch('sub', 'numbers', 'bool', 'Use ne(a, b), or convert with to().')
+}

@@ -1,0 +1,353 @@
+/** Joining, repeating and moving elements into new tensors. */
+
+import { checkedIndices } from '../raw/indices.js'
+import * as join from '../raw/join.js'
+import { checkPads } from '../raw/join.js'
+import { checkReadable, elementsOf } from '../tensor/bytes.js'
+import { Tensor } from '../tensor/tensor.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { PadMode, PadOptions } from '../values/options.js'
+import { type DimsArg, normalizeDim, normalizeDims } from '../values/shape.js'
+import { composite, type Functional, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { embedDiagonal } from './parts/common.js'
+import { wrap } from './parts/dims.js'
+
+/**
+ * Tensors joined along `dim` (default 0); all other extents are equal, dtypes promote. PyTorch: `torch.cat`. @throws SHAPE_MISMATCH,
+ * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example const y = cat([x, x], 1)
+ */
+export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('cat', {
+  args: ['tensors', 'number?'],
+  isFunctional: true,
+  raw: join.cat,
+  grad: {
+    each: (g, i, shapes, dim, ops) => {
+      const d = wrap(dim, g.ndim)
+      // A one-dimensional empty tensor joins anything (PyTorch's legacy rule) and has no extent there.
+      let start = 0
+      for (let j = 0; j < i; j++) start += shapes[j]![d] ?? 0
+      const shape = shapes[i]!
+      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : Tensor.empty(g.dtype, shape, g.storage.memory)
+    },
+  },
+})
+
+/**
+ * Tensors of one shape joined along a new dimension `dim` (default 0); dtypes promote. PyTorch: `torch.stack`. @throws SHAPE_MISMATCH,
+ * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ */
+export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('stack', {
+  args: ['tensors', 'number?'],
+  isFunctional: true,
+  raw: join.stack,
+  grad: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
+})
+
+/** Tensors joined along dimension 1, vectors along 0. PyTorch: `torch.hstack`. @throws SHAPE_MISMATCH */
+export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('hstack', {
+  args: ['tensors'],
+  isFunctional: true,
+  of: (ops) => (tensors) => {
+    const parts = tensors.map((t) => (t.ndim === 0 ? ops.reshape(t, [1]) : t))
+    return ops.cat(parts, (parts[0]?.ndim ?? 1) === 1 ? 0 : 1)
+  },
+})
+
+/** Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH */
+export const vstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('vstack', {
+  args: ['tensors'],
+  isFunctional: true,
+  of: (ops) => (tensors) => {
+    return ops.cat(
+      tensors.map((t) => (t.ndim < 2 ? ops.reshape(t, [1, t.numel]) : t)),
+      0,
+    )
+  },
+})
+
+/** A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT */
+export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composite('repeat', {
+  args: ['tensor', 'numbers'],
+  of: (ops) => (x, repeats) => {
+    const extra = repeats.length - x.ndim
+    if (extra < 0 || repeats.some((n) => !Number.isSafeInteger(n) || n < 0)) {
+      throw invalidArgument('repeat', `counts ≥ 0 for at least the ${x.ndim} dimensions`, shapeText(repeats), 'Use tile() for fewer.')
+    }
+    const shape = [...new Array<number>(extra).fill(1), ...x.shape]
+    // [n] → [1, n] → [times, n] → [times · n], for every dimension at once: one copy.
+    const between = ops.reshape(
+      x,
+      shape.flatMap((n) => [1, n]),
+    )
+    const spread = ops.expand(
+      between,
+      shape.flatMap((n, d) => [repeats[d]!, n]),
+    )
+    const out = ops.reshape(
+      spread,
+      shape.map((n, d) => n * repeats[d]!),
+    )
+    return own(x, out, ops)
+  },
+})
+
+/** As repeat, but counts may be fewer than dimensions. PyTorch: `torch.tile`. @throws INVALID_ARGUMENT */
+export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite('tile', {
+  args: ['tensor', 'numbers'],
+  of: (ops) => (x, repeats) => {
+    return ops.repeat(x, [...new Array<number>(Math.max(x.ndim - repeats.length, 0)).fill(1), ...repeats])
+  },
+})
+
+/** A copy in which the named dimensions run backwards. PyTorch: `torch.flip`. @throws DIM_OUT_OF_RANGE */
+export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
+  args: ['tensor', 'dims'],
+  of: (ops) => (x, dims) => {
+    let out = x
+    // No dimensions are none here.
+    for (const d of typeof dims !== 'number' && dims.length === 0 ? [] : normalizeDims('flip', dims, x.ndim)) {
+      const extent = x.shape[d]!
+      if (extent > 1)
+        out = ops.indexSelect(
+          out,
+          d,
+          vector(x, extent, (i) => extent - 1 - i),
+        )
+    }
+    return own(x, out, ops)
+  },
+})
+
+/**
+ * A copy whose elements are shifted along `dims`, around the end; without `dims` as if flattened. PyTorch: `torch.roll`. @throws DIM_OUT_OF_RANGE,
+ * INVALID_ARGUMENT
+ */
+export const roll: (x: Tensor, shifts: DimsArg, dims?: DimsArg) => Tensor = composite('roll', {
+  args: ['tensor', 'dims', 'dims?'],
+  of: (ops) => (x, shifts, dims) => {
+    if (dims === undefined) {
+      if (typeof shifts !== 'number' && shifts.length !== 1) {
+        throw invalidArgument('roll', 'one shift where no dimensions are given', shapeText(shifts), 'Name the dimensions.')
+      }
+      return own(x, ops.reshape(rolled(ops, ops.reshape(x, [x.numel]), typeof shifts === 'number' ? shifts : shifts[0]!, 0), x.shape), ops)
+    }
+    const by = typeof shifts === 'number' ? [shifts] : shifts
+    const along = typeof dims === 'number' ? [dims] : dims
+    if (by.length !== along.length) throw invalidArgument('roll', 'a shift for each dimension', `${by.length} for ${along.length}`)
+    let out = x
+    for (const [i, dim] of along.entries()) out = rolled(ops, out, by[i]!, normalizeDim('roll', dim, x.ndim))
+    return own(x, out, ops)
+  },
+})
+
+/**
+ * A padded copy: `pads` are before and after, two numbers for each dimension from the last one on. Mode 'constant' (the default, with value 0;
+ * negative pads cut), 'reflect', 'replicate' or 'circular'. PyTorch: `torch.nn.functional.pad`. @throws INVALID_ARGUMENT
+ */
+export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadOptions) => Tensor> = composite('pad', {
+  args: ['tensor', 'numbers', 'options?'],
+  options: { mode: true, value: true },
+  isFunctional: true,
+  of:
+    (ops) =>
+    (x, pads, options = {}) => {
+      const mode = options.mode ?? 'constant'
+      if (mode === 'constant') return ops.constantPad(x, pads, options.value)
+      if (mode !== 'reflect' && mode !== 'replicate' && mode !== 'circular') {
+        throw invalidArgument('pad', "the mode 'constant', 'reflect', 'replicate' or 'circular'", String(mode))
+      }
+      let out = x
+      checkPads('pad', x.shape, pads)
+      for (let i = 0; i < pads.length; i += 2) {
+        const d = x.ndim - 1 - i / 2
+        const [before, behind] = [pads[i]!, pads[i + 1]!]
+        if (before === 0 && behind === 0) continue
+        const extent = x.shape[d]!
+        checkPad(mode, d, extent, before, behind)
+        out = ops.indexSelect(
+          out,
+          d,
+          vector(x, before + extent + behind, (i) => sourceOf(mode, i - before, extent)),
+        )
+      }
+      return own(x, out, ops)
+    },
+})
+
+/**
+ * Each element (or slice along `dim`) several times in a row; a tensor gives a count for each. Without `dim` flattened. PyTorch:
+ * `torch.repeat_interleave`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ */
+export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: number) => Tensor = composite('repeatInterleave', {
+  args: ['tensor', 'operand', 'number?'],
+  of: (ops) => (x, repeats, dim) => {
+    const source = dim === undefined ? ops.reshape(x, [x.numel]) : x
+    const d = normalizeDim('repeatInterleave', dim ?? 0, source.ndim)
+    if (source.ndim === 0) return ops.repeatInterleave(ops.reshape(source, [1]), repeats, 0)
+    const extent = source.shape[d]!
+    if (typeof repeats !== 'number') return ops.indexSelect(source, d, repeated(repeats, extent))
+    if (!Number.isSafeInteger(repeats) || repeats < 0) throw invalidArgument('repeatInterleave', 'a count ≥ 0', repeats)
+    const shape = source.shape
+    const spread = ops.expand(ops.unsqueeze(source, d + 1), [...shape.slice(0, d + 1), repeats, ...shape.slice(d + 1)])
+    return own(x, ops.reshape(spread, shape.with(d, extent * repeats)), ops)
+  },
+})
+
+/** Of a vector the matrix that has it on diagonal number `diagonal` (default 0), of a matrix that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH */
+export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', {
+  args: ['tensor', 'number?'],
+  of:
+    (ops) =>
+    (x, diagonal = 0) => {
+      if (x.ndim === 1) return ops.diagEmbed(x, diagonal)
+      if (x.ndim === 2) return ops.diagonal(x, diagonal)
+      throw shapeMismatch('diag', 'a vector or a matrix', shapeText(x.shape), 'Use diagonal() or diagEmbed() for batches.')
+    },
+})
+
+/**
+ * The last dimension as the diagonal of planes dim1 × dim2 (default −2, −1), shifted by `offset` (0), zeros elsewhere. PyTorch: `torch.diag_embed`.
+ * @throws DIM_OUT_OF_RANGE
+ */
+export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = composite('diagEmbed', {
+  args: ['tensor', 'number?', 'number?', 'number?'],
+  of:
+    (ops) =>
+    (x, offset = 0, dim1 = -2, dim2 = -1) => {
+      if (x.ndim === 0) throw shapeMismatch('diagEmbed', 'a tensor with at least one dimension', '[]', 'Use reshape([1]) first.')
+      const a = normalizeDim('diagEmbed', dim1, x.ndim + 1)
+      const b = normalizeDim('diagEmbed', dim2, x.ndim + 1)
+      if (a === b) throw invalidArgument('diagEmbed', 'two different dimensions', `${dim1} and ${dim2}`)
+      const extent = x.shape.at(-1)! + Math.abs(offset)
+      return ops.movedim(embedDiagonal(ops, x, extent, extent, offset), [-2, -1], [a, b])
+    },
+})
+
+/** The lower triangle of the last two dimensions, 0 above diagonal number `diagonal` (default 0). PyTorch: `torch.tril`. @throws SHAPE_MISMATCH */
+export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('tril', {
+  args: ['tensor', 'number?'],
+  inPlace: true,
+  of:
+    (ops) =>
+    (x, diagonal = 0) =>
+      triangle(
+        'tril',
+        ops,
+        x,
+        () => 0,
+        (row) => row + whole('tril', diagonal) + 1,
+      ),
+})
+
+/** The upper triangle of the last two dimensions, 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`. @throws SHAPE_MISMATCH */
+export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('triu', {
+  args: ['tensor', 'number?'],
+  inPlace: true,
+  of:
+    (ops) =>
+    (x, diagonal = 0) =>
+      triangle(
+        'triu',
+        ops,
+        x,
+        (row) => row + whole('triu', diagonal),
+        () => Number.POSITIVE_INFINITY,
+      ),
+})
+
+/**
+ * Grids of coordinates from vectors: with 'ij' (the default) the i-th result varies along dimension i, with 'xy' the first two are exchanged.
+ * PyTorch: `torch.meshgrid`. @throws SHAPE_MISMATCH
+ */
+export const meshgrid: Functional<(tensors: readonly Tensor[], indexing?: 'ij' | 'xy') => Tensor[]> = composite('meshgrid', {
+  args: ['tensors', 'string?'],
+  isFunctional: true,
+  of:
+    (ops) =>
+    (tensors, indexing = 'ij') => {
+      if (indexing !== 'ij' && indexing !== 'xy') throw invalidArgument('meshgrid', "the indexing 'ij' or 'xy'", String(indexing))
+      for (const t of tensors) {
+        if (t.ndim > 1) throw shapeMismatch('meshgrid', 'vectors', shapeText(t.shape), 'Flatten them with reshape([-1]).')
+      }
+      const shape = tensors.map((t) => t.numel)
+      const grids = tensors.map((t, i) =>
+        ops.expand(
+          ops.reshape(
+            t,
+            shape.map((n, d) => (d === i ? n : 1)),
+          ),
+          shape,
+        ),
+      )
+      return indexing === 'xy' && tensors.length > 1 ? grids.map((grid) => ops.transpose(grid, 0, 1)) : grids
+    },
+})
+
+/** These operations promise a tensor of its own: a copy where nothing was moved. */
+function own(x: Tensor, out: Tensor, ops: Ops): Tensor {
+  return out.storage === x.storage ? ops.clone(out) : out
+}
+
+/** Indices for an operation on `x`. */
+function vector(x: Tensor, length: number, at: (i: number) => number): Tensor {
+  const out = new Int32Array(length)
+  for (let i = 0; i < length; i++) out[i] = at(i)
+  return Tensor.over('int32', [length], out, x.storage.memory)
+}
+
+function rolled(ops: Ops, x: Tensor, shift: number, d: number): Tensor {
+  if (!Number.isSafeInteger(shift)) throw invalidArgument('roll', 'an integer shift', shift)
+  const extent = x.shape[d] ?? 1
+  const by = extent === 0 ? 0 : ((shift % extent) + extent) % extent
+  if (by === 0) return x
+  return ops.cat([ops.narrow(x, d, extent - by, by), ops.narrow(x, d, 0, extent - by)], d)
+}
+
+/** For [2, 0, 1]: 0, 0, 2. */
+function repeated(counts: Tensor, extent: number): Tensor {
+  if (counts.ndim > 1 || (counts.numel !== extent && counts.numel !== 1)) {
+    throw shapeMismatch('repeatInterleave', `counts [${extent}] or []`, shapeText(counts.shape), 'Give one count for each element.')
+  }
+  checkReadable('repeatInterleave', counts)
+  const each = elementsOf(checkedIndices('repeatInterleave', counts, Number.MAX_SAFE_INTEGER))
+  const index: number[] = []
+  for (let i = 0; i < extent; i++) {
+    const count = each[each.length === 1 ? 0 : i]!
+    for (let j = 0; j < count; j++) index.push(i)
+  }
+  return vector(counts, index.length, (i) => index[i]!)
+}
+
+function checkPad(mode: MirrorMode, d: number, extent: number, before: number, behind: number): void {
+  const most = mode === 'reflect' ? extent - 1 : mode === 'circular' ? extent : extent > 0 ? Number.POSITIVE_INFINITY : 0
+  if (before >= 0 && behind >= 0 && before <= most && behind <= most) return
+  const limit = most === Number.POSITIVE_INFINITY ? 'pads ≥ 0' : `pads from 0 to ${Math.max(most, 0)}`
+  throw invalidArgument('pad', `${limit} for mode '${mode}' and the ${extent} elements of dimension ${d}`, `${before} and ${behind}`)
+}
+
+/** Which element stands at place `i` counted from the first element. */
+function sourceOf(mode: MirrorMode, i: number, extent: number): number {
+  if (mode === 'replicate') return Math.min(Math.max(i, 0), extent - 1)
+  if (mode === 'circular') return (i + extent) % extent
+  return i < 0 ? -i : i < extent ? i : 2 * (extent - 1) - i
+}
+
+function whole(op: string, diagonal: number): number {
+  if (Number.isSafeInteger(diagonal)) return diagonal
+  throw invalidArgument(op, 'an integer diagonal', diagonal, '0 is the main one, 1 the one above.')
+}
+
+/** Keeps columns `from` … `to` (excluded) of each row, zeros elsewhere. */
+function triangle(op: string, ops: Ops, x: Tensor, from: (row: number) => number, to: (row: number) => number): Tensor {
+  if (x.ndim < 2) throw shapeMismatch(op, 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
+  const [rows, columns] = x.shape.slice(-2) as [number, number]
+  const mask = new Uint8Array(rows * columns)
+  for (let row = 0; row < rows; row++) {
+    const [first, end] = [Math.max(from(row), 0), Math.min(to(row), columns)]
+    if (first < end) mask.fill(1, row * columns + first, row * columns + end)
+  }
+  return ops.where(Tensor.over('bool', [rows, columns], mask, x.storage.memory), x, Tensor.empty(x.dtype, [], x.storage.memory))
+}
+
+type MirrorMode = Exclude<PadMode, 'constant'>

@@ -1,0 +1,180 @@
+/** Comparisons and questions about elements, whose results are bool, and choices by such results. */
+
+import { binary, operands } from '../raw/elementwise.js'
+import { kernelsFor } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { isFloating } from '../values/dtype.js'
+import { dtypeMismatch } from '../values/errors.js'
+import type { IsCloseOptions, NanToNumOptions } from '../values/options.js'
+import { broadcastShapes, sameShape } from '../values/shape.js'
+import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { formula } from './define/formula.js'
+import { sumToShape } from './parts/dims.js'
+
+/**
+ * Whether each two elements are equal, as bool. Shapes broadcast, one of the two may be a number. NaN equals nothing. PyTorch: `torch.eq`. @throws
+ * SHAPE_MISMATCH
+ */
+export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('eq', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('eq', a, b, true, false),
+})
+
+/**
+ * Whether each two elements differ, as bool. Shapes broadcast, one of the two may be a number. NaN differs from itself. PyTorch: `torch.ne`.
+ * @throws SHAPE_MISMATCH
+ */
+export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ne', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('ne', a, b, true, false),
+})
+
+/** Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH */
+export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('lt', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('lt', a, b, true, false),
+})
+
+/** Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH */
+export const le: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('le', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('le', a, b, true, false),
+})
+
+/** Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH */
+export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('gt', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('gt', a, b, true, false),
+})
+
+/** Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH */
+export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ge', {
+  args: ['operand', 'operand'],
+  raw: (a, b) => binary('ge', a, b, true, false),
+})
+
+/**
+ * a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example const y = where(x.gt(0), x, 0)
+ */
+export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Tensor = primitive('where', {
+  args: ['tensor', 'operand', 'operand'],
+  raw: (cond, a, b) => {
+    if (cond.dtype !== 'bool') {
+      throw dtypeMismatch('where', 'a bool tensor as the condition', cond.dtype, 'Compare first, as in ne(cond, 0).')
+    }
+    const [x, y] = operands('where', a, b, cond.storage.memory)
+    const shape = broadcastShapes('where', cond.shape, broadcastShapes('where', x.shape, y.shape))
+    const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+    kernelsFor(x).where[x.dtype](cond, x, y, out)
+    return out
+  },
+  // g where the condition holds, g where it does not
+  grad: {
+    a: formula(['index'], (g, s, ops) => sumToShape(ops.where(s.index, g, 0), s.shapeA)),
+    b: formula(['index'], (g, s, ops) => sumToShape(ops.where(s.index, 0, g), s.shapeB)),
+  },
+})
+
+/** Whether each element is NaN, as bool. PyTorch: `torch.isnan`. */
+// biome-ignore lint/suspicious/noShadowRestrictedNames: PyTorch's name, which is also a global's.
+export const isNaN: (x: Tensor) => Tensor = composite('isNaN', {
+  args: ['tensor'],
+  of: (ops) => (x) => (isFloating(x.dtype) ? ops.ne(x, x) : none(x)),
+})
+
+/** Whether each element is ∞ or −∞, as bool. PyTorch: `torch.isinf`. */
+export const isInf: (x: Tensor) => Tensor = composite('isInf', {
+  args: ['tensor'],
+  of: (ops) => (x) => (isFloating(x.dtype) ? ops.eq(ops.abs(x), Number.POSITIVE_INFINITY) : none(x)),
+})
+
+/** Whether each element is neither NaN nor infinite, as bool. PyTorch: `torch.isfinite`. */
+// biome-ignore lint/suspicious/noShadowRestrictedNames: PyTorch's name, which is also a global's.
+export const isFinite: (x: Tensor) => Tensor = composite('isFinite', {
+  args: ['tensor'],
+  of: (ops) => (x) => (isFloating(x.dtype) ? ops.lt(ops.abs(x), Number.POSITIVE_INFINITY) : ops.logicalNot(none(x))),
+})
+
+/** NaN replaced by 0, ±∞ by the largest finite numbers of the dtype, or by what `options` say. PyTorch: `torch.nan_to_num`. */
+export const nanToNum: WithInPlace<(x: Tensor, options?: NanToNumOptions) => Tensor> = composite('nanToNum', {
+  args: ['tensor', 'options?'],
+  options: { nan: true, posinf: true, neginf: true },
+  inPlace: true,
+  of:
+    (ops) =>
+    (x, { nan = 0, posinf, neginf } = {}) => {
+      if (!isFloating(x.dtype)) return ops.clone(x)
+      const largest = LARGEST[x.dtype]
+      const bounded = ops.where(
+        ops.eq(x, Number.POSITIVE_INFINITY),
+        posinf ?? largest,
+        ops.where(ops.eq(x, Number.NEGATIVE_INFINITY), neginf ?? -largest, x),
+      )
+      return ops.where(ops.isNaN(x), nan, bounded)
+    },
+})
+
+/** Whether each element is 0, as bool. PyTorch: `torch.logical_not`. */
+export const logicalNot: (x: Tensor) => Tensor = composite('logicalNot', {
+  args: ['tensor'],
+  // Beside the number 0 a bool would become an integer, which not every device compares.
+  of: (ops) => (x) => ops.eq(truth(ops, x), Tensor.empty('bool', [], x.storage.memory)),
+})
+
+/** Whether both are not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_and`. @throws SHAPE_MISMATCH */
+export const logicalAnd: (a: Tensor, b: Tensor) => Tensor = composite('logicalAnd', {
+  args: ['tensor', 'tensor'],
+  of: (ops) => (a, b) => ops.mul(truth(ops, a), truth(ops, b)),
+})
+
+/** Whether one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_or`. @throws SHAPE_MISMATCH */
+export const logicalOr: (a: Tensor, b: Tensor) => Tensor = composite('logicalOr', {
+  args: ['tensor', 'tensor'],
+  of: (ops) => (a, b) => ops.add(truth(ops, a), truth(ops, b)),
+})
+
+/** Whether exactly one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_xor`. @throws SHAPE_MISMATCH */
+export const logicalXor: (a: Tensor, b: Tensor) => Tensor = composite('logicalXor', {
+  args: ['tensor', 'tensor'],
+  of: (ops) => (a, b) => ops.ne(truth(ops, a), truth(ops, b)),
+})
+
+/** Whether |a − b| ≤ atol + rtol |b|, element by element, as bool; rtol 1e-5, atol 1e-8. PyTorch: `torch.isclose`. @throws SHAPE_MISMATCH */
+export const isclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => Tensor = composite('isclose', {
+  args: ['tensor', 'tensor', 'options?'],
+  options: { rtol: true, atol: true, equalNan: true },
+  of:
+    (ops) =>
+    (a, b, { rtol = 1e-5, atol = 1e-8, equalNan = false } = {}) => {
+      const same = ops.eq(a, b)
+      const close = equalNan ? ops.logicalOr(same, ops.logicalAnd(ops.isNaN(a), ops.isNaN(b))) : same
+      if (a.dtype === 'bool' && b.dtype === 'bool') return close
+      const allowed = ops.add(ops.mul(ops.abs(isFloating(b.dtype) ? b : ops.to(b, 'float32')), rtol), atol)
+      const distance = ops.abs(ops.sub(isFloating(a.dtype) ? a : ops.to(a, 'float32'), b))
+      return ops.logicalOr(close, ops.logicalAnd(ops.isFinite(distance), ops.le(distance, allowed)))
+    },
+})
+
+/**
+ * Whether |a − b| ≤ atol + rtol |b| everywhere; rtol 1e-5, atol 1e-8, NaN is close to nothing by default. Shapes broadcast. Reads at once, as
+ * `itemSync` does. PyTorch: `torch.allclose`.
+ */
+export const allclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => boolean = composite('allclose', {
+  args: ['tensor', 'tensor', 'options?'],
+  options: { rtol: true, atol: true, equalNan: true },
+  of: (ops) => (a, b, options) => ops.all(ops.isclose(a, b, options)).itemSync() !== 0,
+})
+
+/** Whether shapes and all elements are equal (NaN is not). Reads at once, as `itemSync` does. PyTorch: `torch.equal`. */
+export const equal: (a: Tensor, b: Tensor) => boolean = composite('equal', {
+  args: ['tensor', 'tensor'],
+  of: (ops) => (a, b) => sameShape(a.shape, b.shape) && ops.all(ops.eq(a, b)).itemSync() !== 0,
+})
+
+/** The largest finite number of each dtype. */
+const LARGEST = { float32: (2 - 2 ** -23) * 2 ** 127, float64: Number.MAX_VALUE, int32: 2 ** 31 - 1, bool: 1 } as const
+
+const truth = (ops: Ops, x: Tensor) => ops.to(x, 'bool')
+
+const none = (x: Tensor) => Tensor.empty('bool', x.shape, x.storage.memory)

@@ -1,0 +1,66 @@
+/** Copies and conversions, and writing whole tensors. */
+
+import * as copy from '../raw/copy.js'
+import * as inplace from '../raw/inplace.js'
+import type { Tensor } from '../tensor/tensor.js'
+import type { DType } from '../values/dtype.js'
+import { composite, inPlace, primitive } from './define/define.js'
+import { formula } from './define/formula.js'
+
+/** A contiguous copy with a gradient of its own way back. PyTorch: `torch.clone`. */
+export const clone: (x: Tensor) => Tensor = primitive('clone', {
+  args: ['tensor'],
+  raw: copy.clone,
+  grad: formula([], (g) => g),
+})
+
+/** The tensor itself where its elements lie in row-major order, else a copy in which they do. PyTorch: `Tensor.contiguous`. */
+export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
+  args: ['tensor'],
+  raw: copy.contiguous,
+  grad: formula([], (g) => g),
+})
+
+/**
+ * The tensor itself where it has that dtype and lies on that device, else a copy; to int32 truncates. From a device back to this process: `await x.cpu()`.
+ * PyTorch: `Tensor.to`. @throws DTYPE_MISMATCH, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously
+ */
+export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = composite('to', {
+  args: ['tensor', 'target', 'string?'],
+  betweenDevices: true,
+  // The formula asks where x was.
+  of: (ops) => (x, target, dtype) => ops.toFrom(x, target, dtype, x.device),
+  raw: copy.to,
+})
+
+/**
+ * Writes src, broadcast and converted to the tensor's dtype, over its elements and returns it. PyTorch: `Tensor.copy_`. @throws SHAPE_MISMATCH,
+ * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ */
+export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
+  args: ['tensor', 'tensor'],
+  betweenDevices: true,
+  raw: inplace.copy_,
+  // From another device by `to`, so that the gradient goes back there.
+  value: (ops) => (x, src) => ops.copied(x, src.storage.memory === x.storage.memory ? src : ops.to(src, x.device)),
+  isBlind: true,
+})
+
+/**
+ * Writes one number or boolean into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
+ * INPLACE_ON_LEAF
+ */
+export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fill_', {
+  args: ['tensor', 'number or boolean'],
+  raw: inplace.fill_,
+  value: (ops) => ops.filled,
+  isBlind: true,
+})
+
+/** Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF */
+export const zero_: (x: Tensor) => Tensor = inPlace('zero_', {
+  args: ['tensor'],
+  raw: inplace.zero_,
+  value: (ops) => ops.zeroed,
+  isBlind: true,
+})

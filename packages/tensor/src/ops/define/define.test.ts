@@ -1,0 +1,63 @@
+/** What follows from an entry, and which entries do not compile. */
+import { expect, test } from '@jest/globals'
+import { tensor } from '../../index.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { composite, type Functional, primitive, type WithInPlace } from './define.js'
+import { formula } from './formula.js'
+
+const methodOf = (name: string) => (Tensor.prototype as unknown as Record<string, (...args: unknown[]) => unknown>)[name]
+
+test('an entry becomes a function, a method and an in-place form, each with the check of its arguments', () => {
+  const plusTwice: WithInPlace<(x: Tensor, y: Tensor | number) => Tensor> = composite('plusTwice', {
+    args: ['tensor', 'operand'],
+    inPlace: true,
+    of: (ops) => (x, y) => ops.add(ops.add(x, y), y),
+  })
+  const x = tensor([1, 2])
+  expect(plusTwice(x, 3).toArray()).toEqual([7, 8])
+  expect(methodOf('plusTwice')!.call(x, x)).toEqual(tensor([3, 6]))
+  expect(methodOf('plusTwice_')!.call(x, 1)).toBe(x)
+  expect(x.toArray()).toEqual([3, 4])
+  expect([plusTwice.name, methodOf('plusTwice_')!.name]).toEqual(['plusTwice', 'plusTwice_'])
+  expect(() => plusTwice(x, true as unknown as number)).toThrow(
+    'plusTwice: expected (tensor, tensor or number), got (tensor [2] of float32, true)',
+  )
+  expect(() => methodOf('plusTwice_')!.call(x, 'a')).toThrow('plusTwice_: expected (tensor, tensor or number)')
+})
+
+test('a functional one is no method, and names its options', () => {
+  const scaled: Functional<(x: Tensor, options?: { readonly by?: number }) => Tensor> = composite('scaled', {
+    args: ['tensor', 'options?'],
+    options: { by: true },
+    isFunctional: true,
+    of:
+      (ops) =>
+      (x, { by = 2 } = {}) =>
+        ops.mul(x, by),
+  })
+  expect(scaled(tensor([1]), { by: 3 }).toArray()).toEqual([3])
+  expect(methodOf('scaled')).toBeUndefined()
+  expect(() => scaled(tensor([1]), { of: 3 } as object)).toThrow('scaled: expected the options by, got of')
+})
+
+type One = (x: Tensor) => Tensor
+type Two = (x: Tensor, by: number) => Tensor
+type Options = (x: Tensor, options?: { a?: number; b?: number }) => Tensor
+const raw = (x: Tensor) => x
+
+// Never called: the compiler is the test.
+export const refused = () => {
+  // @ts-expect-error a number where a tensor is
+  const number: One = primitive('number', { args: ['number'], raw })
+  // @ts-expect-error an argument is missing
+  const missing: Two = primitive('missing', { args: ['tensor'], raw })
+  // @ts-expect-error an option is missing
+  const option: Options = primitive('option', { args: ['tensor', 'options?'], options: { a: true }, raw })
+  // @ts-expect-error options without their names
+  const nameless: Options = primitive('nameless', { args: ['tensor', 'options?'], raw })
+  // @ts-expect-error in place by its type, not by its entry
+  const marked: WithInPlace<One> = primitive('marked', { args: ['tensor'], raw })
+  // @ts-expect-error a formula that reads what it does not name
+  const reads = formula([], (g, s, ops) => ops.mul(g, s.result))
+  return [number, missing, option, nameless, marked, reads]
+}

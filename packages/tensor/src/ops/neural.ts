@@ -1,0 +1,250 @@
+/** Layers as functions: linear maps, dropout, attention, embeddings. */
+import * as gather from '../raw/gather.js'
+import { wholeIndices } from '../raw/indices.js'
+import * as rawLinear from '../raw/neural/linear.js'
+import { elementsOf } from '../tensor/bytes.js'
+import { arange, filledAt, rand } from '../tensor/create.js'
+import type { Device } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { allocate, type DType } from '../values/dtype.js'
+import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { AttentionOptions, DropoutOptions, EmbeddingBagOptions, EmbedOptions } from '../values/options-neural.js'
+import { numelOf } from '../values/shape.js'
+import { composite, type Functional, type Ops, primitive } from './define/define.js'
+import { sumToShape } from './parts/dims.js'
+
+/** x · weightᵀ + bias: x […, in], weight [out, in], bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null) => Tensor> = primitive('linear', {
+  args: ['tensor', 'tensor', 'tensor??'],
+  isFunctional: true,
+  raw: rawLinear.linear,
+  // g · weight, gᵀ · x over all rows, g summed over all rows
+  grad: {
+    reads: [[1], [0], []],
+    grads: ([g], s, ops) => {
+      const matrix = s.needs(1) ? rowsAsMatrix(g!, ops) : null
+      return [
+        s.needs(0) ? ops.matmul(g!, s.tensor(1)) : null,
+        matrix === null ? null : ops.matmul(ops.transpose(matrix, 0, 1), rowsAsMatrix(s.tensor(0), ops)),
+        s.needs(2) ? sumToShape(g!, s.shape(2)) : null,
+      ]
+    },
+  },
+})
+
+/**
+ * Each element 0 with probability p (default 0.5), else x / (1 − p); with `training: false` the tensor itself. Random numbers are the scope's, or
+ * those of `generator`. PyTorch: `torch.nn.functional.dropout`. @throws INVALID_ARGUMENT
+ */
+export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOptions) => Tensor> = composite('dropout', {
+  args: ['tensor', 'number?', 'options?'],
+  options: { training: true, generator: true },
+  isFunctional: true,
+  of:
+    (ops) =>
+    (x, p = 0.5, options = {}) => {
+      if (!(p >= 0 && p <= 1))
+        throw invalidArgument('dropout', 'a probability from 0 to 1', p, 'Pass the share of elements to zero: 0.5 is one half.')
+      const { training = true, generator } = options
+      if (!training || p === 0) return x
+      if (p === 1) return ops.mul(x, 0)
+      const kept = ops.ge(rand(x.shape, { device: x.device, ...(generator === undefined ? {} : { generator }) }), p)
+      return ops.mul(x, ops.div(ops.to(kept, x.dtype), 1 - p))
+    },
+})
+
+/**
+ * softmax(Q Kᵀ · scale) V: query [..., L, E], key [..., S, E], value [..., S, V] → [..., L, V]. scale is 1 / √E by default; a bool mask is true
+ * where a position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ */
+export const scaledDotProductAttention: Functional<
+  (query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions<Tensor>) => Tensor
+> = composite('scaledDotProductAttention', {
+  args: ['tensor', 'tensor', 'tensor', 'options?'],
+  options: { attnMask: true, isCausal: true, dropoutP: true, scale: true, generator: true },
+  isFunctional: true,
+  of:
+    (ops) =>
+    (query, key, value, options = {}) => {
+      const op = 'scaledDotProductAttention'
+      const { attnMask = null, isCausal = false, dropoutP = 0, scale, generator } = options
+      if (query.ndim < 2 || key.ndim < 2 || value.ndim < 2) {
+        throw shapeMismatch(
+          op,
+          'query […, L, E], key […, S, E] and value […, S, V]',
+          [query, key, value].map((t) => shapeText(t.shape)).join(', '),
+          'Insert the dimension of positions with unsqueeze(-2).',
+        )
+      }
+      if (isCausal && attnMask !== null) throw invalidArgument(op, 'isCausal or an attnMask', 'both', 'Combine them in one mask.')
+      const scores = ops.mul(ops.matmul(query, ops.transpose(key, -2, -1)), scale ?? 1 / Math.sqrt(query.shape.at(-1)!))
+      const mask = isCausal ? causal(ops, query.shape.at(-2)!, key.shape.at(-2)!, query.device) : attnMask
+      const masked =
+        mask === null ? scores : mask.dtype === 'bool' ? ops.where(mask, scores, Number.NEGATIVE_INFINITY) : ops.add(scores, mask)
+      const shares = ops.dropout(ops.softmax(masked, -1), dropoutP, generator === undefined ? {} : { generator })
+      return ops.matmul(shares, value)
+    },
+})
+
+/**
+ * Rows of a table: weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
+ * `torch.nn.functional.embedding`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ */
+export const embedding: (weight: Tensor, indices: Tensor, options?: EmbedOptions) => Tensor = composite('embedding', {
+  args: ['tensor', 'tensor', 'options?'],
+  options: { paddingIdx: true, sparse: true },
+  of: (ops) => (weight, indices, options) => {
+    if (options === undefined) return ops.embeddingAt(weight, indices)
+    const { paddingIdx = null, sparse = false } = options
+    const padding = checkPadding('embedding', paddingIdx, weight)
+    return padding === NO_PADDING && !sparse ? ops.embeddingAt(weight, indices) : ops.embeddingRows(weight, indices, padding, sparse)
+  },
+})
+
+/**
+ * Sums, means (the default) or maxima of rows: weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with `offsets` → [bags, D]. A bag of nothing is
+ * 0. PyTorch: `torch.nn.functional.embedding_bag`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+ */
+export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?: EmbeddingBagOptions<Tensor>) => Tensor> = composite(
+  'embeddingBag',
+  {
+    args: ['tensor', 'tensor', 'options?'],
+    options: { mode: true, offsets: true, perSampleWeights: true, includeLastOffset: true, paddingIdx: true, sparse: true },
+    isFunctional: true,
+    of:
+      (ops) =>
+      (weight, given, options = {}) => {
+        const { mode = 'mean', perSampleWeights = null, paddingIdx = null, sparse = false } = options
+        if (mode !== 'sum' && mode !== 'mean' && mode !== 'max')
+          throw invalidArgument('embeddingBag', "'sum', 'mean' or 'max' as the mode", mode)
+        if (weight.ndim !== 2) throw shapeMismatch('embeddingBag', 'a weight [rows, width]', shapeText(weight.shape), 'Reshape the weight.')
+        const indices = wholeIndices('embeddingBag', given)
+        if (perSampleWeights !== null && (mode !== 'sum' || perSampleWeights.shape.join() !== indices.shape.join())) {
+          throw invalidArgument(
+            'embeddingBag',
+            "perSampleWeights of the indices' shape, with mode 'sum'",
+            `${mode}, ${shapeText(perSampleWeights.shape)}`,
+          )
+        }
+        const padding = checkPadding('embeddingBag', paddingIdx, weight)
+        const flat = ops.reshape(indices, [indices.numel])
+        const { bagOf, bags } = bagsOf(indices, options)
+        const rows = ops.embedding(weight, flat, { paddingIdx: padding === NO_PADDING ? null : padding, sparse })
+        const weights = perSampleWeights === null ? rows : ops.mul(rows, ops.reshape(perSampleWeights, [flat.numel, 1]))
+        const width = weight.shape[1]!
+        if (mode === 'max') return largest(ops, rows, flat, bagOf, bags, padding)
+        const counted = padding === NO_PADDING ? weights : ops.where(ops.unsqueeze(ops.eq(flat, padding), 1), 0, weights)
+        const sums = ops.indexAdd(
+          Tensor.empty(weight.dtype, [bags, width], weight.storage.memory),
+          0,
+          int32(bagOf, [bagOf.length], weight),
+          counted,
+        )
+        return mode === 'sum' ? sums : ops.div(sums, sizes(flat, bagOf, bags, padding, weight.dtype))
+      },
+  },
+)
+
+/**
+ * Classes (int32, or whole numbers) of any shape → int32 […, numClasses]; left out, one more than the largest class. No gradient. PyTorch:
+ * `torch.nn.functional.one_hot`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ */
+export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor> = primitive('oneHot', {
+  args: ['tensor', 'number?'],
+  isFunctional: true,
+  raw: gather.oneHot,
+})
+
+/** paddingIdx of who has none: no index is negative. */
+const NO_PADDING = -1
+
+/** How many rows count in each bag, at least 1: [bags, 1]. */
+function sizes(flat: Tensor, bagOf: Int32Array, bags: number, padding: number, dtype: DType): Tensor {
+  const array = allocate(dtype, bags)
+  const at = elements(flat)
+  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) array[bag]!++
+  for (let bag = 0; bag < bags; bag++) array[bag] = Math.max(1, array[bag]!)
+  return Tensor.over(dtype, [bags, 1], array, flat.storage.memory)
+}
+
+/** The bag of each index, in order. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+function bagsOf(
+  indices: Tensor,
+  { offsets = null, includeLastOffset = false }: EmbeddingBagOptions<Tensor>,
+): { bagOf: Int32Array; bags: number } {
+  const op = 'embeddingBag'
+  if (indices.ndim === 2) {
+    if (offsets !== null) throw invalidArgument(op, 'offsets only with indices [n]', shapeText(indices.shape), 'Each row is a bag already.')
+    const [bags, length] = indices.shape as readonly [number, number]
+    return { bagOf: Int32Array.from({ length: bags * length }, (_, i) => Math.floor(i / length)), bags }
+  }
+  if (indices.ndim !== 1 || offsets === null || offsets.ndim !== 1) {
+    throw shapeMismatch(
+      op,
+      'indices [bags, length], or indices [n] with offsets [bags]',
+      shapeText(indices.shape),
+      'Pass where each bag begins as offsets.',
+    )
+  }
+  const from = [...elements(wholeIndices(op, offsets, 'offsets'))]
+  const end = includeLastOffset ? (from.pop() ?? 0) : indices.numel
+  const ascending = [...from, end].every((at, i, all) => at >= (i === 0 ? 0 : all[i - 1]!) && at <= indices.numel)
+  if (!ascending || (from[0] ?? 0) !== 0)
+    throw invalidArgument(op, `offsets that ascend from 0 to at most ${indices.numel}`, from.join(', '))
+  const bagOf = new Int32Array(indices.numel)
+  for (const [bag, at] of from.entries()) bagOf.fill(bag, at)
+  return { bagOf, bags: from.length }
+}
+
+function checkPadding(op: string, paddingIdx: number | null, weight: Tensor): number {
+  if (paddingIdx === null) return NO_PADDING
+  const rows = weight.shape[0] ?? 0
+  if (!Number.isInteger(paddingIdx) || paddingIdx < -rows || paddingIdx >= rows) {
+    throw invalidArgument(
+      op,
+      `a paddingIdx from ${-rows} to ${rows - 1}`,
+      paddingIdx,
+      'It names a row of the weight; negative ones count from the end.',
+    )
+  }
+  return paddingIdx < 0 ? paddingIdx + rows : paddingIdx
+}
+
+function int32(array: Int32Array, shape: readonly number[], beside: Tensor): Tensor {
+  return Tensor.over('int32', shape, array, beside.storage.memory)
+}
+
+function elements(x: Tensor): Int32Array {
+  return elementsOf(x, 'embeddingBag') as Int32Array
+}
+
+function causal(ops: Ops, queries: number, keys: number, device: Device): Tensor {
+  // In float32, which every device compares.
+  return ops.ge(ops.unsqueeze(arange(queries, { device }), 1), arange(keys, { device }))
+}
+
+function largest(ops: Ops, rows: Tensor, flat: Tensor, bagOf: Int32Array, bags: number, padding: number): Tensor {
+  const counts = new Int32Array(bags)
+  const at = elements(flat)
+  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) counts[bag]!++
+  const longest = Math.max(1, ...counts)
+  // Bags side by side, filled up with the row behind the last, which is smaller than any.
+  const places = new Int32Array(bags * longest).fill(bagOf.length)
+  counts.fill(0)
+  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) places[bag * longest + counts[bag]!++] = i
+  const width = rows.shape[1]!
+  const least = filledAt(rows.storage.memory, rows.dtype, [1, width], Number.NEGATIVE_INFINITY)
+  const table = ops.reshape(ops.indexSelect(ops.cat([rows, least]), 0, int32(places, [places.length], rows)), [bags, longest, width])
+  const maxima = ops.squeeze(ops.gather(table, 1, ops.argmax(table, 1, true)), 1)
+  const empty = int32(
+    Int32Array.from(counts, (n) => (n === 0 ? 1 : 0)),
+    [bags, 1],
+    rows,
+  )
+  return ops.where(ops.ne(empty, 0), 0, maxima)
+}
+
+/** All leading dimensions as one; the tensor itself where it is a matrix. */
+function rowsAsMatrix(t: Tensor, ops: Ops): Tensor {
+  return t.ndim === 2 ? t : ops.reshape(t, [numelOf(t.shape.slice(0, -1)), t.shape.at(-1)!])
+}

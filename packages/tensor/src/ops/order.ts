@@ -1,0 +1,113 @@
+/** Operations that follow the order of the elements along a dimension: extremes and where they stand, sorting, running sums. */
+
+import { productBackward } from '../raw/derivative.js'
+import { scan } from '../raw/scan.js'
+import * as rawSort from '../raw/sort.js'
+import { arange } from '../tensor/create.js'
+import type { Tensor } from '../tensor/tensor.js'
+import { invalidArgument } from '../values/errors.js'
+import type { ExtremeOf, SortOptions, TopkOptions, ValuesAndIndices } from '../values/options.js'
+import { normalizeDim } from '../values/shape.js'
+import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { formula } from './define/formula.js'
+import { withoutEach } from './parts/common.js'
+import { slope } from './parts/slopes.js'
+
+/**
+ * The largest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the largest, which gets the
+ * gradient. NaN is the largest. PyTorch: `torch.max`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const max: ExtremeOf<Tensor> = composite('max', {
+  args: ['tensor', 'number?', 'boolean?'] as never,
+  of: ((ops: Ops) =>
+    (x: Tensor, dim?: number, keepdim = false) =>
+      dim === undefined ? ops.amax(x) : valuesAt(ops, x, dim, ops.argmax(x, dim, true), keepdim)) as never,
+})
+
+/**
+ * The smallest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the smallest, which gets
+ * the gradient. PyTorch: `torch.min`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const min: ExtremeOf<Tensor> = composite('min', {
+  args: ['tensor', 'number?', 'boolean?'] as never,
+  of: ((ops: Ops) =>
+    (x: Tensor, dim?: number, keepdim = false) =>
+      dim === undefined ? ops.amin(x) : valuesAt(ops, x, dim, ops.argmin(x, dim, true), keepdim)) as never,
+})
+
+/**
+ * int32: the indices that sort along `dim` (default −1, the last), ascending unless `descending`. Equals keep their order, NaN is the greatest.
+ * PyTorch: `torch.argsort`. @throws DIM_OUT_OF_RANGE
+ */
+export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor = primitive('argsort', {
+  args: ['tensor', 'number?', 'options?'],
+  options: { descending: true },
+  raw: rawSort.argsort,
+})
+
+/**
+ * { values, indices } along `dim` (default the last), ascending unless `descending`. Equals keep their order, NaN is the greatest. PyTorch:
+ * `torch.sort`. @throws DIM_OUT_OF_RANGE
+ */
+export const sort: (x: Tensor, dim?: number, options?: SortOptions) => ValuesAndIndices<Tensor> = composite('sort', {
+  args: ['tensor', 'number?', 'options?'],
+  options: { descending: true },
+  of:
+    (ops) =>
+    (x, dim = -1, options) =>
+      valuesAt(ops, x, dim, ops.argsort(x, dim, options), true),
+})
+
+/**
+ * { values, indices } of the k largest along `dim` (default the last), from the largest down; with `largest: false` the smallest. PyTorch:
+ * `torch.topk`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ */
+export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) => ValuesAndIndices<Tensor> = composite('topk', {
+  args: ['tensor', 'number', 'number?', 'options?'],
+  options: { largest: true },
+  of:
+    (ops) =>
+    (x, k, dim = -1, { largest = true } = {}) => {
+      const d = normalizeDim('topk', dim, x.ndim)
+      const extent = x.ndim === 0 ? 1 : x.shape[d]!
+      if (!Number.isInteger(k) || k < 0 || k > extent)
+        throw invalidArgument('topk', `k from 0 to ${extent}, the extent of dimension ${d}`, k)
+      const order = ops.argsort(x, d, { descending: largest })
+      return valuesAt(ops, x, d, x.ndim === 0 ? order : ops.narrow(order, d, 0, k), true)
+    },
+})
+
+/** Element i is the sum of the elements 0 … i along `dim`; int32 and bool sum to int32. PyTorch: `torch.cumsum`. @throws DIM_OUT_OF_RANGE */
+export const cumsum: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumsum', {
+  args: ['tensor', 'number'],
+  inPlace: true,
+  raw: (x, dim) => scan('cumsum', x, dim),
+  // element i of a went into all results from i on
+  grad: formula([], (g, s, ops) => ops.to(ops.reverseCumsum(g, s.attrs[0]), s.dtypeA)),
+})
+
+/** Element i is the product of the elements 0 … i along `dim`; int32 and bool multiply to int32. PyTorch: `torch.cumprod`. @throws DIM_OUT_OF_RANGE */
+export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumprod', {
+  args: ['tensor', 'number'],
+  inPlace: true,
+  raw: (x, dim) => scan('cumprod', x, dim),
+  grad: slope(
+    'a',
+    (g, x, [dim]) => productBackward('cumprodBackward', g, x, dim),
+    (g, x, ops, [dim]) => {
+      if (x.ndim === 0) return g
+      const last = ops.transpose(x, dim, -1)
+      const index = arange(0, last.shape.at(-1)!, 1, { dtype: 'int32', device: x.device })
+      // [i, j]: the product of the elements 0 … j without element i, which stands in result j if i ≤ j.
+      const partial = ops.mul(ops.cumprod(withoutEach(last, ops), -1), ops.unsqueeze(ops.transpose(g, dim, -1), -2))
+      const sums = ops.sum(ops.where(ops.le(ops.unsqueeze(index, 1), index), partial, 0), -1)
+      return ops.transpose(sums, dim, -1)
+    },
+  ),
+})
+
+/** The values at `indices`, which keep the dimension. */
+function valuesAt(ops: Ops, x: Tensor, dim: number, indices: Tensor, keepdim: boolean): ValuesAndIndices<Tensor> {
+  const values = ops.gather(x, dim, indices)
+  return keepdim || x.ndim === 0 ? { values, indices } : { values: ops.squeeze(values, dim), indices: ops.squeeze(indices, dim) }
+}

@@ -1,0 +1,230 @@
+/** Reductions: over all elements, or over dimensions. */
+
+import { productBackward } from '../raw/derivative.js'
+import * as reduce from '../raw/reduce.js'
+import { Tensor } from '../tensor/tensor.js'
+import type { ReduceOptions, VarianceOptions } from '../values/options.js'
+import { type DimsArg, numelOf } from '../values/shape.js'
+import { composite, type Ops, primitive } from './define/define.js'
+import { formula, ofTensor } from './define/formula.js'
+import { withoutEach } from './parts/common.js'
+import { allDims, spread } from './parts/dims.js'
+import { slope } from './parts/slopes.js'
+
+/**
+ * The sum of all elements or over `dims` (`keepdim`: default false); int32 and bool sum to int32 (PyTorch: int64). PyTorch: `torch.sum`. @throws
+ * DIM_OUT_OF_RANGE
+ */
+export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('sum', {
+  args: ['tensor', 'dims?', 'boolean?', 'options?'],
+  options: { dtype: true },
+  raw: reduce.sum,
+  // g for every summand
+  grad: formula([], (g, s, ops) => spread(ops.to(g, s.dtypeA), s.shapeA, s.attrs[0], ops)),
+})
+
+/**
+ * The mean of all elements or over `dims` (`keepdim`: default false); floating point only, convert by `{ dtype }`. PyTorch: `torch.mean`. @throws
+ * DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ */
+export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('mean', {
+  args: ['tensor', 'dims?', 'boolean?', 'options?'],
+  options: { dtype: true },
+  raw: reduce.mean,
+  // g / n for every summand
+  grad: formula([], (g, s, ops) =>
+    spread(ops.div(ops.to(g, s.dtypeA), Math.max(1, numelOf(s.shapeA)) / Math.max(1, g.numel)), s.shapeA, s.attrs[0], ops),
+  ),
+})
+
+/** The product of all elements or along `dim`; int32 and bool multiply to int32, nothing gives 1. PyTorch: `torch.prod`. @throws DIM_OUT_OF_RANGE */
+export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('prod', {
+  args: ['tensor', 'number?', 'boolean?'],
+  raw: reduce.prod,
+  // g · the product of all others
+  grad: slope(
+    'a',
+    (g, x, [dim]) => productBackward('prodBackward', g, x, dim),
+    (g, x, ops, [dim]) => productSlope(g, x, dim, ops),
+  ),
+})
+
+/**
+ * The largest element over all or over `dims` (`keepdim`: default false); NaN is the largest. The gradient is shared equally by equals. PyTorch:
+ * `torch.amax`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amax', {
+  args: ['tensor', 'dims?', 'boolean?'],
+  raw: reduce.amax,
+  // g to the maxima, in equal parts where several are equal
+  grad: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)),
+})
+
+/**
+ * The smallest element over all or over `dims` (`keepdim`: default false); NaN counts as the smallest. The gradient is shared equally by equals.
+ * PyTorch: `torch.amin`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amin', {
+  args: ['tensor', 'dims?', 'boolean?'],
+  raw: reduce.amin,
+  // g to the minima, in equal parts where several are equal
+  grad: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)),
+})
+
+/**
+ * int32: the index of the first of the largest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmax`. @throws
+ * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmax', {
+  args: ['tensor', 'number?', 'boolean?'],
+  raw: reduce.argmax,
+})
+
+/**
+ * int32: the index of the first of the smallest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmin`. @throws
+ * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ */
+export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmin', {
+  args: ['tensor', 'number?', 'boolean?'],
+  raw: reduce.argmin,
+})
+
+/** The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('var', {
+  args: ['tensor', 'dims?', 'boolean?', 'options?'],
+  options: { correction: true },
+  // A function of its own, which has the name of the operation in stacks.
+  raw: (x, dims, keepdim, options) => reduce.variance(x, dims, keepdim, options),
+  // 2 g (a − mean) / (n − correction)
+  grad: ofTensor(['a'], (g, s, ops) => {
+    const [dims, , options] = s.attrs
+    return varianceSlope(ops.mul(g, 2), s.a, dims, options?.correction ?? 1, ops)
+  }),
+})
+
+export { variance as var }
+
+/** The standard deviation over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.std`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('std', {
+  args: ['tensor', 'dims?', 'boolean?', 'options?'],
+  options: { correction: true },
+  raw: reduce.std,
+  // g (a − mean) / ((n − correction) y); 0 where y is 0, as in PyTorch
+  grad: ofTensor(['a', 'result'], (g, s, ops) => {
+    const [dims, , options] = s.attrs
+    const scaled = ops.where(ops.eq(s.result, 0), 0, ops.div(g, s.result))
+    return varianceSlope(scaled, s.a, dims, options?.correction ?? 1, ops)
+  }),
+})
+
+/** [variance, mean] over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var_mean`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+export const varMean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => [Tensor, Tensor] = composite('varMean', {
+  args: ['tensor', 'dims?', 'boolean?', 'options?'],
+  options: { correction: true },
+  of: (ops) => (x, dims, keepdim, options) => [ops.var(x, dims, keepdim, options), ops.mean(x, dims, keepdim)],
+})
+
+/** log Σ eˣ over all or over `dims`, without overflow. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('logSumExp', {
+  args: ['tensor', 'dims?', 'boolean?'],
+  raw: reduce.logSumExp,
+  // g · exp(a − y)
+  grad: ofTensor(['a', 'result'], (g, s, ops) => {
+    const dims = s.attrs[0]
+    return ops.mul(spread(g, s.shapeA, dims, ops), ops.exp(ops.sub(s.a, spread(s.result, s.shapeA, dims, ops))))
+  }),
+})
+
+/**
+ * (Σ |x|ᵖ)^(1/p) over all or over `dims`; p is 2 by default, ±Infinity gives the extreme |x|, 0 counts what is not 0. PyTorch: `torch.norm`.
+ * @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ */
+export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('norm', {
+  args: ['tensor', 'number?', 'dims?', 'boolean?'],
+  raw: reduce.norm,
+  grad: ofTensor(['a', 'result'], (g, s, ops) => normSlope(g, s.a, s.result, s.attrs[0] ?? 2, s.attrs[1], ops)),
+})
+
+/**
+ * Whether one element is not 0, as bool: over all, or over `dims` (`keepdim`: default false). NaN is not 0. Over nothing: false. PyTorch:
+ * `torch.any`. @throws DIM_OUT_OF_RANGE
+ */
+export const any: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('any', {
+  args: ['tensor', 'dims?', 'boolean?'],
+  // By an extreme, which every device has of bool; over nothing, where that would refuse, by a sum.
+  of: (ops) => (x, dims, keepdim) => (x.numel === 0 ? ofNothing(ops, x, dims, keepdim) : ops.amax(ops.to(x, 'bool'), dims, keepdim)),
+})
+
+/**
+ * Whether no element is 0, as bool: over all, or over `dims` (`keepdim`: default false). Over nothing: true. PyTorch: `torch.all`. @throws
+ * DIM_OUT_OF_RANGE
+ */
+export const all: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('all', {
+  args: ['tensor', 'dims?', 'boolean?'],
+  of: (ops) => (x, dims, keepdim) =>
+    x.numel === 0 ? ops.logicalNot(ofNothing(ops, x, dims, keepdim)) : ops.amin(ops.to(x, 'bool'), dims, keepdim),
+})
+
+/** int32: how many elements are not 0, of all or over `dims`. No gradient. PyTorch: `torch.count_nonzero`. @throws DIM_OUT_OF_RANGE */
+export const countNonzero: (x: Tensor, dims?: DimsArg) => Tensor = composite('countNonzero', {
+  args: ['tensor', 'dims?'],
+  of: (ops) => (x, dims) => ops.sum(ops.to(x, 'bool'), dims),
+})
+
+const ofNothing = (ops: Ops, x: Tensor, dims?: DimsArg, keepdim?: boolean) => ops.to(ops.sum(ops.to(x, 'float32'), dims, keepdim), 'bool')
+
+/**
+ * g to the extremes, in equal parts where several are equal. Over all elements, which is what `max` and `min` are, a NaN counts as one; along dimensions it
+ * equals nothing, so all of its row get NaN. So it is in PyTorch.
+ */
+function extremeSlope(g: Tensor, a: Tensor, y: Tensor, dims: DimsArg | undefined, ops: Ops): Tensor {
+  const extreme = spread(y, a.shape, dims, ops)
+  const equal = ops.eq(a, extreme)
+  const isExtreme = dims === undefined ? ops.logicalOr(equal, ops.logicalAnd(ops.isNaN(a), ops.isNaN(extreme))) : equal
+  return share(ops.to(isExtreme, g.dtype), spread(g, a.shape, dims, ops), dims, ops)
+}
+
+/** g in equal parts to the elements that are marked with 1. */
+function share(marked: Tensor, g: Tensor, dims: DimsArg | undefined, ops: Ops): Tensor {
+  return ops.mul(g, ops.div(marked, ops.sum(marked, dims ?? allDims(marked.shape), true)))
+}
+
+/** g (a − mean) / (n − correction) */
+function varianceSlope(g: Tensor, a: Tensor, dims: DimsArg | undefined, correction: number, ops: Ops): Tensor {
+  const n = numelOf(a.shape) / Math.max(1, g.numel)
+  const centred = ops.sub(a, ops.mean(a, dims ?? allDims(a.shape), true))
+  // Negative where the correction is larger than n: so it is in PyTorch, where only the variance itself is bounded.
+  return ops.mul(spread(ops.div(g, n - correction), a.shape, dims, ops), centred)
+}
+
+/** PyTorch's `norm_backward`: where the norm is 0 so is its gradient. */
+function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | undefined, ops: Ops): Tensor {
+  const over = (x: Tensor) => spread(x, a.shape, dims, ops)
+  if (p === 0) return Tensor.empty(g.dtype, a.shape, g.storage.memory)
+  if (p === 1) return ops.mul(ops.sign(a), over(g))
+  if (Math.abs(p) === Number.POSITIVE_INFINITY) {
+    // Where one is NaN the norm is, and nothing else an extreme; its sign is 0.
+    const isExtreme = ops.logicalOr(ops.eq(ops.abs(a), over(y)), ops.isNaN(a))
+    return ops.mul(ops.sign(a), share(ops.to(isExtreme, g.dtype), over(g), dims, ops))
+  }
+  // Where the norm is 0 a 1 stands in its place, so that nothing is divided by 0, here and in further derivatives.
+  const safe = ops.where(ops.eq(y, 0), 1, y)
+  const factor = ops.where(ops.eq(y, 0), 0, ops.div(g, p === 2 ? safe : ops.pow(safe, p - 1)))
+  if (p === 2) return ops.mul(a, over(factor))
+  if (p > 2) return ops.mul(ops.mul(a, ops.pow(ops.abs(a), p - 2)), over(factor))
+  // Below 2 the power of a zero is infinite; its sign is 0.
+  const size = ops.where(ops.eq(a, 0), 1, ops.abs(a))
+  return ops.mul(ops.mul(ops.sign(a), ops.pow(size, p - 1)), over(factor))
+}
+
+/** The derivative of a product, along \`dim\` or of all elements: g times the product of all others. */
+function productSlope(g: Tensor, x: Tensor, dim: number | undefined, ops: Ops): Tensor {
+  if (dim === undefined || x.ndim === 0) {
+    return ops.reshape(ops.mul(ops.prod(withoutEach(ops.reshape(x, [-1]), ops), -1), ops.reshape(g, [])), x.shape)
+  }
+  const last = ops.transpose(x, dim, -1)
+  const others = ops.prod(withoutEach(last, ops), -1)
+  // g has lost \`dim\`, or keeps it as 1: give it back before the dimensions change places.
+  const kept = ops.reshape(g, x.shape.with(dim, 1))
+  return ops.transpose(ops.mul(others, ops.transpose(kept, dim, -1)), dim, -1)
+}

@@ -1,0 +1,164 @@
+/**
+ * Drawing from distributions that tensors describe: bernoulli, multinomial, normal, and permutations. Beside `create.ts`, whose rand and randn need
+ * no tensor. Results have no history: a draw is not differentiable. They read their arguments synchronously. Public.
+ */
+
+import { hasDevices } from '../heap/memory.js'
+import { rawOperations as ops } from '../raw/operations.js'
+import { onOneDevice } from '../tensor/arguments.js'
+import { checkOptions, checkTensor } from '../tensor/check-argument.js'
+import type { RandomOptions } from '../tensor/create.js'
+import { generatorOf, homeOf, randn } from '../tensor/create.js'
+import { Tensor } from '../tensor/tensor.js'
+import { allocate, INT32_SPAN, isDType, isFloating } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import type { Generator } from '../values/generator.js'
+import { broadcastShapes, type Shape } from '../values/shape.js'
+
+/** Of `bernoulli`, `normal` and `randperm`. */
+export interface SampleOptions {
+  /** Default: the scope's generator, else the thread's. */
+  readonly generator?: Generator
+}
+
+/** Of `multinomial`. */
+export interface MultinomialOptions extends SampleOptions {
+  /** Whether an index may be drawn more than once; default false. */
+  readonly replacement?: boolean
+}
+
+/**
+ * 1 with the probability that stands at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
+ * INVALID_ARGUMENT outside of 0 … 1
+ */
+export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
+  checkTensor('bernoulli', 'probabilities', p)
+  if (!isFloating(p.dtype)) throw dtypeMismatch('bernoulli', 'probabilities in float32 or float64', p.dtype, "Convert with to('float32').")
+  if (options !== undefined) checkOptions('bernoulli', options, ['generator'])
+  const generator = generatorOf('bernoulli', options)
+  const array = p.dataSync()
+  for (let i = 0; i < array.length; i++) {
+    const probability = array[i]!
+    if (!(probability >= 0 && probability <= 1)) throw invalidArgument('bernoulli', 'probabilities from 0 to 1', probability)
+    array[i] = generator.uniform64() < probability ? 1 : 0
+  }
+  return Tensor.over(p.dtype, p.shape, array, p.storage.memory)
+}
+
+/**
+ * Indices drawn by weight: from weights [n] → [count], from [rows, n] → [rows, count]; int32. The weights need not add up to 1.
+ * PyTorch: `torch.multinomial`.
+ * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more draws than there are weights above 0 to draw from
+ */
+export function multinomial(weights: Tensor, count: number, options?: MultinomialOptions): Tensor {
+  checkTensor('multinomial', 'weights', weights)
+  if (!isFloating(weights.dtype))
+    throw dtypeMismatch('multinomial', 'weights in float32 or float64', weights.dtype, "Convert with to('float32').")
+  if (weights.ndim !== 1 && weights.ndim !== 2) {
+    throw shapeMismatch('multinomial', 'weights [n] or [rows, n]', shapeText(weights.shape), 'Reshape the weights.')
+  }
+  if (!Number.isInteger(count) || count < 1) throw invalidArgument('multinomial', 'a count ≥ 1', count)
+  const n = weights.shape.at(-1)!
+  const rows = weights.ndim === 1 ? 1 : weights.shape[0]!
+  if (options !== undefined) checkOptions('multinomial', options, ['replacement', 'generator'])
+  const generator = generatorOf('multinomial', options)
+  const values = weights.dataSync()
+  const out = new Int32Array(rows * count)
+  for (let r = 0; r < rows; r++) {
+    const row = Array.from({ length: n }, (_, i) => values[r * n + i]!)
+    checkWeights(row, count, options?.replacement === true)
+    out.set(options?.replacement ? drawAgain(row, count, generator) : drawOnce(row, count, generator), r * count)
+  }
+  return Tensor.over('int32', weights.ndim === 1 ? [count] : [rows, count], out, weights.storage.memory)
+}
+
+function checkWeights(row: readonly number[], count: number, replacement: boolean): void {
+  const wrong = row.find((w) => !(w >= 0 && w < Number.POSITIVE_INFINITY))
+  if (wrong !== undefined) throw invalidArgument('multinomial', 'finite weights ≥ 0', wrong)
+  const above = row.filter((w) => w > 0).length
+  if (above < (replacement ? 1 : count)) {
+    throw invalidArgument(
+      'multinomial',
+      replacement ? 'a weight above 0' : `at least ${count} weights above 0, since nothing is drawn twice`,
+      `${above}`,
+      'Draw fewer, or pass { replacement: true }.',
+    )
+  }
+}
+
+function drawAgain(row: readonly number[], count: number, generator: Generator): number[] {
+  let total = 0
+  const sums = row.map((w) => {
+    total += w
+    return total
+  })
+  return Array.from({ length: count }, () => {
+    const at = generator.uniform64() * total
+    // The first sum above it; a weight of 0 has no room before its sum.
+    let [low, high] = [0, sums.length - 1]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (sums[middle]! > at) high = middle
+      else low = middle + 1
+    }
+    return low
+  })
+}
+
+/** By exponential clocks: who rings first, at a rate that is the weight, is drawn first. */
+function drawOnce(row: readonly number[], count: number, generator: Generator): number[] {
+  const rings = row.map((w, i) => ({ i, time: -Math.log(1 - generator.uniform64()) / w }))
+  return rings
+    .filter(({ i }) => row[i]! > 0)
+    .sort((a, b) => a.time - b.time)
+    .slice(0, count)
+    .map(({ i }) => i)
+}
+
+/**
+ * Normal with these means and standard deviations, which broadcast; of two numbers with the shape given.
+ * PyTorch: `torch.normal`.
+ * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
+ */
+export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
+  if (options !== undefined) checkOptions('normal', options, ['dtype', 'device', 'requiresGrad', 'generator'])
+  if (typeof std === 'number' && !(std >= 0)) throw invalidArgument('normal', 'a standard deviation ≥ 0', std)
+  if (typeof mean !== 'number') checkTensor('normal', 'the mean, or a number', mean)
+  if (typeof std !== 'number') {
+    checkTensor('normal', 'the standard deviation, or a number', std)
+    const wrong = std.dataSync().find((s) => !(s >= 0))
+    if (wrong !== undefined) throw invalidArgument('normal', 'standard deviations ≥ 0', wrong, 'Apply exp() or softplus() first.')
+  }
+  const shapes = [mean, std].flatMap((x) => (typeof x === 'number' ? [] : [x.shape]))
+  if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape beside two numbers', 'none', 'Pass the shape.')
+  const whole = [...shapes, ...(shape === undefined ? [] : [shape])].reduce((a, b) => broadcastShapes('normal', a, b))
+  const wide = [mean, std].some((x) => typeof x !== 'number' && x.dtype === 'float64')
+  const like = [mean, std].find((x) => typeof x !== 'number')
+  const noise = randn(whole, {
+    dtype: wide ? 'float64' : 'float32',
+    ...(like === undefined ? {} : { device: like.device }),
+    ...options,
+    requiresGrad: false,
+  })
+  if (hasDevices) onOneDevice({ name: 'normal' }, [noise, std, mean])
+  const drawn = ops.add(ops.mul(noise, std), mean)
+  return options?.requiresGrad ? drawn.requiresGrad_(true) : drawn
+}
+
+/** 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT */
+export function randperm(n: number, options?: RandomOptions): Tensor {
+  if (!Number.isInteger(n) || n < 0 || n > INT32_SPAN) throw invalidArgument('randperm', 'a count from 0 to 2^31', n)
+  if (options !== undefined) checkOptions('randperm', options, ['dtype', 'device', 'requiresGrad', 'generator'])
+  const dtype = options?.dtype ?? 'int32'
+  if (!isDType(dtype) || dtype === 'bool') throw dtypeMismatch('randperm', 'int32, float32 or float64', String(dtype), 'Pass one of these.')
+  const generator = generatorOf('randperm', options)
+  const array = allocate(dtype, n)
+  for (let i = 0; i < n; i++) {
+    // Fisher and Yates, from the inside out.
+    const j = generator.integer(0, i + 1)
+    array[i] = array[j]!
+    array[j] = i
+  }
+  const out = Tensor.over(dtype, [n], array, homeOf('randperm', options))
+  return options?.requiresGrad ? out.requiresGrad_(true) : out
+}
