@@ -4,7 +4,7 @@ Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/arithm
 import math
 
 import torch
-from common import In, case, grad_case, seed, values, write
+from common import In, case, grad_case, refused, seed, values, write
 
 seed(23)
 
@@ -117,5 +117,20 @@ for op, fn in (("addcmul", torch.addcmul), ("addcdiv", torch.addcdiv)):
     run("int32, float64, 0-d float32", op, fn, In(values((3,), "int32")), v((3,), "float64"), v((), "float32"))
 for low, high in ((1, math.inf), (-math.inf, 1)):
     case(f"int32, {low}, {high}", "clamp", lambda x, a, b: torch.clamp(x, a, b), In(values((4,), "int32")), low, high)
+
+# Cases that were added later come last, so that the values above stay.
+for label, a, b in [*pairs(-9, 9), *((f"{label} float64", a, b) for label, a, b in pairs(-9, 9, "float64")[:2])]:
+    grad_case(label, "logaddexp", torch.logaddexp, a, b, twice=True)
+for dtype in (torch.float32, torch.float64):
+    ends = torch.tensor([0.0, -0.0, 1.0, -2.5, 90.0, -90.0, 800.0, -800.0, math.inf, -math.inf, math.nan], dtype=dtype)
+    case(f"special values {str(dtype)[6:]}, all pairs", "logaddexp", torch.logaddexp, In(ends.reshape(-1, 1)), In(ends))
+    grad_case(f"equal {str(dtype)[6:]}", "logaddexp", torch.logaddexp, *[In(torch.tensor([1.0, -3.0], dtype=dtype))] * 2, twice=True)
+    grad_case(f"far apart {str(dtype)[6:]}", "logaddexp", torch.logaddexp, In(torch.tensor([30.0, -30.0], dtype=dtype)), In(torch.tensor([-30.0, 30.0], dtype=dtype)))
+grad_case("float32 with float64", "logaddexp", torch.logaddexp, In(values((2, 3))), In(values((3,), "float64")))
+grad_case("float32 with 0-d float64", "logaddexp", torch.logaddexp, In(values((2, 3))), In(values((), "float64")))
+case("float64 with int32", "logaddexp", torch.logaddexp, In(values((3,), "float64")), In(values((3,), "int32")))
+case("float32 with bool", "logaddexp", torch.logaddexp, In(values((3,))), In(values((3,), "bool")))
+for dtype in ("int32", "bool"):
+    refused(dtype, "logaddexp", torch.logaddexp, In(values((3,), dtype)), In(values((3,), dtype)))
 
 write("arithmetic")

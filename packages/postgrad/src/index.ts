@@ -104,6 +104,7 @@ export {
   log1p,
   log2,
   log10,
+  logaddexp,
   logicalAnd,
   logicalNot,
   logicalOr,

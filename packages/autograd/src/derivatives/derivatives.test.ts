@@ -120,6 +120,7 @@ const CASES: Readonly<Record<string, readonly Case[] | Entry>> = {
   remainder: broadcasting(F.remainder, positive).filter(({ shapes }) => shapes.length === 2),
   fmod: broadcasting(F.fmod, positive).filter(({ shapes }) => shapes.length === 2),
   atan2: ['2,3; 2,3', '2,3; 3', 'scalar; 2'].map((shapes) => c(shapes, F.atan2, awayFromZero)),
+  logaddexp: [...['2,3; 2,3', '2,3; 3', 'scalar; 2'].map((shapes) => c(shapes, F.logaddexp)), c('2,2', (a) => F.logaddexp(a, a))],
   maximum: broadcasting(F.maximum),
   minimum: broadcasting(F.minimum),
   matmul: [

@@ -8,7 +8,7 @@ import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch } from '../values/errors.js'
 import type { DivOptions, ValueOptions } from '../values/options.js'
-import { composite, inPlace, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { composite, inPlace, type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
 import { formula } from './define/formula.js'
 import { sumToShape } from './parts/dims.js'
 import { roundedDivision } from './parts/division.js'
@@ -145,6 +145,27 @@ export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('a
   grad: {
     a: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(g, ops.div(s.b, squares(s.a, s.b, ops))), s.shapeA)),
     b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.neg(ops.mul(g, ops.div(s.a, squares(s.a, s.b, ops)))), s.shapeB)),
+  },
+})
+
+/**
+ * log(eᵃ + eᵇ), element by element, without overflow; equal infinities give themselves. Shapes broadcast. PyTorch: `torch.logaddexp`. @throws
+ * SHAPE_MISMATCH, DTYPE_MISMATCH for integers
+ */
+export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp', {
+  args: ['tensor', 'tensor'],
+  raw: (a, b) => {
+    const dtype = promoteAll([a, b])
+    if (!isFloating(dtype)) throw dtypeMismatch('logaddexp', 'floating point tensors', dtype, "Convert with to('float32').")
+    const { abs, add, eq, exp, log1p, maximum, neg, sub, to, where } = rawOperations
+    const [x, y] = [to(a, dtype), to(b, dtype)]
+    const distance = where(eq(x, y), 0, abs(sub(x, y)))
+    return add(maximum(x, y), log1p(exp(neg(distance))))
+  },
+  // g σ(a − b), g σ(b − a)
+  grad: {
+    a: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(g, ops.sigmoid(ops.sub(s.a, s.b))), s.shapeA)),
+    b: formula(['a', 'b'], (g, s, ops) => sumToShape(ops.mul(g, ops.sigmoid(ops.sub(s.b, s.a))), s.shapeB)),
   },
 })
 
