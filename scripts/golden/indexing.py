@@ -1,9 +1,11 @@
 """Writes packages/tensor/golden/indexing.json: views, joining, indexing and matrix composites as PyTorch computes them, with gradients.
 Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/indexing.py
 """
+import math
+
 import torch
 import torch.nn.functional as F
-from common import In, case, grad_case, in_place, rng, seed, values, write
+from common import In, case, grad_case, in_place, refused, rng, seed, values, write
 
 seed(31)
 
@@ -292,5 +294,19 @@ for equation, *shapes in EINSUM:
         grad_case(f"{equation} {shapes} {dtype}", "einsum", lambda e, l: torch.einsum(e, *l), equation, [In(values(shape, dtype)) for shape in shapes])
 grad_case("transposed", "einsum", lambda e, l: torch.einsum(e, *l), "ij,jk->ik", [In(values((3, 2)), ("transpose", 0, 1)), In(values((4, 3)), ("transpose", 0, 1))])
 grad_case("twice the same", "einsum", lambda e, l: torch.einsum(e, *l), "ij,kj->ik", [In(values((2, 3))), In(values((2, 3)), ("narrow", 0, 0, 2))])
+
+# Cases that were added later come last, so that the values above stay.
+for p in (2, 0, 1, 1.5, 3, math.inf):
+    grad_case(f"p {p}", "cdist", torch.cdist, In(values((3, 4))), In(values((2, 4))), p)
+    grad_case(f"p {p} float64, batches that broadcast", "cdist", torch.cdist, In(values((2, 1, 3, 2), "float64")), In(values((3, 4, 2), "float64")), p)
+    grad_case(f"p {p}, distance 0", "cdist", torch.cdist, In(torch.tensor([[1.0, 2.0], [0.5, -1.0]])), In(torch.tensor([[1.0, 2.0]])), p)
+    case(f"p {p}, rows of nothing", "cdist", torch.cdist, In(values((2, 0))), In(values((3, 0))), p)
+    case(f"p {p}, no rows", "cdist", torch.cdist, In(values((0, 2))), In(values((3, 2))), p)
+grad_case("by default", "cdist", torch.cdist, In(values((5, 3), "float32"), ("narrow", 0, 1, 3)), In(values((3, 2)), ("transpose", 0, 1)))
+case("special values", "cdist", torch.cdist, In(torch.tensor([[math.inf, 0.0], [math.nan, 0.0], [1.0, 0.0]])), In(torch.tensor([[math.inf, 0.0], [2.0, -math.inf]])))
+refused("p -1", "cdist", torch.cdist, In(values((2, 3))), In(values((2, 3))), -1)
+refused("a vector", "cdist", torch.cdist, In(values((3,))), In(values((2, 3))))
+refused("rows of two lengths", "cdist", torch.cdist, In(values((2, 3))), In(values((2, 1))))
+refused("int32", "cdist", torch.cdist, In(values((2, 3), "int32")), In(values((2, 3), "int32")))
 
 write("indexing")

@@ -35,6 +35,7 @@ export {
   broadcastTensors,
   broadcastTo,
   cat,
+  cdist,
   ceil,
   checkpoint,
   checkpointSequential,

@@ -177,6 +177,30 @@ export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: Dista
     },
 })
 
+/**
+ * The p-norm (default 2) of the difference of each two rows: [..., P, M], [..., R, M] → [..., P, R]; batch dimensions broadcast. All differences are held,
+ * as no product of matrices would round them well. The gradient is 0 where the distance is. PyTorch: `torch.cdist`. @throws SHAPE_MISMATCH,
+ * DTYPE_MISMATCH, INVALID_ARGUMENT
+ */
+export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> = composite('cdist', {
+  args: ['tensor', 'tensor', 'number?'],
+  isFunctional: true,
+  of:
+    (ops) =>
+    (x1, x2, p = 2) => {
+      if (!(p >= 0)) throw invalidArgument('cdist', 'p ≥ 0', p, 'Infinity gives the largest difference.')
+      if (x1.ndim < 2 || x2.ndim < 2 || x1.shape.at(-1) !== x2.shape.at(-1)) {
+        throw shapeMismatch(
+          'cdist',
+          '[..., P, M] and [..., R, M]',
+          `${shapeText(x1.shape)} and ${shapeText(x2.shape)}`,
+          'A row has 1 as P.',
+        )
+      }
+      return ops.norm(ops.sub(ops.unsqueeze(x1, -2), ops.unsqueeze(x2, -3)), p, -1)
+    },
+})
+
 function checkRanks(op: string, expected: string, a: Tensor, aRank: number, b: Tensor, bRank: number): void {
   if (a.ndim === aRank && b.ndim === bRank) return
   throw shapeMismatch(op, expected, `${shapeText(a.shape)} and ${shapeText(b.shape)}`, 'Use matmul() for other ranks.')
