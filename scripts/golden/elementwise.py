@@ -69,4 +69,16 @@ for name, fn in (("logicalAnd", torch.logical_and), ("logicalOr", torch.logical_
             case(f"{da} with {db}", name, fn, In(whole((2, 3), da)), In(whole((3,), db)))
     case("NaN", name, fn, In(torch.tensor([math.nan, math.nan, 0.0])), In(torch.tensor([0.0, 1.0, -0.0])))
 
+# Cases that were added later come last, so that the values above stay.
+for label, x in layouts("float32", -0.95, 0.95):
+    grad_case(f"{label} float32", "erfinv", torch.erfinv, x, twice=True)
+grad_case("float64", "erfinv", torch.erfinv, In(values((2, 3), "float64", -0.95, 0.95), ("transpose", 0, 1)), twice=True)
+for dtype in (torch.float32, torch.float64):
+    case(f"special values {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([*SMALL, 1.0000001, -1.0000001], dtype=dtype)))
+    grad_case(f"ends {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([1.0, -1.0, 0.0], dtype=dtype)))
+    # Further out PyTorch loses digits to its own erf; tensor's inverse-erf.test.ts goes on.
+    case(f"tails {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([s * (1 - 2.0**-k) for k in range(2, 13) for s in (1, -1)], dtype=dtype)))
+case("int32", "erfinv", torch.erfinv, In(torch.tensor([0, 1, -1, 2], dtype=torch.int32)))
+case("bool", "erfinv", torch.erfinv, In(torch.tensor([True, False])))
+
 write("elementwise")

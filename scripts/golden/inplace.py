@@ -68,4 +68,8 @@ for name, value in (("add_", lambda x, y: x.add_(y)), ("sub_", lambda x, y: x.su
         in_place(f"float64 {y}", name, value, In(torch.tensor([1e-30, 2.0])), In(torch.tensor(y, dtype=torch.float64)))
 in_place("0-d float64", "mul_", lambda x, y: x.mul_(y), In(torch.tensor([2.0, 3.0])), In(torch.tensor(0.1, dtype=torch.float64)))
 in_place("float64, alpha", "add_", lambda x, y, a: x.add_(y, alpha=a), In(torch.tensor([2.0, 3.0])), In(torch.tensor([1e40, 1.5], dtype=torch.float64)), 1e-39)
+# Cases that were added later come last, so that the values above stay.
+for label, x in [*MATRICES, *VECTORS]:
+    for dtype in ("float32", "float64"):
+        in_place(f"{label} {dtype}", "erfinv_", lambda t: t.erfinv_(), x(dtype, -0.9, 0.9))
 write("inplace")

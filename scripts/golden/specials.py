@@ -70,4 +70,5 @@ for dtype in ("float32", "float64"):
         strict(what, "argsort", lambda v, d: torch.sort(v, dim=d, stable=True)[1], In(t), 1)
     strict(f"{dtype}, rows by columns", "matmul", torch.matmul, In(rows), In(rows, ("transpose", 0, 1)))
     strict(dtype, "where", torch.where, In(x > 0), In(x), In(-x))
+    strict(dtype, "erfinv", torch.erfinv, In(x))
 write("specials")

@@ -64,6 +64,7 @@ export {
   eq,
   equal,
   erf,
+  erfinv,
   exp,
   exp2,
   expand,

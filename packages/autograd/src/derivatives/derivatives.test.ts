@@ -107,6 +107,7 @@ const CASES: Readonly<Record<string, readonly Case[] | Entry>> = {
   acos: everywhere(F.acos, within),
   atan: everywhere(F.atan),
   erf: everywhere(F.erf),
+  erfinv: everywhere(F.erfinv, within),
   silu: everywhere(F.silu),
   leakyRelu: [...everywhere(F.leakyRelu, awayFromZero), c('5', (x) => F.leakyRelu(x, 0.3), awayFromZero)],
   gelu: [...everywhere(F.gelu), ...everywhere((x) => F.gelu(x, { approximate: 'tanh' }))],

@@ -10,6 +10,7 @@ import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument } from '../values/errors.js'
 import { primitive, type WithInPlace } from './define/define.js'
 import { formula, ofTensor } from './define/formula.js'
+import { inverseErf } from './parts/inverse-erf.js'
 import { slope } from './parts/slopes.js'
 
 /** −x of each element. PyTorch: `torch.neg`. @throws DTYPE_MISMATCH for bool */
@@ -155,6 +156,18 @@ export const erf: WithInPlace<(x: Tensor) => Tensor> = primitive('erf', {
   raw: (x) => realUnary('erf', x),
   // g · 2/√π · exp(−a²)
   grad: formula(['a'], (g, s, ops) => ops.mul(ops.mul(g, 2 / Math.sqrt(Math.PI)), ops.exp(ops.neg(ops.mul(s.a, s.a))))),
+})
+
+/**
+ * The inverse of `erf` on [−1, 1], ±Infinity at the ends; NaN outside. int32 and bool become float32. PyTorch: `torch.erfinv`, whose float64 loses digits
+ * near ±1; here all are within a few units in the last place.
+ */
+export const erfinv: WithInPlace<(x: Tensor) => Tensor> = primitive('erfinv', {
+  args: ['tensor'],
+  inPlace: true,
+  raw: inverseErf,
+  // g · √π/2 · exp(y²)
+  grad: formula(['result'], (g, s, ops) => ops.mul(ops.mul(g, Math.sqrt(Math.PI) / 2), ops.exp(ops.mul(s.result, s.result)))),
 })
 
 /** 1 / x of each element. int32 and bool become float32. PyTorch: `torch.reciprocal`. */
