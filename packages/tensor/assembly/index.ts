@@ -1,6 +1,6 @@
 /**
  * The exports of kernels.wasm. There are no statics: every address, scratch included, is passed in, so that several instances can share a
- * memory. `scripts/build-kernels.mjs` compiles it; `src/kernels/wasm/instance.ts` declares the same names for TypeScript.
+ * memory. `scripts/build-kernels.mjs` compiles it; the rows in `src/kernels/elementwise/` and the files of `src/kernels/wasm/` name them for TypeScript.
  */
 export * from './activations'
 export * from './conv'

@@ -1,4 +1,5 @@
 /** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `GpuKernels.launch`. Sources: `neural-sources.ts`. */
+import { eachRow } from '../elementwise/definition.js'
 import type {
   AvgPoolKernel,
   ChannelNormBackwardKernel,
@@ -7,16 +8,14 @@ import type {
   LayerNormBackwardKernel,
   LayerNormKernel,
   MaxPoolKernel,
-  NEURAL_KERNEL_OPS,
 } from '../table/neural.js'
-import { type ArrayKernelTable, unsupported } from '../table/table.js'
 import type { Argument, Constants } from './compiler.js'
-import { dense, type GpuKernels } from './kernels.js'
+import { dense, type GpuKernels, real } from './kernels.js'
 import { CONV, NORM, POOL } from './neural-sources.js'
 
 type F32 = Float32Array
 
-export function convKernel(gpu: GpuKernels, op: keyof typeof CONV): ConvKernel<F32> {
+function convKernel(gpu: GpuKernels, op: keyof typeof CONV): ConvKernel<F32> {
   return {
     run(g, a, ao, b, bo, out, oo) {
       const [x, y] = [g.n * g.c * g.h * g.w, g.n * g.o * g.oh * g.ow]
@@ -37,7 +36,7 @@ export function convKernel(gpu: GpuKernels, op: keyof typeof CONV): ConvKernel<F
 
 const keyOf = (g: object): string => Object.values(g).join('|')
 
-export function maxPoolKernel(gpu: GpuKernels): MaxPoolKernel<F32> {
+function maxPoolKernel(gpu: GpuKernels): MaxPoolKernel<F32> {
   return {
     run(g, x, xo, out, oo, indices, io) {
       const size = g.planes * g.oh * g.ow
@@ -55,7 +54,7 @@ export function maxPoolKernel(gpu: GpuKernels): MaxPoolKernel<F32> {
   }
 }
 
-export function avgPoolKernel(gpu: GpuKernels, op: 'avgPool2d' | 'avgPool2dBackward'): AvgPoolKernel<F32> {
+function avgPoolKernel(gpu: GpuKernels, op: 'avgPool2d' | 'avgPool2dBackward'): AvgPoolKernel<F32> {
   const source = op === 'avgPool2d' ? POOL.means : POOL.spread
   return {
     run(g, x, xo, out, oo) {
@@ -133,7 +132,7 @@ function normBackward(
   biasGrad?.set(run('bias', g.weights, grad))
 }
 
-export function layerNormKernel(gpu: GpuKernels): LayerNormKernel<F32> {
+function layerNormKernel(gpu: GpuKernels): LayerNormKernel<F32> {
   return {
     run(rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) {
       if (rows * d === 0) return
@@ -145,7 +144,7 @@ export function layerNormKernel(gpu: GpuKernels): LayerNormKernel<F32> {
   }
 }
 
-export function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKernel<F32> {
+function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKernel<F32> {
   return {
     run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
       const n = rows * d
@@ -161,7 +160,7 @@ export function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKerne
   }
 }
 
-export function channelNormKernel(gpu: GpuKernels): ChannelNormKernel<F32> {
+function channelNormKernel(gpu: GpuKernels): ChannelNormKernel<F32> {
   return {
     run(outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) {
       const n = outer * c * inner
@@ -182,7 +181,7 @@ export function channelNormKernel(gpu: GpuKernels): ChannelNormKernel<F32> {
   }
 }
 
-export function channelNormBackwardKernel(gpu: GpuKernels): ChannelNormBackwardKernel<F32> {
+function channelNormBackwardKernel(gpu: GpuKernels): ChannelNormBackwardKernel<F32> {
   return {
     run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
       const n = outer * c * inner
@@ -207,22 +206,13 @@ export function channelNormBackwardKernel(gpu: GpuKernels): ChannelNormBackwardK
   }
 }
 
-const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
-const REAL = unsupported('the operation is defined on real numbers; raw operations convert to float32 first')
-const real = <K>(float32: K) => ({ float32, float64: FLOAT64, int32: REAL, bool: REAL })
-
-/** A part of the table of `backend.ts`. */
-export function neuralKernels(gpu: GpuKernels): Pick<ArrayKernelTable, (typeof NEURAL_KERNEL_OPS)[number]> {
-  return {
-    conv2d: real(convKernel(gpu, 'conv2d')),
-    conv2dInput: real(convKernel(gpu, 'conv2dInput')),
-    conv2dWeight: real(convKernel(gpu, 'conv2dWeight')),
-    maxPool2d: real(maxPoolKernel(gpu)),
-    avgPool2d: real(avgPoolKernel(gpu, 'avgPool2d')),
-    avgPool2dBackward: real(avgPoolKernel(gpu, 'avgPool2dBackward')),
-    layerNorm: real(layerNormKernel(gpu)),
-    layerNormBackward: real(layerNormBackwardKernel(gpu)),
-    channelNorm: real(channelNormKernel(gpu)),
-    channelNormBackward: real(channelNormBackwardKernel(gpu)),
-  }
-}
+export const cells = (gpu: GpuKernels) => ({
+  ...eachRow(CONV, (_, op) => real(convKernel(gpu, op))),
+  maxPool2d: real(maxPoolKernel(gpu)),
+  avgPool2d: real(avgPoolKernel(gpu, 'avgPool2d')),
+  avgPool2dBackward: real(avgPoolKernel(gpu, 'avgPool2dBackward')),
+  layerNorm: real(layerNormKernel(gpu)),
+  layerNormBackward: real(layerNormBackwardKernel(gpu)),
+  channelNorm: real(channelNormKernel(gpu)),
+  channelNormBackward: real(channelNormBackwardKernel(gpu)),
+})

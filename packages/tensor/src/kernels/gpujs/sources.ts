@@ -1,186 +1,33 @@
 /**
  * The gpu.js kernels, each once, as the text of a function. Text, because gpu.js compiles the text of functions: whatever rewrites
- * functions on the way (coverage, bundlers) would break them. Below: gpu.js; above: `kernels.ts`, which calls them.
+ * functions on the way (coverage, bundlers) would break them. Below: gpu.js; above: `elementwise.ts`, `rows.ts` and `products.ts`, which run them.
  *
  * Rules: arguments are flat arrays and numbers; sizes and strides are integer constants, which also bound every loop (a bound that is an
  * argument stops at 1000 silently); one number is returned per thread. Indices pass through float32, so they are exact below 2^24.
  */
-import type { BinaryOp, CompareOp, GradOp, UnaryOp } from '../table/table.js'
 
-/**
- * Of a ≥ 0: `series`, which is erf a / a where a < 1, and `tail`, which is erfc a elsewhere. Polynomials of Cephes (Moshier, `ndtrf.c`), error
- * 2e-7. a² is split into a part that is exact in float32 and the rest, since its rounding error would be multiplied in the exponential.
- */
-const ERFC = `const s = a * a;
-    const series = ((((((7.853861353153693e-5 * s - 8.010193625184903e-4) * s + 5.188327685732524e-3) * s - 2.685381193529856e-2) * s + 1.128358514861418e-1) * s - 3.761262582423300e-1) * s + 1.128379165726710);
-    let tail = 0;
-    if (a != a) { tail = a; }
-    if (a >= 1 && a < 10.5) {
-      const h = Math.floor(a * 256) / 256;
-      const q = 1 / a;
-      const y = q * q;
-      let p = ((((((((2.326819970068386e-2 * y - 1.387039388740657e-1) * y + 3.687424674597105e-1) * y - 5.824733027278666e-1) * y + 6.210004621745983e-1) * y - 4.944515323274145e-1) * y + 3.404879937665872e-1) * y - 2.741127028184656e-1) * y + 5.638259427386472e-1);
-      if (a >= 2) {
-        p = (((((((-10.47766399936249 * y + 12.97719955372516) * y - 7.495518717768503) * y + 2.921019019210786) * y - 1.015265279202700) * y + 4.218463358204948e-1) * y - 2.820767439740514e-1) * y + 5.641895067754075e-1);
-      }
-      tail = Math.exp(-h * h) * Math.exp((h - a) * (h + a)) * q * p;
-    }`
-
-/** Element-wise functions of `v`, with parameters `p0` and `p1`. */
-export const UNARY_BODY: Readonly<Record<UnaryOp, string>> = {
-  neg: 'return -v;',
-  exp: 'return Math.exp(v);',
-  log: 'return Math.log(v);',
-  sqrt: 'return Math.sqrt(v);',
-  sin: 'return Math.sin(v);',
-  cos: 'return Math.cos(v);',
-  tanh: 'return Math.tanh(v);',
-  sigmoid: 'return 1 / (1 + Math.exp(-v));',
-  relu: 'return Math.max(v, 0);',
-  abs: 'return Math.abs(v);',
-  sign: 'let s = 0; if (v > 0) { s = 1; } if (v < 0) { s = -1; } return s;',
-  // As PyTorch: a power of ±0.5 is the square root; 1 to any power, NaN as well, is 1 (in JavaScript it is not).
-  pow: 'if (p0 == 0.5) { return Math.sqrt(v); } if (p0 == -0.5) { return 1 / Math.sqrt(v); } if (v == 1) { return 1; } return Math.pow(v, p0);',
-  clamp: 'return Math.min(Math.max(v, p0), p1);',
-  floor: 'return Math.floor(v);',
-  ceil: 'return Math.ceil(v);',
-  // Of the absolute value, and v itself where it is a zero, which keeps the sign of a zero.
-  round: `if (v == 0) { return v; }
-    const a = Math.abs(v);
-    const f = Math.floor(a);
-    let r = f;
-    if (a - f > 0.5) { r = f + 1; }
-    if (a - f == 0.5 && f - 2 * Math.floor(f / 2) != 0) { r = f + 1; }
-    if (v < 0) { return -r; }
-    return r;`,
-  trunc: 'return Math.trunc(v);',
-  reciprocal: 'return 1 / v;',
-  rsqrt: 'return 1 / Math.sqrt(v);',
-  log1p: 'return Math.log1p(v);',
-  expm1: 'return Math.expm1(v);',
-  log2: 'return Math.log2(v);',
-  log10: 'return Math.log10(v);',
-  exp2: 'return Math.pow(2, v);',
-  tan: 'return Math.tan(v);',
-  sinh: 'return Math.sinh(v);',
-  cosh: 'return Math.cosh(v);',
-  asin: 'return Math.asin(v);',
-  acos: 'return Math.acos(v);',
-  atan: 'return Math.atan(v);',
-  erf: `const a = Math.abs(v);
-    ${ERFC}
-    if (a < 1) { return v * series; }
-    if (v < 0) { return tail - 1; }
-    return 1 - tail;`,
-  leakyRelu: 'if (v > 0) { return v; } return v * p0;',
-  gelu: `const w = v * 0.7071067811865476;
-    const a = Math.abs(w);
-    ${ERFC}
-    if (a < 1) { return 0.5 * v * (1 + w * series); }
-    if (v < 0) { return 0.5 * v * tail; }
-    return 0.5 * v * (2 - tail);`,
-  geluTanh: 'return v / (1 + Math.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)));',
-  silu: 'return v / (1 + Math.exp(-v));',
-  softplus: 'if (v * p0 > p1) { return v; } return Math.log1p(Math.exp(v * p0)) / p0;',
-  elu: 'if (v <= 0) { return p0 * Math.expm1(v); } return v;',
-}
-
-/**
- * `r`: what is left of va after vb, exactly, with the sign of va. Long division in base 2: doublings and the differences of numbers less than
- * twice apart do not round.
- */
-const REST = `const big = 3.4028234663852886e38;
-    const divisor = Math.abs(vb);
-    let r = Math.abs(va);
-    if (!(r <= big) || !(divisor > 0)) { r = 0 / 0; }
-    if (r >= divisor) {
-      let t = divisor;
-      while (t + t <= r) { t = t + t; }
-      while (t >= divisor) {
-        if (r >= t) { r = r - t; }
-        t = t * 0.5;
-      }
-    }
-    if (va < 0 || 1 / va < 0) { r = -r; }`
-
-/** The operations on bits have no place in float32; those of bool are other operations there. */
-export type GpuBinaryOp = Exclude<BinaryOp, 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor'> | CompareOp
-
-export const BINARY_BODY: Readonly<Record<GpuBinaryOp, string>> = {
-  add: 'return va + vb;',
-  sub: 'return va - vb;',
-  mul: 'return va * vb;',
-  div: 'return va / vb;',
-  maximum: 'return Math.max(va, vb);',
-  minimum: 'return Math.min(va, vb);',
-  // 1 to any power is 1, and -1 to an infinite one.
-  power: 'if (va == 1) { return 1; } if (va == -1 && Math.abs(vb) > 3.4028235e38) { return 1; } return Math.pow(va, vb);',
-  remainder: `${REST}
-    if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { r = r + vb; }
-    return r;`,
-  fmod: `${REST}
-    return r;`,
-  floorDivide: `if (vb == 0) { return va / vb; }
-    ${REST}
-    let q = (va - r) / vb;
-    if (r != 0 && ((vb < 0 && r > 0) || (vb > 0 && r < 0))) { q = q - 1; }
-    if (q == 0) { if (va / vb < 0) { return -0.0 * 1; } return 0 * (va / vb); }
-    const down = Math.floor(q);
-    if (q - down > 0.5) { return down + 1; }
-    return down;`,
-  atan2: 'return Math.atan2(va, vb);',
-  eq: 'let t = 0; if (va == vb) { t = 1; } return t;',
-  ne: 'let t = 0; if (va != vb) { t = 1; } return t;',
-  lt: 'let t = 0; if (va < vb) { t = 1; } return t;',
-  le: 'let t = 0; if (va <= vb) { t = 1; } return t;',
-  gt: 'let t = 0; if (va > vb) { t = 1; } return t;',
-  ge: 'let t = 0; if (va >= vb) { t = 1; } return t;',
-}
-
-/** Of the gradient `vg` and of `v`, the activation's argument or result. */
-export const GRAD_BODY: Readonly<Record<GradOp, string>> = {
-  reluBackward: 'if (v <= 0) { return 0; } return vg;',
-  tanhBackward: 'return vg * (1 - v * v);',
-  sigmoidBackward: 'return vg * (v * (1 - v));',
-  leakyReluBackward: 'if (v > 0) { return vg; } return vg * p0;',
-  eluBackward: 'if (v <= 0) { return vg * (p0 * Math.exp(v)); } return vg;',
-  siluBackward: 'const s = 1 / (1 + Math.exp(-v)); return vg * (s * (1 + v * (1 - s)));',
-  softplusBackward: 'if (v * p0 > p1) { return vg; } return vg / (1 + Math.exp(-v * p0));',
-  geluBackward: `const w = v * 0.7071067811865476;
-    const a = Math.abs(w);
-    ${ERFC}
-    let cdf = 0.5 * tail;
-    if (v >= 0) { cdf = 1 - 0.5 * tail; }
-    if (a < 1) { cdf = 0.5 + 0.5 * w * series; }
-    return vg * (cdf + v * Math.exp(-0.5 * v * v) * 0.3989422804014327);`,
-  geluTanhBackward: `if (v > 20) { return vg; }
-    if (v < -20) { return 0 * vg; }
-    const s = 1 / (1 + Math.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)));
-    return vg * (s + v * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * v * v));`,
-}
-
-/** Constants: gStep, 0 or 1. */
-export function gradSource(op: GradOp): string {
+/** A gradient times a slope, with the body of the op's row, as the next two. Constants: gStep, 0 or 1. */
+export function gradSource(body: string): string {
   return `function (g, x, p0, p1) {
     const vg = g[this.thread.x * this.constants.gStep];
     const v = x[this.thread.x];
-    ${GRAD_BODY[op]}
+    ${body}
   }`
 }
 
-export function unarySource(op: UnaryOp): string {
+export function unarySource(body: string): string {
   return `function (x, p0, p1) {
     const v = x[this.thread.x];
-    ${UNARY_BODY[op]}
+    ${body}
   }`
 }
 
 /** Constants: aStep, bStep, 0 or 1. */
-export function binarySource(op: GpuBinaryOp): string {
+export function binarySource(body: string): string {
   return `function (a, b) {
     const va = a[this.thread.x * this.constants.aStep];
     const vb = b[this.thread.x * this.constants.bStep];
-    ${BINARY_BODY[op]}
+    ${body}
   }`
 }
 

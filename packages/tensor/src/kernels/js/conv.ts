@@ -1,6 +1,7 @@
 /** Convolutions of the js backend: all products of an element are added in double precision, and rounded once. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { ConvGeometry, ConvKernel } from '../table/neural.js'
+import { REAL_IMAGES, real } from './cells.js'
 
 type T = TypedArray
 
@@ -39,21 +40,27 @@ function summed(length: number, out: T, oo: number, f: (sums: Float64Array) => v
   for (let i = 0; i < length; i++) out[oo + i] = sums[i]!
 }
 
-export const conv2d: ConvKernel<T> = {
+const conv2d: ConvKernel<T> = {
   run(g, x, xo, weight, wo, out, oo) {
     summed(g.n * g.o * g.oh * g.ow, out, oo, (sums) => products(g, (y, i, k) => (sums[y]! += x[xo + i]! * weight[wo + k]!)))
   },
 }
 
-export const conv2dInput: ConvKernel<T> = {
+const conv2dInput: ConvKernel<T> = {
   run(g, grad, go, weight, wo, out, oo) {
     summed(g.n * g.c * g.h * g.w, out, oo, (sums) => products(g, (y, i, k) => (sums[i]! += grad[go + y]! * weight[wo + k]!)))
   },
 }
 
-export const conv2dWeight: ConvKernel<T> = {
+const conv2dWeight: ConvKernel<T> = {
   run(g, x, xo, grad, go, out, oo) {
     const length = (g.o * g.c * g.kh * g.kw) / g.groups
     summed(length, out, oo, (sums) => products(g, (y, i, k) => (sums[k]! += x[xo + i]! * grad[go + y]!)))
   },
+}
+
+export const cells = {
+  conv2d: real(conv2d, REAL_IMAGES, REAL_IMAGES),
+  conv2dInput: real(conv2dInput, REAL_IMAGES, REAL_IMAGES),
+  conv2dWeight: real(conv2dWeight, REAL_IMAGES, REAL_IMAGES),
 }

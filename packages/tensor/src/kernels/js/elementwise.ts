@@ -1,11 +1,13 @@
 /**
- * Element-wise kernels of the js backend, made of rows: those of `rows.ts` and `bool.ts`, which compile for one operation each, or a loop that takes an
- * operation of `table/scalars.ts` as a function. Below: `walk.ts`, for strided operands.
+ * Element-wise kernels of the js backend: loops of `elementwise/loops.ts`, which compile for one operation each, or a loop that takes the operation as a
+ * function. Above: `element-cells.ts`, which chooses by an operation's row. Below: `walk.ts`, for strided operands.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Scalar1, Scalar2 } from '../table/scalars.js'
+import { NOT_ON_BOOL, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
+import type { Row2, Row3 } from '../elementwise/loops.js'
 import type { AxpyKernel, BinaryKernel, UnaryKernel, WhereKernel } from '../table/table.js'
-import { denseStrides, type Row2, type Row3, walk2, walk3 } from './walk.js'
+import { everywhere } from './cells.js'
+import { denseStrides, walk2, walk3 } from './walk.js'
 
 type T = TypedArray
 
@@ -48,7 +50,7 @@ function rowOf(f: Scalar2): Row3<T, T, T> {
 export const binaryOf = (f: Scalar2): BinaryKernel<T, T> => binaryRows(rowOf(f))
 
 /** `step(alpha)` gives the new value from what is held and from x. */
-export function axpyOf(step: (alpha: number) => Scalar2): AxpyKernel<T> {
+function axpyOf(step: (alpha: number) => Scalar2): AxpyKernel<T> {
   return {
     flat: (n, alpha, x, xo, xs, out, oo) => rowOf(step(alpha))(n, out, oo, 1, x, xo, xs, out, oo, 1),
     strided: (shape, alpha, x, xo, xStrides, out, oo, outStrides) =>
@@ -56,7 +58,7 @@ export function axpyOf(step: (alpha: number) => Scalar2): AxpyKernel<T> {
   }
 }
 
-export const where: WhereKernel<T> = {
+const where: WhereKernel<T> = {
   flat(n, c, co, cs, a, ao, as, b, bo, bs, out, oo) {
     for (let i = 0; i < n; i++) out[oo + i] = c[co + i * cs] !== 0 ? a[ao + i * as]! : b[bo + i * bs]!
   },
@@ -80,5 +82,20 @@ export const where: WhereKernel<T> = {
         index[d] = 0
       }
     }
+  },
+}
+
+function axpyF32(alpha: number): Scalar2 {
+  const scale = Math.fround(alpha)
+  return (held, x) => held + Math.fround(scale * x)
+}
+
+export const cells = {
+  where: everywhere(where),
+  axpy: {
+    float32: axpyOf(axpyF32),
+    float64: axpyOf((alpha) => (held, x) => held + alpha * x),
+    int32: axpyOf((alpha) => (held, x) => held + Math.imul(alpha, x)),
+    bool: NOT_ON_BOOL,
   },
 }

@@ -1,10 +1,11 @@
 /** Movement by indices and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { IndexKernel } from '../table/table.js'
-import { BULK_FROM } from './rows.js'
+import type { ArrayKernelTable, IndexKernel, IndexOp } from '../table/table.js'
+import { each, REAL_OR_INT } from './cells.js'
+import { BULK_FROM } from './movement.js'
 
 /** A row of `inner` elements at a time. */
-export function indexSelectKernel<A extends TypedArray>(): IndexKernel<A> {
+function indexSelect<A extends TypedArray>(): IndexKernel<A> {
   return {
     run(outer, rows, n, inner, x, xo, index, io, out, oo) {
       for (let o = 0; o < outer; o++) {
@@ -22,7 +23,7 @@ function copyRow<A extends TypedArray>(n: number, x: A, from: number, out: A, to
   else for (let j = 0; j < n; j++) out[to + j] = x[from + j]!
 }
 
-export function gatherKernel<A extends TypedArray>(): IndexKernel<A> {
+function gather<A extends TypedArray>(): IndexKernel<A> {
   return {
     run(outer, rows, n, inner, x, xo, index, io, out, oo) {
       let at = 0
@@ -34,7 +35,7 @@ export function gatherKernel<A extends TypedArray>(): IndexKernel<A> {
   }
 }
 
-export function scatterKernel<A extends TypedArray>(): IndexKernel<A> {
+function scatter<A extends TypedArray>(): IndexKernel<A> {
   return {
     run(outer, rows, n, inner, x, xo, index, io, out, oo) {
       let at = 0
@@ -46,7 +47,7 @@ export function scatterKernel<A extends TypedArray>(): IndexKernel<A> {
   }
 }
 
-export function indexAddKernel<A extends TypedArray>(): IndexKernel<A> {
+function indexAdd<A extends TypedArray>(): IndexKernel<A> {
   return {
     run(outer, rows, n, inner, x, xo, index, io, out, oo) {
       let from = xo
@@ -61,7 +62,7 @@ export function indexAddKernel<A extends TypedArray>(): IndexKernel<A> {
   }
 }
 
-export function scatterAddKernel<A extends TypedArray>(): IndexKernel<A> {
+function scatterAdd<A extends TypedArray>(): IndexKernel<A> {
   return {
     run(outer, rows, n, inner, x, xo, index, io, out, oo) {
       let at = 0
@@ -76,3 +77,16 @@ export function scatterAddKernel<A extends TypedArray>(): IndexKernel<A> {
     },
   }
 }
+
+/** Nothing is computed. */
+export const moves = {
+  indexSelect: each(indexSelect),
+  gather: each(gather),
+  scatter: each(scatter),
+} as Pick<ArrayKernelTable, 'indexSelect' | 'gather' | 'scatter'>
+
+export const cells = {
+  ...moves,
+  indexAdd: { ...each(indexAdd), bool: REAL_OR_INT },
+  scatterAdd: { ...each(scatterAdd), bool: REAL_OR_INT },
+} as Pick<ArrayKernelTable, IndexOp>

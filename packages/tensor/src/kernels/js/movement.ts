@@ -3,9 +3,22 @@
  * through a kernel compiler and back could only add copies.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
-import type { CopyKernel, Dims, FillKernel } from '../table/table.js'
-import { copyAny, copyF32 } from './rows.js'
-import { denseStrides, type Row2, walk2 } from './walk.js'
+import type { Row2 } from '../elementwise/loops.js'
+import type { ArrayKernelTable, CopyKernel, Dims, FillKernel } from '../table/table.js'
+import { each } from './cells.js'
+import { denseStrides, walk2 } from './walk.js'
+
+export const copyF32: Row2<Float32Array, Float32Array> = (n, x, xo, xs, out, oo, os) => {
+  if (xs === 1 && os === 1 && n >= BULK_FROM) out.set(x.subarray(xo, xo + n), oo)
+  else for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!
+}
+/** Between any dtypes; to int32 truncates. Not to bool. */
+export const copyAny: Row2<TypedArray, TypedArray> = (n, x, xo, xs, out, oo, os) => {
+  if (xs === 1 && os === 1 && n >= BULK_FROM && x.constructor === out.constructor) out.set(x.subarray(xo, xo + n), oo)
+  else for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!
+}
+/** Below this a loop beats the two views of a bulk copy. */
+export const BULK_FROM = 48
 
 const toBool: Row2<TypedArray, Uint8Array> = (n, x, xo, xs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs] !== 0 ? 1 : 0
@@ -51,3 +64,8 @@ export function gathered(shape: Dims, x: Float32Array, xo: number, xStrides: Dim
   walk2(copyF32, shape, x, xo, xStrides, out, 0, denseStrides(shape))
   return out
 }
+
+export const cells = {
+  copy: each(copyKernel),
+  fill: each(fillKernel),
+} as Pick<ArrayKernelTable, 'copy' | 'fill'>

@@ -4,10 +4,11 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../table/neural.js'
+import { realEach } from './cells.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
-export function layerNorm<A extends Real>(): LayerNormKernel<A> {
+function layerNorm<A extends Real>(): LayerNormKernel<A> {
   return {
     run(rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) {
       for (let row = 0, from = xo, to = 0; row < rows; row++, from += d, to += d) {
@@ -48,7 +49,7 @@ function momentsOf(n: number, x: Real, from: number): readonly [mean: number, va
   return [mean, (v0 + v1 + (v2 + v3)) / n]
 }
 
-export function layerNormBackward<A extends Real>(): LayerNormBackwardKernel<A> {
+function layerNormBackward<A extends Real>(): LayerNormBackwardKernel<A> {
   return {
     run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
       const forWeight = weightGrad === null ? null : new Float64Array(d)
@@ -78,7 +79,7 @@ export function layerNormBackward<A extends Real>(): LayerNormBackwardKernel<A> 
   }
 }
 
-export function channelNorm<A extends Real>(): ChannelNormKernel<A> {
+function channelNorm<A extends Real>(): ChannelNormKernel<A> {
   return {
     run(outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) {
       const count = outer * inner
@@ -102,7 +103,7 @@ export function channelNorm<A extends Real>(): ChannelNormKernel<A> {
   }
 }
 
-export function channelNormBackward<A extends Real>(): ChannelNormBackwardKernel<A> {
+function channelNormBackward<A extends Real>(): ChannelNormBackwardKernel<A> {
   return {
     run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
       const count = outer * inner
@@ -127,4 +128,11 @@ export function channelNormBackward<A extends Real>(): ChannelNormBackwardKernel
       }
     },
   }
+}
+
+export const cells = {
+  layerNorm: realEach(layerNorm),
+  layerNormBackward: realEach(layerNormBackward),
+  channelNorm: realEach(channelNorm),
+  channelNormBackward: realEach(channelNormBackward),
 }

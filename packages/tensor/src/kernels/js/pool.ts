@@ -1,11 +1,12 @@
 /** Pooling of the js backend. The wasm backend takes these loops for float64: staging would cost as much as reading each element once or twice. */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel } from '../table/neural.js'
+import { realEach } from './cells.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
 /** One object per dtype, so that each compiles for its own arrays. */
-export function maxPool2d<A extends Real>(): MaxPoolKernel<A> {
+function maxPool2d<A extends Real>(): MaxPoolKernel<A> {
   return {
     run(g, x, xo, out, oo, indices, io) {
       for (let plane = 0; plane < g.planes; plane++, xo += g.h * g.w) {
@@ -41,7 +42,7 @@ function inside(from: number, step: number): number {
   return from >= 0 ? from : from + Math.ceil(-from / step) * step
 }
 
-export function avgPool2d<A extends Real>(): AvgPoolKernel<A> {
+function avgPool2d<A extends Real>(): AvgPoolKernel<A> {
   return {
     run(g, x, xo, out, oo) {
       for (let plane = 0; plane < g.planes; plane++, xo += g.h * g.w) {
@@ -60,7 +61,7 @@ export function avgPool2d<A extends Real>(): AvgPoolKernel<A> {
   }
 }
 
-export function avgPool2dBackward<A extends Real>(): AvgPoolKernel<A> {
+function avgPool2dBackward<A extends Real>(): AvgPoolKernel<A> {
   return {
     run(g, grad, go, out, oo) {
       const plane = new Float64Array(g.h * g.w)
@@ -88,4 +89,10 @@ function divisor(g: AvgPoolGeometry, oy: number, ox: number): number {
   return g.includePad !== 0
     ? (Math.min(y + g.kh, g.h + g.padH) - y) * (Math.min(x + g.kw, g.w + g.padW) - x)
     : (Math.min(y + g.kh, g.h) - Math.max(y, 0)) * (Math.min(x + g.kw, g.w) - Math.max(x, 0))
+}
+
+export const cells = {
+  maxPool2d: realEach(maxPool2d),
+  avgPool2d: realEach(avgPool2d),
+  avgPool2dBackward: realEach(avgPool2dBackward),
 }

@@ -1,9 +1,17 @@
 /** Reductions and running sums of the js backend for every dtype, in double precision. Neighbours: `sum.ts` and `running.ts`, for float32. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { Scalar2 } from '../table/scalars.js'
+import type { Scalar2 } from '../elementwise/definition.js'
 import type { ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import { allKernel, anyKernel } from './bool.js'
+import { everywhere, REAL_MEAN, REAL_OR_INT, real } from './cells.js'
+import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32 } from './running.js'
+import { sumLoop } from './sum.js'
 
 type T = TypedArray
+
+export const plus: Scalar2 = (a, b) => a + b
+export const plusInt: Scalar2 = (a, b) => (a + b) | 0
+export const times: Scalar2 = (a, b) => a * b
 
 /** Calls `f` with the offset of each fibre's first element (its step is `inner`) and its place in the output. */
 export function fibres(outer: number, inner: number, k: number, f: (at: number, to: number) => void): void {
@@ -11,7 +19,7 @@ export function fibres(outer: number, inner: number, k: number, f: (at: number, 
 }
 
 /** `sum` and `prod`. */
-export const fold = (join: Scalar2, start: number): ReduceKernel<T, T> => ({
+const fold = (join: Scalar2, start: number): ReduceKernel<T, T> => ({
   run(outer, k, inner, x, xo, out, oo) {
     fibres(outer, inner, k, (at, to) => {
       let total = start
@@ -24,7 +32,7 @@ export const fold = (join: Scalar2, start: number): ReduceKernel<T, T> => ({
 /** `better(v, held)`: v takes the place of what is held. */
 type Choice = (v: number, held: number) => boolean
 export const greater: Choice = (v, held) => v > held
-export const less: Choice = (v, held) => v < held
+const less: Choice = (v, held) => v < held
 
 /** The index of the first of the best; the first NaN counts as one. */
 export function firstBest(better: Choice, x: T, from: number, k: number, step: number): number {
@@ -39,7 +47,7 @@ export function firstBest(better: Choice, x: T, from: number, k: number, step: n
 }
 
 /** `amax`, `amin`. */
-export const extreme = (better: Choice): ReduceKernel<T, T> => ({
+const extreme = (better: Choice): ReduceKernel<T, T> => ({
   run(outer, k, inner, x, xo, out, oo) {
     fibres(outer, inner, k, (at, to) => {
       out[oo + to] = x[xo + at + firstBest(better, x, xo + at, k, inner) * inner]!
@@ -48,7 +56,7 @@ export const extreme = (better: Choice): ReduceKernel<T, T> => ({
 })
 
 /** `argmax`, `argmin`. */
-export const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
+const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
   run(outer, k, inner, x, xo, out, oo) {
     fibres(outer, inner, k, (at, to) => {
       out[oo + to] = firstBest(better, x, xo + at, k, inner)
@@ -56,7 +64,7 @@ export const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
   },
 })
 
-export const variance: VarianceKernel<T> = {
+const variance: VarianceKernel<T> = {
   run(outer, k, inner, x, xo, out, oo, correction, root) {
     fibres(outer, inner, k, (at, to) => {
       let sum = 0
@@ -71,7 +79,7 @@ export const variance: VarianceKernel<T> = {
 }
 
 /** `cumsum`, `cumprod`; `reverse` starts at the end. */
-export const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel<T> => ({
+const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel<T> => ({
   run(outer, k, inner, x, xo, out, oo) {
     fibres(outer, inner, k, (at) => {
       let total = start
@@ -85,7 +93,7 @@ export const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel
 })
 
 /** Products from the left up to each place, then from the right: neither has the factor itself. */
-export const prodBackward: ProductBackwardKernel<T> = {
+const prodBackward: ProductBackwardKernel<T> = {
   run(outer, k, inner, grad, go, x, xo, out, oo) {
     fibres(outer, inner, k, (at, to) => {
       const left = new Float64Array(k)
@@ -104,7 +112,7 @@ export const prodBackward: ProductBackwardKernel<T> = {
 }
 
 /** Horner's rule from the right: the sum over j ≥ i of grad j · x (i+1) … x j, times the product to the left. */
-export const cumprodBackward: ProductBackwardKernel<T> = {
+const cumprodBackward: ProductBackwardKernel<T> = {
   run(outer, k, inner, grad, go, x, xo, out, oo) {
     fibres(outer, inner, k, (at) => {
       const left = new Float64Array(k)
@@ -120,4 +128,19 @@ export const cumprodBackward: ProductBackwardKernel<T> = {
       }
     })
   },
+}
+
+export const cells = {
+  sum: real({ run: sumLoop }, fold(plusInt, 0), REAL_OR_INT),
+  prod: real(fold(times, 1), fold(Math.imul, 1), REAL_OR_INT),
+  amax: { ...everywhere(extreme(greater)), bool: anyKernel },
+  amin: { ...everywhere(extreme(less)), bool: allKernel },
+  argmax: { ...everywhere(placeOf(greater)), float32: argmaxF32 },
+  argmin: { ...everywhere(placeOf(less)), float32: argminF32 },
+  variance: real(variance, REAL_MEAN, REAL_MEAN),
+  prodBackward: real(prodBackward, REAL_MEAN, REAL_MEAN),
+  cumprodBackward: real(cumprodBackward, REAL_MEAN, REAL_MEAN),
+  cumsum: { ...real(scan(plus, 0, false), scan(plusInt, 0, false), REAL_OR_INT), float32: cumsumF32 },
+  cumprod: { ...real(scan(times, 1, false), scan(Math.imul, 1, false), REAL_OR_INT), float32: cumprodF32 },
+  reverseCumsum: { ...real(scan(plus, 0, true), scan(plusInt, 0, true), REAL_OR_INT), float32: reverseCumsumF32 },
 }

@@ -1,10 +1,11 @@
 /** softmax and logSoftmax of the js backend, in double precision. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { SoftmaxKernel } from '../table/table.js'
+import { REAL_LOSS, real } from './cells.js'
 import { fibres, firstBest, greater } from './reduce.js'
 
 /** exp(x − max) / Σ exp(x − max), or its logarithm x − max − log Σ exp(x − max). */
-export const softmax = (logarithm: boolean): SoftmaxKernel<TypedArray> => ({
+const softmax = (logarithm: boolean): SoftmaxKernel<TypedArray> => ({
   run(outer, k, inner, x, xo, out, oo) {
     if (k === 0) return
     fibres(outer, inner, k, (at) => {
@@ -19,3 +20,8 @@ export const softmax = (logarithm: boolean): SoftmaxKernel<TypedArray> => ({
     })
   },
 })
+
+export const cells = {
+  softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
+  logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
+}

@@ -1,6 +1,7 @@
 /** Sorting rows by index with the engine's sort. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { ArgsortKernel } from '../table/table.js'
+import type { ArgsortKernel, ArrayKernelTable } from '../table/table.js'
+import { each } from './cells.js'
 
 /** NaN is the greatest, as in PyTorch. */
 function ascending(a: number, b: number): number {
@@ -9,7 +10,7 @@ function ascending(a: number, b: number): number {
   return Number(Number.isNaN(a)) - Number(Number.isNaN(b))
 }
 
-export function argsortKernel<A extends TypedArray>(): ArgsortKernel<A> {
+function argsort<A extends TypedArray>(): ArgsortKernel<A> {
   return {
     run(outer, k, inner, x, xo, out, oo, descending) {
       const order = new Int32Array(k)
@@ -27,3 +28,5 @@ export function argsortKernel<A extends TypedArray>(): ArgsortKernel<A> {
     },
   }
 }
+
+export const cells = { argsort: each(argsort) } as Pick<ArrayKernelTable, 'argsort'>

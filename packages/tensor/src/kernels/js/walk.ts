@@ -1,31 +1,10 @@
 /**
  * Walks strided operands row by row: the inner dimensions that lie evenly for all operands become one run, the outer ones are counted.
- * Row functions (`rows.ts`, the SIMD loops of `wasm/`) do the work; they get steps, so nothing is allocated per row.
+ * Loops (`elementwise/loops.ts`, those of `wasm/`) do the work; they get steps, so nothing is allocated per row.
  */
 import type { TypedArray } from '../../values/dtype.js'
+import type { Row2, Row3 } from '../elementwise/loops.js'
 import type { Dims } from '../table/table.js'
-
-export type Row2<A extends TypedArray, O extends TypedArray> = (
-  n: number,
-  x: A,
-  xOffset: number,
-  xStep: number,
-  out: O,
-  outOffset: number,
-  outStep: number,
-) => void
-export type Row3<A extends TypedArray, B extends TypedArray, O extends TypedArray> = (
-  n: number,
-  a: A,
-  aOffset: number,
-  aStep: number,
-  b: B,
-  bOffset: number,
-  bStep: number,
-  out: O,
-  outOffset: number,
-  outStep: number,
-) => void
 
 /** How many inner dimensions merge into one run. At least the last one does. */
 function mergedDims(shape: Dims, s0: Dims, s1: Dims, s2: Dims): number {

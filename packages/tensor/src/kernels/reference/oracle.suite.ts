@@ -3,27 +3,18 @@
  * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts` and `neural.suite.ts`, the other parts of its table.
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
-import {
-  BINARY_BOOL,
-  BINARY_FLOAT,
-  BINARY_INT,
-  COMPARE,
-  type Scalar1,
-  type Scalar2,
-  SLOPES,
-  UNARY_FLOAT,
-  UNARY_INT,
-} from '../table/scalars.js'
+import { GRADIENTS } from '../elementwise/activations.js'
+import { BINARY } from '../elementwise/binary.js'
+import { COMPARE } from '../elementwise/compare.js'
+import { eachRow, type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
+import { UNARY } from '../elementwise/unary.js'
 import {
   type ArrayKernelTable,
   type AxpyKernel,
-  BINARY_OPS,
   type BinaryKernel,
-  COMPARE_OPS,
   type CopyKernel,
   type Dims,
   type FillKernel,
-  GRAD_OPS,
   type GradKernel,
   type GradOp,
   type IndexKernel,
@@ -31,7 +22,6 @@ import {
   type MatmulKernel,
   type NllBackwardKernel,
   type NllKernel,
-  UNARY_OPS,
   type UnaryKernel,
   unsupported,
   type WhereKernel,
@@ -139,6 +129,7 @@ function fill(convert: (v: number) => number): FillKernel<T> {
 
 /** Where the slope of relu is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */
 function gradient(op: GradOp): GradKernel<T> {
+  const slopeOf: Scalar1 = GRADIENTS[op].slope
   return {
     flat(n, grad, go, gs, x, xo, out, oo, p0, p1) {
       walk(
@@ -149,7 +140,7 @@ function gradient(op: GradOp): GradKernel<T> {
           [oo, [1]],
         ],
         (g, at, to) => {
-          const slope = SLOPES[op](x[at]!, p0, p1)
+          const slope = slopeOf(x[at]!, p0, p1)
           out[to] = op === 'reluBackward' && slope === 0 ? 0 : grad[g]! * slope
         },
       )
@@ -223,13 +214,11 @@ const cells = <K>(float32: K, float64: K | typeof NONE, int32: K | typeof NONE, 
   bool,
 })
 const everywhere = <K>(kernel: K) => cells(kernel, kernel, kernel, kernel)
-/** One row for each op: the op's functions for floats, int32 and bool, each made a kernel. */
-function rowsOf<F, K>(ops: readonly KernelOp[], functions: readonly object[], kernelOf: (f: F) => K) {
-  const cell = (op: KernelOp, of: object) => (op in of ? kernelOf((of as Record<string, F>)[op]!) : NONE)
-  return ops.map((op) => {
-    const [floating, int32, bool] = functions.map((of) => cell(op, of)) as [K, K, K]
-    return [op, cells(floating, floating, int32, bool)]
-  })
+/** The functions of an op's row for floats, int32 and bool, each made a kernel. */
+function cellsOf<F extends object, K>(row: Functions<F>, kernelOf: (f: F) => K) {
+  const { real, int32, bool } = functionsOf(row)
+  const cell = (f: F | Reason) => ('unsupported' in f ? NONE : kernelOf(f))
+  return cells(cell(real) as K, cell(real), cell(int32), cell(bool))
 }
 
 const { fround, imul } = Math
@@ -241,12 +230,10 @@ const plus: Scalar2 = (held, value) => held + value
 const sums = (wide: boolean) => cells(indexed(wide, false, plus), indexed(wide, false, plus), indexed(wide, false, plus), NONE)
 
 export const oracle = {
-  ...Object.fromEntries([
-    ...rowsOf(UNARY_OPS, [UNARY_FLOAT, UNARY_INT, { sign: UNARY_INT.sign }], unary),
-    ...rowsOf(BINARY_OPS, [BINARY_FLOAT, BINARY_INT, BINARY_BOOL], binary),
-    ...rowsOf(COMPARE_OPS, [COMPARE, COMPARE, COMPARE], binary),
-    ...GRAD_OPS.map((op) => [op, cells(gradient(op), gradient(op), NONE, NONE)]),
-  ]),
+  ...eachRow(UNARY, (row: Functions<Scalar1>) => cellsOf(row, unary)),
+  ...eachRow(BINARY, (row: Functions<Scalar2>) => cellsOf(row, binary)),
+  ...eachRow(COMPARE, ({ js }: { js: Scalar2 }) => everywhere(binary(js))),
+  ...eachRow(GRADIENTS, (_, op) => cells(gradient(op), gradient(op), NONE, NONE)),
   where: everywhere(where),
   axpy: cells(
     axpy((alpha, x) => fround(fround(alpha) * x)),

@@ -7,6 +7,10 @@
  *   iteration shape and one stride per dimension and operand; its length may be 0 (0-d). `n` and extents may be 0: then nothing is written.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
+import { GRADIENTS } from '../elementwise/activations.js'
+import { BINARY } from '../elementwise/binary.js'
+import { COMPARE } from '../elementwise/compare.js'
+import { UNARY } from '../elementwise/unary.js'
 import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
 
 export type {
@@ -22,25 +26,6 @@ export type {
   PoolGeometry,
 } from './neural.js'
 
-/** PyTorch's element-wise functions; `pow` takes its exponent in p0, `clamp` its bounds in p0 and p1 (±Infinity: no bound). NaN passes through. */
-export const UNARY_OPS = [
-  ...(['neg', 'exp', 'log', 'sqrt', 'sin', 'cos', 'tanh', 'sigmoid', 'relu', 'abs', 'sign', 'pow', 'clamp'] as const),
-  // `round` to even at halves.
-  ...(['floor', 'ceil', 'round', 'trunc', 'reciprocal', 'rsqrt', 'log1p', 'expm1', 'log2', 'log10', 'exp2'] as const),
-  ...(['tan', 'sinh', 'cosh', 'asin', 'acos', 'atan', 'erf'] as const),
-  // p0 is leakyRelu's slope, elu's alpha, softplus's beta; p1 softplus's threshold.
-  ...(['leakyRelu', 'gelu', 'geluTanh', 'silu', 'softplus', 'elu'] as const),
-] as const
-/** Output dtype is input dtype; on bool add is or, mul is and. `maximum`, `minimum` give NaN when either is NaN. */
-export const BINARY_OPS = [
-  ...(['add', 'sub', 'mul', 'div', 'maximum', 'minimum'] as const),
-  // `remainder` has the sign of b, `fmod` of a; floorDivide goes with the former. Of integers by 0 all three give 0. `power`: int32 wraps around.
-  ...(['power', 'remainder', 'fmod', 'floorDivide', 'atan2'] as const),
-  // int32 and bool alone.
-  ...(['bitwiseAnd', 'bitwiseOr', 'bitwiseXor'] as const),
-] as const
-/** Output is bool. */
-export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
 /**
  * `sum`, `prod` (dtype kept; never asked on bool), `amax`, `amin` (NaN wins), `argmax`, `argmin` (int32 output; first of equals; the first NaN
  * wins). k ≥ 1 for the last four.
@@ -48,14 +33,6 @@ export const COMPARE_OPS = ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const
 export const REDUCE_OPS = ['sum', 'prod', 'amax', 'amin', 'argmax', 'argmin'] as const
 /** Running sums and products along the middle axis of [outer, k, inner]; `reverseCumsum` runs from the end. Never asked on bool. */
 export const SCAN_OPS = ['cumsum', 'cumprod', 'reverseCumsum'] as const
-/**
- * A gradient times the slope of an activation, which `reluBackward`, `tanhBackward` and `sigmoidBackward` know from its result, the others from its
- * argument; p0 and p1 are the activation's.
- */
-export const GRAD_OPS = [
-  ...(['reluBackward', 'tanhBackward', 'sigmoidBackward', 'leakyReluBackward', 'eluBackward'] as const),
-  ...(['siluBackward', 'softplusBackward', 'geluBackward', 'geluTanhBackward'] as const),
-] as const
 /** From the gradient and the result: y (g − Σ g y) and g − eʸ Σ g, sums along the middle axis. */
 export const GRAD_ROWS_OPS = ['softmaxBackward', 'logSoftmaxBackward'] as const
 /** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
@@ -64,15 +41,20 @@ export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
 /** Reading and writing at indices (`IndexKernel`). */
 export const INDEX_OPS = ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'] as const
 
-export type UnaryOp = (typeof UNARY_OPS)[number]
-export type BinaryOp = (typeof BINARY_OPS)[number]
-export type CompareOp = (typeof COMPARE_OPS)[number]
+export type UnaryOp = keyof typeof UNARY
+export type BinaryOp = keyof typeof BINARY
+export type CompareOp = keyof typeof COMPARE
 export type ReduceOp = (typeof REDUCE_OPS)[number]
 export type ScanOp = (typeof SCAN_OPS)[number]
-export type GradOp = (typeof GRAD_OPS)[number]
+export type GradOp = keyof typeof GRADIENTS
 export type GradRowsOp = (typeof GRAD_ROWS_OPS)[number]
 export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
 export type IndexOp = (typeof INDEX_OPS)[number]
+
+export const UNARY_OPS = Object.keys(UNARY) as readonly UnaryOp[]
+export const BINARY_OPS = Object.keys(BINARY) as readonly BinaryOp[]
+export const COMPARE_OPS = Object.keys(COMPARE) as readonly CompareOp[]
+export const GRAD_OPS = Object.keys(GRADIENTS) as readonly GradOp[]
 
 export type Dims = readonly number[]
 

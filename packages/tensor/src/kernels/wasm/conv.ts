@@ -10,11 +10,29 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { ConvGeometry, ConvKernel } from '../table/neural.js'
-import { align, type LazyInstance, SINGLE_BELOW } from './instance.js'
+import { align, type LazyInstance, SINGLE_BELOW, type Window } from './instance.js'
 import { product, productScratch } from './matmul.js'
+import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
+/** The image to its columns, or back. */
+type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
+type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly im2col_f32: Columns
+    readonly im2col_f64: Columns
+    readonly col2im_f32: Columns
+    readonly col2im_f64: Columns
+    readonly accumulate_f32: (n: number, x: number, out: number) => void
+    readonly accumulate_f64: (n: number, x: number, out: number) => void
+    readonly depthwise_f32: Depthwise
+    readonly depthwise_input_f32: Depthwise
+    readonly depthwise_weight_f32: Depthwise
+  }
+}
+
 type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
 
 /** Elements of columns that are made at once: half a megabyte of float32. */
@@ -22,7 +40,7 @@ const COLUMNS = 131_072
 /** What one of them counts between two pauses. */
 const WORK_PER_COLUMN_ELEMENT = 8
 
-export class ConvTiles<A extends Real> implements ConvKernel<A> {
+class ConvTiles<A extends Real> implements ConvKernel<A> {
   readonly #instance: LazyInstance
   readonly #role: Role
   readonly #bytes: 4 | 8
@@ -178,3 +196,14 @@ export class ConvTiles<A extends Real> implements ConvKernel<A> {
 }
 
 const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32', conv2dWeight: 'depthwise_weight_f32' } as const
+
+const tiles: Rule = () => 'simd tiles'
+
+export function cells(instance: LazyInstance): OwnCells {
+  const conv = (role: Role) =>
+    by(tiles, {
+      float32: new ConvTiles<ArrayOf['float32']>(instance, 'float32', role),
+      float64: new ConvTiles<ArrayOf['float64']>(instance, 'float64', role),
+    })
+  return { conv2d: conv('conv2d'), conv2dInput: conv('conv2dInput'), conv2dWeight: conv('conv2dWeight') }
+}

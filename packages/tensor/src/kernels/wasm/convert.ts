@@ -4,13 +4,14 @@
  */
 import type { TypedArray } from '../../values/dtype.js'
 import type { CopyKernel } from '../table/table.js'
-import { CHUNK, elementsOf, SIMD_FROM } from './elementwise.js'
-import { type ConvertExport, copyRun, type LazyInstance } from './instance.js'
+import { CHUNK, elementsOf } from './elementwise.js'
+import { copyRun, type LazyInstance, SIMD_FROM } from './instance.js'
+import { by, loopsOf, type OwnCells, type Rule } from './own.js'
 import { workedElements } from './pause.js'
 import { moveStrided, SLICE, viewOf } from './strided.js'
 
 /** `loops` does the rest. */
-export function copyWith<A extends TypedArray>(lazy: LazyInstance, loops: CopyKernel<A>): CopyKernel<A> {
+function copyWith<A extends TypedArray>(lazy: LazyInstance, loops: CopyKernel<A>): CopyKernel<A> {
   return {
     flat(n, x, xo, out, oo) {
       const name = n < SIMD_FROM ? null : conversionOf(x, out)
@@ -25,6 +26,18 @@ export function copyWith<A extends TypedArray>(lazy: LazyInstance, loops: CopyKe
       if (!ran) loops.strided(shape, x, xo, xStrides, out, oo, outStrides)
     },
   }
+}
+
+type Convert = (n: number, x: number, out: number) => void
+/** Of these pairs kernels.wasm has a conversion. */
+type ConvertExport =
+  | `convert_${'u8' | 'i32'}_${'f32' | 'f64'}`
+  | `convert_${'i32' | 'f32' | 'f64'}_u8`
+  | 'convert_u8_i32'
+  | 'convert_f32_f64'
+  | 'convert_f64_f32'
+declare module './instance.js' {
+  interface KernelExports extends Readonly<Record<ConvertExport, Convert>> {}
 }
 
 type Suffix = 'f32' | 'f64' | 'i32' | 'u8'
@@ -62,5 +75,19 @@ function convert(lazy: LazyInstance, name: ConvertExport, n: number, x: TypedArr
     kernel(count, xAt < 0 ? staged : xAt + i * xBytes, outAt < 0 ? stagedOut : outAt + i * outBytes)
     if (outAt < 0) copyRun(count, viewOf(instance, out), stagedOut / outBytes, out, oo + i)
     workedElements(count)
+  }
+}
+
+const copying: Rule = () => 'loop (simd for conversions and strides)'
+
+export function cells(instance: LazyInstance): OwnCells {
+  const { float32, float64, int32, bool } = loopsOf('copy')
+  return {
+    copy: by(copying, {
+      float32: copyWith(instance, float32),
+      float64: copyWith(instance, float64),
+      int32: copyWith(instance, int32),
+      bool: copyWith(instance, bool),
+    }),
   }
 }

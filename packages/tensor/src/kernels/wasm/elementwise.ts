@@ -4,22 +4,30 @@
  * elements alone. Comparisons and `where`: `select.ts`.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import { copyF32 } from '../js/rows.js'
-import { denseStrides, type Row2, type Row3, walk2, walk3 } from '../js/walk.js'
+import type { SimdDType } from '../elementwise/definition.js'
+import type { Row2, Row3 } from '../elementwise/loops.js'
+import { copyF32 } from '../js/movement.js'
+import { denseStrides, walk2, walk3 } from '../js/walk.js'
 import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
-import { type BinaryExport, copyRun, type LazyInstance, SINGLE_BELOW, type UnaryExport } from './instance.js'
+import { type BinaryExport, copyRun, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './instance.js'
+import { by, bySize, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { moveStrided, runStrided, SLICE } from './strided.js'
 
-/** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
-export const SIMD_FROM = 80
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
 export const CHUNK = 2048
 
 type F32 = ArrayOf['float32']
-/** The dtypes with SIMD arithmetic, and the instance's view on its memory for each. */
-export const VIEWS = { float32: 'f32', float64: 'f64', int32: 'i32' } as const
-export type SimdDType = keyof typeof VIEWS
+/** The instance's view on its memory for each dtype with SIMD arithmetic. */
+export const VIEWS = { float32: 'f32', float64: 'f64', int32: 'i32' } as const satisfies Record<SimdDType, string>
+
+type Axpy = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly axpy_f32: Axpy
+    readonly axpy_f64: Axpy
+  }
+}
 
 /** A function that has the same bits as a plain row: the row runs below SIMD_FROM. */
 export class UnaryArithmetic<D extends SimdDType> implements UnaryKernel<ArrayOf[D]> {
@@ -234,7 +242,7 @@ export function stridedBinary(
   })
 }
 
-export class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKernel<ArrayOf[D]> {
+class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKernel<ArrayOf[D]> {
   readonly #instance: LazyInstance
   readonly #name: 'axpy_f32' | 'axpy_f64'
   readonly #view: (typeof VIEWS)[D]
@@ -305,3 +313,7 @@ export function elementsOf(shape: Dims): number {
   for (let d = 0; d < shape.length; d++) n *= shape[d]!
   return n
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  axpy: by(bySize, { float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') }),
+})

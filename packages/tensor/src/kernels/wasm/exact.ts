@@ -4,9 +4,10 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { INT32_SPAN } from '../../values/dtype.js'
+import type { SimdDType } from '../elementwise/definition.js'
 import type { Dims, UnaryKernel } from '../table/table.js'
-import { elementsOf, gather, runBinary, runUnary, SIMD_FROM, type SimdDType, VIEWS } from './elementwise.js'
-import type { LazyInstance, UnaryExport } from './instance.js'
+import { elementsOf, gather, runBinary, runUnary, VIEWS } from './elementwise.js'
+import { type BinaryExport, type LazyInstance, SIMD_FROM, type UnaryExport } from './instance.js'
 
 export class UnaryExact<D extends SimdDType> implements UnaryKernel<ArrayOf[D]> {
   readonly #instance: LazyInstance
@@ -44,13 +45,13 @@ function bound(p: number): number {
   return Math.max(-INT32_SPAN, Math.min(INT32_SPAN - 1, Math.trunc(p)))
 }
 
-/** `pow` whose exponent 2 is a multiplication (PyTorch's as well); other exponents are the js backend's loops. */
+/** A power whose exponent 2 is a multiplication by `name` (PyTorch's as well); other exponents are the js backend's loops. */
 export function powKernel<D extends 'float32' | 'float64'>(
   lazy: LazyInstance,
   dtype: D,
+  name: BinaryExport,
   loops: UnaryKernel<ArrayOf[D]>,
 ): UnaryKernel<ArrayOf[D]> {
-  const name = dtype === 'float32' ? 'mul_f32' : 'mul_f64'
   const square = (n: number, x: ArrayOf[D], xo: number, out: ArrayOf[D], oo: number): void =>
     runBinary(lazy, name, VIEWS[dtype], VIEWS[dtype], n, x, xo, 1, x, xo, 1, out, oo)
   return {

@@ -1,20 +1,21 @@
 /**
- * Functions of two arguments without a loop of the same bits (power, atan2), of float32: kernels.wasm computes them for every size; what is too small or
+ * Functions of two arguments without a loop of the same bits, of float32: kernels.wasm computes them for every size; what is too small or
  * lies too wide to be staged whole goes through scratch a few elements at a time. Neighbour: `elementwise.ts`.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import { type Row3, walk3 } from '../js/walk.js'
+import type { Row3 } from '../elementwise/loops.js'
+import { walk3 } from '../js/walk.js'
 import type { BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
-import { elementsOf, runBinary, SIMD_FROM, stridedBinary, UnaryPolynomial } from './elementwise.js'
-import { type LazyInstance, SINGLE_BELOW } from './instance.js'
+import { elementsOf, runBinary, stridedBinary } from './elementwise.js'
+import { type BinaryExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW } from './instance.js'
 
 type F32 = ArrayOf['float32']
 
 export class BinaryPolynomial implements BinaryKernel<F32, F32> {
   readonly #instance: LazyInstance
-  readonly #name: 'power_f32' | 'atan2_f32'
+  readonly #name: BinaryExport
 
-  constructor(instance: LazyInstance, name: 'power_f32' | 'atan2_f32') {
+  constructor(instance: LazyInstance, name: BinaryExport) {
     this.#instance = instance
     this.#name = name
   }
@@ -61,8 +62,7 @@ export class BinaryPolynomial implements BinaryKernel<F32, F32> {
 }
 
 /** `special` runs the exponents that have a form of their own: 2 is a product, ±0.5 are roots (PyTorch's as well). */
-export function powF32(lazy: LazyInstance, special: UnaryKernel<F32>): UnaryKernel<F32> {
-  const general = new UnaryPolynomial(lazy, 'pow_f32')
+export function powF32(general: UnaryKernel<F32>, special: UnaryKernel<F32>): UnaryKernel<F32> {
   const pick = (exponent: number): UnaryKernel<F32> => (exponent === 2 || Math.abs(exponent) === 0.5 ? special : general)
   return {
     flat: (n, x, xo, out, oo, exponent, p1) => pick(exponent).flat(n, x, xo, out, oo, exponent, p1),

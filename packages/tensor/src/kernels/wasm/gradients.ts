@@ -4,42 +4,33 @@
  * same bits; the others need the polynomials of kernels.wasm at every size.
  */
 import type { ArrayOf } from '../../values/dtype.js'
+import type { GradRow } from '../elementwise/loops.js'
 import type { GradKernel, GradRowsKernel } from '../table/table.js'
-import { SIMD_FROM } from './elementwise.js'
-import { align, copyRun, type GradientExport, type GradientRowsExport, type LazyInstance, SINGLE_BELOW } from './instance.js'
+import { align, copyRun, type GradientExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW } from './instance.js'
+import { always, by, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { fibre, scatter } from './rows.js'
 import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
+
+type Rows = (rows: number, k: number, g: number, y: number, out: number) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly softmax_backward_rows_f32: Rows
+    readonly log_softmax_backward_rows_f32: Rows
+  }
+}
+type GradientRowsExport = 'softmax_backward_rows_f32' | 'log_softmax_backward_rows_f32'
 /** Elements of a chunk: two buffers of 8 KiB stay in the first-level cache. */
 const CHUNK = 2048
-
-/** out = f(g, x), dense, with step 0 or 1 for g. */
-type GradRow = (n: number, g: F32, go: number, gs: number, x: F32, xo: number, out: F32, oo: number) => void
-
-export const reluRow: GradRow = (n, g, go, gs, x, xo, out, oo) => {
-  for (let i = 0; i < n; i++) out[oo + i] = x[xo + i]! <= 0 ? 0 : g[go + i * gs]!
-}
-export const tanhRow: GradRow = (n, g, go, gs, y, yo, out, oo) => {
-  for (let i = 0; i < n; i++) {
-    const v = y[yo + i]!
-    out[oo + i] = g[go + i * gs]! * Math.fround(1 - Math.fround(v * v))
-  }
-}
-export const sigmoidRow: GradRow = (n, g, go, gs, y, yo, out, oo) => {
-  for (let i = 0; i < n; i++) {
-    const v = y[yo + i]!
-    out[oo + i] = g[go + i * gs]! * Math.fround(v * Math.fround(1 - v))
-  }
-}
 
 export class FusedGradient implements GradKernel<F32> {
   readonly #instance: LazyInstance
   readonly #name: GradientExport
   readonly #row: GradRow | null
 
-  constructor(instance: LazyInstance, name: GradientExport, row: GradRow | null = null) {
+  constructor(instance: LazyInstance, name: GradientExport, row: GradRow | null) {
     this.#instance = instance
     this.#name = name
     this.#row = row
@@ -97,7 +88,7 @@ export class FusedGradient implements GradKernel<F32> {
 }
 
 /** softmaxBackward and logSoftmaxBackward: rows as they lie, fibres gathered. */
-export class GradientRows implements GradRowsKernel<F32> {
+class GradientRows implements GradRowsKernel<F32> {
   readonly #instance: LazyInstance
   readonly #name: GradientRowsExport
 
@@ -140,3 +131,8 @@ export class GradientRows implements GradRowsKernel<F32> {
     }
   }
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  softmaxBackward: by(always, { float32: new GradientRows(instance, 'softmax_backward_rows_f32') }),
+  logSoftmaxBackward: by(always, { float32: new GradientRows(instance, 'log_softmax_backward_rows_f32') }),
+})

@@ -1,19 +1,21 @@
 /**
  * One instance of kernels.wasm per thread, on the memory of `memory.ts`. Above: the kernels of this folder; below: `packages/tensor/assembly`,
- * whose exports `KernelExports` repeats. Nothing is compiled and no memory reserved before the first use.
+ * whose exports `KernelExports` types. Nothing is compiled and no memory reserved before the first use.
  */
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { ownFile } from '@postgrad/base/internal'
 import type { TypedArray } from '../../values/dtype.js'
+import type { GRADIENTS } from '../elementwise/activations.js'
+import type { BINARY } from '../elementwise/binary.js'
+import type { COMPARE } from '../elementwise/compare.js'
+import type { ExportsIn } from '../elementwise/definition.js'
+import type { UNARY } from '../elementwise/unary.js'
 import type { KernelHeap } from './memory.js'
-import type { NeuralExports } from './neural-exports.js'
 import { assertNotPausing } from './pause.js'
 
 /** p0 and p1 where the function has parameters. */
 type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void
-type Gradient = (n: number, g: number, gStep: number, x: number, out: number, p0: number, p1: number) => void
-type GradientRows = (rows: number, k: number, g: number, y: number, out: number) => void
 type Binary = (
   rows: number,
   n: number,
@@ -26,23 +28,26 @@ type Binary = (
   out: number,
   outRow: number,
 ) => void
-type Axpy = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
-type Where = (
-  rows: number,
-  n: number,
-  cond: number,
-  condRow: number,
-  a: number,
-  aRow: number,
-  aStep: number,
-  b: number,
-  bRow: number,
-  bStep: number,
-  out: number,
-) => void
-type Convert = (n: number, x: number, out: number) => void
-type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, out: number, outRow: number, outCol: number) => void
-type Rows = (rows: number, k: number, x: number, out: number) => void
+type Gradient = (n: number, g: number, gStep: number, x: number, out: number, p0: number, p1: number) => void
+
+/** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
+export type Window = readonly [
+  h: number,
+  w: number,
+  kh: number,
+  kw: number,
+  strideH: number,
+  strideW: number,
+  padH: number,
+  padW: number,
+  dilH: number,
+  dilW: number,
+]
+
+/** The exports that the rows of element-wise ops name. */
+export type UnaryExport = ExportsIn<typeof UNARY>
+export type BinaryExport = ExportsIn<typeof BINARY> | ExportsIn<typeof COMPARE>
+export type GradientExport = ExportsIn<typeof GRADIENTS>
 
 type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
 type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void
@@ -66,129 +71,14 @@ type Gemm = (
   tile: number,
 ) => void
 
-/** Pointers and rows are bytes, steps of element-wise kernels 0 or 1 element; see the assembly's comments for each. */
-export interface KernelExports extends NeuralExports {
-  readonly neg_f32: Unary
-  readonly abs_f32: Unary
-  readonly sqrt_f32: Unary
-  readonly relu_f32: Unary
-  readonly exp_f32: Unary
-  readonly log_f32: Unary
-  readonly tanh_f32: Unary
-  readonly sigmoid_f32: Unary
-  readonly sin_f32: Unary
-  readonly cos_f32: Unary
-  readonly floor_f32: Unary
-  readonly ceil_f32: Unary
-  readonly round_f32: Unary
-  readonly trunc_f32: Unary
-  readonly reciprocal_f32: Unary
-  readonly rsqrt_f32: Unary
-  readonly erf_f32: Unary
-  readonly expm1_f32: Unary
-  readonly log1p_f32: Unary
-  readonly leaky_relu_f32: Unary
-  readonly elu_f32: Unary
-  readonly silu_f32: Unary
-  readonly softplus_f32: Unary
-  readonly gelu_f32: Unary
-  readonly gelu_tanh_f32: Unary
-  readonly relu_backward_f32: Gradient
-  readonly tanh_backward_f32: Gradient
-  readonly sigmoid_backward_f32: Gradient
-  readonly leaky_relu_backward_f32: Gradient
-  readonly elu_backward_f32: Gradient
-  readonly silu_backward_f32: Gradient
-  readonly softplus_backward_f32: Gradient
-  readonly gelu_backward_f32: Gradient
-  readonly gelu_tanh_backward_f32: Gradient
-  readonly softmax_backward_rows_f32: GradientRows
-  readonly log_softmax_backward_rows_f32: GradientRows
-  readonly neg_f64: Unary
-  readonly abs_f64: Unary
-  readonly sqrt_f64: Unary
-  readonly relu_f64: Unary
-  readonly neg_i32: Unary
-  readonly abs_i32: Unary
-  readonly relu_i32: Unary
-  readonly add_f32: Binary
-  readonly sub_f32: Binary
-  readonly mul_f32: Binary
-  readonly div_f32: Binary
-  readonly maximum_f32: Binary
-  readonly minimum_f32: Binary
-  readonly add_f64: Binary
-  readonly sub_f64: Binary
-  readonly mul_f64: Binary
-  readonly div_f64: Binary
-  readonly maximum_f64: Binary
-  readonly minimum_f64: Binary
-  readonly add_i32: Binary
-  readonly sub_i32: Binary
-  readonly mul_i32: Binary
-  readonly maximum_i32: Binary
-  readonly minimum_i32: Binary
-  readonly axpy_f32: Axpy
-  readonly axpy_f64: Axpy
-  readonly eq_f32: Binary
-  readonly ne_f32: Binary
-  readonly lt_f32: Binary
-  readonly le_f32: Binary
-  readonly eq_f64: Binary
-  readonly ne_f64: Binary
-  readonly lt_f64: Binary
-  readonly le_f64: Binary
-  readonly eq_i32: Binary
-  readonly ne_i32: Binary
-  readonly lt_i32: Binary
-  readonly le_i32: Binary
-  readonly where_32: Where
-  readonly where_64: Where
-  readonly floor_f64: Unary
-  readonly ceil_f64: Unary
-  readonly round_f64: Unary
-  readonly trunc_f64: Unary
-  readonly reciprocal_f64: Unary
-  readonly rsqrt_f64: Unary
-  readonly log2_f32: Unary
-  readonly log10_f32: Unary
-  readonly exp2_f32: Unary
-  readonly sinh_f32: Unary
-  readonly cosh_f32: Unary
-  readonly tan_f32: Unary
-  readonly asin_f32: Unary
-  readonly acos_f32: Unary
-  readonly atan_f32: Unary
-  readonly pow_f32: Unary
-  readonly power_f32: Binary
-  readonly atan2_f32: Binary
-  readonly sign_f32: Unary
-  readonly sign_f64: Unary
-  readonly sign_i32: Unary
-  readonly clamp_f32: Unary
-  readonly clamp_f64: Unary
-  readonly clamp_i32: Unary
-  readonly convert_u8_f32: Convert
-  readonly convert_u8_i32: Convert
-  readonly convert_i32_f32: Convert
-  readonly convert_u8_f64: Convert
-  readonly convert_i32_f64: Convert
-  readonly convert_f32_f64: Convert
-  readonly convert_f64_f32: Convert
-  readonly convert_f32_u8: Convert
-  readonly convert_f64_u8: Convert
-  readonly convert_i32_u8: Convert
-  readonly move_8: Move
-  readonly move_32: Move
-  readonly move_64: Move
-  readonly sum_rows_f32: Rows
-  readonly sum_groups_f32: (n: number, x: number, accumulators: number) => void
-  readonly add_rows_f32: (rows: number, n: number, x: number, sums: number) => void
-  readonly amax_rows_f32: Rows
-  readonly amin_rows_f32: Rows
-  readonly variance_rows_f32: (rows: number, k: number, x: number, out: number, divisor: number, root: number) => void
-  readonly softmax_rows_f32: Rows
-  readonly log_softmax_rows_f32: Rows
+/**
+ * Those exports, and those of matrix products; each file of this folder adds the ones that it calls. Pointers and rows are bytes, steps of element-wise
+ * kernels 0 or 1 element; see the assembly's comments for each.
+ */
+export interface KernelExports
+  extends Readonly<Record<UnaryExport, Unary>>,
+    Readonly<Record<BinaryExport, Binary>>,
+    Readonly<Record<GradientExport, Gradient>> {
   readonly gemm_f32: Gemm
   readonly gemm_f64: Gemm
   readonly pack_a_f32: Pack
@@ -200,16 +90,6 @@ export interface KernelExports extends NeuralExports {
   readonly gemv_columns_f32: VectorByColumns
   readonly gemv_columns_f64: VectorByColumns
 }
-
-/** Names of exports with one signature, for the tables of kernels. */
-export type ExportOf<F> = {
-  [K in keyof KernelExports]: KernelExports[K] extends F ? (F extends KernelExports[K] ? K : never) : never
-}[keyof KernelExports]
-export type UnaryExport = ExportOf<Unary>
-export type GradientExport = ExportOf<Gradient>
-export type GradientRowsExport = ExportOf<GradientRows>
-export type BinaryExport = ExportOf<Binary>
-export type ConvertExport = ExportOf<Convert>
 
 /** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */
 declare const WebAssembly: {
@@ -297,6 +177,8 @@ export class WasmInstance {
   }
 }
 
+/** Elements from which on staging beats the plain loop (measured: both take 130 ns at 64, staging a third at 512). */
+export const SIMD_FROM = 80
 /** Elements below which operands are copied one by one: a view and a bulk copy cost more, and see `direct`. */
 export const SINGLE_BELOW = 65
 

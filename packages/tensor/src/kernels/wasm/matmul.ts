@@ -6,6 +6,7 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { MatmulKernel } from '../table/table.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
@@ -48,7 +49,7 @@ class Placed implements Matrix {
   }
 }
 
-export class MatmulTiles<A extends Real> implements MatmulKernel<A> {
+class MatmulTiles<A extends Real> implements MatmulKernel<A> {
   readonly #instance: LazyInstance
   readonly #bytes: 4 | 8
   readonly #a = new Placed()
@@ -329,3 +330,12 @@ function stage<A extends Real>(
     else for (let j = 0; j < cols; j++) memory[at + i * cols + j] = x[xo + i * row + j * col]!
   }
 }
+
+const byProduct: Rule = () => 'simd tiles (loop for small products)'
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  matmul: by(byProduct, {
+    float32: new MatmulTiles<ArrayOf['float32']>(instance, 'float32'),
+    float64: new MatmulTiles<ArrayOf['float64']>(instance, 'float64'),
+  }),
+})

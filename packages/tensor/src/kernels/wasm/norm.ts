@@ -2,16 +2,45 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { LayerNormBackwardKernel, LayerNormKernel } from '../table/neural.js'
 import { align, type LazyInstance } from './instance.js'
+import { always, by, type OwnCells } from './own.js'
 import { worked } from './pause.js'
 
 type F32 = ArrayOf['float32']
+
+declare module './instance.js' {
+  interface KernelExports {
+    readonly layer_norm_f32: (
+      rows: number,
+      d: number,
+      eps: number,
+      x: number,
+      weight: number,
+      bias: number,
+      out: number,
+      mean: number,
+      rstd: number,
+    ) => void
+    readonly layer_norm_backward_f32: (
+      rows: number,
+      d: number,
+      grad: number,
+      x: number,
+      mean: number,
+      rstd: number,
+      weight: number,
+      out: number,
+      forWeight: number,
+      forBias: number,
+    ) => void
+  }
+}
 
 /** Floats of x that are staged at once. */
 const CHUNK = 4096
 /** What an element counts between two pauses. */
 const WORK_PER_ELEMENT = 8
 
-export class LayerNormRows implements LayerNormKernel<F32> {
+class LayerNormRows implements LayerNormKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -55,7 +84,7 @@ export class LayerNormRows implements LayerNormKernel<F32> {
   }
 }
 
-export class LayerNormRowsBackward implements LayerNormBackwardKernel<F32> {
+class LayerNormRowsBackward implements LayerNormBackwardKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -102,3 +131,8 @@ export class LayerNormRowsBackward implements LayerNormBackwardKernel<F32> {
     biasGrad?.set(f64.subarray(biasAt / 8, biasAt / 8 + d))
   }
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  layerNorm: by(always, { float32: new LayerNormRows(instance) }),
+  layerNormBackward: by(always, { float32: new LayerNormRowsBackward(instance) }),
+})

@@ -7,10 +7,10 @@ import { describe, expect, test } from '@jest/globals'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { allocate } from '../../values/dtype.js'
-import { erf, erfc } from '../table/erf.js'
+import { erf, erfc } from '../elementwise/erf.js'
 import { GRAD_OPS } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
-import { SIMD_FROM } from './elementwise.js'
+import { SIMD_FROM } from './instance.js'
 
 const { kernels } = createWasmBackend(threadHeap)
 const SEED = 7

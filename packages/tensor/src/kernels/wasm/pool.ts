@@ -1,10 +1,35 @@
 /** Pooling of float32 in the wasm backend, plane by plane, staged where a plane lies outside of the memory, in slices of rows of the result. */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import type { AvgPoolGeometry, AvgPoolKernel, MaxPoolKernel, PoolGeometry } from '../table/neural.js'
-import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { align, type LazyInstance, SINGLE_BELOW, type WasmInstance, type Window } from './instance.js'
+import { always, by, type OwnCells } from './own.js'
 import { worked } from './pause.js'
 
 type F32 = ArrayOf['float32']
+
+type Rows = [ow: number, oy0: number, oy1: number]
+type MaxPool = (...rest: [...Window, ...Rows, x: number, out: number, places: number]) => void
+/** Like Window, without dilation. */
+type AvgPool = (
+  h: number,
+  w: number,
+  kh: number,
+  kw: number,
+  strideH: number,
+  strideW: number,
+  padH: number,
+  padW: number,
+  includePad: number,
+  divisor: number,
+  ...rest: [...Rows, x: number, out: number]
+) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly max_pool_f32: MaxPool
+    readonly avg_pool_f32: AvgPool
+    readonly avg_pool_spread_f32: AvgPool
+  }
+}
 
 /** Elements of windows that are looked at in one call. */
 const SLICE = 2 ** 18
@@ -26,7 +51,7 @@ function inSlices(g: PoolGeometry, run: (from: number, to: number) => void): voi
   }
 }
 
-export class MaxPoolPlanes implements MaxPoolKernel<F32> {
+class MaxPoolPlanes implements MaxPoolKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -57,7 +82,7 @@ export class MaxPoolPlanes implements MaxPoolKernel<F32> {
   }
 }
 
-export class AvgPoolPlanes implements AvgPoolKernel<F32> {
+class AvgPoolPlanes implements AvgPoolKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -86,7 +111,7 @@ export class AvgPoolPlanes implements AvgPoolKernel<F32> {
   }
 }
 
-export class AvgPoolPlanesBackward implements AvgPoolKernel<F32> {
+class AvgPoolPlanesBackward implements AvgPoolKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -116,3 +141,9 @@ export class AvgPoolPlanesBackward implements AvgPoolKernel<F32> {
     }
   }
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  maxPool2d: by(always, { float32: new MaxPoolPlanes(instance) }),
+  avgPool2d: by(always, { float32: new AvgPoolPlanes(instance) }),
+  avgPool2dBackward: by(() => 'wasm', { float32: new AvgPoolPlanesBackward(instance) }),
+})

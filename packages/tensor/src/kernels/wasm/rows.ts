@@ -5,19 +5,32 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import { join, sumLoop } from '../js/sum.js'
 import type { ReduceKernel, SoftmaxKernel } from '../table/table.js'
-import { SIMD_FROM } from './elementwise.js'
-import { align, copyRun, type LazyInstance, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { align, copyRun, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import { always, by, byInput, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
+
+type Rows = (rows: number, k: number, x: number, out: number) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly sum_rows_f32: Rows
+    readonly sum_groups_f32: (n: number, x: number, accumulators: number) => void
+    readonly add_rows_f32: (rows: number, n: number, x: number, sums: number) => void
+    readonly amax_rows_f32: Rows
+    readonly amin_rows_f32: Rows
+    readonly softmax_rows_f32: Rows
+    readonly log_softmax_rows_f32: Rows
+  }
+}
 
 /** Floats that are staged at once; a multiple of 8, so that a long row's groups do not straddle chunks. */
 const CHUNK = 2048
 /** Floats of room for eight double accumulators. */
 const SUMS = 16
 
-export class SumRows implements ReduceKernel<F32, F32> {
+class SumRows implements ReduceKernel<F32, F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -106,7 +119,7 @@ function shortRows(
 }
 
 /** amax and amin: rows through kernels.wasm, long ones in pieces, columns by a loop; an extreme has the same bits in any order. */
-export class ExtremeRows implements ReduceKernel<F32, F32> {
+class ExtremeRows implements ReduceKernel<F32, F32> {
   readonly #instance: LazyInstance
   readonly #name: 'amax_rows_f32' | 'amin_rows_f32'
   readonly #pick: (a: number, b: number) => number
@@ -156,7 +169,7 @@ function leastLoop(outer: number, k: number, inner: number, x: F32, xo: number, 
 }
 
 /** softmax and logSoftmax: always kernels.wasm, because their exponentials are its polynomial. */
-export class SoftmaxRows implements SoftmaxKernel<F32> {
+class SoftmaxRows implements SoftmaxKernel<F32> {
   readonly #instance: LazyInstance
   readonly #name: 'softmax_rows_f32' | 'log_softmax_rows_f32'
 
@@ -207,3 +220,11 @@ export function scatter(r: number, k: number, inner: number, from: F32, fromOffs
   let at = oo + Math.floor(r / inner) * k * inner + (r % inner)
   for (let j = 0; j < k; j++, at += inner) out[at] = from[fromOffset + j]!
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({
+  sum: by(byInput, { float32: new SumRows(instance) }),
+  amax: by(byInput, { float32: new ExtremeRows(instance, true) }),
+  amin: by(byInput, { float32: new ExtremeRows(instance, false) }),
+  softmax: by(always, { float32: new SoftmaxRows(instance, 'softmax_rows_f32') }),
+  logSoftmax: by(always, { float32: new SoftmaxRows(instance, 'log_softmax_rows_f32') }),
+})

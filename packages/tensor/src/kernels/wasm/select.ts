@@ -1,43 +1,60 @@
 /** Comparisons and `where` of the wasm backend: as the arithmetic of `elementwise.ts`, with bytes as results or as conditions. */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import type { BinaryKernel, CompareOp, Dims, WhereKernel } from '../table/table.js'
-import { CHUNK, elementsOf, runBinary, SIMD_FROM, type SimdDType, stridedBinary, VIEWS } from './elementwise.js'
-import { type BinaryExport, copyRun, type LazyInstance } from './instance.js'
+import type { SimdDType } from '../elementwise/definition.js'
+import type { BinaryKernel, Dims, WhereKernel } from '../table/table.js'
+import { CHUNK, elementsOf, runBinary, stridedBinary, VIEWS } from './elementwise.js'
+import { type BinaryExport, copyRun, type LazyInstance, SIMD_FROM } from './instance.js'
+import { by, bySize, loopsOf, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { runStrided, SLICE, viewOf } from './strided.js'
 
-const SUFFIX = { float32: 'f32', float64: 'f64', int32: 'i32' } as const
-/** a > b is b < a, NaN or not. */
-const SWAPPED = { eq: null, ne: null, lt: null, le: null, gt: 'lt', ge: 'le' } as const satisfies Record<CompareOp, 'lt' | 'le' | null>
+type Where = (
+  rows: number,
+  n: number,
+  cond: number,
+  condRow: number,
+  a: number,
+  aRow: number,
+  aStep: number,
+  b: number,
+  bRow: number,
+  bStep: number,
+  out: number,
+) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly where_32: Where
+    readonly where_64: Where
+  }
+}
 
-/** `loops` is what runs below SIMD_FROM, and where strides make a walk better. */
+/** `swapped`: the export takes b before a. `loops` is what runs below SIMD_FROM, and where strides make a walk better. */
 export function compareKernel<D extends SimdDType>(
   lazy: LazyInstance,
   dtype: D,
-  op: CompareOp,
+  name: BinaryExport,
+  swapped: boolean,
   loops: BinaryKernel<ArrayOf[D], Uint8Array>,
 ): BinaryKernel<ArrayOf[D], Uint8Array> {
-  const swapped = SWAPPED[op]
-  const name = `${swapped ?? op}_${SUFFIX[dtype]}` as BinaryExport
   const view = VIEWS[dtype]
   return {
     flat(n, a, ao, as, b, bo, bs, out, oo) {
       if (n < SIMD_FROM) loops.flat(n, a, ao, as, b, bo, bs, out, oo)
-      else if (swapped === null) runBinary(lazy, name, view, 'u8', n, a, ao, as, b, bo, bs, out, oo)
+      else if (!swapped) runBinary(lazy, name, view, 'u8', n, a, ao, as, b, bo, bs, out, oo)
       else runBinary(lazy, name, view, 'u8', n, b, bo, bs, a, ao, as, out, oo)
     },
     strided(shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides) {
       const ran =
         elementsOf(shape) >= SIMD_FROM &&
-        (swapped === null
-          ? stridedBinary(lazy, name, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
-          : stridedBinary(lazy, name, shape, b, bo, bStrides, a, ao, aStrides, out, oo, outStrides))
+        (swapped
+          ? stridedBinary(lazy, name, shape, b, bo, bStrides, a, ao, aStrides, out, oo, outStrides)
+          : stridedBinary(lazy, name, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides))
       if (!ran) loops.strided(shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
     },
   }
 }
 
-export function whereKernel<D extends SimdDType>(lazy: LazyInstance, dtype: D, loops: WhereKernel<ArrayOf[D]>): WhereKernel<ArrayOf[D]> {
+function whereKernel<D extends SimdDType>(lazy: LazyInstance, dtype: D, loops: WhereKernel<ArrayOf[D]>): WhereKernel<ArrayOf[D]> {
   const name = dtype === 'float64' ? 'where_64' : 'where_32'
   return {
     flat(n, cond, co, cs, a, ao, as, b, bo, bs, out, oo) {
@@ -115,5 +132,16 @@ function runWhere(
     kernel(1, count, condAt < 0 ? stagedCond : condAt + i, 0, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * bytes)
     if (outAt < 0) copyRun(count, memory, at + 2 * CHUNK, out, oo + i)
     workedElements(count)
+  }
+}
+
+export function cells(instance: LazyInstance): OwnCells {
+  const where = loopsOf('where')
+  return {
+    where: by(bySize, {
+      float32: whereKernel(instance, 'float32', where.float32),
+      float64: whereKernel(instance, 'float64', where.float64),
+      int32: whereKernel(instance, 'int32', where.int32),
+    }),
   }
 }

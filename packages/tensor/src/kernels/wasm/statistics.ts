@@ -4,17 +4,23 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import { join, sumRow } from '../js/sum.js'
 import type { VarianceKernel } from '../table/table.js'
-import { SIMD_FROM } from './elementwise.js'
-import { copyRun, type LazyInstance } from './instance.js'
+import { copyRun, type LazyInstance, SIMD_FROM } from './instance.js'
+import { by, byInput, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
 import { SLICE } from './strided.js'
 
 type F32 = ArrayOf['float32']
 
+declare module './instance.js' {
+  interface KernelExports {
+    readonly variance_rows_f32: (rows: number, k: number, x: number, out: number, divisor: number, root: number) => void
+  }
+}
+
 /** Floats that are staged at once. */
 const CHUNK = 2048
 
-export class VarianceRows implements VarianceKernel<F32> {
+class VarianceRows implements VarianceKernel<F32> {
   readonly #instance: LazyInstance
 
   constructor(instance: LazyInstance) {
@@ -101,3 +107,5 @@ function varianceColumns(
     }
   }
 }
+
+export const cells = (instance: LazyInstance): OwnCells => ({ variance: by(byInput, { float32: new VarianceRows(instance) }) })

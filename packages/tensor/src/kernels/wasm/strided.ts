@@ -1,12 +1,21 @@
 /**
  * Strided calls of kernels.wasm: dimensions that lie evenly for all operands are merged, what lies outside of the memory is staged with its gaps,
  * operands with other inner steps than 0 and 1 are gathered into scratch, and the kernel runs over blocks of rows. Above: the element-wise
- * kernels of this folder. Independent of `host/walk.ts`, which walks what is too small or too wide for this.
+ * kernels of this folder. Independent of `js/walk.ts`, which walks what is too small or too wide for this.
  */
 import type { TypedArray } from '../../values/dtype.js'
 import type { Dims } from '../table/table.js'
 import { align, copyRun, type KernelExports, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { workedElements } from './pause.js'
+
+type Move = (rows: number, cols: number, x: number, xRow: number, xCol: number, out: number, outRow: number, outCol: number) => void
+declare module './instance.js' {
+  interface KernelExports {
+    readonly move_8: Move
+    readonly move_32: Move
+    readonly move_64: Move
+  }
+}
 
 /** Scratch for the operands of one call; what needs more is walked. */
 const SCRATCH_MAX = 2 ** 26

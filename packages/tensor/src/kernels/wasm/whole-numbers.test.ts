@@ -1,5 +1,5 @@
 /**
- * Loops over int32 and bool, which share the definitions of `table/scalars.ts` with the oracle: against formulas of their own, in whole numbers without
+ * Loops over int32 and bool, which share the definitions of `elementwise/` with the oracle: against formulas of their own, in whole numbers without
  * end that are cut to 32 bits as PyTorch cuts them.
  */
 import { describe, expect, test } from '@jest/globals'

@@ -1,6 +1,6 @@
 /**
  * The error function in double precision, which JavaScript's Math has not: rational approximations of FreeBSD's msun (`s_erf.c`), error below one
- * unit in the last place. Beside: `scalars.ts`, which builds erf and gelu on it.
+ * unit in the last place. Above: the rows of erf and gelu.
  */
 
 const ERX = 0.8450629115104675
@@ -61,3 +61,22 @@ function tail(x: number): number {
   const z = Math.fround(x)
   return (Math.exp(-z * z - 0.5625) * Math.exp((z - x) * (z + x) + ratio)) / x
 }
+
+/**
+ * The text by which gpu.js finds, of a ≥ 0, `series`, which is erf a / a where a < 1, and `tail`, which is erfc a elsewhere. Polynomials of Cephes
+ * (Moshier, `ndtrf.c`), error 2e-7. a² is split into a part that is exact in float32 and the rest, since its rounding error would be multiplied in the exponential.
+ */
+export const ERFC = `const s = a * a;
+    const series = ((((((7.853861353153693e-5 * s - 8.010193625184903e-4) * s + 5.188327685732524e-3) * s - 2.685381193529856e-2) * s + 1.128358514861418e-1) * s - 3.761262582423300e-1) * s + 1.128379165726710);
+    let tail = 0;
+    if (a != a) { tail = a; }
+    if (a >= 1 && a < 10.5) {
+      const h = Math.floor(a * 256) / 256;
+      const q = 1 / a;
+      const y = q * q;
+      let p = ((((((((2.326819970068386e-2 * y - 1.387039388740657e-1) * y + 3.687424674597105e-1) * y - 5.824733027278666e-1) * y + 6.210004621745983e-1) * y - 4.944515323274145e-1) * y + 3.404879937665872e-1) * y - 2.741127028184656e-1) * y + 5.638259427386472e-1);
+      if (a >= 2) {
+        p = (((((((-10.47766399936249 * y + 12.97719955372516) * y - 7.495518717768503) * y + 2.921019019210786) * y - 1.015265279202700) * y + 4.218463358204948e-1) * y - 2.820767439740514e-1) * y + 5.641895067754075e-1);
+      }
+      tail = Math.exp(-h * h) * Math.exp((h - a) * (h + a)) * q * p;
+    }`

@@ -1,13 +1,38 @@
 /**
- * Rows of plain arithmetic, one function per operation: the js backend's, and the wasm backend's where staging for SIMD costs more than the work.
+ * Loops of plain arithmetic, each compiled for one operation: the js backend's, and the wasm backend's where staging for SIMD costs more than the work.
  * float32 has functions of its own, so that they compile for Float32Array alone. Same bits as the SIMD kernels: for
- * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one.
+ * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one. Above: the definitions of this folder, which name them.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import type { Row2, Row3 } from './walk.js'
+
+/** Elements at a step from each other, so that nothing is allocated for each row of a strided operand. */
+export type Row2<A extends TypedArray, O extends TypedArray> = (
+  n: number,
+  x: A,
+  xOffset: number,
+  xStep: number,
+  out: O,
+  outOffset: number,
+  outStep: number,
+) => void
+export type Row3<A extends TypedArray, B extends TypedArray, O extends TypedArray> = (
+  n: number,
+  a: A,
+  aOffset: number,
+  aStep: number,
+  b: B,
+  bOffset: number,
+  bStep: number,
+  out: O,
+  outOffset: number,
+  outStep: number,
+) => void
+/** out = f(g, x), dense, with step 0 or 1 for g. */
+export type GradRow = (n: number, g: F32, go: number, gs: number, x: F32, xo: number, out: F32, oo: number) => void
 
 type F32 = ArrayOf['float32']
 type Wide = Float64Array | Int32Array
+type Bools = Uint8Array
 
 export const addF32: Row3<F32, F32, F32> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! + b[bo + i * bs]!
@@ -78,14 +103,34 @@ export const reluWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = Math.max(x[xo + i * xs]!, 0)
 }
 
-export const copyF32: Row2<F32, F32> = (n, x, xo, xs, out, oo, os) => {
-  if (xs === 1 && os === 1 && n >= BULK_FROM) out.set(x.subarray(xo, xo + n), oo)
-  else for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!
+/** Of bool, whose elements are 0 or 1: or. */
+export const either: Row3<Bools, Bools, Bools> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! | b[bo + i * bs]!
 }
-/** Between any dtypes; to int32 truncates. Not to bool. */
-export const copyAny: Row2<TypedArray, TypedArray> = (n, x, xo, xs, out, oo, os) => {
-  if (xs === 1 && os === 1 && n >= BULK_FROM && x.constructor === out.constructor) out.set(x.subarray(xo, xo + n), oo)
-  else for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!
+/** And. */
+export const both: Row3<Bools, Bools, Bools> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! & b[bo + i * bs]!
 }
-/** Below this a loop beats the two views of a bulk copy. */
-export const BULK_FROM = 48
+export const differ: Row3<Bools, Bools, Bools> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! ^ b[bo + i * bs]!
+}
+export const agree: Row3<Bools, Bools, Bools> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
+  for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! ^ b[bo + i * bs]! ^ 1
+}
+
+/** Gradients times slopes, with the roundings of the SIMD kernels. */
+export const reluGradF32: GradRow = (n, g, go, gs, y, yo, out, oo) => {
+  for (let i = 0; i < n; i++) out[oo + i] = y[yo + i]! <= 0 ? 0 : g[go + i * gs]!
+}
+export const tanhGradF32: GradRow = (n, g, go, gs, y, yo, out, oo) => {
+  for (let i = 0; i < n; i++) {
+    const v = y[yo + i]!
+    out[oo + i] = g[go + i * gs]! * Math.fround(1 - Math.fround(v * v))
+  }
+}
+export const sigmoidGradF32: GradRow = (n, g, go, gs, y, yo, out, oo) => {
+  for (let i = 0; i < n; i++) {
+    const v = y[yo + i]!
+    out[oo + i] = g[go + i * gs]! * Math.fround(v * Math.fround(1 - v))
+  }
+}
