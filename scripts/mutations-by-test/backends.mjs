@@ -40,4 +40,13 @@ export const backends = [
     '  js: () => createJsBackend(hostUserKernels()),\n  ...{ gpujs: () => createJsBackend(hostUserKernels()) },\n',
     'users can choose a device that has no kernels for them',
   ),
+  t(
+    'backends-name-of-an-export',
+    'packages/tensor/src/kernels/wasm/instance.test.ts',
+    'kernels.wasm exports a function of every name',
+    'packages/tensor/src/kernels/elementwise/activations.ts',
+    "wasm: 'silu_f32'",
+    "wasm: 'swish_f32'",
+    'a row names an export that kernels.wasm has not',
+  ),
 ]

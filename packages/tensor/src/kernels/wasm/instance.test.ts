@@ -1,6 +1,11 @@
 /** The instance on the heap: made when first needed, its allocator checked, operands inside told from those outside. */
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'
+import { GRADIENTS } from '../elementwise/activations.js'
+import { BINARY } from '../elementwise/binary.js'
+import { COMPARE } from '../elementwise/compare.js'
+import type { Exports } from '../elementwise/definition.js'
+import { UNARY } from '../elementwise/unary.js'
 import { createWasmBackend } from './backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
 
@@ -23,6 +28,15 @@ test('what a call takes lies behind each other, aligned; the next call starts ag
   expect(instance.take(1)).toBe(base + 48)
   instance.begin(64)
   expect(instance.take(64)).toBe(base)
+})
+
+test('kernels.wasm exports a function of every name in the rows of element-wise ops', () => {
+  const { kernels } = new WasmInstance(threadHeap())
+  type Names = { readonly wasm?: string; readonly simd?: Exports; readonly square?: Exports }
+  const rows: readonly Names[] = [UNARY, BINARY, COMPARE, GRADIENTS].flatMap((table) => Object.values(table as object))
+  const names = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
+  expect(names.filter((name) => typeof (kernels as object as Record<string, unknown>)[name] !== 'function')).toEqual([])
+  expect(names.length).toBeGreaterThan(100)
 })
 
 test('an array is direct when its buffer is the memory, by address', () => {
