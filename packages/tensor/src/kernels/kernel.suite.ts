@@ -16,18 +16,8 @@ import { matmul } from './suite/matmul.suite.js'
 import { copy, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
-import {
-  type ArrayBackend,
-  BINARY_OPS,
-  COMPARE_OPS,
-  GRAD_OPS,
-  GRAD_ROWS_OPS,
-  INDEX_OPS,
-  isUnsupported,
-  KERNEL_OPS,
-  type KernelOp,
-  UNARY_OPS,
-} from './table/table.js'
+import { OPS } from './table/ops.js'
+import { type ArrayBackend, isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
 
 export type { KernelSuiteOptions } from './suite/cell.suite.js'
 
@@ -38,9 +28,9 @@ const each = <Op extends KernelOp>(ops: readonly Op[], family: Family) =>
 
 /** What tests each op; total, so that an op without a test does not compile. */
 const FAMILIES: Readonly<Record<KernelOp, Family>> = {
-  ...each(UNARY_OPS, unary),
-  ...each(BINARY_OPS, (cell) => binary(cell, cell.dtype)),
-  ...each(COMPARE_OPS, (cell) => binary(cell, 'bool')),
+  ...each(OPS.unary, unary),
+  ...each(OPS.binary, (cell) => binary(cell, cell.dtype)),
+  ...each(OPS.compare, (cell) => binary(cell, 'bool')),
   where,
   axpy,
   copy,
@@ -52,13 +42,13 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   argsort,
   variance,
   ...each(['prodBackward', 'cumprodBackward'], productBackward),
-  ...each(GRAD_OPS, gradient),
-  ...each(GRAD_ROWS_OPS, gradientRows),
+  ...each(OPS.grad, gradient),
+  ...each(OPS.gradRows, gradientRows),
   ...each(['softmax', 'logSoftmax'], softmax),
   matmul,
   nll,
   nllBackward,
-  ...each(INDEX_OPS, indexed),
+  ...each(OPS.index, indexed),
   ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
   maxPool2d: maxPool,
   ...each(['avgPool2d', 'avgPool2dBackward'], avgPool),

@@ -3,7 +3,8 @@
  * found whatever it says of itself. Above: `cell.suite.ts`, which asks for what is missing.
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
-import { BINARY_OPS, COMPARE_OPS, type KernelOp, UNARY_OPS } from '../table/table.js'
+import { OPS } from '../table/ops.js'
+import type { KernelOp } from '../table/table.js'
 
 type Special = 'NaN' | 'infinite' | '-0' | 'denormal'
 type Trait = 'empty' | '0-d' | 'offset' | 'broadcast' | 'gaps' | 'in place' | 'long' | Special
@@ -76,8 +77,8 @@ const NO_INFINITY: ReadonlySet<KernelOp> = new Set([
   'layerNormBackward',
   'channelNormBackward',
 ])
-const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set<KernelOp>([...UNARY_OPS, ...BINARY_OPS, ...COMPARE_OPS, 'where', 'copy'])
-const IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>([...UNARY_OPS, ...BINARY_OPS])
+const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.binary, ...OPS.compare, 'where', 'copy'])
+const IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.binary])
 
 /** What a kernel must have been tried with, by its forms, op and dtype. */
 export function wanted(kernel: object, op: KernelOp, dtype: DType): string[] {

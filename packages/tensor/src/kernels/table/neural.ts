@@ -145,33 +145,3 @@ export interface ChannelNormBackwardKernel<A extends TypedArray> {
     biasGrad: A | null,
   ): void
 }
-
-/** Kernel op → kernel, for one dtype. */
-export interface NeuralKernelMap<A extends TypedArray> {
-  /** x, weight → y */
-  conv2d: ConvKernel<A>
-  /** The adjoint in x: y's gradient, weight → x's gradient. */
-  conv2dInput: ConvKernel<A>
-  /** The adjoint in the weight: x, y's gradient → the weight's gradient. */
-  conv2dWeight: ConvKernel<A>
-  maxPool2d: MaxPoolKernel<A>
-  avgPool2d: AvgPoolKernel<A>
-  avgPool2dBackward: AvgPoolKernel<A>
-  layerNorm: LayerNormKernel<A>
-  layerNormBackward: LayerNormBackwardKernel<A>
-  channelNorm: ChannelNormKernel<A>
-  channelNormBackward: ChannelNormBackwardKernel<A>
-}
-
-export const NEURAL_KERNEL_OPS = [
-  'conv2d',
-  'conv2dInput',
-  'conv2dWeight',
-  'maxPool2d',
-  'avgPool2d',
-  'avgPool2dBackward',
-  'layerNorm',
-  'layerNormBackward',
-  'channelNorm',
-  'channelNormBackward',
-] as const satisfies readonly (keyof NeuralKernelMap<Float32Array>)[]

@@ -18,22 +18,8 @@ import type { Storage } from '../../heap/storage.js'
 import type { DType } from '../../values/dtype.js'
 import type { Shape } from '../../values/shape.js'
 import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './neural.js'
-import {
-  BINARY_OPS,
-  type BinaryOp,
-  COMPARE_OPS,
-  type CompareOp,
-  type GradOp,
-  type GradRowsOp,
-  type IndexOp,
-  type KernelOp,
-  type ReduceOp,
-  type ScanOp,
-  type SoftmaxOp,
-  UNARY_OPS,
-  type UnaryOp,
-  type UserKernel,
-} from './table.js'
+import { type ByOp, OPS } from './ops.js'
+import type { KernelOp, UserKernel } from './table.js'
 
 /** What kernels see of a tensor. Offset and strides count elements. */
 export interface Operand {
@@ -133,30 +119,39 @@ export type NormBackward = (
   eps: number,
 ) => void
 
-/** Kernel op → how it is called. */
-export type KernelMap = { [Op in UnaryOp]: Unary } & { [Op in BinaryOp | CompareOp]: Binary } & { [Op in GradOp]: Grad } & {
-  [Op in ReduceOp | ScanOp | SoftmaxOp]: Rows
-} & { [Op in GradRowsOp | 'prodBackward' | 'cumprodBackward']: GradRows } & { [Op in IndexOp]: Indexed } & {
+/** How the kernels of each family are called. */
+export interface Forms {
+  unary: Unary
+  binary: Binary
+  compare: Binary
+  reduce: Rows
+  place: Rows
+  scan: Rows
+  grad: Grad
+  gradRows: GradRows
+  softmax: Rows
+  variance: Variance
+  argsort: Argsort
+  productBackward: GradRows
   where: Where
   axpy: Axpy
   copy: Copy
   fill: Fill
-  variance: Variance
-  argsort: Argsort
   matmul: Matmul
   nll: Nll
   nllBackward: NllBackward
-  conv2d: Conv
-  conv2dInput: Conv
-  conv2dWeight: Conv
-  maxPool2d: MaxPool
-  avgPool2d: AvgPool
-  avgPool2dBackward: AvgPool
+  index: Indexed
+  conv: Conv
+  maxPool: MaxPool
+  avgPool: AvgPool
   layerNorm: Norm
-  channelNorm: Norm
   layerNormBackward: NormBackward
+  channelNorm: Norm
   channelNormBackward: NormBackward
 }
+
+/** Kernel op → how it is called. */
+export type KernelMap = ByOp<Forms>
 
 /** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. What operations call. */
 export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] } }
@@ -174,9 +169,6 @@ export interface UserKernels {
 }
 
 /** Kernels whose operands may have any strides, or broadcast. */
-export const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set<KernelOp>([
-  ...UNARY_OPS,
-  ...BINARY_OPS,
-  ...COMPARE_OPS,
-  ...(['where', 'axpy', 'copy', 'fill'] as const),
-])
+export const ELEMENT_WISE: ReadonlySet<KernelOp> = new Set(
+  [OPS.unary, OPS.binary, OPS.compare, OPS.where, OPS.axpy, OPS.copy, OPS.fill].flat(),
+)

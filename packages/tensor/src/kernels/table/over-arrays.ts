@@ -12,6 +12,7 @@ import type {
   Binary,
   Copy,
   Fill,
+  Forms,
   Grad,
   GradRows,
   Indexed,
@@ -26,23 +27,19 @@ import type {
   Variance,
   Where,
 } from './operands.js'
+import { FAMILY_OF, type Family } from './ops.js'
 import {
   type ArgsortKernel,
   type ArrayBackend,
-  type ArrayKernelMap,
+  type ArrayForms,
   type ArrayUserKernels,
   type AxpyKernel,
   type BackendName,
-  BINARY_OPS,
   type BinaryKernel,
-  COMPARE_OPS,
   type CopyKernel,
   type FillKernel,
-  GRAD_OPS,
-  GRAD_ROWS_OPS,
   type GradKernel,
   type GradRowsKernel,
-  INDEX_OPS,
   type IndexKernel,
   isUnsupported,
   KERNEL_OPS,
@@ -50,11 +47,7 @@ import {
   type MatmulKernel,
   type NllBackwardKernel,
   type NllKernel,
-  REDUCE_OPS,
   type ReduceKernel,
-  SCAN_OPS,
-  SOFTMAX_OPS,
-  UNARY_OPS,
   type UnaryKernel,
   type VarianceKernel,
   type WhereKernel,
@@ -83,7 +76,7 @@ export function overArrays(arrays: ArrayBackend): Backend {
 
 /** A kernel over arrays as one of operands. */
 export function kernelOver(op: KernelOp, kernel: object): KernelMap[KernelOp] {
-  return (ADAPTERS[op] as (kernel: object) => KernelMap[KernelOp])(kernel)
+  return (ADAPTERS[FAMILY_OF[op]] as (kernel: object) => KernelMap[KernelOp])(kernel)
 }
 
 /** Users' kernels over arrays as those of operands. */
@@ -291,19 +284,11 @@ function nllBackward(kernel: NllBackwardKernel<A>): NllBackward {
   }
 }
 
-function each<Op extends KernelOp, Adapter>(ops: readonly Op[], adapter: Adapter): Record<Op, Adapter> {
-  return Object.fromEntries(ops.map((op) => [op, adapter])) as Record<Op, Adapter>
-}
-
-const ADAPTERS: { readonly [Op in KernelOp]: (kernel: ArrayKernelMap<DType>[Op]) => KernelMap[Op] } = {
-  ...each(UNARY_OPS, unary),
-  ...each([...BINARY_OPS, ...COMPARE_OPS], binary),
-  ...each(GRAD_OPS, grad),
-  ...each([...REDUCE_OPS, ...SCAN_OPS, ...SOFTMAX_OPS], rows),
-  ...each([...GRAD_ROWS_OPS, 'prodBackward', 'cumprodBackward'], gradRows),
-  ...each(INDEX_OPS, indexed),
-  ...each(['conv2d', 'conv2dInput', 'conv2dWeight'], conv),
-  ...each(['avgPool2d', 'avgPool2dBackward'], avgPool),
-  ...{ where, axpy, copy, fill, variance, argsort, matmul, nll, nllBackward },
-  ...{ maxPool2d: maxPool, layerNorm, layerNormBackward, channelNorm, channelNormBackward },
+const ADAPTERS: { readonly [F in Family]: (kernel: ArrayForms<A>[F]) => Forms[F] } = {
+  ...{ unary, binary, grad, where, axpy, copy, fill },
+  compare: binary as (kernel: BinaryKernel<A, Uint8Array>) => Binary,
+  ...{ reduce: rows, scan: rows, softmax: rows, variance, argsort, gradRows, productBackward: gradRows },
+  place: rows as (kernel: ReduceKernel<A, Int32Array>) => Rows,
+  ...{ matmul, nll, nllBackward, index: indexed },
+  ...{ conv, maxPool, avgPool, layerNorm, layerNormBackward, channelNorm, channelNormBackward },
 }

@@ -7,11 +7,16 @@
  *   iteration shape and one stride per dimension and operand; its length may be 0 (0-d). `n` and extents may be 0: then nothing is written.
  */
 import type { ArrayOf, DType, TypedArray } from '../../values/dtype.js'
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
-import { UNARY } from '../elementwise/unary.js'
-import { NEURAL_KERNEL_OPS, type NeuralKernelMap } from './neural.js'
+import type {
+  AvgPoolKernel,
+  ChannelNormBackwardKernel,
+  ChannelNormKernel,
+  ConvKernel,
+  LayerNormBackwardKernel,
+  LayerNormKernel,
+  MaxPoolKernel,
+} from './neural.js'
+import { type ByOp, OPS, type OpsOf } from './ops.js'
 
 export type {
   AvgPoolGeometry,
@@ -26,35 +31,15 @@ export type {
   PoolGeometry,
 } from './neural.js'
 
-/**
- * `sum`, `prod` (dtype kept; never asked on bool), `amax`, `amin` (NaN wins), `argmax`, `argmin` (int32 output; first of equals; the first NaN
- * wins). k ≥ 1 for the last four.
- */
-export const REDUCE_OPS = ['sum', 'prod', 'amax', 'amin', 'argmax', 'argmin'] as const
-/** Running sums and products along the middle axis of [outer, k, inner]; `reverseCumsum` runs from the end. Never asked on bool. */
-export const SCAN_OPS = ['cumsum', 'cumprod', 'reverseCumsum'] as const
-/** From the gradient and the result: y (g − Σ g y) and g − eʸ Σ g, sums along the middle axis. */
-export const GRAD_ROWS_OPS = ['softmaxBackward', 'logSoftmaxBackward'] as const
-/** Along the middle axis of [outer, k, inner], with the maximum subtracted first. */
-export const SOFTMAX_OPS = ['softmax', 'logSoftmax'] as const
-
-/** Reading and writing at indices (`IndexKernel`). */
-export const INDEX_OPS = ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'] as const
-
-export type UnaryOp = keyof typeof UNARY
-export type BinaryOp = keyof typeof BINARY
-export type CompareOp = keyof typeof COMPARE
-export type ReduceOp = (typeof REDUCE_OPS)[number]
-export type ScanOp = (typeof SCAN_OPS)[number]
-export type GradOp = keyof typeof GRADIENTS
-export type GradRowsOp = (typeof GRAD_ROWS_OPS)[number]
-export type SoftmaxOp = (typeof SOFTMAX_OPS)[number]
-export type IndexOp = (typeof INDEX_OPS)[number]
-
-export const UNARY_OPS = Object.keys(UNARY) as readonly UnaryOp[]
-export const BINARY_OPS = Object.keys(BINARY) as readonly BinaryOp[]
-export const COMPARE_OPS = Object.keys(COMPARE) as readonly CompareOp[]
-export const GRAD_OPS = Object.keys(GRADIENTS) as readonly GradOp[]
+export type UnaryOp = OpsOf<'unary'>
+export type BinaryOp = OpsOf<'binary'>
+export type CompareOp = OpsOf<'compare'>
+export type ReduceOp = OpsOf<'reduce' | 'place'>
+export type ScanOp = OpsOf<'scan'>
+export type GradOp = OpsOf<'grad'>
+export type GradRowsOp = OpsOf<'gradRows'>
+export type SoftmaxOp = OpsOf<'softmax'>
+export type IndexOp = OpsOf<'index'>
 
 export type Dims = readonly number[]
 
@@ -64,7 +49,7 @@ export interface UnaryKernel<A extends TypedArray> {
   strided(shape: Dims, x: A, xOffset: number, xStrides: Dims, out: A, outOffset: number, p0: number, p1: number): void
 }
 
-/** `O` is the output's array: the input's for BINARY_OPS, Uint8Array for COMPARE_OPS. Steps are 0 (one repeated element) or 1. */
+/** `O` is the output's array: the input's, or Uint8Array of comparisons. Steps are 0 (one repeated element) or 1. */
 export interface BinaryKernel<A extends TypedArray, O extends TypedArray> {
   flat(n: number, a: A, aOffset: number, aStep: number, b: A, bOffset: number, bStep: number, out: O, outOffset: number): void
   strided(
@@ -237,59 +222,45 @@ export interface IndexKernel<A extends TypedArray> {
   ): void
 }
 
+/** The form of each family's kernels, over arrays `A`. */
+export interface ArrayForms<A extends TypedArray> {
+  unary: UnaryKernel<A>
+  binary: BinaryKernel<A, A>
+  compare: BinaryKernel<A, Uint8Array>
+  reduce: ReduceKernel<A, A>
+  place: ReduceKernel<A, Int32Array>
+  scan: ScanKernel<A>
+  grad: GradKernel<A>
+  gradRows: GradRowsKernel<A>
+  softmax: SoftmaxKernel<A>
+  variance: VarianceKernel<A>
+  argsort: ArgsortKernel<A>
+  productBackward: ProductBackwardKernel<A>
+  where: WhereKernel<A>
+  axpy: AxpyKernel<A>
+  copy: CopyKernel<A>
+  fill: FillKernel<A>
+  matmul: MatmulKernel<A>
+  nll: NllKernel<A>
+  nllBackward: NllBackwardKernel<A>
+  index: IndexKernel<A>
+  conv: ConvKernel<A>
+  maxPool: MaxPoolKernel<A>
+  avgPool: AvgPoolKernel<A>
+  layerNorm: LayerNormKernel<A>
+  layerNormBackward: LayerNormBackwardKernel<A>
+  channelNorm: ChannelNormKernel<A>
+  channelNormBackward: ChannelNormBackwardKernel<A>
+}
+
 /** Kernel op → kernel, for one dtype. */
-export type ArrayKernelMap<D extends DType> = { [Op in UnaryOp]: UnaryKernel<ArrayOf[D]> } & {
-  [Op in BinaryOp]: BinaryKernel<ArrayOf[D], ArrayOf[D]>
-} & { [Op in CompareOp]: BinaryKernel<ArrayOf[D], Uint8Array> } & {
-  where: WhereKernel<ArrayOf[D]>
-  axpy: AxpyKernel<ArrayOf[D]>
-  copy: CopyKernel<ArrayOf[D]>
-  fill: FillKernel<ArrayOf[D]>
-  sum: ReduceKernel<ArrayOf[D], ArrayOf[D]>
-  prod: ReduceKernel<ArrayOf[D], ArrayOf[D]>
-  amax: ReduceKernel<ArrayOf[D], ArrayOf[D]>
-  amin: ReduceKernel<ArrayOf[D], ArrayOf[D]>
-  argmax: ReduceKernel<ArrayOf[D], Int32Array>
-  argmin: ReduceKernel<ArrayOf[D], Int32Array>
-  variance: VarianceKernel<ArrayOf[D]>
-  argsort: ArgsortKernel<ArrayOf[D]>
-  prodBackward: ProductBackwardKernel<ArrayOf[D]>
-  cumprodBackward: ProductBackwardKernel<ArrayOf[D]>
-} & { [Op in GradOp]: GradKernel<ArrayOf[D]> } & { [Op in GradRowsOp]: GradRowsKernel<ArrayOf[D]> } & {
-  [Op in ScanOp]: ScanKernel<ArrayOf[D]>
-} & { [Op in SoftmaxOp]: SoftmaxKernel<ArrayOf[D]> } & {
-  matmul: MatmulKernel<ArrayOf[D]>
-  nll: NllKernel<ArrayOf[D]>
-  nllBackward: NllBackwardKernel<ArrayOf[D]>
-} & { [Op in IndexOp]: IndexKernel<ArrayOf[D]> } & NeuralKernelMap<ArrayOf[D]>
+export type ArrayKernelMap<D extends DType> = ByOp<ArrayForms<ArrayOf[D]>>
 
 /** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
 export type KernelOp = keyof ArrayKernelMap<'float32'>
 
-/** Every kernel op by name, for tests and tables; total by construction of the type below. */
-export const KERNEL_OPS = [
-  ...UNARY_OPS,
-  ...BINARY_OPS,
-  ...COMPARE_OPS,
-  ...REDUCE_OPS,
-  ...SCAN_OPS,
-  ...GRAD_OPS,
-  ...GRAD_ROWS_OPS,
-  ...SOFTMAX_OPS,
-  'variance',
-  'argsort',
-  'prodBackward',
-  'cumprodBackward',
-  'where',
-  'axpy',
-  'copy',
-  'fill',
-  'matmul',
-  'nll',
-  'nllBackward',
-  ...INDEX_OPS,
-  ...NEURAL_KERNEL_OPS,
-] as const satisfies readonly KernelOp[]
+/** Every kernel op by name. */
+export const KERNEL_OPS = Object.values(OPS).flat() as readonly KernelOp[]
 
 /** Says why a backend has no kernel for a cell; the reason reaches the user in KERNEL_UNSUPPORTED. */
 export interface Unsupported {

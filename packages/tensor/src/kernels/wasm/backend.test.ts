@@ -5,7 +5,8 @@ import { threadHeap } from '../../heap/thread-heap.js'
 import { DTYPES } from '../../values/dtype.js'
 import { jsKernels } from '../js/backend.js'
 import { kernelSuite } from '../kernel.suite.js'
-import { GRAD_OPS, GRAD_ROWS_OPS, isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import { OPS } from '../table/ops.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 
 const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
@@ -20,8 +21,8 @@ const APPROXIMATE: ReadonlySet<KernelOp> = new Set([
   ...(['rsqrt', 'expm1', 'log1p', 'erf', 'elu', 'silu', 'softplus', 'gelu', 'geluTanh'] as const),
   ...(['log2', 'log10', 'exp2', 'sinh', 'cosh', 'tan', 'asin', 'acos', 'atan', 'pow', 'power', 'atan2'] as const),
   'variance',
-  ...GRAD_OPS,
-  ...GRAD_ROWS_OPS,
+  ...OPS.grad,
+  ...OPS.gradRows,
   'conv2d',
   'conv2dInput',
   'conv2dWeight',

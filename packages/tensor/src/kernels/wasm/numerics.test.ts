@@ -8,7 +8,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { allocate } from '../../values/dtype.js'
 import { erf, erfc } from '../elementwise/erf.js'
-import { GRAD_OPS } from '../table/table.js'
+import { OPS } from '../table/ops.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './instance.js'
 
@@ -282,7 +282,7 @@ test(`BITS-5 derivatives of activations, one by one and all at once (seed ${SEED
   const n = 3 * SIMD_FROM + 3
   const x = Float32Array.from({ length: n }, () => (random() - 0.5) * 10)
   const g = Float32Array.from({ length: n }, () => (random() - 0.5) * 10)
-  for (const op of GRAD_OPS) {
+  for (const op of OPS.grad) {
     const kernel = kernels[op].float32
     if ('unsupported' in kernel) throw new Error(kernel.unsupported)
     const [all, single, some] = [new Float32Array(n), new Float32Array(n), new Float32Array(n)]

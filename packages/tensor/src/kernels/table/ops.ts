@@ -1,0 +1,57 @@
+/**
+ * The kernel ops by family. The kernels of a family have one form, so the types of the tables (`table.ts`, `operands.ts`) and the adapters between them
+ * (`over-arrays.ts`) are by family, and follow an op that is added here, or as a row of `elementwise/`.
+ */
+import { GRADIENTS } from '../elementwise/activations.js'
+import { BINARY } from '../elementwise/binary.js'
+import { COMPARE } from '../elementwise/compare.js'
+import { UNARY } from '../elementwise/unary.js'
+
+const keysOf = <Op extends string>(rows: Readonly<Record<Op, object>>): readonly Op[] => Object.keys(rows) as Op[]
+
+export const OPS = {
+  unary: keysOf(UNARY),
+  binary: keysOf(BINARY),
+  compare: keysOf(COMPARE),
+  /** The dtype is kept. The first two are never asked on bool. Of the others k ≥ 1, and NaN wins. */
+  reduce: ['sum', 'prod', 'amax', 'amin'],
+  /** int32 output: the first of equals, the first NaN. k ≥ 1. */
+  place: ['argmax', 'argmin'],
+  /** Running sums and products; the last runs from the end. Never asked on bool. */
+  scan: ['cumsum', 'cumprod', 'reverseCumsum'],
+  grad: keysOf(GRADIENTS),
+  /** From the gradient and the result: y (g − Σ g y) and g − eʸ Σ g, sums along the middle axis. */
+  gradRows: ['softmaxBackward', 'logSoftmaxBackward'],
+  /** With the maximum subtracted first. */
+  softmax: ['softmax', 'logSoftmax'],
+  variance: ['variance'],
+  argsort: ['argsort'],
+  productBackward: ['prodBackward', 'cumprodBackward'],
+  where: ['where'],
+  axpy: ['axpy'],
+  copy: ['copy'],
+  fill: ['fill'],
+  matmul: ['matmul'],
+  nll: ['nll'],
+  nllBackward: ['nllBackward'],
+  /** Reading and writing at indices. */
+  index: ['indexSelect', 'gather', 'indexAdd', 'scatterAdd', 'scatter'],
+  /** x, weight → y; its adjoint in x: y's gradient, weight → x's gradient; its adjoint in the weight: x, y's gradient → the weight's gradient. */
+  conv: ['conv2d', 'conv2dInput', 'conv2dWeight'],
+  maxPool: ['maxPool2d'],
+  avgPool: ['avgPool2d', 'avgPool2dBackward'],
+  layerNorm: ['layerNorm'],
+  layerNormBackward: ['layerNormBackward'],
+  channelNorm: ['channelNorm'],
+  channelNormBackward: ['channelNormBackward'],
+} as const
+
+export type Family = keyof typeof OPS
+export type OpsOf<F extends Family> = (typeof OPS)[F][number]
+
+/** Op → what `Forms` has for its family. */
+export type ByOp<Forms extends Readonly<Record<Family, unknown>>> = { [F in Family as OpsOf<F>]: Forms[F] }
+
+export const FAMILY_OF = Object.fromEntries(Object.entries(OPS).flatMap(([family, ops]) => ops.map((op) => [op, family]))) as ByOp<{
+  [F in Family]: F
+}>
