@@ -10,11 +10,7 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x))
 const SCALE = Math.sqrt(2 / Math.PI)
 
 export const ACTIVATIONS = {
-  leakyRelu: {
-    js: (x, slope) => (x > 0 ? x : x * slope),
-    wasm: 'leaky_relu_f32',
-    gpujs: 'if (v > 0) { return v; } return v * p0;',
-  },
+  leakyRelu: { js: (x, slope) => (x > 0 ? x : x * slope), wasm: 'leaky_relu_f32', gpujs: 'if (v > 0) { return v; } return v * p0;' },
   gelu: {
     // x Φ(x); by erfc, so that the left tail keeps its digits.
     js: (x) => 0.5 * x * erfc(-x * Math.SQRT1_2),
@@ -43,7 +39,7 @@ export const ACTIVATIONS = {
     wasm: 'elu_f32',
     gpujs: 'if (v <= 0) { return p0 * Math.expm1(v); } return v;',
   },
-} as const satisfies Readonly<Record<string, UnaryDefinition>>
+} satisfies Readonly<Record<string, UnaryDefinition>>
 
 export const GRADIENTS = {
   reluBackward: {
@@ -98,4 +94,4 @@ export const GRADIENTS = {
     const s = 1 / (1 + Math.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)));
     return vg * (s + v * s * (1 - s) * 1.5957691216057308 * (1 + 0.134145 * v * v));`,
   },
-} as const satisfies Readonly<Record<string, GradDefinition>>
+} satisfies Readonly<Record<string, GradDefinition>>

@@ -103,4 +103,4 @@ export const BINARY = {
     loops: { bool: loops.differ },
     gpujsBool: 'let t = 0; if (va != vb) { t = 1; } return t;',
   },
-} as const satisfies Readonly<Record<string, BinaryDefinition>>
+} satisfies Readonly<Record<string, BinaryDefinition>>

@@ -19,4 +19,4 @@ export const COMPARE = {
   le: { js: (a, b) => (a <= b ? 1 : 0), simd: exportsOf('le'), gpujs: 'let t = 0; if (va <= vb) { t = 1; } return t;' },
   gt: { js: (a, b) => (a > b ? 1 : 0), simd: exportsOf('lt'), swapped: true, gpujs: 'let t = 0; if (va > vb) { t = 1; } return t;' },
   ge: { js: (a, b) => (a >= b ? 1 : 0), simd: exportsOf('le'), swapped: true, gpujs: 'let t = 0; if (va >= vb) { t = 1; } return t;' },
-} as const satisfies Readonly<Record<string, CompareDefinition>>
+} satisfies Readonly<Record<string, CompareDefinition>>

@@ -1,6 +1,6 @@
 /**
  * What the row of an element-wise kernel op says: its function of numbers, and the names or the texts by which backends compute it. The rows: `unary.ts`,
- * `activations.ts`, `binary.ts` and `compare.ts`. Backends make their cells of them, so that no other file names these ops.
+ * `activations.ts`, `binary.ts` and `compare.ts`. Backends make their cells of them (`rows.ts`), so that no other file names these ops.
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { GradRow, Row2, Row3 } from './loops.js'
@@ -21,10 +21,15 @@ export const BITS: Reason = { unsupported: 'bits are those of integers; raw oper
 
 /** Dtypes in whose SIMD kernels.wasm computes. */
 export type SimdDType = 'float32' | 'float64' | 'int32'
-/** An export of kernels.wasm for each dtype that has one. */
-export type Exports = { readonly [D in SimdDType]?: string }
+/** Names of exports of kernels.wasm. */
+type Export32 = `${string}_f32`
+export interface Exports {
+  readonly float32?: Export32
+  readonly float64?: `${string}_f64`
+  readonly int32?: `${string}_i32`
+}
 /** The names of exports in a table of rows. */
-export type ExportsIn<Rows> = Named<Rows[keyof Rows]>
+export type ExportsIn<Rows> = Rows extends unknown ? Named<Rows[keyof Rows]> : never
 type Named<Row> =
   | (Row extends { readonly wasm: infer Name } ? Name : never)
   | (Row extends { readonly simd: infer Names } ? Names[keyof Names] : never)
@@ -47,7 +52,7 @@ export interface UnaryDefinition extends Functions<Scalar1> {
   /** Loops compiled for this op alone. Default: one that calls `js`. */
   readonly loops?: { readonly [D in SimdDType]?: Row2<ArrayOf[D], ArrayOf[D]> }
   /** The export of kernels.wasm that computes float32 at every size, because no loop has its bits. */
-  readonly wasm?: string
+  readonly wasm?: Export32
   /** That export computes one element at a time. */
   readonly oneLane?: true
   /** Exports with the bits of the loops, which run for few elements. */
@@ -58,7 +63,7 @@ export interface UnaryDefinition extends Functions<Scalar1> {
 
 export interface BinaryDefinition extends Functions<Scalar2> {
   readonly loops?: { readonly [D in SimdDType]?: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]> } & { readonly bool?: BoolLoop }
-  readonly wasm?: string
+  readonly wasm?: Export32
   readonly simd?: Exports
 }
 
@@ -80,7 +85,7 @@ export interface GradDefinition {
   readonly slope: Scalar1
   /** Where the slope is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */
   readonly gated?: boolean
-  readonly wasm: string
+  readonly wasm: Export32
   /** A loop with the bits of that export, which runs for few elements. Default: the export runs at every size. */
   readonly loop?: GradRow | null
   /** Of the gradient `vg` and of `v`. */
@@ -97,10 +102,4 @@ export function functionsOf<F extends object>(row: Functions<F>): Readonly<Recor
 /** An export for each dtype, named as the others are. */
 export function exportsOf<N extends string>(name: N) {
   return { float32: `${name}_f32`, float64: `${name}_f64`, int32: `${name}_i32` } as const
-}
-
-/** `f` of each row, by op. */
-export function eachRow<Op extends string, Row, Made>(rows: Readonly<Record<Op, Row>>, f: (row: Row, op: Op) => Made): Record<Op, Made> {
-  const made = (Object.entries(rows) as [Op, Row][]).map(([op, row]) => [op, f(row, op)])
-  return Object.fromEntries(made) as Record<Op, Made>
 }

@@ -105,4 +105,4 @@ export const UNARY = {
     return 1 - tail;`,
   },
   ...ACTIVATIONS,
-} as const satisfies Readonly<Record<string, UnaryDefinition>>
+} satisfies Readonly<Record<string, UnaryDefinition>>

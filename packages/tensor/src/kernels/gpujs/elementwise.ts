@@ -1,33 +1,18 @@
 /** Element-wise kernels of the gpujs backend: those of ops whose rows have the body of a gpu.js function, and two more. Below: `kernels.ts`. */
 import type { TypedArray } from '../../values/dtype.js'
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
-import {
-  type BinaryDefinition,
-  type CompareDefinition,
-  eachRow,
-  type Functions,
-  functionsOf,
-  type GradDefinition,
-  type UnaryDefinition,
-} from '../elementwise/definition.js'
-import { UNARY } from '../elementwise/unary.js'
+import { type Functions, functionsOf } from '../elementwise/definition.js'
+import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
 import {
   type ArrayKernelTable,
   type AxpyKernel,
   type BinaryKernel,
-  type BinaryOp,
-  type CompareOp,
   type GradKernel,
-  type GradOp,
   isUnsupported,
   type UnaryKernel,
-  type UnaryOp,
   type Unsupported,
   type WhereKernel,
 } from '../table/table.js'
-import { dense, elementsOf, float, type GpuKernels, gather, INT32, real, scatter } from './kernels.js'
+import { dense, elementsOf, FLOAT64, float, type GpuKernels, gather, INT32, real, scatter } from './kernels.js'
 import { AXPY, binarySource, gradSource, unarySource, WHERE } from './sources.js'
 
 type F32 = Float32Array
@@ -109,27 +94,27 @@ function gradient(gpu: GpuKernels, op: string, body: string): GradKernel<F32> {
 
 /** `of` makes the kernel of a body; the one of bool may be another. Where the row has no function there is no kernel, for the row's reason. */
 function cellsOf<K extends object>(row: Functions<object>, op: string, of: (op: string, body: string) => K) {
-  const functions = functionsOf(row)
   const kernel = (f: object, name: string, body = ''): K | Unsupported => (isUnsupported(f) ? f : of(name, body))
-  const cells = float(
-    kernel(functions.real, op, row.gpujs),
-    isUnsupported(functions.int32) ? functions.int32 : INT32,
-    kernel(functions.bool, row.gpujsBool ? `${op} of bool` : op, row.gpujsBool ?? row.gpujs),
-  )
-  return isUnsupported(functions.real) ? { ...cells, float64: functions.real } : cells
+  const { real, int32, bool } = functionsOf(row)
+  return {
+    float32: kernel(real, op, row.gpujs),
+    float64: isUnsupported(real) ? real : FLOAT64,
+    int32: isUnsupported(int32) ? int32 : INT32,
+    bool: kernel(bool, row.gpujsBool ? `${op} of bool` : op, row.gpujsBool ?? row.gpujs),
+  }
 }
 
 export function cells(gpu: GpuKernels) {
   const unaryOf = (op: string, body: string): UnaryKernel<F32> => unary(gpu, op, body)
   const binaryOf = (op: string, body: string): BinaryKernel<F32, TypedArray> => binary(gpu, op, body)
   return {
-    ...eachRow<UnaryOp, UnaryDefinition, object>(UNARY, (row, op) => cellsOf(row, op, unaryOf)),
-    ...eachRow<BinaryOp, BinaryDefinition, object>(BINARY, (row, op) => cellsOf(row, op, binaryOf)),
-    ...eachRow<CompareOp, CompareDefinition, object>(COMPARE, ({ js, gpujs }, op) =>
-      cellsOf({ js, int32: 'js', bool: 'js', gpujs }, op, binaryOf),
-    ),
-    ...eachRow<GradOp, GradDefinition, object>(GRADIENTS, ({ gpujs }, op) => real(gradient(gpu, op, gpujs))),
-    where: float(where<F32>(gpu), INT32, where<Uint8Array>(gpu)),
+    ...(cellsOfRows({
+      unary: (row, op) => cellsOf(row, op, unaryOf),
+      binary: (row, op) => cellsOf(row, op, binaryOf),
+      compare: ({ js, gpujs }, op) => cellsOf({ js, int32: 'js', bool: 'js', gpujs }, op, binaryOf),
+      grad: ({ gpujs }, op) => real(gradient(gpu, op, gpujs)),
+    }) as Pick<ArrayKernelTable, ElementwiseOp>),
+    where: { ...float(where<F32>(gpu)), bool: where<Uint8Array>(gpu) },
     axpy: float(axpy(gpu)),
-  } as Pick<ArrayKernelTable, UnaryOp | BinaryOp | CompareOp | GradOp | 'where' | 'axpy'>
+  }
 }

@@ -8,7 +8,7 @@ import type { TypedArray } from '../../values/dtype.js'
 import type { Row2 } from '../elementwise/loops.js'
 import { gathered } from '../js/movement.js'
 import { denseStrides, walk2 } from '../js/walk.js'
-import { type Dims, type Unsupported, unsupported } from '../table/table.js'
+import { type Dims, unsupported } from '../table/table.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
 
 type F32 = Float32Array
@@ -74,20 +74,11 @@ export class GpuKernels {
   }
 }
 
-const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
+export const FLOAT64 = unsupported('gpu.js returns float32 alone, which would drop half of the digits')
 export const INT32 = unsupported('gpu.js computes in float32, in which integers are exact only up to 2^24')
 const BOOL = unsupported('the operation has no meaning on bool; raw operations convert first')
 const REAL = unsupported('the operation is defined on real numbers; raw operations convert to float32 first')
 
-/** The cells of an op: float32, the one type that gpu.js computes in, and bool, whose 0 and 1 are exact there. */
-export function float<K, I extends object = Unsupported, B extends object = Unsupported>(
-  float32: K,
-  int32: I | Unsupported = INT32,
-  bool: B | Unsupported = BOOL,
-) {
-  return { float32, float64: FLOAT64, int32, bool }
-}
-
-export function real<K>(float32: K) {
-  return float(float32, REAL, REAL)
-}
+/** The cells of an op: float32 is the one type that gpu.js computes in. Bool, whose 0 and 1 are exact there, may have a kernel as well. */
+export const float = <K>(float32: K) => ({ float32, float64: FLOAT64, int32: INT32, bool: BOOL })
+export const real = <K>(float32: K) => ({ float32, float64: FLOAT64, int32: REAL, bool: REAL })

@@ -1,5 +1,5 @@
 /** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `GpuKernels.launch`. Sources: `neural-sources.ts`. */
-import { eachRow } from '../elementwise/definition.js'
+import { eachRow } from '../elementwise/rows.js'
 import type {
   AvgPoolKernel,
   ChannelNormBackwardKernel,

@@ -1,5 +1,5 @@
 /** Products of matrices, losses and sums at indices of the gpujs backend. Below: `kernels.ts`. */
-import { eachRow } from '../elementwise/definition.js'
+import { eachRow } from '../elementwise/rows.js'
 import type { IndexKernel, MatmulKernel, NllBackwardKernel, NllKernel } from '../table/table.js'
 import { checkIndexable, dense, float, type GpuKernels, real } from './kernels.js'
 import { MATMUL, NLL, NLL_BACKWARD, SUM_AT_INDICES } from './sources.js'

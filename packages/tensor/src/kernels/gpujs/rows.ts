@@ -1,18 +1,8 @@
 /** Reductions, running sums, sorts and softmax of the gpujs backend, for [outer, k, inner]: one thread for each result. Below: `kernels.ts`. */
 import type { TypedArray } from '../../values/dtype.js'
-import { eachRow } from '../elementwise/definition.js'
-import type {
-  ArgsortKernel,
-  GradRowsKernel,
-  GradRowsOp,
-  ProductBackwardKernel,
-  ReduceKernel,
-  ScanKernel,
-  SoftmaxKernel,
-  SoftmaxOp,
-  VarianceKernel,
-} from '../table/table.js'
-import { dense, float, type GpuKernels, INT32, real } from './kernels.js'
+import { eachRow } from '../elementwise/rows.js'
+import type { ArgsortKernel, GradRowsKernel, GradRowsOp, ReduceKernel, ScanKernel, SoftmaxOp, VarianceKernel } from '../table/table.js'
+import { dense, float, type GpuKernels, real } from './kernels.js'
 import { DEVIATION, PRODUCT_BACKWARD, RANK, REDUCTION, SCAN, SOFTMAX, SOFTMAX_BACKWARD, VARIANCE } from './sources.js'
 
 type F32 = Float32Array
@@ -106,7 +96,7 @@ function scan(gpu: GpuKernels, op: keyof typeof SCAN): ScanKernel<F32> {
   }
 }
 
-function productBackward(gpu: GpuKernels, op: keyof typeof PRODUCT_BACKWARD): ProductBackwardKernel<F32> {
+function productBackward(gpu: GpuKernels, op: keyof typeof PRODUCT_BACKWARD): GradRowsKernel<F32> {
   return {
     run: (outer, k, inner, grad, go, x, xo, out, oo) => {
       const n = outer * k * inner
@@ -120,7 +110,7 @@ function productBackward(gpu: GpuKernels, op: keyof typeof PRODUCT_BACKWARD): Pr
   }
 }
 
-function softmax(gpu: GpuKernels, op: SoftmaxOp): SoftmaxKernel<F32> {
+function softmax(gpu: GpuKernels, op: SoftmaxOp): ScanKernel<F32> {
   return {
     run: (outer, k, inner, x, xo, out, oo) => {
       const n = outer * k * inner
@@ -141,7 +131,7 @@ function softmax(gpu: GpuKernels, op: SoftmaxOp): SoftmaxKernel<F32> {
 }
 
 export function cells(gpu: GpuKernels) {
-  const ofBool = (op: ReduceOp) => float(reduce(gpu, op), INT32, reduce(gpu, op))
+  const ofBool = (op: ReduceOp) => ({ ...float(reduce(gpu, op)), bool: reduce(gpu, op) })
   return {
     sum: float(reduce(gpu, 'sum')),
     prod: float(reduce(gpu, 'prod')),
@@ -149,7 +139,7 @@ export function cells(gpu: GpuKernels) {
     amin: ofBool('amin'),
     argmax: ofBool('argmax'),
     argmin: ofBool('argmin'),
-    argsort: float(argsort(gpu), INT32, argsort(gpu)),
+    argsort: { ...float(argsort(gpu)), bool: argsort(gpu) },
     variance: real(variance(gpu)),
     softmax: real(softmax(gpu, 'softmax')),
     logSoftmax: real(softmax(gpu, 'logSoftmax')),

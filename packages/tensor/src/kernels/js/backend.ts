@@ -6,14 +6,13 @@ import type { ArrayBackend, ArrayKernelTable, ArrayUserKernels } from '../table/
 import * as conv from './conv.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
-import * as gradients from './gradients.js'
 import * as indexed from './indexed.js'
-import * as matmul from './matmul.js'
+import * as products from './matmul.js'
 import * as movement from './movement.js'
 import * as norm from './norm.js'
 import * as pool from './pool.js'
-import * as reduce from './reduce.js'
-import * as softmax from './softmax.js'
+import * as reductions from './reduce.js'
+import * as exponentials from './softmax.js'
 import * as sort from './sort.js'
 
 /** `userKernels` runs the kernels that users write. */
@@ -31,11 +30,10 @@ export const jsKernels: ArrayKernelTable = {
   ...elements.cells,
   ...elementwise.cells,
   ...movement.cells,
-  ...reduce.cells,
+  ...reductions.cells,
   ...sort.cells,
-  ...gradients.cells,
-  ...softmax.cells,
-  ...matmul.cells,
+  ...exponentials.cells,
+  ...products.cells,
   ...indexed.cells,
   ...conv.cells,
   ...pool.cells,

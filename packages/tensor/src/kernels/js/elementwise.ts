@@ -3,9 +3,9 @@
  * function. Above: `element-cells.ts`, which chooses by an operation's row. Below: `walk.ts`, for strided operands.
  */
 import type { TypedArray } from '../../values/dtype.js'
-import { NOT_ON_BOOL, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
+import { type GradDefinition, NOT_ON_BOOL, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import type { Row2, Row3 } from '../elementwise/loops.js'
-import type { AxpyKernel, BinaryKernel, UnaryKernel, WhereKernel } from '../table/table.js'
+import type { AxpyKernel, BinaryKernel, GradKernel, UnaryKernel, WhereKernel } from '../table/table.js'
 import { everywhere } from './cells.js'
 import { denseStrides, walk2, walk3 } from './walk.js'
 
@@ -83,6 +83,18 @@ const where: WhereKernel<T> = {
       }
     }
   },
+}
+
+/** A gradient times a slope, in double precision. */
+export function gradient({ slope, gated = false }: GradDefinition): GradKernel<T> {
+  return {
+    flat(n, grad, go, gs, x, xo, out, oo, p0, p1) {
+      for (let i = 0; i < n; i++) {
+        const s = slope(x[xo + i]!, p0, p1)
+        out[oo + i] = gated && s === 0 ? 0 : grad[go + i * gs]! * s
+      }
+    },
+  }
 }
 
 function axpyF32(alpha: number): Scalar2 {

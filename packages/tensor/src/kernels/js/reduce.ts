@@ -1,7 +1,7 @@
 /** Reductions and running sums of the js backend for every dtype, in double precision. Neighbours: `sum.ts` and `running.ts`, for float32. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { Scalar2 } from '../elementwise/definition.js'
-import type { ProductBackwardKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import type { GradRowsKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 import { allKernel, anyKernel } from './bool.js'
 import { everywhere, REAL_MEAN, REAL_OR_INT, real } from './cells.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32 } from './running.js'
@@ -93,7 +93,7 @@ const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel<T> => 
 })
 
 /** Products from the left up to each place, then from the right: neither has the factor itself. */
-const prodBackward: ProductBackwardKernel<T> = {
+const prodBackward: GradRowsKernel<T> = {
   run(outer, k, inner, grad, go, x, xo, out, oo) {
     fibres(outer, inner, k, (at, to) => {
       const left = new Float64Array(k)
@@ -112,7 +112,7 @@ const prodBackward: ProductBackwardKernel<T> = {
 }
 
 /** Horner's rule from the right: the sum over j ≥ i of grad j · x (i+1) … x j, times the product to the left. */
-const cumprodBackward: ProductBackwardKernel<T> = {
+const cumprodBackward: GradRowsKernel<T> = {
   run(outer, k, inner, grad, go, x, xo, out, oo) {
     fibres(outer, inner, k, (at) => {
       const left = new Float64Array(k)

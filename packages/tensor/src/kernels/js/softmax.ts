@@ -1,11 +1,13 @@
-/** softmax and logSoftmax of the js backend, in double precision. */
+/** softmax, logSoftmax and their derivatives of the js backend, in double precision. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { SoftmaxKernel } from '../table/table.js'
-import { REAL_LOSS, real } from './cells.js'
+import type { GradRowsKernel, ScanKernel } from '../table/table.js'
+import { REAL_LOSS, REAL_MEAN, real } from './cells.js'
 import { fibres, firstBest, greater } from './reduce.js'
 
+type T = TypedArray
+
 /** exp(x − max) / Σ exp(x − max), or its logarithm x − max − log Σ exp(x − max). */
-const softmax = (logarithm: boolean): SoftmaxKernel<TypedArray> => ({
+const softmax = (logarithm: boolean): ScanKernel<T> => ({
   run(outer, k, inner, x, xo, out, oo) {
     if (k === 0) return
     fibres(outer, inner, k, (at) => {
@@ -21,7 +23,29 @@ const softmax = (logarithm: boolean): SoftmaxKernel<TypedArray> => ({
   },
 })
 
+const softmaxBackward: GradRowsKernel<T> = {
+  run(outer, k, inner, grad, go, y, yo, out, oo) {
+    fibres(outer, inner, k, (at) => {
+      let sum = 0
+      for (let j = 0; j < k; j++) sum += grad[go + at + j * inner]! * y[yo + at + j * inner]!
+      for (let j = 0; j < k; j++) out[oo + at + j * inner] = y[yo + at + j * inner]! * (grad[go + at + j * inner]! - sum)
+    })
+  },
+}
+
+const logSoftmaxBackward: GradRowsKernel<T> = {
+  run(outer, k, inner, grad, go, y, yo, out, oo) {
+    fibres(outer, inner, k, (at) => {
+      let sum = 0
+      for (let j = 0; j < k; j++) sum += grad[go + at + j * inner]!
+      for (let j = 0; j < k; j++) out[oo + at + j * inner] = grad[go + at + j * inner]! - Math.exp(y[yo + at + j * inner]!) * sum
+    })
+  },
+}
+
 export const cells = {
   softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
   logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
+  softmaxBackward: real(softmaxBackward, REAL_MEAN, REAL_MEAN),
+  logSoftmaxBackward: real(logSoftmaxBackward, REAL_MEAN, REAL_MEAN),
 }

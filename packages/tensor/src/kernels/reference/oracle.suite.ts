@@ -3,11 +3,8 @@
  * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts` and `neural.suite.ts`, the other parts of its table.
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
-import { eachRow, type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
-import { UNARY } from '../elementwise/unary.js'
+import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
+import { cellsOfRows } from '../elementwise/rows.js'
 import {
   type ArrayKernelTable,
   type AxpyKernel,
@@ -16,7 +13,6 @@ import {
   type Dims,
   type FillKernel,
   type GradKernel,
-  type GradOp,
   type IndexKernel,
   type KernelOp,
   type MatmulKernel,
@@ -128,8 +124,7 @@ function fill(convert: (v: number) => number): FillKernel<T> {
 }
 
 /** Where the slope of relu is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */
-function gradient(op: GradOp): GradKernel<T> {
-  const slopeOf: Scalar1 = GRADIENTS[op].slope
+function gradient(slopeOf: Scalar1, op: KernelOp): GradKernel<T> {
   return {
     flat(n, grad, go, gs, x, xo, out, oo, p0, p1) {
       walk(
@@ -230,10 +225,12 @@ const plus: Scalar2 = (held, value) => held + value
 const sums = (wide: boolean) => cells(indexed(wide, false, plus), indexed(wide, false, plus), indexed(wide, false, plus), NONE)
 
 export const oracle = {
-  ...eachRow(UNARY, (row: Functions<Scalar1>) => cellsOf(row, unary)),
-  ...eachRow(BINARY, (row: Functions<Scalar2>) => cellsOf(row, binary)),
-  ...eachRow(COMPARE, ({ js }: { js: Scalar2 }) => everywhere(binary(js))),
-  ...eachRow(GRADIENTS, (_, op) => cells(gradient(op), gradient(op), NONE, NONE)),
+  ...cellsOfRows({
+    unary: (row) => cellsOf(row, unary),
+    binary: (row) => cellsOf(row, binary),
+    compare: ({ js }) => everywhere(binary(js)),
+    grad: ({ slope }, op) => cells(gradient(slope, op), gradient(slope, op), NONE, NONE),
+  }),
   where: everywhere(where),
   axpy: cells(
     axpy((alpha, x) => fround(fround(alpha) * x)),

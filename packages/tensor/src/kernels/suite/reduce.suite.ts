@@ -1,7 +1,7 @@
 /** Kernels along the middle axis of [outer, k, inner]: reductions, running sums, sorting, softmax. */
 
 import { allocate } from '../../values/dtype.js'
-import type { ArgsortKernel, ProductBackwardKernel, ReduceKernel, ScanKernel, SoftmaxKernel, VarianceKernel } from '../table/table.js'
+import type { ArgsortKernel, GradRowsKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
 import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
 
 /** [outer, k, inner] of reductions and softmax. */
@@ -141,7 +141,7 @@ export function variance(cell: Cell): void {
 }
 
 export function productBackward(cell: Cell): void {
-  type K = ProductBackwardKernel<Any>
+  type K = GradRowsKernel<Any>
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
     for (const zeros of [0, 1, 2]) {
@@ -160,7 +160,7 @@ export function productBackward(cell: Cell): void {
 }
 
 export function softmax(cell: Cell): void {
-  type K = SoftmaxKernel<Any>
+  type K = ScanKernel<Any>
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
     const x = cell.values(n + 4, cell.dtype, false)

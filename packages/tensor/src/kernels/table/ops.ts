@@ -2,24 +2,21 @@
  * The kernel ops by family. The kernels of a family have one form, so the types of the tables (`table.ts`, `operands.ts`) and the adapters between them
  * (`over-arrays.ts`) are by family, and follow an op that is added here, or as a row of `elementwise/`.
  */
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
-import { UNARY } from '../elementwise/unary.js'
+import { ROWS } from '../elementwise/rows.js'
 
 const keysOf = <Op extends string>(rows: Readonly<Record<Op, object>>): readonly Op[] => Object.keys(rows) as Op[]
 
 export const OPS = {
-  unary: keysOf(UNARY),
-  binary: keysOf(BINARY),
-  compare: keysOf(COMPARE),
+  unary: keysOf(ROWS.unary),
+  binary: keysOf(ROWS.binary),
+  compare: keysOf(ROWS.compare),
   /** The dtype is kept. The first two are never asked on bool. Of the others k ≥ 1, and NaN wins. */
   reduce: ['sum', 'prod', 'amax', 'amin'],
   /** int32 output: the first of equals, the first NaN. k ≥ 1. */
   place: ['argmax', 'argmin'],
   /** Running sums and products; the last runs from the end. Never asked on bool. */
   scan: ['cumsum', 'cumprod', 'reverseCumsum'],
-  grad: keysOf(GRADIENTS),
+  grad: keysOf(ROWS.grad),
   /** From the gradient and the result: y (g − Σ g y) and g − eʸ Σ g, sums along the middle axis. */
   gradRows: ['softmaxBackward', 'logSoftmaxBackward'],
   /** With the maximum subtracted first. */

@@ -6,54 +6,20 @@ import { DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
 import { broadcastStrides, numelOf, type Shape } from '../../values/shape.js'
 import type { Backend } from './backend.js'
 import { avgPool, channelNorm, channelNormBackward, conv, layerNorm, layerNormBackward, maxPool } from './neural-over-arrays.js'
-import type {
-  Argsort,
-  Axpy,
-  Binary,
-  Copy,
-  Fill,
-  Forms,
-  Grad,
-  GradRows,
-  Indexed,
-  KernelMap,
-  Matmul,
-  Nll,
-  NllBackward,
-  Operand,
-  Rows,
-  Unary,
-  UserKernels,
-  Variance,
-  Where,
-} from './operands.js'
+import type { Forms, KernelMap, Operand, UserKernels } from './operands.js'
 import { FAMILY_OF, type Family } from './ops.js'
 import {
-  type ArgsortKernel,
   type ArrayBackend,
   type ArrayForms,
   type ArrayUserKernels,
-  type AxpyKernel,
   type BackendName,
-  type BinaryKernel,
-  type CopyKernel,
-  type FillKernel,
-  type GradKernel,
-  type GradRowsKernel,
-  type IndexKernel,
   isUnsupported,
   KERNEL_OPS,
   type KernelOp,
-  type MatmulKernel,
-  type NllBackwardKernel,
-  type NllKernel,
-  type ReduceKernel,
-  type UnaryKernel,
-  type VarianceKernel,
-  type WhereKernel,
 } from './table.js'
 
 type A = TypedArray
+type Adapters = { readonly [F in Family]: (kernel: ArrayForms<A>[F]) => Forms[F] }
 
 /** A backend over arrays as one of operands. */
 export function overArrays(arrays: ArrayBackend): Backend {
@@ -108,97 +74,78 @@ function stridesOver(x: Operand, out: Operand): Shape {
   return broadcastStrides(x.shape, x.strides, out.shape)
 }
 
-function unary(kernel: UnaryKernel<A>): Unary {
-  return (x, out, p0, p1) => {
-    if (x.isContiguous) kernel.flat(x.numel, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
-    else kernel.strided(x.shape, x.storage.host!, x.offset, x.strides, out.storage.host!, out.offset, p0, p1)
+const unary: Adapters['unary'] = (kernel) => (x, out, p0, p1) => {
+  if (x.isContiguous) kernel.flat(x.numel, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
+  else kernel.strided(x.shape, x.storage.host!, x.offset, x.strides, out.storage.host!, out.offset, p0, p1)
+}
+
+const binary: Adapters['binary'] = (kernel) => (a, b, out) => {
+  // As `stepOver`, written out: small tensors come here more than anywhere else.
+  const n = out.numel
+  const aStep = a.isContiguous && a.numel === n ? 1 : a.numel === 1 ? 0 : -1
+  const bStep = b.isContiguous && b.numel === n ? 1 : b.numel === 1 ? 0 : -1
+  const x = a.storage.host!
+  const y = b.storage.host!
+  const z = out.storage.host!
+  if (aStep >= 0 && bStep >= 0 && out.isContiguous) kernel.flat(n, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
+  else kernel.strided(out.shape, x, a.offset, stridesOver(a, out), y, b.offset, stridesOver(b, out), z, out.offset, out.strides)
+}
+
+const where: Adapters['where'] = (kernel) => (cond, a, b, out) => {
+  const [c, x, y, z] = [cond.storage.host as Uint8Array, a.storage.host!, b.storage.host!, out.storage.host!]
+  const [cStep, aStep, bStep] = [stepOver(cond, out), stepOver(a, out), stepOver(b, out)]
+  if (cStep >= 0 && aStep >= 0 && bStep >= 0) {
+    kernel.flat(out.numel, c, cond.offset, cStep, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
+  } else {
+    const [cs, as, bs] = [stridesOver(cond, out), stridesOver(a, out), stridesOver(b, out)]
+    kernel.strided(out.shape, c, cond.offset, cs, x, a.offset, as, y, b.offset, bs, z, out.offset)
   }
 }
 
-function binary(kernel: BinaryKernel<A, A>): Binary {
-  return (a, b, out) => {
-    // As `stepOver`, written out: small tensors come here more than anywhere else.
-    const n = out.numel
-    const aStep = a.isContiguous && a.numel === n ? 1 : a.numel === 1 ? 0 : -1
-    const bStep = b.isContiguous && b.numel === n ? 1 : b.numel === 1 ? 0 : -1
-    const x = a.storage.host!
-    const y = b.storage.host!
-    const z = out.storage.host!
-    if (aStep >= 0 && bStep >= 0 && out.isContiguous) kernel.flat(n, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
-    else kernel.strided(out.shape, x, a.offset, stridesOver(a, out), y, b.offset, stridesOver(b, out), z, out.offset, out.strides)
+const axpy: Adapters['axpy'] = (kernel) => (alpha, x, out) => {
+  const step = out.isContiguous ? stepOver(x, out) : -1
+  if (step >= 0) kernel.flat(out.numel, alpha, x.storage.host!, x.offset, step, out.storage.host!, out.offset)
+  else kernel.strided(out.shape, alpha, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
+}
+
+const copy: Adapters['copy'] = (kernel) => (x, out) => {
+  if (out.isContiguous && stepOver(x, out) === 1) kernel.flat(out.numel, x.storage.host!, x.offset, out.storage.host!, out.offset)
+  else kernel.strided(out.shape, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
+}
+
+const fill: Adapters['fill'] = (kernel) => (value, out) => {
+  if (out.isContiguous) kernel.flat(out.numel, value, out.storage.host!, out.offset)
+  else {
+    // Elements that share their place get the same value: it is written once.
+    const places = out.shape.map((n, d) => (out.strides[d] === 0 ? Math.min(n, 1) : n))
+    kernel.strided(places, value, out.storage.host!, out.offset, out.strides)
   }
 }
 
-function where(kernel: WhereKernel<A>): Where {
-  return (cond, a, b, out) => {
-    const [c, x, y, z] = [cond.storage.host as Uint8Array, a.storage.host!, b.storage.host!, out.storage.host!]
-    const [cStep, aStep, bStep] = [stepOver(cond, out), stepOver(a, out), stepOver(b, out)]
-    if (cStep >= 0 && aStep >= 0 && bStep >= 0) {
-      kernel.flat(out.numel, c, cond.offset, cStep, x, a.offset, aStep, y, b.offset, bStep, z, out.offset)
-    } else {
-      const [cs, as, bs] = [stridesOver(cond, out), stridesOver(a, out), stridesOver(b, out)]
-      kernel.strided(out.shape, c, cond.offset, cs, x, a.offset, as, y, b.offset, bs, z, out.offset)
-    }
-  }
-}
-
-function axpy(kernel: AxpyKernel<A>): Axpy {
-  return (alpha, x, out) => {
-    const step = out.isContiguous ? stepOver(x, out) : -1
-    if (step >= 0) kernel.flat(out.numel, alpha, x.storage.host!, x.offset, step, out.storage.host!, out.offset)
-    else kernel.strided(out.shape, alpha, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
-  }
-}
-
-function copy(kernel: CopyKernel<A>): Copy {
-  return (x, out) => {
-    if (out.isContiguous && stepOver(x, out) === 1) kernel.flat(out.numel, x.storage.host!, x.offset, out.storage.host!, out.offset)
-    else kernel.strided(out.shape, x.storage.host!, x.offset, stridesOver(x, out), out.storage.host!, out.offset, out.strides)
-  }
-}
-
-function fill(kernel: FillKernel<A>): Fill {
-  return (value, out) => {
-    if (out.isContiguous) kernel.flat(out.numel, value, out.storage.host!, out.offset)
-    else {
-      // Elements that share their place get the same value: it is written once.
-      const places = out.shape.map((n, d) => (out.strides[d] === 0 ? Math.min(n, 1) : n))
-      kernel.strided(places, value, out.storage.host!, out.offset, out.strides)
-    }
-  }
-}
-
-function grad(kernel: GradKernel<A>): Grad {
-  return (g, x, out, p0, p1) => {
-    const step = g.isContiguous ? 1 : 0
-    kernel.flat(out.numel, g.storage.host!, g.offset, step, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
-  }
+const grad: Adapters['grad'] = (kernel) => (g, x, out, p0, p1) => {
+  const step = g.isContiguous ? 1 : 0
+  kernel.flat(out.numel, g.storage.host!, g.offset, step, x.storage.host!, x.offset, out.storage.host!, out.offset, p0, p1)
 }
 
 // --- rows
 
-function rows(kernel: ReduceKernel<A, A>): Rows {
-  return (x, out, outer, k, inner) => kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset)
-}
+const rows: Adapters['reduce'] = (kernel) => (x, out, outer, k, inner) =>
+  kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset)
 
-function variance(kernel: VarianceKernel<A>): Variance {
-  return (x, out, outer, k, inner, correction, root) =>
-    kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset, correction, root)
-}
+const variance: Adapters['variance'] = (kernel) => (x, out, outer, k, inner, correction, root) =>
+  kernel.run(outer, k, inner, x.storage.host!, x.offset, out.storage.host!, out.offset, correction, root)
 
-function argsort(kernel: ArgsortKernel<A>): Argsort {
-  return (x, out, outer, k, inner, descending) => kernel.run(outer, k, inner, x.storage.host!, x.offset, int32(out), out.offset, descending)
-}
+const argsort: Adapters['argsort'] = (kernel) => (x, out, outer, k, inner, descending) =>
+  kernel.run(outer, k, inner, x.storage.host!, x.offset, int32(out), out.offset, descending)
 
-function gradRows(kernel: GradRowsKernel<A>): GradRows {
-  return (g, x, out, outer, k, inner) =>
-    kernel.run(outer, k, inner, g.storage.host!, g.offset, x.storage.host!, x.offset, out.storage.host!, out.offset)
-}
+const gradRows: Adapters['gradRows'] = (kernel) => (g, x, out, outer, k, inner) =>
+  kernel.run(outer, k, inner, g.storage.host!, g.offset, x.storage.host!, x.offset, out.storage.host!, out.offset)
 
 // --- products
 
-function matmul(kernel: MatmulKernel<A>): Matmul {
-  return (a, b, out, turned = false) => {
+const matmul: Adapters['matmul'] =
+  (kernel) =>
+  (a, b, out, turned = false) => {
     const aDims = a.shape.length
     const bDims = b.shape.length
     const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
@@ -247,7 +194,6 @@ function matmul(kernel: MatmulKernel<A>): Matmul {
       }
     }
   }
-}
 
 /** The one stride that walks all batch dimensions in row-major order, or null if there is none. */
 function mergedStride(shape: Shape, strides: Shape): number | null {
@@ -266,29 +212,21 @@ function mergedStride(shape: Shape, strides: Shape): number | null {
 
 const int32 = (x: Operand): Int32Array => x.storage.host as Int32Array
 
-function indexed(kernel: IndexKernel<A>): Indexed {
-  return (x, index, out, outer, rows, n, inner) =>
-    kernel.run(outer, rows, n, inner, x.storage.host!, x.offset, int32(index), index.offset, out.storage.host!, out.offset)
+const indexed: Adapters['index'] = (kernel) => (x, index, out, outer, rows, n, inner) =>
+  kernel.run(outer, rows, n, inner, x.storage.host!, x.offset, int32(index), index.offset, out.storage.host!, out.offset)
+
+const nll: Adapters['nll'] = (kernel) => (x, target, out) =>
+  kernel.run(target.numel, x.shape[1]!, x.storage.host!, x.offset, int32(target), target.offset, out.storage.host!, out.offset)
+
+const nllBackward: Adapters['nllBackward'] = (kernel) => (g, target, out) => {
+  const step = g.numel === 1 ? 0 : 1
+  const [n, classes] = out.shape as readonly [number, number]
+  kernel.run(n, classes, g.storage.host!, g.offset, step, int32(target), target.offset, out.storage.host!, out.offset)
 }
 
-function nll(kernel: NllKernel<A>): Nll {
-  return (x, target, out) =>
-    kernel.run(target.numel, x.shape[1]!, x.storage.host!, x.offset, int32(target), target.offset, out.storage.host!, out.offset)
-}
-
-function nllBackward(kernel: NllBackwardKernel<A>): NllBackward {
-  return (g, target, out) => {
-    const step = g.numel === 1 ? 0 : 1
-    const [n, classes] = out.shape as readonly [number, number]
-    kernel.run(n, classes, g.storage.host!, g.offset, step, int32(target), target.offset, out.storage.host!, out.offset)
-  }
-}
-
-const ADAPTERS: { readonly [F in Family]: (kernel: ArrayForms<A>[F]) => Forms[F] } = {
-  ...{ unary, binary, grad, where, axpy, copy, fill },
-  compare: binary as (kernel: BinaryKernel<A, Uint8Array>) => Binary,
-  ...{ reduce: rows, scan: rows, softmax: rows, variance, argsort, gradRows, productBackward: gradRows },
-  place: rows as (kernel: ReduceKernel<A, Int32Array>) => Rows,
+const ADAPTERS: Adapters = {
+  ...{ unary, binary, compare: binary as Adapters['compare'], grad, where, axpy, copy, fill },
+  ...{ reduce: rows, place: rows as Adapters['place'], scan: rows, softmax: rows, variance, argsort, gradRows, productBackward: gradRows },
   ...{ matmul, nll, nllBackward, index: indexed },
   ...{ conv, maxPool, avgPool, layerNorm, layerNormBackward, channelNorm, channelNormBackward },
 }

@@ -134,7 +134,7 @@ export interface GradKernel<A extends TypedArray> {
   ): void
 }
 
-/** grad, y and out are dense [outer, k, inner]. */
+/** As `GradRows`, all dense; `y` is the result of a softmax, or the argument of a product. */
 export interface GradRowsKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, grad: A, gradOffset: number, y: A, yOffset: number, out: A, outOffset: number): void
 }
@@ -144,23 +144,13 @@ export interface VarianceKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number, correction: number, root: boolean): void
 }
 
-/** Of a product, as `GradRows`. */
-export interface ProductBackwardKernel<A extends TypedArray> {
-  run(outer: number, k: number, inner: number, grad: A, gradOffset: number, x: A, xOffset: number, out: A, outOffset: number): void
-}
-
 /** out [outer, k, inner]: the indices along k in the order of x; equals keep theirs, NaN is the greatest. All dense. */
 export interface ArgsortKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: Int32Array, outOffset: number, descending: boolean): void
 }
 
-/** x and out are dense [outer, k, inner]. */
+/** x and out are dense [outer, k, inner]: running sums and products, and softmax. */
 export interface ScanKernel<A extends TypedArray> {
-  run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number): void
-}
-
-/** x and out are dense [outer, k, inner]. */
-export interface SoftmaxKernel<A extends TypedArray> {
   run(outer: number, k: number, inner: number, x: A, xOffset: number, out: A, outOffset: number): void
 }
 
@@ -232,10 +222,10 @@ export interface ArrayForms<A extends TypedArray> {
   scan: ScanKernel<A>
   grad: GradKernel<A>
   gradRows: GradRowsKernel<A>
-  softmax: SoftmaxKernel<A>
+  softmax: ScanKernel<A>
   variance: VarianceKernel<A>
   argsort: ArgsortKernel<A>
-  productBackward: ProductBackwardKernel<A>
+  productBackward: GradRowsKernel<A>
   where: WhereKernel<A>
   axpy: AxpyKernel<A>
   copy: CopyKernel<A>

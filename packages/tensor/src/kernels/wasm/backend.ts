@@ -12,7 +12,7 @@ import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
 import * as gradients from './gradients.js'
 import { LazyInstance } from './instance.js'
-import * as matmul from './matmul.js'
+import * as products from './matmul.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
 import type { OwnCell, OwnCells } from './own.js'
@@ -21,7 +21,7 @@ import * as rows from './rows.js'
 import * as select from './select.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, select, convert, rows, statistics, gradients, matmul, conv, pool, norm]
+const FILES = [elements, elementwise, select, convert, rows, statistics, gradients, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
 export function createWasmBackend(heap: () => KernelHeap): ArrayBackend {

@@ -3,21 +3,10 @@
  * run for few elements. Below: `elementwise.ts`, `exact.ts`, `functions.ts`, `gradients.ts` and `select.ts`, the kernels.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
-import {
-  type BinaryDefinition,
-  type CompareDefinition,
-  type Exports,
-  eachRow,
-  type GradDefinition,
-  type SimdDType,
-  type UnaryDefinition,
-} from '../elementwise/definition.js'
+import type { BinaryDefinition, CompareDefinition, Exports, GradDefinition, SimdDType, UnaryDefinition } from '../elementwise/definition.js'
 import type { Row2, Row3 } from '../elementwise/loops.js'
-import { UNARY } from '../elementwise/unary.js'
-import type { BinaryKernel, BinaryOp, CompareOp, GradOp, UnaryKernel, UnaryOp } from '../table/table.js'
+import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
+import type { BinaryKernel, UnaryKernel } from '../table/table.js'
 import { BinaryArithmetic, UnaryArithmetic, UnaryPolynomial } from './elementwise.js'
 import { powKernel, UnaryExact } from './exact.js'
 import { BinaryPolynomial, powF32 } from './functions.js'
@@ -37,8 +26,8 @@ function bySizes(exports: Exports, kernelOf: (dtype: SimdDType, name: never) => 
 }
 
 export function cells(instance: LazyInstance): OwnCells {
-  function unary(row: UnaryDefinition, op: UnaryOp) {
-    const js = loopsOf(op) as { readonly [D in SimdDType]: UnaryKernel<ArrayOf[D]> }
+  function unary(row: UnaryDefinition, op: ElementwiseOp) {
+    const js = loopsOf(op) as object as { readonly [D in SimdDType]: UnaryKernel<ArrayOf[D]> }
     const own = bySizes(row.simd ?? {}, <D extends SimdDType>(dtype: D, name: UnaryExport) => {
       const loop = row.loops?.[dtype] as Row2<ArrayOf[D], ArrayOf[D]> | undefined
       return loop ? new UnaryArithmetic(instance, dtype, name, loop) : new UnaryExact(instance, dtype, name, js[dtype])
@@ -59,17 +48,12 @@ export function cells(instance: LazyInstance): OwnCells {
     })
     return row.wasm === undefined ? own : by(always, { float32: new BinaryPolynomial(instance, row.wasm as BinaryExport) })
   }
-  function compare({ simd, swapped = false }: CompareDefinition, op: CompareOp) {
-    const js = loopsOf(op) as { readonly [D in SimdDType]: BinaryKernel<ArrayOf[D], Uint8Array> }
+  function compare({ simd, swapped = false }: CompareDefinition, op: ElementwiseOp) {
+    const js = loopsOf(op) as object as { readonly [D in SimdDType]: BinaryKernel<ArrayOf[D], Uint8Array> }
     return bySizes(simd, (dtype, name: BinaryExport) => compareKernel(instance, dtype, name, swapped, js[dtype]))
   }
   function grad({ wasm, loop = null }: GradDefinition) {
     return by(loop ? bySize : always, { float32: new FusedGradient(instance, wasm as GradientExport, loop) })
   }
-  return {
-    ...eachRow<UnaryOp, UnaryDefinition, object>(UNARY, unary),
-    ...eachRow<BinaryOp, BinaryDefinition, object>(BINARY, binary),
-    ...eachRow<CompareOp, CompareDefinition, object>(COMPARE, compare),
-    ...eachRow<GradOp, GradDefinition, object>(GRADIENTS, grad),
-  }
+  return cellsOfRows({ unary, binary, compare, grad })
 }

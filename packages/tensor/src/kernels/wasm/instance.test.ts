@@ -1,11 +1,8 @@
 /** The instance on the heap: made when first needed, its allocator checked, operands inside told from those outside. */
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'
-import { GRADIENTS } from '../elementwise/activations.js'
-import { BINARY } from '../elementwise/binary.js'
-import { COMPARE } from '../elementwise/compare.js'
 import type { Exports } from '../elementwise/definition.js'
-import { UNARY } from '../elementwise/unary.js'
+import { ROWS } from '../elementwise/rows.js'
 import { createWasmBackend } from './backend.js'
 import { align, LazyInstance, WasmInstance } from './instance.js'
 
@@ -33,7 +30,7 @@ test('what a call takes lies behind each other, aligned; the next call starts ag
 test('kernels.wasm exports a function of every name in the rows of element-wise ops', () => {
   const { kernels } = new WasmInstance(threadHeap())
   type Names = { readonly wasm?: string; readonly simd?: Exports; readonly square?: Exports }
-  const rows: readonly Names[] = [UNARY, BINARY, COMPARE, GRADIENTS].flatMap((table) => Object.values(table as object))
+  const rows: readonly Names[] = Object.values(ROWS).flatMap((table) => Object.values(table as object))
   const names = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
   expect(names.filter((name) => typeof (kernels as object as Record<string, unknown>)[name] !== 'function')).toEqual([])
   expect(names.length).toBeGreaterThan(100)

@@ -6,11 +6,8 @@ import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { ownFile } from '@postgrad/base/internal'
 import type { TypedArray } from '../../values/dtype.js'
-import type { GRADIENTS } from '../elementwise/activations.js'
-import type { BINARY } from '../elementwise/binary.js'
-import type { COMPARE } from '../elementwise/compare.js'
 import type { ExportsIn } from '../elementwise/definition.js'
-import type { UNARY } from '../elementwise/unary.js'
+import type { ROWS } from '../elementwise/rows.js'
 import type { KernelHeap } from './memory.js'
 import { assertNotPausing } from './pause.js'
 
@@ -45,9 +42,10 @@ export type Window = readonly [
 ]
 
 /** The exports that the rows of element-wise ops name. */
-export type UnaryExport = ExportsIn<typeof UNARY>
-export type BinaryExport = ExportsIn<typeof BINARY> | ExportsIn<typeof COMPARE>
-export type GradientExport = ExportsIn<typeof GRADIENTS>
+type In<F extends keyof typeof ROWS> = ExportsIn<(typeof ROWS)[F]>
+export type UnaryExport = In<'unary'>
+export type BinaryExport = In<'binary' | 'compare'>
+export type GradientExport = In<'grad'>
 
 type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
 type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void

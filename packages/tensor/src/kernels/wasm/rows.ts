@@ -4,7 +4,7 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { join, sumLoop } from '../js/sum.js'
-import type { ReduceKernel, SoftmaxKernel } from '../table/table.js'
+import type { ReduceKernel, ScanKernel } from '../table/table.js'
 import { align, copyRun, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type WasmInstance } from './instance.js'
 import { always, by, byInput, type OwnCells } from './own.js'
 import { workedElements } from './pause.js'
@@ -169,7 +169,7 @@ function leastLoop(outer: number, k: number, inner: number, x: F32, xo: number, 
 }
 
 /** softmax and logSoftmax: always kernels.wasm, because their exponentials are its polynomial. */
-class SoftmaxRows implements SoftmaxKernel<F32> {
+class SoftmaxRows implements ScanKernel<F32> {
   readonly #instance: LazyInstance
   readonly #name: 'softmax_rows_f32' | 'log_softmax_rows_f32'
 
