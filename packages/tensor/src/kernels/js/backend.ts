@@ -7,12 +7,12 @@ import * as conv from './conv.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
 import * as indexed from './indexed.js'
-import * as products from './matmul.js'
 import * as movement from './movement.js'
 import * as norm from './norm.js'
 import * as pool from './pool.js'
+import * as probabilities from './probabilities.js'
+import * as products from './products.js'
 import * as reductions from './reduce.js'
-import * as exponentials from './softmax.js'
 import * as sort from './sort.js'
 
 /** `userKernels` runs the kernels that users write. */
@@ -32,7 +32,7 @@ export const jsKernels: ArrayKernelTable = {
   ...movement.cells,
   ...reductions.cells,
   ...sort.cells,
-  ...exponentials.cells,
+  ...probabilities.cells,
   ...products.cells,
   ...indexed.cells,
   ...conv.cells,

@@ -11,9 +11,9 @@
 import type { ArrayOf } from '../../values/dtype.js'
 import type { ConvGeometry, ConvKernel } from '../table/neural.js'
 import { align, type LazyInstance, SINGLE_BELOW, type Window } from './instance.js'
-import { product, productScratch } from './matmul.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
+import { product, productScratch } from './products.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 /** The image to its columns, or back. */

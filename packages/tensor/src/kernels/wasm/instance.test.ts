@@ -1,4 +1,5 @@
 /** The instance on the heap: made when first needed, its allocator checked, operands inside told from those outside. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'
 import type { Exports } from '../elementwise/definition.js'
@@ -27,13 +28,23 @@ test('what a call takes lies behind each other, aligned; the next call starts ag
   expect(instance.take(64)).toBe(base)
 })
 
-test('kernels.wasm exports a function of every name in the rows of element-wise ops', () => {
-  const { kernels } = new WasmInstance(threadHeap())
+/** The names that rows of element-wise ops have, and those that files of this folder declare or write. */
+function namesOfExports(): string[] {
   type Names = { readonly wasm?: string; readonly simd?: Exports; readonly square?: Exports }
   const rows: readonly Names[] = Object.values(ROWS).flatMap((table) => Object.values(table as object))
-  const names = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
-  expect(names.filter((name) => typeof (kernels as object as Record<string, unknown>)[name] !== 'function')).toEqual([])
-  expect(names.length).toBeGreaterThan(100)
+  const ofRows = rows.flatMap(({ wasm, simd, square }) => [...(wasm ? [wasm] : []), ...Object.values<string>({ ...simd, ...square })])
+  const folder = new URL('../../../src/kernels/wasm/', import.meta.url)
+  const texts = readdirSync(folder).filter((name) => !name.includes('.test.'))
+  const inFiles = texts.flatMap((name) => [
+    ...readFileSync(new URL(name, folder), 'utf8').matchAll(/(?:readonly |')(\w+_(?:[fiu]?\d+))\b/g),
+  ])
+  expect([ofRows.length > 100, inFiles.length > 50]).toEqual([true, true])
+  return [...ofRows, ...inFiles.map(([, name]) => name!)]
+}
+
+test('kernels.wasm exports a function of every name that a row or a file names', () => {
+  const kernels = new WasmInstance(threadHeap()).kernels as object as Readonly<Record<string, unknown>>
+  expect(namesOfExports().filter((name) => typeof kernels[name] !== 'function')).toEqual([])
 })
 
 test('an array is direct when its buffer is the memory, by address', () => {

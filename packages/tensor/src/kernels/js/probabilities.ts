@@ -1,6 +1,6 @@
-/** softmax, logSoftmax and their derivatives of the js backend, in double precision. */
+/** Probabilities of the js backend: softmax, its logarithm and their derivatives, in double precision, and the loss that reads one class for each row. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { GradRowsKernel, ScanKernel } from '../table/table.js'
+import type { GradRowsKernel, NllBackwardKernel, NllKernel, ScanKernel } from '../table/table.js'
 import { REAL_LOSS, REAL_MEAN, real } from './cells.js'
 import { fibres, firstBest, greater } from './reduce.js'
 
@@ -43,9 +43,24 @@ const logSoftmaxBackward: GradRowsKernel<T> = {
   },
 }
 
+const nll: NllKernel<T> = {
+  run(n, classes, x, xo, target, to, out, oo) {
+    for (let i = 0; i < n; i++) out[oo + i] = -x[xo + i * classes + target[to + i]!]!
+  },
+}
+
+const nllBackward: NllBackwardKernel<T> = {
+  run(n, classes, grad, go, gradStep, target, to, out, oo) {
+    out.fill(0, oo, oo + n * classes)
+    for (let i = 0; i < n; i++) out[oo + i * classes + target[to + i]!] = -grad[go + i * gradStep]!
+  },
+}
+
 export const cells = {
   softmax: real(softmax(false), REAL_LOSS, REAL_LOSS),
   logSoftmax: real(softmax(true), REAL_LOSS, REAL_LOSS),
   softmaxBackward: real(softmaxBackward, REAL_MEAN, REAL_MEAN),
   logSoftmaxBackward: real(logSoftmaxBackward, REAL_MEAN, REAL_MEAN),
+  nll: real(nll, REAL_LOSS, REAL_LOSS),
+  nllBackward: real(nllBackward, REAL_LOSS, REAL_LOSS),
 }
