@@ -11,10 +11,10 @@ import type { Functions, InPlaceFunctions, InPlaceMethods, Methods } from './def
 import type * as indexing from './indexing.js'
 import type * as innerArithmetic from './inner/arithmetic.js'
 import type * as innerCopies from './inner/copies.js'
+import type * as innerMethods from './inner/methods.js'
 import type * as innerNeural from './inner/neural.js'
 import type * as innerRows from './inner/rows.js'
 import type * as innerSums from './inner/sums.js'
-import type * as innerViews from './inner/views.js'
 import type * as losses from './losses.js'
 import type * as math from './math.js'
 import type * as neural from './neural.js'
@@ -29,7 +29,7 @@ import './inner/copies.js'
 import './inner/neural.js'
 import './inner/rows.js'
 import './inner/sums.js'
-import './inner/views.js'
+import './inner/methods.js'
 
 export * from './activations.js'
 export * from './arithmetic.js'
@@ -62,7 +62,7 @@ declare module '../raw/operations.js' {
       Functions<typeof innerNeural>,
       Functions<typeof innerRows>,
       Functions<typeof innerSums>,
-      Functions<typeof innerViews>,
+      Functions<typeof innerMethods>,
       Functions<typeof losses>,
       Functions<typeof math>,
       Functions<typeof neural>,
@@ -89,7 +89,7 @@ declare module '../tensor/tensor.js' {
       Methods<typeof comparisons>,
       Methods<typeof copies>,
       Methods<typeof indexing>,
-      Methods<typeof innerViews>,
+      Methods<typeof innerMethods>,
       Methods<typeof losses>,
       Methods<typeof math>,
       Methods<typeof neural>,

@@ -3,7 +3,6 @@
 import { scalarOf, scalarTensor } from '../raw/elementwise.js'
 import * as rawGather from '../raw/gather.js'
 import { checkedIndices } from '../raw/indices.js'
-import { checkWritable } from '../raw/inplace.js'
 import { isReadable } from '../tensor/bytes.js'
 import { arange } from '../tensor/create.js'
 import { Tensor } from '../tensor/tensor.js'
@@ -153,35 +152,6 @@ export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: 
         return x.ndim === 1 ? out : ops.clone(ops.reshape(out, x.shape))
       },
   })
-
-/** x[specs] = values, or += with accumulate; see index(). */
-export const indexPut_: (
-  x: Tensor,
-  specs: readonly IndexSpec<Tensor>[],
-  values: Tensor | number | boolean,
-  accumulate?: boolean,
-) => Tensor = composite('indexPut_', {
-  args: ['tensor', 'list', 'filling', 'boolean?'],
-  looseNumbers: true,
-  of:
-    (ops) =>
-    (x, specs, values, accumulate = false) => {
-      const view = indexBy(ops, x, specs)
-      // A tensor among the specs made a copy of the elements.
-      if (view.storage !== x.storage || accumulate) {
-        checkWritable('indexPut_', x)
-        return ops.copy_(x, ops.indexPut(x, specs, values, accumulate))
-      }
-      if (typeof values === 'object') {
-        checkWritable('indexPut_', view)
-        ops.copy_(view, values)
-      } else {
-        checkHolds('indexPut_', x.dtype, Number(values))
-        ops.fill_(view, values)
-      }
-      return x
-    },
-})
 
 /**
  * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number, a boolean or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,

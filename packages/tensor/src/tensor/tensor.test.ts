@@ -268,7 +268,21 @@ test('every operation is a method, and gives what the function gives', () => {
   // As in PyTorch: what has no first tensor, and most of `torch.nn.functional`.
   const isMethod = (op: string) => typeof (Tensor.prototype as unknown as Record<string, unknown>)[op] === 'function'
   const functions = [
-    ...['broadcastTensors', 'cat', 'stack', 'hstack', 'vstack', 'meshgrid', 'pad', 'oneHot', 'einsum', 'tensordot', 'linear', 'dropout'],
+    ...[
+      'broadcastTensors',
+      'cat',
+      'stack',
+      'hstack',
+      'vstack',
+      'meshgrid',
+      'pad',
+      'oneHot',
+      'einsum',
+      'tensordot',
+      'linear',
+      'dropout',
+      'cdist',
+    ],
     ...[
       'conv1d',
       'conv2d',

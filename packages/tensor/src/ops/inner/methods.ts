@@ -1,10 +1,14 @@
-/** Views that are no functions of users: a part of `slice`, and methods. */
+/** Operations that are no functions of users: a part of `slice`, and those that are methods alone. */
+import { checkWritable } from '../../raw/inplace.js'
 import * as views from '../../raw/views.js'
 import { arange } from '../../tensor/create.js'
 import { Tensor } from '../../tensor/tensor.js'
+import { checkHolds } from '../../values/errors.js'
+import type { IndexSpec } from '../../values/options.js'
 import { composite, type Functional, primitive } from '../define/define.js'
 import { formula } from '../define/formula.js'
 import { wrap } from '../parts/dims.js'
+import { indexBy } from '../parts/indexed.js'
 
 /** Elements 0, step, 2 · step, … of a dimension; step ≥ 1. Users have slice(). */
 export const everyNth: Functional<(x: Tensor, dim: number, step: number) => Tensor> = primitive('everyNth', {
@@ -28,4 +32,33 @@ export const viewAs: (x: Tensor, other: Tensor) => Tensor = composite('viewAs', 
 export const expandAs: (x: Tensor, other: Tensor) => Tensor = composite('expandAs', {
   args: ['tensor', 'tensor'],
   of: (ops) => (x, other) => ops.expand(x, other.shape),
+})
+
+/** x[specs] = values, or += with accumulate; see index(). */
+export const indexPut_: (
+  x: Tensor,
+  specs: readonly IndexSpec<Tensor>[],
+  values: Tensor | number | boolean,
+  accumulate?: boolean,
+) => Tensor = composite('indexPut_', {
+  args: ['tensor', 'list', 'filling', 'boolean?'],
+  looseNumbers: true,
+  of:
+    (ops) =>
+    (x, specs, values, accumulate = false) => {
+      const view = indexBy(ops, x, specs)
+      // A tensor among the specs made a copy of the elements.
+      if (view.storage !== x.storage || accumulate) {
+        checkWritable('indexPut_', x)
+        return ops.copy_(x, ops.indexPut(x, specs, values, accumulate))
+      }
+      if (typeof values === 'object') {
+        checkWritable('indexPut_', view)
+        ops.copy_(view, values)
+      } else {
+        checkHolds('indexPut_', x.dtype, Number(values))
+        ops.fill_(view, values)
+      }
+      return x
+    },
 })
