@@ -2,7 +2,8 @@
 import { PostgradError } from '@postgrad/base'
 import './ops/all.js'
 import { detach } from './raw/views.js'
-import { installOpHandler, type OpHandler } from './tensor/tensor.js'
+import type { GradOps } from './tensor/grad-ops.js'
+import { installOpHandler, type Tensor } from './tensor/tensor.js'
 
 function needsAutograd(op: string): never {
   throw new PostgradError('AUTOGRAD_NOT_LOADED', {
@@ -12,7 +13,7 @@ function needsAutograd(op: string): never {
   })
 }
 
-export const rawHandler: OpHandler = {
+export const rawHandler: GradOps<Tensor> = {
   detach,
   arrived: (_, elements) => elements,
   requiresGrad_: (x, flag) => (flag ? needsAutograd('requiresGrad_') : x),

@@ -43,7 +43,7 @@ export { addDevice, kernelsAt } from './tensor/device.js'
 export { giveBack, withTemporaries } from './tensor/give-back.js'
 export type { GradOps } from './tensor/grad-ops.js'
 export { isAlone, markAlone, markShared } from './tensor/rank-gradients.js'
-export { type AutogradMeta, installOpHandler, isTensor, type OpHandler, Tensor } from './tensor/tensor.js'
+export { type AutogradMeta, installOpHandler, isTensor, Tensor } from './tensor/tensor.js'
 export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './values/dtype.js'
 export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './values/errors.js'
 export {

@@ -103,7 +103,9 @@ declare module '../tensor/tensor.js' {
       InPlaceMethods<typeof comparisons>,
       InPlaceMethods<typeof indexing>,
       InPlaceMethods<typeof math>,
-      InPlaceMethods<typeof order> {
+      InPlaceMethods<typeof order>,
+      // Said again: of a class that interfaces are merged into, the compiler does not always see members named by symbols.
+      Disposable {
     /**
      * What stands between the brackets of PyTorch's x[…]: numbers, 'start:end:step' with parts left out, '...', null (a new dimension), int32
      * tensors (which elements) and bool tensors (those where it is true). `x.index(0, '1:', '...', null)`. A view unless there is a tensor.

@@ -21,7 +21,8 @@ import {
 import { rawHandler } from '../install.js'
 import { byteSize, numelOf, raw } from '../internal.js'
 import * as functionsOfUsers from '../ops/all.js'
-import { installOpHandler, type OpHandler } from './tensor.js'
+import type { GradOps } from './grad-ops.js'
+import { installOpHandler } from './tensor.js'
 
 describe('creation', () => {
   test.each<[string, NestedArray | TypedArray, DType, number[]]>([
@@ -219,7 +220,7 @@ describe('reads', () => {
 
 describe('the slot of autograd', () => {
   // Where the library is one file, autograd has been loaded.
-  let before: OpHandler = rawHandler
+  let before: GradOps<Tensor> = rawHandler
   beforeAll(() => {
     before = installOpHandler(rawHandler) ?? rawHandler
   })

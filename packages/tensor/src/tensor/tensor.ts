@@ -1,6 +1,5 @@
 /**
- * Tensor: a view (shape, strides, offset) on a storage, with a slot for autograd. It computes nothing itself: operations install
- * themselves as methods (`ops/define.ts`), and autograd installs what only it can do, so this file imports neither.
+ * Tensor: a view (shape, strides, offset) on a storage, with a slot for autograd. It computes nothing itself, and imports no operation: they install themselves as methods.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { CPU, type Memory } from '../heap/memory.js'
@@ -24,14 +23,11 @@ export interface AutogradMeta {
   outputNr: number
 }
 
-/** What autograd does with a tensor. */
-export type OpHandler = GradOps<Tensor>
-
-/** Set while modules load, again when autograd is loaded. */
-let handler: OpHandler | null = null
+/** What only autograd can do with a tensor. Set while modules load, again when autograd is loaded. */
+let handler: GradOps<Tensor> | null = null
 
 /** @returns the one before */
-export function installOpHandler(next: OpHandler): OpHandler | null {
+export function installOpHandler(next: GradOps<Tensor>): GradOps<Tensor> | null {
   const before = handler
   handler = next
   return before
@@ -363,7 +359,7 @@ export class Tensor {
     })
   }
 
-  // Operations are methods, too: `ops/define.ts` installs them, `ops/all.ts` has their types.
+  // Operations are methods, too: `ops/define/define.ts` installs them, `ops/all.ts` has their types.
 
   /** The tensor itself where it lies in this process, else a copy here, when its device has computed it. PyTorch: `Tensor.cpu`. */
   async cpu(): Promise<Tensor> {
@@ -375,12 +371,9 @@ export class Tensor {
 
   /** All dimensions in reverse order. */
   get T(): Tensor {
-    return this.permute(this.shape.map((_, i) => this.shape.length - 1 - i))
+    return this.permute([...this.shape.keys()].reverse())
   }
-  /**
-   * The last two dimensions exchanged; a tensor of fewer is itself. PyTorch refuses those: `Tensor.mT`. Test frameworks read every property of what
-   * they compare, and an error here would stand in the place of the difference.
-   */
+  /** The last two dimensions exchanged; a tensor of fewer is itself, since test frameworks read every property of what they compare. PyTorch refuses those: `Tensor.mT`. */
   get mT(): Tensor {
     return this.ndim < 2 ? this : this.transpose(-2, -1)
   }
@@ -392,7 +385,7 @@ export function isTensor(value: unknown): value is Tensor {
 }
 
 /** The installed handler. @throws OPS_NOT_LOADED when this file was imported without the package's doors */
-function ops(): OpHandler {
+function ops(): GradOps<Tensor> {
   if (handler !== null) return handler
   throw new PostgradError('OPS_NOT_LOADED', {
     op: 'Tensor',
