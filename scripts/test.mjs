@@ -37,6 +37,7 @@ const built = await build()
 if (!narrowed) {
   if (built) checks.push(check('public API', ...node('scripts/api-report.mjs', '--check')))
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))
+  checks.push(check('few files name an operation', ...node('scripts/check-operations.mjs')))
   checks.push(check('rules of SPEC.md', ...node('scripts/check-rules.mjs')))
   checks.push(check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies')))
 }

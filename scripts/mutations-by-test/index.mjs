@@ -20,6 +20,7 @@ import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
 import { oneEntry } from './one-entry.mjs'
 import { operandsAsArrays } from './operands-as-arrays.mjs'
+import { operationsOfOneEntry } from './operations-of-one-entry.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
 import { replicas } from './replicas.mjs'
@@ -78,4 +79,5 @@ export const MUTATIONS_BY_TEST = [
   ...oneEntry,
   ...operandsAsArrays,
   ...backends,
+  ...operationsOfOneEntry,
 ]

@@ -186,7 +186,7 @@ export const modulesLoseNothing = [
     'index-put-names-copy',
     'packages/autograd/src/record/in-place.test.ts',
     'in-place operations of expanded tensors',
-    'packages/tensor/src/ops/indexing.ts',
+    'packages/tensor/src/ops/inner/methods.ts',
     "checkWritable('indexPut_', x)",
     '',
     'the refusal of indexPut_ names copy_',

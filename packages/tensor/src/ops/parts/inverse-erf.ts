@@ -52,9 +52,9 @@ function ratio(p: readonly number[], q: readonly number[], r: Tensor, square: nu
   return rawOperations.div(horner(p, r), rawOperations.mul(horner(q, r), Math.sqrt(square)))
 }
 
-function horner([first, ...rest]: readonly number[], r: Tensor): Tensor {
+function horner(coefficients: readonly number[], r: Tensor): Tensor {
   const { add_, mul, mul_ } = rawOperations
-  const y = mul(r, first!)
-  for (const [i, c] of rest.entries()) i === rest.length - 1 ? add_(y, c) : mul_(add_(y, c), r)
-  return y
+  const y = mul(r, coefficients[0]!)
+  for (const c of coefficients.slice(1, -1)) mul_(add_(y, c), r)
+  return add_(y, coefficients.at(-1)!)
 }
