@@ -48,7 +48,7 @@ const EXCEPTIONS = [
   ],
   [
     'other things have this name: options, fields, phases, methods',
-    { 4: 'contiguous square', 5: 'min take', 7: 'to', 8: 'max', 13: 'index' },
+    { 4: 'contiguous square', 5: 'min take', 7: 'to', 8: 'max', 14: 'index' },
   ],
   ['modules have options and re-exports of this name', { 4: 'mseLoss', 5: 'dropout' }],
 ]

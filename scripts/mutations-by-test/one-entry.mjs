@@ -38,8 +38,8 @@ export const oneEntry = [
     'packages/autograd/src/indexing/derivatives.test.ts',
     '',
     'packages/autograd/src/record/record-many.ts',
-    'at === undefined ? args :',
-    'at !== undefined ? args :',
+    'args[at === undefined ? i : at[i]!]',
+    'args[i]',
     'a row takes the second argument for the second tensor',
   ),
   t(

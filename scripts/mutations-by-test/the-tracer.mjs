@@ -19,8 +19,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: an operation has its kernels',
     'packages/tensor/src/tensor/arguments.ts',
-    'return hasDevices || tracing !== null ? apart(x) : entry.call(x)',
-    'return hasDevices ? apart(x) : entry.call(x)',
+    'if (hasDevices || tracing !== null) return apart(x)\n',
+    'if (hasDevices) return apart(x)\n',
     'operations of one argument are not traced',
   ),
   t(
@@ -88,8 +88,8 @@ export const theTracer = [
     KERNELS,
     'the tracer TRC-1: an operation has its kernels',
     'packages/tensor/src/tensor/arguments.ts',
-    'return hasDevices || tracing !== null ? apart(x, y) : entry.call(x, y)',
-    'return hasDevices ? apart(x, y) : entry.call(x, y)',
+    'if (hasDevices || tracing !== null) return apart(x, y)\n',
+    'if (hasDevices) return apart(x, y)\n',
     'operations of two arguments are not traced',
   ),
   t(

@@ -6,7 +6,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { type AnyRow, type Entry, installRecorder, type Operation } from '@postgrad/tensor/internal'
 import { operations } from '../graph/recorded.js'
 import { inPlace } from './in-place.js'
-import { recordAttributed, recordBinary, recordList, recordUnary, recordWhere } from './record.js'
+import { recordAttributed, recordBinary, recordList, recordLookup, recordUnary, recordWhere } from './record.js'
 import { recordMany } from './record-many.js'
 
 function recordedOf({ how, name, raw, slots }: Entry): Operation {
@@ -19,6 +19,7 @@ function recordedOf({ how, name, raw, slots }: Entry): Operation {
 
 function recordedBy(row: AnyRow, node: string, raw: Operation, count: number | undefined): Operation {
   if ('grads' in row) return recordMany(node, raw, row)
+  if ('x' in row) return recordLookup(node, raw, row)
   if ('each' in row) return recordList(node, raw, row)
   if ('a' in row) return count === 3 ? recordWhere(node, raw, row) : recordBinary(node, raw, row)
   return count === 1 ? recordUnary(node, raw as (x: Tensor) => Tensor, row) : recordAttributed(node, raw, row)

@@ -41,16 +41,19 @@ export function recordMany(
   const { at } = row
   return (...args) => {
     const out = forward(...args)
-    // With the tensors first, as the rest of this file counts them.
-    const ordered = at === undefined ? args : [...at.map((i) => args[i]), ...args.filter((_, i) => !at.includes(i))]
     let wanted = 0
     for (let i = 0; i < masks.length; i++) {
-      const arg = ordered[i]
+      const arg = args[at === undefined ? i : at[i]!]
       if (masks[i] !== -1 && typeof arg === 'object' && arg !== null && needsGrad(arg as Tensor)) wanted |= 1 << i
     }
-    if (wanted !== 0 && currentScope().gradEnabled) record(spec, ordered, out, wanted)
+    if (wanted !== 0 && currentScope().gradEnabled) record(spec, at === undefined ? args : tensorsFirst(args, at), out, wanted)
     return out
   }
+}
+
+/** The arguments with the tensors first, as nodes count them. */
+function tensorsFirst(args: readonly unknown[], at: readonly number[]): readonly unknown[] {
+  return [...at.map((i) => args[i]), ...args.filter((_, i) => !at.includes(i))]
 }
 
 function record(spec: ManySpec, args: readonly unknown[], out: Tensor | readonly Tensor[], wanted: number): void {

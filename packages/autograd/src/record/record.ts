@@ -4,7 +4,7 @@
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { type BinaryRow, type Formula, isFloating, type ListRow } from '@postgrad/tensor/internal'
+import { type BinaryRow, type Formula, isFloating, type ListRow, type LookupRow } from '@postgrad/tensor/internal'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from '../graph/op-node.js'
 import { SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory, VariableMeta } from '../graph/variable.js'
@@ -49,6 +49,23 @@ export function recordAttributed(
     return out
   }
   return wrapper
+}
+
+/** f(x, indices, …attributes): at most one attribute. */
+export function recordLookup(
+  op: string,
+  forward: (x: Tensor, index: Tensor, p?: unknown) => Tensor,
+  row: LookupRow<never>,
+): (x: Tensor, index: Tensor, p?: unknown) => Tensor {
+  const spec = opSpec(op, row.x, null)
+  return (x: Tensor, index: Tensor, p?: unknown): Tensor => {
+    const out = forward(x, index, p)
+    if (!needsGrad(x) || !currentScope().gradEnabled) return out
+    const node = newNode(spec, x, out)
+    node.savedIndex = new SavedVariable(index)
+    node.attrs = [p]
+    return out
+  }
 }
 
 /** f(a, b), of which one may be a number. */

@@ -42,7 +42,10 @@ export const sigmoid: WithInPlace<(x: Tensor) => Tensor> = primitive('sigmoid', 
 export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tensor> = primitive('leakyRelu', {
   args: ['tensor', 'number?'],
   inPlace: true,
-  raw: (x, negativeSlope = 0.01) => activation('leakyRelu', 'leakyRelu', x, negativeSlope, 0),
+  raw: (x, negativeSlope = 0.01) => {
+    checkNumber('leakyRelu', 'negativeSlope', negativeSlope)
+    return activation('leakyRelu', 'leakyRelu', x, negativeSlope, 0)
+  },
   // g where a > 0, else g · slope
   grad: slope(
     'a',
@@ -108,7 +111,10 @@ export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primit
 export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive('elu', {
   args: ['tensor', 'number?'],
   inPlace: true,
-  raw: (x, alpha = 1) => activation('elu', 'elu', x, alpha, 0),
+  raw: (x, alpha = 1) => {
+    checkNumber('elu', 'alpha', alpha)
+    return activation('elu', 'elu', x, alpha, 0)
+  },
   // g where a > 0, else g · alpha · eᵃ
   grad: slope(
     'a',

@@ -7,7 +7,7 @@ import type * as arrange from './arrange.js'
 import type * as comparisons from './comparisons.js'
 import type * as convolution from './convolution.js'
 import type * as copies from './copies.js'
-import type { Functions, InPlaceFunctions, InPlaceMethods, Methods } from './define/define.js'
+import type { AllFunctions, AllMethods } from './define/define.js'
 import type * as indexing from './indexing.js'
 import type * as innerArithmetic from './inner/arithmetic.js'
 import type * as innerCopies from './inner/copies.js'
@@ -50,60 +50,54 @@ export * from './views.js'
 
 declare module '../raw/operations.js' {
   interface Ops
-    extends Functions<typeof activations>,
-      Functions<typeof arithmetic>,
-      Functions<typeof arrange>,
-      Functions<typeof comparisons>,
-      Functions<typeof convolution>,
-      Functions<typeof copies>,
-      Functions<typeof indexing>,
-      Functions<typeof innerArithmetic>,
-      Functions<typeof innerCopies>,
-      Functions<typeof innerNeural>,
-      Functions<typeof innerRows>,
-      Functions<typeof innerSums>,
-      Functions<typeof innerMethods>,
-      Functions<typeof losses>,
-      Functions<typeof math>,
-      Functions<typeof neural>,
-      Functions<typeof normalization>,
-      Functions<typeof order>,
-      Functions<typeof pooling>,
-      Functions<typeof products>,
-      Functions<typeof reductions>,
-      Functions<typeof views>,
-      InPlaceFunctions<typeof activations>,
-      InPlaceFunctions<typeof arithmetic>,
-      InPlaceFunctions<typeof arrange>,
-      InPlaceFunctions<typeof comparisons>,
-      InPlaceFunctions<typeof indexing>,
-      InPlaceFunctions<typeof math>,
-      InPlaceFunctions<typeof order> {}
+    extends AllFunctions<typeof activations>,
+      AllFunctions<typeof arithmetic>,
+      AllFunctions<typeof arrange>,
+      AllFunctions<typeof comparisons>,
+      AllFunctions<typeof convolution>,
+      AllFunctions<typeof copies>,
+      AllFunctions<typeof indexing>,
+      AllFunctions<typeof innerArithmetic>,
+      AllFunctions<typeof innerCopies>,
+      AllFunctions<typeof innerMethods>,
+      AllFunctions<typeof innerNeural>,
+      AllFunctions<typeof innerRows>,
+      AllFunctions<typeof innerSums>,
+      AllFunctions<typeof losses>,
+      AllFunctions<typeof math>,
+      AllFunctions<typeof neural>,
+      AllFunctions<typeof normalization>,
+      AllFunctions<typeof order>,
+      AllFunctions<typeof pooling>,
+      AllFunctions<typeof products>,
+      AllFunctions<typeof reductions>,
+      AllFunctions<typeof views> {}
 }
 
 declare module '../tensor/tensor.js' {
   interface Tensor
-    extends Methods<typeof activations>,
-      Methods<typeof arithmetic>,
-      Methods<typeof arrange>,
-      Methods<typeof comparisons>,
-      Methods<typeof copies>,
-      Methods<typeof indexing>,
-      Methods<typeof innerMethods>,
-      Methods<typeof losses>,
-      Methods<typeof math>,
-      Methods<typeof neural>,
-      Methods<typeof order>,
-      Methods<typeof products>,
-      Methods<typeof reductions>,
-      Methods<typeof views>,
-      InPlaceMethods<typeof activations>,
-      InPlaceMethods<typeof arithmetic>,
-      InPlaceMethods<typeof arrange>,
-      InPlaceMethods<typeof comparisons>,
-      InPlaceMethods<typeof indexing>,
-      InPlaceMethods<typeof math>,
-      InPlaceMethods<typeof order>,
+    extends AllMethods<typeof activations>,
+      AllMethods<typeof arithmetic>,
+      AllMethods<typeof arrange>,
+      AllMethods<typeof comparisons>,
+      AllMethods<typeof convolution>,
+      AllMethods<typeof copies>,
+      AllMethods<typeof indexing>,
+      AllMethods<typeof innerArithmetic>,
+      AllMethods<typeof innerCopies>,
+      AllMethods<typeof innerMethods>,
+      AllMethods<typeof innerNeural>,
+      AllMethods<typeof innerRows>,
+      AllMethods<typeof innerSums>,
+      AllMethods<typeof losses>,
+      AllMethods<typeof math>,
+      AllMethods<typeof neural>,
+      AllMethods<typeof normalization>,
+      AllMethods<typeof order>,
+      AllMethods<typeof pooling>,
+      AllMethods<typeof products>,
+      AllMethods<typeof reductions>,
+      AllMethods<typeof views>,
       // Said again: of a class that interfaces are merged into, the compiler does not always see members named by symbols.
       Disposable {
     /**

@@ -173,6 +173,7 @@ export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp'
 export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseAnd', {
   args: ['operand', 'operand'],
   raw: (a, b) => bitwise('bitwiseAnd', a, b),
+  grad: null,
 })
 
 /**
@@ -182,6 +183,7 @@ export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = pr
 export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseOr', {
   args: ['operand', 'operand'],
   raw: (a, b) => bitwise('bitwiseOr', a, b),
+  grad: null,
 })
 
 /**
@@ -191,6 +193,7 @@ export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = pri
 export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseXor', {
   args: ['operand', 'operand'],
   raw: (a, b) => bitwise('bitwiseXor', a, b),
+  grad: null,
 })
 
 /** All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH */

@@ -18,6 +18,7 @@ import { sumToShape } from './parts/dims.js'
 export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('eq', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('eq', a, b, true, false),
+  grad: null,
 })
 
 /**
@@ -27,30 +28,35 @@ export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = primitive(
 export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ne', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('ne', a, b, true, false),
+  grad: null,
 })
 
 /** Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH */
 export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('lt', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('lt', a, b, true, false),
+  grad: null,
 })
 
 /** Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH */
 export const le: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('le', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('le', a, b, true, false),
+  grad: null,
 })
 
 /** Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH */
 export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('gt', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('gt', a, b, true, false),
+  grad: null,
 })
 
 /** Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH */
 export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ge', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('ge', a, b, true, false),
+  grad: null,
 })
 
 /**

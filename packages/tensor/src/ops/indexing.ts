@@ -10,7 +10,7 @@ import { isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { IndexSpec } from '../values/options.js'
 import { broadcastShapes, normalizeDim, numelOf, sameShape } from '../values/shape.js'
-import { composite, type Functional, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { composite, type Functional, method, type Ops, primitive, type WithInPlace } from './define/define.js'
 import type { ManySaved } from './define/formula.js'
 import { indexBy } from './parts/indexed.js'
 
@@ -103,6 +103,7 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
 export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
   args: ['tensor'],
   raw: rawGather.nonzero,
+  grad: null,
 })
 
 /**
@@ -117,9 +118,7 @@ export const index: Functional<(x: Tensor, specs: readonly IndexSpec<Tensor>[]) 
 })
 
 // The method takes them one by one.
-Tensor.prototype.index = function (this: Tensor, ...specs: IndexSpec<Tensor>[]): Tensor {
-  return index(this, specs)
-}
+method('index', (x: Tensor, ...specs: IndexSpec<Tensor>[]) => index(x, specs), 5)
 
 /**
  * A copy with x[specs] = values, or += with `accumulate` (default false); values broadcast. Of equal indices the last wins, and

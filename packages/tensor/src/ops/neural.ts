@@ -153,6 +153,7 @@ export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor
   args: ['tensor', 'number?'],
   isFunctional: true,
   raw: gather.oneHot,
+  grad: null,
 })
 
 /** paddingIdx of who has none: no index is negative. */

@@ -43,6 +43,7 @@ export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor
   args: ['tensor', 'number?', 'options?'],
   options: { descending: true },
   raw: rawSort.argsort,
+  grad: null,
 })
 
 /**

@@ -4,7 +4,7 @@ import { Tensor } from '../tensor/tensor.js'
 import { isFloating, promote } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AddmmOptions, DistanceOptions, SimilarityOptions } from '../values/options.js'
-import { normalizeDim, numelOf, type Shape } from '../values/shape.js'
+import { broadcastShapes, normalizeDim, numelOf, type Shape } from '../values/shape.js'
 import { composite, type Functional, type Ops, primitive } from './define/define.js'
 import { formula } from './define/formula.js'
 import { atLeast } from './parts/common.js'
@@ -125,7 +125,6 @@ export const tensordot: Functional<(a: Tensor, b: Tensor, dims?: number | readon
  * twice in one operand takes its diagonal. PyTorch: `torch.einsum`. @throws INVALID_ARGUMENT, SHAPE_MISMATCH
  */
 export const einsum: Functional<(equation: string, ...operands: readonly (Tensor | readonly Tensor[])[]) => Tensor> = composite('einsum', {
-  isFunctional: true,
   of:
     (ops) =>
     (equation, ...operands) =>
@@ -178,9 +177,9 @@ export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: Dista
 })
 
 /**
- * The p-norm (default 2) of the difference of each two rows: [..., P, M], [..., R, M] → [..., P, R]; batch dimensions broadcast. All differences are held,
- * as no product of matrices would round them well. The gradient is 0 where the distance is. PyTorch: `torch.cdist`. @throws SHAPE_MISMATCH,
- * DTYPE_MISMATCH, INVALID_ARGUMENT
+ * The p-norm (default 2) of the difference of each row of x1 and each of x2: [..., P, M], [..., R, M] → [..., P, R]; batch dimensions broadcast. It holds all
+ * P · R · M differences, since a product of matrices would lose small distances. At a distance of 0 the gradient is 0. PyTorch: `torch.cdist`. @throws
+ * SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT for a negative p
  */
 export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> = composite('cdist', {
   args: ['tensor', 'tensor', 'number?'],
@@ -194,9 +193,12 @@ export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> =
           'cdist',
           '[..., P, M] and [..., R, M]',
           `${shapeText(x1.shape)} and ${shapeText(x2.shape)}`,
-          'A row has 1 as P.',
+          'unsqueeze(0) makes a row of a vector.',
         )
       }
+      const whole = [x1, x2].find(({ dtype }) => !isFloating(dtype))
+      if (whole !== undefined) throw dtypeMismatch('cdist', 'floating point tensors', whole.dtype, "Convert with to('float32') first.")
+      broadcastShapes('cdist', x1.shape.slice(0, -2), x2.shape.slice(0, -2))
       return ops.norm(ops.sub(ops.unsqueeze(x1, -2), ops.unsqueeze(x2, -3)), p, -1)
     },
 })

@@ -78,6 +78,7 @@ export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
 export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmax', {
   args: ['tensor', 'number?', 'boolean?'],
   raw: reduce.argmax,
+  grad: null,
 })
 
 /**
@@ -87,6 +88,7 @@ export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
 export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmin', {
   args: ['tensor', 'number?', 'boolean?'],
   raw: reduce.argmin,
+  grad: null,
 })
 
 /** The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
@@ -217,14 +219,14 @@ function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | u
   return ops.mul(ops.mul(ops.sign(a), ops.pow(size, p - 1)), over(factor))
 }
 
-/** The derivative of a product, along \`dim\` or of all elements: g times the product of all others. */
+/** The derivative of a product, along `dim` or of all elements: g times the product of all others. */
 function productSlope(g: Tensor, x: Tensor, dim: number | undefined, ops: Ops): Tensor {
   if (dim === undefined || x.ndim === 0) {
     return ops.reshape(ops.mul(ops.prod(withoutEach(ops.reshape(x, [-1]), ops), -1), ops.reshape(g, [])), x.shape)
   }
   const last = ops.transpose(x, dim, -1)
   const others = ops.prod(withoutEach(last, ops), -1)
-  // g has lost \`dim\`, or keeps it as 1: give it back before the dimensions change places.
+  // g has lost `dim`, or keeps it as 1: give it back before the dimensions change places.
   const kept = ops.reshape(g, x.shape.with(dim, 1))
   return ops.transpose(ops.mul(others, ops.transpose(kept, dim, -1)), dim, -1)
 }

@@ -1,4 +1,4 @@
-/** The order of elements along a dimension. `ops/sort.ts` makes sorted values and the largest of it. */
+/** The order of elements along a dimension. `ops/order.ts` makes sorted values and the largest of it. */
 
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'

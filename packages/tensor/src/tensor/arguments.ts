@@ -112,27 +112,37 @@ export function checked(entry: Checked): Operation {
   if (slots.length === 1) {
     wrapper = (x) => {
       if (!first(x)) refuse(x)
-      return hasDevices || tracing !== null ? apart(x) : entry.call(x)
+      if (hasDevices || tracing !== null) return apart(x)
+      const { call } = entry
+      return call(x)
     }
   } else if (slots.length === 2) {
     wrapper = (x, y) => {
       if (!first(x) || !second(y)) refuse(x, y)
-      return hasDevices || tracing !== null ? apart(x, y) : entry.call(x, y)
+      if (hasDevices || tracing !== null) return apart(x, y)
+      const { call } = entry
+      return call(x, y)
     }
   } else if (slots.length === 3) {
     wrapper = (x, y, z) => {
       if (!first(x) || !second(y) || !third(z)) refuse(x, y, z)
-      return hasDevices || tracing !== null ? apart(x, y, z) : entry.call(x, y, z)
+      if (hasDevices || tracing !== null) return apart(x, y, z)
+      const { call } = entry
+      return call(x, y, z)
     }
   } else if (slots.length === 4) {
     wrapper = (x, y, z, w) => {
       if (!first(x) || !second(y) || !third(z) || !fourth(w)) refuse(x, y, z, w)
-      return hasDevices || tracing !== null ? apart(x, y, z, w) : entry.call(x, y, z, w)
+      if (hasDevices || tracing !== null) return apart(x, y, z, w)
+      const { call } = entry
+      return call(x, y, z, w)
     }
   } else {
     wrapper = (...args) => {
       for (let i = 0; i < fits.length; i++) if (!fits[i]!(args[i])) refuse(...args)
-      return hasDevices || tracing !== null ? apart(...args) : entry.call(...args)
+      if (hasDevices || tracing !== null) return apart(...args)
+      const { call } = entry
+      return call(...args)
     }
   }
   // Functions are called by name over the wire and shown in stacks.

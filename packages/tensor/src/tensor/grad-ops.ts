@@ -1,4 +1,4 @@
-/** What only autograd can do with a tensor, beside the operations in `ops.ts`. Generic in the tensor type, so that it imports nothing above it. */
+/** What only autograd can do with a tensor, in addition to operations. Generic in the tensor type, so that it imports nothing above it. */
 
 /** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
 export interface BackwardOptions {

@@ -1,8 +1,7 @@
 /** The options of operations, and what several results are called. Generic in the tensor type, so that nothing above is imported. */
 import type { DType } from './dtype.js'
 
-/** The names and argument lists of functions of two tensors beyond `ops.ts`'s first ones; once, as there. They broadcast and promote in the same way. */
-
+/** Of `div`. */
 export interface DivOptions {
   /** 'floor': towards −∞; 'trunc': towards 0; integers then stay integers. */
   readonly roundingMode?: 'floor' | 'trunc' | null

@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { tensor } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'
+import * as functions from '../all.js'
 import { composite, type Functional, primitive, type WithInPlace } from './define.js'
 import { formula } from './formula.js'
 
@@ -23,6 +24,12 @@ test('an entry becomes a function, a method and an in-place form, each with the 
     'plusTwice: expected (tensor, tensor or number), got (tensor [2] of float32, true)',
   )
   expect(() => methodOf('plusTwice_')!.call(x, 'a')).toThrow('plusTwice_: expected (tensor, tensor or number)')
+})
+
+test('each operation is exported under its own name, and no name is given twice', () => {
+  for (const [name, fn] of Object.entries(functions)) expect((fn as { name: string }).name).toBe(name)
+  const again = (): ((x: Tensor) => Tensor) => primitive('silu', { args: ['tensor'], raw: (x) => x, grad: null })
+  expect(again).toThrow('two operations are called silu')
 })
 
 test('a functional one is no method, and names its options', () => {
@@ -48,16 +55,32 @@ const raw = (x: Tensor) => x
 // Never called: the compiler is the test.
 export const refused = () => {
   // @ts-expect-error a number where a tensor is
-  const number: One = primitive('number', { args: ['number'], raw })
+  const number: One = primitive('number', { args: ['number'], raw, grad: null })
   // @ts-expect-error an argument is missing
-  const missing: Two = primitive('missing', { args: ['tensor'], raw })
+  const missing: Two = primitive('missing', { args: ['tensor'], raw, grad: null })
   // @ts-expect-error an option is missing
-  const option: Options = primitive('option', { args: ['tensor', 'options?'], options: { a: true }, raw })
+  const option: Options = primitive('option', { args: ['tensor', 'options?'], options: { a: true }, raw, grad: null })
   // @ts-expect-error options without their names
-  const nameless: Options = primitive('nameless', { args: ['tensor', 'options?'], raw })
+  const nameless: Options = primitive('nameless', { args: ['tensor', 'options?'], raw, grad: null })
   // @ts-expect-error in place by its type, not by its entry
-  const marked: WithInPlace<One> = primitive('marked', { args: ['tensor'], raw })
+  const marked: WithInPlace<One> = primitive('marked', { args: ['tensor'], raw, grad: null })
+  // @ts-expect-error neither a row nor null: whether it has a gradient
+  const rowless: One = primitive('rowless', { args: ['tensor'], raw })
+  // @ts-expect-error a method without a check of its arguments
+  const unchecked: One = primitive('unchecked', { raw, grad: null })
   // @ts-expect-error a formula that reads what it does not name
   const reads = formula([], (g, s, ops) => ops.mul(g, s.result))
-  return [number, missing, option, nameless, marked, reads]
+  return [number, missing, option, nameless, marked, rowless, unchecked, reads]
+}
+
+// Never called: a program may put any function of the signature in the place of an operation.
+export const replaced = () => {
+  let activation = functions.relu
+  activation = functions.gelu
+  activation = (x) => x.mul(2)
+  const layer = (x: Tensor, f = functions.relu) => f(x)
+  const train = (x: Tensor, loss = functions.mseLoss) => loss(x, x)
+  const named: Record<string, typeof functions.relu> = { relu: functions.relu, gelu: functions.gelu }
+  const own: typeof functions.mseLoss = (a, b) => a.sub(b)
+  return [activation, layer(tensor(1), (x) => x), train(tensor(1), (a, b) => a.sub(b)), named, own]
 }

@@ -15,38 +15,35 @@ import type { Row } from './formula.js'
 
 export { type Ops, rawOperations } from '../../raw/operations.js'
 
-declare const form: unique symbol
-/** An operation that is also a method with an underscore, which writes the result into the tensor. */
-export type WithInPlace<F> = F & { readonly [form]: 'in place' }
+declare const inPlaceMark: unique symbol
+declare const functionalMark: unique symbol
+/** An operation that is also a method with an underscore, which writes the result into the tensor. The mark is optional, so that any function of the signature has this type. */
+export type WithInPlace<F> = F & { readonly [inPlaceMark]?: true }
 /** An operation that is no method of tensors. */
-export type Functional<F> = F & { readonly [form]: 'function' }
+export type Functional<F> = F & { readonly [functionalMark]?: true }
 
-type Marks<F> = F extends { readonly [form]: 'in place' }
-  ? { readonly inPlace: true }
-  : F extends { readonly [form]: 'function' }
-    ? { readonly isFunctional: true }
-    : object
+type IsInPlace<F> = typeof inPlaceMark extends keyof F ? true : false
+type IsFunctional<F> = typeof functionalMark extends keyof F ? true : false
+type Marks<F> = IsInPlace<F> extends true ? { readonly inPlace: true } : object
 /** The signature without marks. */
 type Call<F> = F extends (...args: infer P) => infer R ? (...args: P) => R : never
 
+type Checked<F> = {
+  /** By position: the kinds of the arguments. */
+  readonly args: SlotsOf<F>
+  /** Takes tensors of two devices. */
+  readonly betweenDevices?: true
+  /** Takes cpu tensors without dimensions in its lists and options, as numbers. */
+  readonly looseNumbers?: true
+} & ([OptionNames<F>] extends [never] ? object : { readonly options: Readonly<Record<OptionNames<F>, true>> })
+/** What is no method may have no check: then only operations call it and pass what fits, or it checks by itself. */
 type Checks<F> = Marks<F> &
-  // Only operations call it, and pass what fits.
-  (
-    | { readonly args?: undefined }
-    | ({
-        /** By position: the kinds of the arguments. */
-        readonly args: SlotsOf<F>
-        /** Takes tensors of two devices. */
-        readonly betweenDevices?: true
-        /** Takes cpu tensors without dimensions in its lists and options, as numbers. */
-        readonly looseNumbers?: true
-      } & ([OptionNames<F>] extends [never] ? object : { readonly options: Readonly<Record<OptionNames<F>, true>> }))
-  )
+  (IsFunctional<F> extends true ? (Checked<F> & { readonly isFunctional: true }) | { readonly args?: undefined } : Checked<F>)
 
 export type Primitive<F> = Checks<F> & {
   readonly raw: Call<F>
-  /** Without it the result has no gradient. */
-  readonly grad?: F extends (...args: infer P) => unknown ? Row<P> : never
+  /** null: the result has no gradient. */
+  readonly grad: F extends (...args: infer P) => unknown ? Row<P> | null : never
   /** The name of its node, if it is another: two primitives of one operation have one name. */
   readonly node?: string
 }
@@ -126,8 +123,8 @@ export function installRecorder(record: (entry: Entry) => Operation): void {
 
 /** An operation with kernels. An entry that does not fit its signature does not compile. */
 export function primitive<F extends Operation>(name: string, def: Primitive<F>): F {
-  const { raw, grad, node } = def as Primitive<F> & { raw: Operation; grad?: AnyRow }
-  return operation(name, def, { kind: 'primitive', row: grad ?? null, node: node ?? name }, raw)
+  const { raw, grad, node } = def as unknown as { raw: Operation; grad: AnyRow | null; node?: string }
+  return operation(name, def, { kind: 'primitive', row: grad, node: node ?? name }, raw)
 }
 
 /** An operation over others. */
@@ -152,6 +149,7 @@ function inPlaceForm(name: string, def: AnyChecks, raw: Operation): void {
 
 function operation<F extends Operation>(name: string, def: object, how: How, raw: Operation): F {
   const checks = def as AnyChecks
+  if (name in rawOperations) throw new Error(`two operations are called ${name}`)
   const entry = new Entry(name, checks, how, raw)
   entries.push(entry)
   ;(rawOperations as unknown as Record<string, Operation>)[name] = raw
@@ -165,8 +163,8 @@ function operation<F extends Operation>(name: string, def: object, how: How, raw
   return entry.fn as F
 }
 
-/** Installs the method of tensors; its types come from `all.ts`. */
-function method(name: string, fn: Operation, arity: number): void {
+/** Installs the method of tensors; its types come from `all.ts`. @param arity of the function, with the tensor; 5 for any number */
+export function method(name: string, fn: Operation, arity: number): void {
   const value = [
     function (this: Tensor): unknown {
       return fn(this)
@@ -189,20 +187,29 @@ function method(name: string, fn: Operation, arity: number): void {
 }
 
 /** The operations of a module as functions. */
-export type Functions<M> = { readonly [K in keyof M]: M[K] }
-type MethodNames<M> = { [K in keyof M]: M[K] extends { readonly [form]: 'function' } ? never : K }[keyof M]
-type InPlaceNames<M> = { [K in keyof M]: M[K] extends { readonly [form]: 'in place' } ? K : never }[keyof M]
+type Functions<M> = { readonly [K in keyof M]: M[K] }
+type MethodNames<M> = { [K in keyof M]: IsFunctional<M[K]> extends true ? never : K }[keyof M]
+type InPlaceNames<M> = { [K in keyof M]: IsInPlace<M[K]> extends true ? K : never }[keyof M]
 type MethodOf<F> = [F, ExtremeOf<Tensor>] extends [ExtremeOf<Tensor>, F]
-  ? { (): Tensor; (dim: number, keepdim?: boolean): ValuesAndIndices<Tensor> }
+  ? {
+      /** Of all elements; the gradient is shared by equals. NaN wins. */
+      (): Tensor
+      /** Along `dim`: the values, and the index of the first of equals, which gets the gradient. */
+      (dim: number, keepdim?: boolean): ValuesAndIndices<Tensor>
+    }
   : F extends (x: Tensor, ...rest: infer P) => infer R
     ? (...rest: P) => R
     : never
 type InPlaceMethodOf<F> = F extends (x: Tensor, ...rest: infer P) => unknown ? (...rest: P) => Tensor : never
 /** The operations of a module as methods; each keeps its documentation. */
-export type Methods<M, K extends keyof M = MethodNames<M>> = { [P in K]: MethodOf<M[P]> }
+type Methods<M, K extends keyof M = MethodNames<M>> = { [P in K]: MethodOf<M[P]> }
 /** The in-place forms of a module as methods. */
-export type InPlaceMethods<M, K extends keyof M = InPlaceNames<M>> = { [P in K as `${P & string}_`]: InPlaceMethodOf<M[P]> }
+type InPlaceMethods<M, K extends keyof M = InPlaceNames<M>> = { [P in K as `${P & string}_`]: InPlaceMethodOf<M[P]> }
 /** The in-place forms of a module, by name. */
-export type InPlaceFunctions<M, K extends keyof M = InPlaceNames<M>> = {
+type InPlaceFunctions<M, K extends keyof M = InPlaceNames<M>> = {
   readonly [P in K as `${P & string}_`]: M[P] extends (...args: infer A) => unknown ? (...args: A) => Tensor : never
 }
+
+/** All that a module adds to `ops`, and to tensors. */
+export type AllFunctions<M> = Functions<M> & InPlaceFunctions<M>
+export type AllMethods<M> = Methods<M> & InPlaceMethods<M>

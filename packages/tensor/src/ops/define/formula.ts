@@ -53,6 +53,11 @@ export interface BinaryRow {
   readonly b: Formula<unknown>
 }
 
+/** A tensor x and, as the `index`, a tensor that has no gradient, before at most one attribute: the gradient of x. */
+export interface LookupRow<Attrs> {
+  readonly x: Formula<Attrs>
+}
+
 /** A list of tensors: the gradient of the i-th, from the shapes of all. */
 export interface ListRow {
   readonly each: (g: Tensor, i: number, shapes: readonly Shape[], dim: number, ops: Ops) => Tensor
@@ -111,5 +116,10 @@ type After1<P extends readonly unknown[]> = P extends readonly [unknown, ...infe
     ? R
     : never
 
-/** The rows that an operation of these arguments may have: of one tensor and attributes, of two tensors, of a list, of several. */
-export type Row<P extends readonly unknown[]> = Formula<After1<P>> | BinaryRow | ListRow | ManyRow<Attributes<P>>
+/** The rows that an operation of these arguments may have: of one tensor and attributes, of a tensor and indices, of two tensors, of a list, of several. */
+export type Row<P extends readonly unknown[]> =
+  | Formula<After1<P>>
+  | LookupRow<After1<After1<P>>>
+  | BinaryRow
+  | ListRow
+  | ManyRow<Attributes<P>>

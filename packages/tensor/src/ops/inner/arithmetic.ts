@@ -12,9 +12,8 @@ import { type Functional, type Ops, primitive } from '../define/define.js'
 import { formula, ofTensor } from '../define/formula.js'
 import { sumToShape } from '../parts/dims.js'
 
-/** aᵇ; int32 wraps around. */
+/** The power of a tensor by a number, which is saved as a number. @throws INVALID_ARGUMENT for a negative power of integers */
 export const powNumber: Functional<(x: Tensor, exponent: number) => Tensor> = primitive('powNumber', {
-  isFunctional: true,
   node: 'pow',
   raw: (x, exponent) => {
     if (typeof exponent !== 'number') throw invalidArgument('pow', 'a number as the exponent', typeof exponent)
@@ -41,9 +40,8 @@ export const powNumber: Functional<(x: Tensor, exponent: number) => Tensor> = pr
   }),
 })
 
-/** aᵇ; int32 wraps around. */
+/** Powers where the exponent is a tensor. @throws DTYPE_MISMATCH for two bools, SHAPE_MISMATCH */
 export const powTensor: Functional<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('powTensor', {
-  isFunctional: true,
   node: 'pow',
   raw: (a, b) => numeric('power', 'pow', a, b),
   // g b aᵇ⁻¹, 0 where b is 0; g y log a, 0 where a is 0 and b not negative
@@ -63,7 +61,6 @@ export const powTensor: Functional<(a: Tensor | number, b: Tensor | number) => T
 })
 
 export const trueDivide: Functional<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('trueDivide', {
-  isFunctional: true,
   node: 'div',
   raw: (a, b) => binary('div', a, b, false, true),
   // g / b, −g a / b²
@@ -75,7 +72,6 @@ export const trueDivide: Functional<(a: Tensor | number, b: Tensor | number) => 
 
 /** Of real numbers, towards 0. As flat as floorDivide: through div and trunc the gradient of a quotient by 0 would be 0 · ∞. */
 export const truncDivide: Functional<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('truncDivide', {
-  isFunctional: true,
   raw: (a, b) => rawOperations.trunc(rawOperations.trueDivide(a, b)),
   // 0 wherever it is differentiable
   grad: {

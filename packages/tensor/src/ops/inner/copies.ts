@@ -11,17 +11,14 @@ import { sumToShape } from '../parts/dims.js'
 
 /** `from`: where x is. */
 export const toFrom: Functional<(x: Tensor, target: copy.Target, dtype: DType | undefined, from: Device) => Tensor> = primitive('toFrom', {
-  isFunctional: true,
   node: 'to',
   raw: (x, target, dtype) => copy.to(x, target, dtype),
   // Back to where it came from.
   grad: formula([], (g, s, ops) => ops.to(g, s.attrs[2], s.dtypeA)),
 })
 
-/** `elements`, which were read from x, with x's history. */
 /** `elements`, which were read from x's device `from`, as x in this process. */
 export const arrived: Functional<(x: Tensor, elements: Tensor, from: Device) => Tensor> = primitive('arrived', {
-  isFunctional: true,
   node: 'to',
   raw: (_x, elements) => elements,
   grad: { reads: [[], null], grads: ([g], s, ops) => [ops.to(g!, s.attrs[0]), null] },
@@ -29,21 +26,18 @@ export const arrived: Functional<(x: Tensor, elements: Tensor, from: Device) => 
 
 /** What `fill_` writes, as a new tensor: nothing of x is left, so its gradient is 0; as of the next two. */
 export const filled: Functional<(x: Tensor, value: number | boolean) => Tensor> = primitive('filled', {
-  isFunctional: true,
   node: 'fill',
   raw: (x, value) => inplace.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),
   grad: formula([], zerosLike),
 })
 
 export const zeroed: Functional<(x: Tensor) => Tensor> = primitive('zeroed', {
-  isFunctional: true,
   node: 'zero',
   raw: (x) => Tensor.empty(x.dtype, x.shape, x.storage.memory),
   grad: formula([], zerosLike),
 })
 
 export const copied: Functional<(x: Tensor, src: Tensor) => Tensor> = primitive('copied', {
-  isFunctional: true,
   node: 'copy',
   raw: (x, src) => inplace.copy_(Tensor.empty(x.dtype, x.shape, x.storage.memory), src),
   grad: { a: formula([], zerosLike), b: formula([], (g, s) => sumToShape(g, s.shapeB)) },

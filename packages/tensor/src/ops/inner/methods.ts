@@ -12,7 +12,6 @@ import { indexBy } from '../parts/indexed.js'
 
 /** Elements 0, step, 2 · step, … of a dimension; step ≥ 1. Users have slice(). */
 export const everyNth: Functional<(x: Tensor, dim: number, step: number) => Tensor> = primitive('everyNth', {
-  isFunctional: true,
   raw: views.everyNth,
   // g at every step-th place, zeros between
   grad: formula([], (g, s, ops) => {

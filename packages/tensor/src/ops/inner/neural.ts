@@ -17,7 +17,6 @@ import { type ManySaved, result } from '../define/formula.js'
 export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | null, geometry: ConvGeometry) => Tensor> = primitive(
   'convolution',
   {
-    isFunctional: true,
     raw: rawConvolution.convolution,
     grad: {
       reads: [[1], [0], []],
@@ -34,7 +33,6 @@ export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | 
 export const convolutionInput: Functional<(grad: Tensor, weight: Tensor, geometry: ConvGeometry) => Tensor> = primitive(
   'convolutionInput',
   {
-    isFunctional: true,
     raw: rawConvolution.convolutionInput,
     grad: {
       reads: [[1], [0]],
@@ -48,7 +46,6 @@ export const convolutionInput: Functional<(grad: Tensor, weight: Tensor, geometr
 
 /** Its adjoint in the weight. */
 export const convolutionWeight: Functional<(x: Tensor, grad: Tensor, geometry: ConvGeometry) => Tensor> = primitive('convolutionWeight', {
-  isFunctional: true,
   raw: rawConvolution.convolutionWeight,
   grad: {
     reads: [[1], [0]],
@@ -61,7 +58,6 @@ export const convolutionWeight: Functional<(x: Tensor, grad: Tensor, geometry: C
 
 /** x […, H, W] → maxima and their places (int32 y · W + x) […, oH, oW]. */
 export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => readonly [Tensor, Tensor]> = primitive('maxPoolPlanes', {
-  isFunctional: true,
   raw: pooling.maxPoolPlanes,
   grad: {
     reads: [[result(1)]],
@@ -80,14 +76,12 @@ export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => re
 
 /** x […, H, W] → means […, oH, oW]. */
 export const avgPoolPlanes: Functional<(x: Tensor, geometry: AvgPoolGeometry) => Tensor> = primitive('avgPoolPlanes', {
-  isFunctional: true,
   raw: pooling.avgPoolPlanes,
   grad: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolSpread(g!, s.attrs[0])] },
 })
 
 /** Its adjoint. */
 export const avgPoolSpread: Functional<(grad: Tensor, geometry: AvgPoolGeometry) => Tensor> = primitive('avgPoolSpread', {
-  isFunctional: true,
   raw: pooling.avgPoolSpread,
   grad: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolPlanes(g!, s.attrs[0])] },
 })
@@ -96,7 +90,6 @@ export const avgPoolSpread: Functional<(grad: Tensor, geometry: AvgPoolGeometry)
 export const layerNormRows: Functional<
   (x: Tensor, weight: Tensor | null, bias: Tensor | null, eps: number) => readonly [Tensor, Tensor, Tensor]
 > = primitive('layerNormRows', {
-  isFunctional: true,
   raw: normalization.layerNormRows,
   grad: {
     reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
@@ -116,7 +109,6 @@ export const layerNormRows: Functional<
 export const batchNormTraining: Functional<
   (x: Tensor, weight: Tensor | null, bias: Tensor | null, eps: number) => readonly [Tensor, Tensor, Tensor]
 > = primitive('batchNormTraining', {
-  isFunctional: true,
   raw: normalization.batchNormTraining,
   grad: {
     reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
@@ -139,7 +131,6 @@ export const batchNormTraining: Functional<
 
 /** −t log p − (1 − t) log(1 − p), element by element, of one floating dtype; logarithms are cut off at −100. */
 export const binaryCrossEntropy: Functional<(p: Tensor, target: Tensor) => Tensor> = primitive('binaryCrossEntropy', {
-  isFunctional: true,
   raw: (p, target) => {
     const { add, clamp, log, mul, neg, sub } = rawOperations
     const bounded = (x: Tensor): Tensor => clamp(log(x), LOG_MIN)
@@ -160,7 +151,6 @@ export const binaryCrossEntropy: Functional<(p: Tensor, target: Tensor) => Tenso
 export const embeddingRows: Functional<(weight: Tensor, indices: Tensor, paddingIdx: number, sparse: boolean) => Tensor> = primitive(
   'embeddingRows',
   {
-    isFunctional: true,
     raw: (weight, indices) => embedding(weight, indices),
     grad: {
       reads: [[1], null],

@@ -8,12 +8,11 @@ import type { Tensor } from '../../tensor/tensor.js'
 import type { Reduction } from '../../values/options-neural.js'
 import type { Shape } from '../../values/shape.js'
 import { type Functional, type Ops, primitive, rawOperations } from '../define/define.js'
-import { formula } from '../define/formula.js'
+import { formula, ofTensor } from '../define/formula.js'
 import { logSoftmaxSlope } from '../parts/slopes.js'
 
 /** `pads`: before and after, from the last dimension on, two numbers each; negative ones cut. */
 export const constantPad: Functional<(x: Tensor, pads: readonly number[], value?: number) => Tensor> = primitive('constantPad', {
-  isFunctional: true,
   raw: join.constantPad,
   // g without the pads
   grad: {
@@ -29,50 +28,43 @@ export const constantPad: Functional<(x: Tensor, pads: readonly number[], value?
 
 /** As cumsum, from the end. Not in PyTorch: it is what the derivative of cumsum needs. */
 export const reverseCumsum: Functional<(x: Tensor, dim: number) => Tensor> = primitive('reverseCumsum', {
-  isFunctional: true,
   raw: (x, dim) => scan('reverseCumsum', x, dim),
   grad: formula([], (g, s, ops) => ops.to(ops.cumsum(g, s.attrs[0]), s.dtypeA)),
 })
 
-/** weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. */
+/** weight [V, D], indices int32 of any shape → […indices, D]. */
 export const embeddingAt: Functional<(weight: Tensor, indices: Tensor) => Tensor> = primitive('embeddingAt', {
-  isFunctional: true,
   raw: indexing.embedding,
   // rows of g added up by index
-  grad: { reads: [[1], null], grads: ([g], s, ops) => [ops.embeddingBackward(g!, s.tensor(1), s.shape(0)[0]!), null] },
+  grad: { x: formula(['index'], (g, s, ops) => ops.embeddingBackward(g, s.index, s.shapeA[0]!)) },
   node: 'embedding',
 })
 
 /** grad […indices, D] → [V, D]: rows of grad added up by index. */
 export const embeddingBackward: Functional<(grad: Tensor, indices: Tensor, rows: number) => Tensor> = primitive('embeddingBackward', {
-  isFunctional: true,
   raw: indexing.embeddingBackward,
   // rows of g picked by index
-  grad: { reads: [[1], null], grads: ([g], s, ops) => [ops.embeddingAt(g!, s.tensor(1)), null] },
+  grad: { x: formula(['index'], (g, s, ops) => ops.embeddingAt(g, s.index)) },
 })
 
-/** logp [N, C], [C] or [N, C, d, …], target (int32, or whole numbers) [N], [] or [N, d, …]. */
+/** logp [N, C], target int32 [N] → [] or, with 'none', [N]. No class weights, no ignored index. */
 export const nllLossRows: Functional<(logp: Tensor, target: Tensor, reduction?: Reduction) => Tensor> = primitive('nllLossRows', {
-  isFunctional: true,
   raw: indexing.nllLoss,
   // −g / N at the target
-  grad: { reads: [[1], null], grads: ([g], s, ops) => [nllGrad(g!, s.tensor(1), s.shape(0), s.attrs[0], ops), null] },
+  grad: { x: formula(['index'], (g, s, ops) => nllGrad(g, s.index, s.shapeA, s.attrs[0], ops)) },
   node: 'nllLoss',
 })
 
-/** logits as logp of nllLoss; target classes as there (int32, or whole numbers in a floating dtype), or probabilities of the logits' shape. */
+/** logits [N, C], target int32 [N]: nllLossRows of logSoftmax. */
 export const crossEntropyRows: Functional<(logits: Tensor, target: Tensor, reduction?: Reduction) => Tensor> = primitive(
   'crossEntropyRows',
   {
-    isFunctional: true,
     raw: indexing.crossEntropy,
     // of logSoftmax a, from that of nllLoss: as PyTorch, which has two nodes
     grad: {
-      reads: [[0, 1], null],
-      grads: ([g], s, ops) => [
-        logSoftmaxSlope(nllGrad(g!, s.tensor(1), s.shape(0), s.attrs[0], ops), ops.logSoftmax(s.tensor(0), 1), 1, ops),
-        null,
-      ],
+      x: ofTensor(['a', 'index'], (g, s, ops) =>
+        logSoftmaxSlope(nllGrad(g, s.index, s.shapeA, s.attrs[0], ops), ops.logSoftmax(s.a, 1), 1, ops),
+      ),
     },
     node: 'crossEntropy',
   },

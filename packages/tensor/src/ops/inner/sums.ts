@@ -8,7 +8,6 @@ import { type Functional, primitive } from '../define/define.js'
  * them depths by the order in which they arrived, and a pass over this graph would see that.
  */
 export const orderedSum: Functional<(tensors: readonly Tensor[], leading?: number) => Tensor> = primitive('orderedSum', {
-  isFunctional: true,
   raw: ordered,
   grad: { each: (g) => g },
 })
