@@ -1,5 +1,5 @@
 /**
- * PyTorch, started once: takes programs in batches, gives what `scripts/golden/random_graphs.py` says of each. Some programs crash PyTorch 1.13, about one in
+ * PyTorch, started once: takes programs in batches, gives what a script of `scripts/golden/` says of each, `random_graphs.py` unless another one is named. Some programs crash PyTorch 1.13, about one in
  * 75,000, after which it is started again. A PyTorch that doesn't start again, or crashes more often, compares nothing: then `run` throws.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -14,27 +14,28 @@ const COMPLAINTS_MAX = 4000
 /** One run may have so many crashes, and one more for each of so many programs. */
 const CRASHES_MAX = 3
 const PROGRAMS_PER_CRASH = 20_000
-const SCRIPT = fileURLToPath(new URL('../../../../scripts/golden/random_graphs.py', import.meta.url))
+const SCRIPTS = new URL('../../../../scripts/golden/', import.meta.url)
 
-export class Torch {
+export class Torch<Asked = Program, Answer = Outcome> {
   readonly version: string
   /** How often the process has died of a program. */
   crashes = 0
   private programs = 0
-  private readonly python: string
+  private readonly start: () => Process
   private process: Process
 
-  private constructor(version: string, python: string, process: Process) {
+  private constructor(version: string, start: () => Process, process: Process) {
     this.version = version
-    this.python = python
+    this.start = start
     this.process = process
   }
 
   /** @throws Error where python3 has no torch, with what to do */
-  static async start(python = PYTHON): Promise<Torch> {
-    const process = startProcess(python)
+  static async start<Asked = Program, Answer = Outcome>(python = PYTHON, script = 'random_graphs.py'): Promise<Torch<Asked, Answer>> {
+    const start = () => startProcess(python, script)
+    const process = start()
     const greeting = await process.lines.next()
-    if (!greeting.done) return new Torch((JSON.parse(greeting.value) as { torch: string }).torch, python, process)
+    if (!greeting.done) return new Torch<Asked, Answer>((JSON.parse(greeting.value) as { torch: string }).torch, start, process)
     throw new Error(
       `this test needs PyTorch under ${python} (Debian: apt-get install python3-torch; another one: set PYTHON), and it did not start: ${await process.complaints()}`,
     )
@@ -44,8 +45,8 @@ export class Torch {
    * Gives the outcome of each program; null for a program that crashes PyTorch.
    * @throws Error if PyTorch doesn't start again after a crash, or crashes too often
    */
-  async run(programs: readonly Program[]): Promise<(Outcome | null)[]> {
-    const outcomes: (Outcome | null)[] = []
+  async run(programs: readonly Asked[]): Promise<(Answer | null)[]> {
+    const outcomes: (Answer | null)[] = []
     while (outcomes.length < programs.length) {
       this.process.child.stdin!.write(`${JSON.stringify(programs.slice(outcomes.length))}\n`)
       while (outcomes.length < programs.length) {
@@ -66,7 +67,7 @@ export class Torch {
     const last = await this.process.complaints()
     if (this.crashes > allowed)
       throw new Error(`PyTorch has crashed ${this.crashes} times in ${this.programs} programs, last with: ${last}`)
-    this.process = startProcess(this.python)
+    this.process = this.start()
     const { done } = await this.process.lines.next()
     if (done) throw new Error(`PyTorch has crashed, and did not start again: ${await this.process.complaints()}`)
   }
@@ -83,10 +84,10 @@ interface Process {
   complaints(): Promise<string>
 }
 
-function startProcess(python: string): Process {
+function startProcess(python: string, script: string): Process {
   // Debian's OpenBLAS takes slow kernels on newer processors otherwise.
   const env = { OPENBLAS_CORETYPE: 'HASWELL', ...process.env }
-  const child = spawn(python, ['-W', 'ignore', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'], env })
+  const child = spawn(python, ['-W', 'ignore', fileURLToPath(new URL(script, SCRIPTS))], { stdio: ['pipe', 'pipe', 'pipe'], env })
   let complaints = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     complaints = (complaints + text).slice(-COMPLAINTS_MAX)
