@@ -31,7 +31,8 @@ export const EXCUSES: readonly Excuse[] = [
   { words: 'hardtanh, relu6: slope at NaN', ops: ['hardtanh', 'relu6'], says: /^gradient .*expected -?0,/, if: hasNaN },
   { words: 'the gradient of amax and amin over all', ops: ['amax', 'amin'], says: /^gradient /, if: hasNaN },
   { words: 'prod, cumprod: gradients', ops: ['prod', 'cumprod'], says: /^gradient /, if: isExtreme },
-  { words: 'addcmul, addcdiv: a product out of range', ops: ['addcmul', 'addcdiv'], says: /^(out|gradient)/, if: isExtreme },
+  { words: 'addcmul, addcdiv, lerp: a product out of range', ops: ['addcmul', 'addcdiv'], says: /^(out|gradient)/, if: isExtreme },
+  { words: 'addcmul, addcdiv, lerp: a product out of range', ops: ['lerp'], says: /^gradient .*(NaN|Infinity)/, if: isExtreme },
   { words: 'atan2: gradients', ops: ['atan2'], says: /^gradient .*expected NaN/, if: isExtreme },
   { words: 'var of one element without dimensions', ops: ['var'], says: /^gradient .*expected -?Infinity, got NaN$/ },
   {
