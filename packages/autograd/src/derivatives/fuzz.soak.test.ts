@@ -119,7 +119,7 @@ function answers(c: GoldenCase, backend: Device): Answer[] {
   })
 }
 
-/** Whether a difference is float32's rounding: float64 is as near to postgrad's elements as to PyTorch's, or nearer. That float64 is right other calls show. */
+/** Whether a difference is float32's rounding: float64 is about as near to postgrad's elements as to PyTorch's, or nearer. That float64 is right other calls show. */
 async function isRounding({ got, want }: Answer, again: () => Answer): Promise<boolean> {
   if (got === null || want === null || got.dtype !== want.t || !isFloating(got.dtype)) return false
   const [ours, exact] = [await got.data(), await again().got!.data()]
@@ -128,7 +128,7 @@ async function isRounding({ got, want }: Answer, again: () => Answer): Promise<b
     return Object.is(Number(v), exact[i]) ? 0 : Number.isNaN(distance) ? Infinity : distance
   }
   const there = Math.max(...want.data.map(away))
-  return there <= ROUNDING && Math.max(...[...ours].map(away)) <= Math.max(TOLERANCE.float32, 2 * there)
+  return there <= ROUNDING && Math.max(...[...ours].map(away)) <= Math.max(TOLERANCE.float32, 10 * there)
 }
 
 /** Whether something of it is computed in float32: where it meets float64, gradients of float64 may be, too. */
