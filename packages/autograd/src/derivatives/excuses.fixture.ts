@@ -27,6 +27,7 @@ export const EXCUSES: readonly Excuse[] = [
     says: /^out: .*expected NaN/,
   },
   { words: "geluTanh's derivative beyond ±20", ops: ['gelu'], says: /^gradient .*expected NaN/, if: isExtreme },
+  { words: 'mish: gradient where g · x is out of range', ops: ['mish'], says: /^gradient .*got NaN$/, if: isExtreme },
   { words: "elu's derivative at NaN", ops: ['elu'], says: /^gradient .*expected NaN/, if: hasNaN },
   { words: 'hardtanh, relu6: slope at NaN', ops: ['hardtanh', 'relu6'], says: /^gradient .*expected -?0,/, if: hasNaN },
   { words: 'the gradient of amax and amin over all', ops: ['amax', 'amin'], says: /^gradient /, if: hasNaN },

@@ -214,7 +214,7 @@ export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) =
     // From the nearer end, as PyTorch: so that weight 1 gives b exactly.
     if (typeof weight === 'number') return weight < 0.5 ? ops.add(a, ops.mul(way, weight)) : ops.sub(b, ops.mul(way, 1 - weight))
     // One product for both ends: the gradient of one that is not chosen would be 0 · ∞.
-    const near = ops.lt(ops.abs(weight), 0.5)
+    const near = ops.lt(weight, 0.5)
     return ops.add(ops.where(near, a, b), ops.mul(way, ops.where(near, weight, ops.sub(weight, 1))))
   },
 })

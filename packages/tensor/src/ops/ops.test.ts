@@ -1,9 +1,11 @@
 /** The js backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
 import { expect, test } from '@jest/globals'
+import { tensor } from '../index.js'
 import type { Binary } from '../kernels/table/operands.js'
 import { isUnsupported } from '../kernels/table/table.js'
 import { Device, device } from '../tensor/device.js'
 import { CALLS, goldenCases } from '../tensor/golden.suite.js'
+import { rawOperations } from './define/define.js'
 import { goldenFailures, opsSuite } from './ops.suite.js'
 
 const tolerance = { float32: 1e-6, float64: 1e-13 }
@@ -35,4 +37,12 @@ test('the suite notices a kernel that is wrong in its last bits, and one that wr
   expect(await run(() => {})).toEqual([])
   expect(await run((out) => (out[8] = out[8]! + 1e-5))).toEqual([expect.stringContaining('element 8')])
   expect(await run((_, a) => (a[0] = 7))).toEqual(['equal shapes: input 0 was written to'])
+})
+
+test('lerp begins at the nearer end, whatever the sign of a weight in a tensor', () => {
+  const { lerp } = rawOperations
+  const [a, b] = [tensor([1, 1e-30]), tensor([Number.POSITIVE_INFINITY, -3.4e38])]
+  const by = (weight: number) => [...lerp(a, b, tensor([weight, weight])).dataSync()]
+  expect(by(-1)).toEqual([...lerp(a, b, -1).dataSync()])
+  expect(by(-1)).toEqual([Number.NEGATIVE_INFINITY, Math.fround(3.4e38)])
 })
