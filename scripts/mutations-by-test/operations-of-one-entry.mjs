@@ -24,6 +24,15 @@ export const operationsOfOneEntry = [
     'cdist accepts a negative p, which PyTorch refuses',
   ),
   t(
+    'lerp-by-the-size-of-a-weight',
+    GOLDEN,
+    'lerp begins at the nearer end',
+    'packages/tensor/src/ops/arithmetic.ts',
+    'ops.lt(weight, 0.5)',
+    'ops.lt(ops.abs(weight), 0.5)',
+    'lerp takes a weight of −1 in a tensor for one near the other end',
+  ),
+  t(
     'erfinv-at-its-ends',
     GOLDEN,
     'operations on js erfinv',

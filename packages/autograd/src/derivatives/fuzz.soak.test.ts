@@ -142,7 +142,7 @@ function inFloat64(c: GoldenCase): GoldenCase {
   return { ...c, args }
 }
 
-/** Of a number, its float32; NaN and the infinities are words. */
+/** A number is rounded to float32. NaN and the infinities are words. */
 function asFloat32(v: number | string): number | string {
   const rounded = Math.fround(Number(v))
   return Number.isFinite(rounded) ? rounded : v

@@ -36,9 +36,9 @@ type Named<Row> =
 
 /** A function of numbers for each kind of dtype. 'js': the one of real numbers. */
 export interface Functions<F> {
-  /** Of real numbers, in double precision; storing rounds to the dtype. */
+  /** For real numbers, in double precision; storing rounds to the dtype. */
   readonly js: F | Reason
-  /** Of int32, wrapping around at 32 bits (storing does it for sums). Default: none, the function is one of real numbers. */
+  /** For int32, wrapping around at 32 bits (storing does it for sums). Default: none, the function is one of real numbers. */
   readonly int32?: F | 'js' | Reason
   /** Of 0 and 1. Default: none. */
   readonly bool?: F | 'js'
@@ -88,7 +88,7 @@ export interface GradDefinition {
   readonly wasm: Export32
   /** A loop with the bits of that export, which runs for few elements. Default: the export runs at every size. */
   readonly loop?: GradRow | null
-  /** Of the gradient `vg` and of `v`. */
+  /** Computes with the gradient `vg` and with `v`. */
   readonly gpujs: string
 }
 

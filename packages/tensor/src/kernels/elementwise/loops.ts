@@ -103,7 +103,7 @@ export const reluWide: Row2<Wide, Wide> = (n, x, xo, xs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = Math.max(x[xo + i * xs]!, 0)
 }
 
-/** Of bool, whose elements are 0 or 1: or. */
+/** The logical or of bool elements, which are 0 or 1. */
 export const either: Row3<Bools, Bools, Bools> = (n, a, ao, as, b, bo, bs, out, oo, os) => {
   for (let i = 0; i < n; i++) out[oo + i * os] = a[ao + i * as]! | b[bo + i * bs]!
 }

@@ -71,7 +71,7 @@ export const UNARY = {
     js: (x) => roundHalfEven(x),
     wasm: 'round_f32',
     simd: { float64: 'round_f64' },
-    // Of the absolute value, and v itself where it is a zero, which keeps the sign of a zero.
+    // Rounds the absolute value. A zero is returned as it is, so it keeps its sign.
     gpujs: `if (v == 0) { return v; }
     const a = Math.abs(v);
     const f = Math.floor(a);

@@ -29,7 +29,7 @@ function copyWith<A extends TypedArray>(lazy: LazyInstance, loops: CopyKernel<A>
 }
 
 type Convert = (n: number, x: number, out: number) => void
-/** Of these pairs kernels.wasm has a conversion. */
+/** The pairs for which kernels.wasm has a conversion. */
 type ConvertExport =
   | `convert_${'u8' | 'i32'}_${'f32' | 'f64'}`
   | `convert_${'i32' | 'f32' | 'f64'}_u8`
