@@ -1,6 +1,6 @@
 /** Element-wise arithmetic of several tensors, which broadcast and promote. Where one may be a number, an integer-valued one counts as an integer. */
 
-import { bitwise, numeric, type Operand } from '../raw/arithmetic.js'
+import { numeric, type Operand } from '../raw/arithmetic.js'
 import { binary } from '../raw/elementwise.js'
 import * as inplace from '../raw/inplace.js'
 import { promoteAll } from '../raw/promotion.js'
@@ -9,6 +9,7 @@ import { isFloating } from '../values/dtype.js'
 import { dtypeMismatch } from '../values/errors.js'
 import type { DivOptions, ValueOptions } from '../values/options.js'
 import { composite, inPlace, type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
+import { bitwise } from './define/elementwise.js'
 import { formula } from './define/formula.js'
 import { sumToShape } from './parts/dims.js'
 import { roundedDivision } from './parts/division.js'
@@ -170,31 +171,19 @@ export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp'
 })
 
 /** The bits that both have, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_and`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH */
-export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseAnd', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => bitwise('bitwiseAnd', a, b),
-  grad: null,
-})
+export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseAnd')
 
 /**
  * The bits that one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_or`. @throws DTYPE_MISMATCH,
  * SHAPE_MISMATCH
  */
-export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseOr', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => bitwise('bitwiseOr', a, b),
-  grad: null,
-})
+export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseOr')
 
 /**
  * The bits that exactly one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_xor`. @throws
  * DTYPE_MISMATCH, SHAPE_MISMATCH
  */
-export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('bitwiseXor', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => bitwise('bitwiseXor', a, b),
-  grad: null,
-})
+export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseXor')
 
 /** All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH */
 export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {

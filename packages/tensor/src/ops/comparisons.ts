@@ -1,6 +1,6 @@
 /** Comparisons and questions about elements, whose results are bool, and choices by such results. */
 
-import { binary, operands } from '../raw/elementwise.js'
+import { operands } from '../raw/elementwise.js'
 import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
@@ -8,6 +8,7 @@ import { dtypeMismatch } from '../values/errors.js'
 import type { IsCloseOptions, NanToNumOptions } from '../values/options.js'
 import { broadcastShapes, sameShape } from '../values/shape.js'
 import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
+import { comparison } from './define/elementwise.js'
 import { formula } from './define/formula.js'
 import { sumToShape } from './parts/dims.js'
 
@@ -15,49 +16,25 @@ import { sumToShape } from './parts/dims.js'
  * Whether each two elements are equal, as bool. Shapes broadcast, one of the two may be a number. NaN equals nothing. PyTorch: `torch.eq`. @throws
  * SHAPE_MISMATCH
  */
-export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('eq', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('eq', a, b, true, false),
-  grad: null,
-})
+export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('eq')
 
 /**
  * Whether each two elements differ, as bool. Shapes broadcast, one of the two may be a number. NaN differs from itself. PyTorch: `torch.ne`.
  * @throws SHAPE_MISMATCH
  */
-export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ne', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('ne', a, b, true, false),
-  grad: null,
-})
+export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ne')
 
 /** Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH */
-export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('lt', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('lt', a, b, true, false),
-  grad: null,
-})
+export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('lt')
 
 /** Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH */
-export const le: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('le', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('le', a, b, true, false),
-  grad: null,
-})
+export const le: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('le')
 
 /** Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH */
-export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('gt', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('gt', a, b, true, false),
-  grad: null,
-})
+export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('gt')
 
 /** Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH */
-export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('ge', {
-  args: ['operand', 'operand'],
-  raw: (a, b) => binary('ge', a, b, true, false),
-  grad: null,
-})
+export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ge')
 
 /**
  * a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH

@@ -2,97 +2,50 @@
 
 import { to } from '../raw/copy.js'
 import { gradient } from '../raw/derivative.js'
-import { notOnBool, numericUnary, realUnary, unaryKernel } from '../raw/elementwise.js'
-import { rounding } from '../raw/math.js'
+import { notOnBool, realUnary, unaryKernel } from '../raw/elementwise.js'
 import { rawOperations } from '../raw/operations.js'
 import { promoteNumber } from '../raw/promotion.js'
-import { Tensor } from '../tensor/tensor.js'
+import type { Tensor } from '../tensor/tensor.js'
 import { invalidArgument } from '../values/errors.js'
 import { primitive, type WithInPlace } from './define/define.js'
-import { formula, ofTensor } from './define/formula.js'
+import { constant, numeric, real, rounding } from './define/elementwise.js'
+import { formula } from './define/formula.js'
 import { inverseErf } from './parts/inverse-erf.js'
 import { slope } from './parts/slopes.js'
 
 /** −x of each element. PyTorch: `torch.neg`. @throws DTYPE_MISMATCH for bool */
-export const neg: WithInPlace<(x: Tensor) => Tensor> = primitive('neg', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => numericUnary('neg', x),
-  // −g
-  grad: formula([], (g, _, ops) => ops.neg(g)),
-})
+export const neg: WithInPlace<(x: Tensor) => Tensor> = numeric('neg', [], (g, _, ops) => ops.neg(g)) // −g
 
 /** The absolute value of each element; int32 stays, bool is refused. PyTorch: `torch.abs`. @throws DTYPE_MISMATCH */
-export const abs: WithInPlace<(x: Tensor) => Tensor> = primitive('abs', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => numericUnary('abs', x),
-  // g · sign a
-  grad: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))),
-})
+export const abs: WithInPlace<(x: Tensor) => Tensor> = numeric('abs', ['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) // g · sign a
 
 /** −1, 0 or 1 for each element; int32 and bool stay. PyTorch: `torch.sign`. */
 export const sign: WithInPlace<(x: Tensor) => Tensor> = primitive('sign', {
   args: ['tensor'],
   inPlace: true,
   raw: (x) => unaryKernel('sign', x, 0, 0),
-  // 0 wherever it is differentiable
-  grad: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)),
+  grad: constant,
 })
 
 /** eˣ of each element. int32 and bool become float32. PyTorch: `torch.exp`. */
-export const exp: WithInPlace<(x: Tensor) => Tensor> = primitive('exp', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('exp', x),
-  // g · eᵃ
-  grad: formula(['result'], (g, s, ops) => ops.mul(g, s.result)),
-})
+export const exp: WithInPlace<(x: Tensor) => Tensor> = real('exp', ['result'], (g, s, ops) => ops.mul(g, s.result)) // g · eᵃ
 
 /** The natural logarithm of each element. int32 and bool become float32. PyTorch: `torch.log`. */
-export const log: WithInPlace<(x: Tensor) => Tensor> = primitive('log', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('log', x),
-  // g / a
-  grad: formula(['a'], (g, s, ops) => ops.div(g, s.a)),
-})
+export const log: WithInPlace<(x: Tensor) => Tensor> = real('log', ['a'], (g, s, ops) => ops.div(g, s.a)) // g / a
 
 /** The square root of each element, NaN of negative ones. int32 and bool become float32. PyTorch: `torch.sqrt`. */
-export const sqrt: WithInPlace<(x: Tensor) => Tensor> = primitive('sqrt', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('sqrt', x),
-  // g / (2 √a)
-  grad: formula(['result'], (g, s, ops) => ops.div(g, ops.mul(s.result, 2))),
-})
+export const sqrt: WithInPlace<(x: Tensor) => Tensor> = real('sqrt', ['result'], (g, s, ops) => ops.div(g, ops.mul(s.result, 2))) // g / (2 √a)
 
 /** The sine of each element, in radians. int32 and bool become float32. PyTorch: `torch.sin`. */
-export const sin: WithInPlace<(x: Tensor) => Tensor> = primitive('sin', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('sin', x),
-  // g · cos a
-  grad: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.cos(s.a))),
-})
+export const sin: WithInPlace<(x: Tensor) => Tensor> = real('sin', ['a'], (g, s, ops) => ops.mul(g, ops.cos(s.a))) // g · cos a
 
 /** The cosine of each element, in radians. int32 and bool become float32. PyTorch: `torch.cos`. */
-export const cos: WithInPlace<(x: Tensor) => Tensor> = primitive('cos', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('cos', x),
-  // −g · sin a
-  grad: ofTensor(['a'], (g, s, ops) => ops.neg(ops.mul(g, ops.sin(s.a)))),
-})
+export const cos: WithInPlace<(x: Tensor) => Tensor> = real('cos', ['a'], (g, s, ops) => ops.neg(ops.mul(g, ops.sin(s.a)))) // −g · sin a
 
 /** The tangent of each element, in radians. int32 and bool become float32. PyTorch: `torch.tan`. */
-export const tan: WithInPlace<(x: Tensor) => Tensor> = primitive('tan', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('tan', x),
-  // g (1 + y²)
-  grad: formula(['result'], (g, s, ops) => ops.mul(g, ops.add(ops.mul(s.result, s.result), 1))),
-})
+export const tan: WithInPlace<(x: Tensor) => Tensor> = real('tan', ['result'], (g, s, ops) =>
+  ops.mul(g, ops.add(ops.mul(s.result, s.result), 1)),
+) // g (1 + y²)
 
 /** The hyperbolic tangent of each element. int32 and bool become float32. PyTorch: `torch.tanh`. */
 export const tanh: WithInPlace<(x: Tensor) => Tensor> = primitive('tanh', {
@@ -108,55 +61,28 @@ export const tanh: WithInPlace<(x: Tensor) => Tensor> = primitive('tanh', {
 })
 
 /** The hyperbolic sine of each element. int32 and bool become float32. PyTorch: `torch.sinh`. */
-export const sinh: WithInPlace<(x: Tensor) => Tensor> = primitive('sinh', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('sinh', x),
-  grad: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.cosh(s.a))),
-})
+export const sinh: WithInPlace<(x: Tensor) => Tensor> = real('sinh', ['a'], (g, s, ops) => ops.mul(g, ops.cosh(s.a)))
 
 /** The hyperbolic cosine of each element. int32 and bool become float32. PyTorch: `torch.cosh`. */
-export const cosh: WithInPlace<(x: Tensor) => Tensor> = primitive('cosh', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('cosh', x),
-  grad: ofTensor(['a'], (g, s, ops) => ops.mul(g, ops.sinh(s.a))),
-})
+export const cosh: WithInPlace<(x: Tensor) => Tensor> = real('cosh', ['a'], (g, s, ops) => ops.mul(g, ops.sinh(s.a)))
 
 /** The arc sine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.asin`. */
-export const asin: WithInPlace<(x: Tensor) => Tensor> = primitive('asin', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('asin', x),
-  // g / √(1 − a²)
-  grad: formula(['a'], (g, s, ops) => ops.mul(g, ops.rsqrt(ops.sub(1, ops.mul(s.a, s.a))))),
-})
+export const asin: WithInPlace<(x: Tensor) => Tensor> = real('asin', ['a'], (g, s, ops) =>
+  ops.mul(g, ops.rsqrt(ops.sub(1, ops.mul(s.a, s.a)))),
+) // g / √(1 − a²)
 
 /** The arc cosine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.acos`. */
-export const acos: WithInPlace<(x: Tensor) => Tensor> = primitive('acos', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('acos', x),
-  grad: formula(['a'], (g, s, ops) => ops.neg(ops.mul(g, ops.rsqrt(ops.sub(1, ops.mul(s.a, s.a)))))),
-})
+export const acos: WithInPlace<(x: Tensor) => Tensor> = real('acos', ['a'], (g, s, ops) =>
+  ops.neg(ops.mul(g, ops.rsqrt(ops.sub(1, ops.mul(s.a, s.a))))),
+)
 
 /** The arc tangent of each element, in radians. int32 and bool become float32. PyTorch: `torch.atan`. */
-export const atan: WithInPlace<(x: Tensor) => Tensor> = primitive('atan', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('atan', x),
-  // g / (1 + a²)
-  grad: formula(['a'], (g, s, ops) => ops.div(g, ops.add(ops.mul(s.a, s.a), 1))),
-})
+export const atan: WithInPlace<(x: Tensor) => Tensor> = real('atan', ['a'], (g, s, ops) => ops.div(g, ops.add(ops.mul(s.a, s.a), 1))) // g / (1 + a²)
 
 /** The error function of each element. int32 and bool become float32. PyTorch: `torch.erf`. */
-export const erf: WithInPlace<(x: Tensor) => Tensor> = primitive('erf', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('erf', x),
-  // g · 2/√π · exp(−a²)
-  grad: formula(['a'], (g, s, ops) => ops.mul(ops.mul(g, 2 / Math.sqrt(Math.PI)), ops.exp(ops.neg(ops.mul(s.a, s.a))))),
-})
+export const erf: WithInPlace<(x: Tensor) => Tensor> = real('erf', ['a'], (g, s, ops) =>
+  ops.mul(ops.mul(g, 2 / Math.sqrt(Math.PI)), ops.exp(ops.neg(ops.mul(s.a, s.a)))),
+) // g · 2/√π · exp(−a²)
 
 /**
  * The inverse of `erf` on [−1, 1], ±Infinity at the ends; NaN outside. int32 and bool become float32. PyTorch: `torch.erfinv`, whose float64 loses digits
@@ -171,22 +97,14 @@ export const erfinv: WithInPlace<(x: Tensor) => Tensor> = primitive('erfinv', {
 })
 
 /** 1 / x of each element. int32 and bool become float32. PyTorch: `torch.reciprocal`. */
-export const reciprocal: WithInPlace<(x: Tensor) => Tensor> = primitive('reciprocal', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('reciprocal', x),
-  // −g y²
-  grad: formula(['result'], (g, s, ops) => ops.neg(ops.mul(g, ops.mul(s.result, s.result)))),
-})
+export const reciprocal: WithInPlace<(x: Tensor) => Tensor> = real('reciprocal', ['result'], (g, s, ops) =>
+  ops.neg(ops.mul(g, ops.mul(s.result, s.result))),
+) // −g y²
 
 /** 1 / √x of each element. int32 and bool become float32. PyTorch: `torch.rsqrt`. */
-export const rsqrt: WithInPlace<(x: Tensor) => Tensor> = primitive('rsqrt', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('rsqrt', x),
-  // −g y³ / 2
-  grad: formula(['result'], (g, s, ops) => ops.mul(ops.mul(g, -0.5), ops.mul(s.result, ops.mul(s.result, s.result)))),
-})
+export const rsqrt: WithInPlace<(x: Tensor) => Tensor> = real('rsqrt', ['result'], (g, s, ops) =>
+  ops.mul(ops.mul(g, -0.5), ops.mul(s.result, ops.mul(s.result, s.result))),
+) // −g y³ / 2
 
 /** x² of each element; int32 stays, bool becomes int32. PyTorch: `torch.square`. */
 export const square: WithInPlace<(x: Tensor) => Tensor> = primitive('square', {
@@ -201,80 +119,31 @@ export const square: WithInPlace<(x: Tensor) => Tensor> = primitive('square', {
 })
 
 /** log(1 + x) of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.log1p`. */
-export const log1p: WithInPlace<(x: Tensor) => Tensor> = primitive('log1p', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('log1p', x),
-  // g / (a + 1)
-  grad: formula(['a'], (g, s, ops) => ops.div(g, ops.add(s.a, 1))),
-})
+export const log1p: WithInPlace<(x: Tensor) => Tensor> = real('log1p', ['a'], (g, s, ops) => ops.div(g, ops.add(s.a, 1))) // g / (a + 1)
 
 /** eˣ − 1 of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.expm1`. */
-export const expm1: WithInPlace<(x: Tensor) => Tensor> = primitive('expm1', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('expm1', x),
-  // g (y + 1)
-  grad: formula(['result'], (g, s, ops) => ops.mul(g, ops.add(s.result, 1))),
-})
+export const expm1: WithInPlace<(x: Tensor) => Tensor> = real('expm1', ['result'], (g, s, ops) => ops.mul(g, ops.add(s.result, 1))) // g (y + 1)
 
 /** The logarithm to base 2 of each element. int32 and bool become float32. PyTorch: `torch.log2`. */
-export const log2: WithInPlace<(x: Tensor) => Tensor> = primitive('log2', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('log2', x),
-  // g / (a ln 2)
-  grad: formula(['a'], (g, s, ops) => ops.div(g, ops.mul(s.a, Math.LN2))),
-})
+export const log2: WithInPlace<(x: Tensor) => Tensor> = real('log2', ['a'], (g, s, ops) => ops.div(g, ops.mul(s.a, Math.LN2))) // g / (a ln 2)
 
 /** The logarithm to base 10 of each element. int32 and bool become float32. PyTorch: `torch.log10`. */
-export const log10: WithInPlace<(x: Tensor) => Tensor> = primitive('log10', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('log10', x),
-  grad: formula(['a'], (g, s, ops) => ops.div(g, ops.mul(s.a, Math.LN10))),
-})
+export const log10: WithInPlace<(x: Tensor) => Tensor> = real('log10', ['a'], (g, s, ops) => ops.div(g, ops.mul(s.a, Math.LN10)))
 
 /** 2ˣ of each element. int32 and bool become float32. PyTorch: `torch.exp2`. */
-export const exp2: WithInPlace<(x: Tensor) => Tensor> = primitive('exp2', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => realUnary('exp2', x),
-  // g y ln 2
-  grad: formula(['result'], (g, s, ops) => ops.mul(ops.mul(g, s.result), Math.LN2)),
-})
+export const exp2: WithInPlace<(x: Tensor) => Tensor> = real('exp2', ['result'], (g, s, ops) => ops.mul(ops.mul(g, s.result), Math.LN2)) // g y ln 2
 
 /** The next integer below each element; int32 stays. PyTorch: `torch.floor`. @throws DTYPE_MISMATCH for bool */
-export const floor: WithInPlace<(x: Tensor) => Tensor> = primitive('floor', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => rounding('floor', x),
-  grad: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)),
-})
+export const floor: WithInPlace<(x: Tensor) => Tensor> = rounding('floor')
 
 /** The next integer above each element; int32 stays. PyTorch: `torch.ceil`. @throws DTYPE_MISMATCH for bool */
-export const ceil: WithInPlace<(x: Tensor) => Tensor> = primitive('ceil', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => rounding('ceil', x),
-  grad: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)),
-})
+export const ceil: WithInPlace<(x: Tensor) => Tensor> = rounding('ceil')
 
 /** The nearest integer of each element, halves to the even one; int32 stays. PyTorch: `torch.round`. @throws DTYPE_MISMATCH for bool */
-export const round: WithInPlace<(x: Tensor) => Tensor> = primitive('round', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => rounding('round', x),
-  grad: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)),
-})
+export const round: WithInPlace<(x: Tensor) => Tensor> = rounding('round')
 
 /** Each element without its fraction; int32 stays. PyTorch: `torch.trunc`. @throws DTYPE_MISMATCH for bool */
-export const trunc: WithInPlace<(x: Tensor) => Tensor> = primitive('trunc', {
-  args: ['tensor'],
-  inPlace: true,
-  raw: (x) => rounding('trunc', x),
-  grad: formula([], (g) => Tensor.empty(g.dtype, g.shape, g.storage.memory)),
-})
+export const trunc: WithInPlace<(x: Tensor) => Tensor> = rounding('trunc')
 
 /**
  * Each element kept within [min, max]; null or undefined is no bound, one is needed. The gradient at a bound is 1. PyTorch: `torch.clamp`. @throws

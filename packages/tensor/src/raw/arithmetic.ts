@@ -2,8 +2,7 @@
 
 import type { BinaryOp } from '../kernels/table/table.js'
 import type { Tensor } from '../tensor/tensor.js'
-import { isFloating } from '../values/dtype.js'
-import { dtypeMismatch, invalidArgument } from '../values/errors.js'
+import { dtypeMismatch } from '../values/errors.js'
 import { binary } from './elementwise.js'
 
 export type Operand = Tensor | number
@@ -12,14 +11,6 @@ export type Operand = Tensor | number
 export function numeric(op: BinaryOp, name: string, a: Operand, b: Operand): Tensor {
   if (typeof a === 'object' && typeof b === 'object' && a?.dtype === 'bool' && b?.dtype === 'bool') {
     throw dtypeMismatch(name, 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
-  }
-  return binary(op, a, b, false, false)
-}
-
-export function bitwise(op: 'bitwiseAnd' | 'bitwiseOr' | 'bitwiseXor', a: Operand, b: Operand): Tensor {
-  for (const x of [a, b]) {
-    if (typeof x === 'object' && isFloating(x.dtype)) throw dtypeMismatch(op, 'int32 or bool', x.dtype, "Convert with to('int32') first.")
-    if (typeof x === 'number' && !Number.isInteger(x)) throw invalidArgument(op, 'an integer', x)
   }
   return binary(op, a, b, false, false)
 }

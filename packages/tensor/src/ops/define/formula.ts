@@ -39,11 +39,11 @@ export function formula<R extends Readable, Attrs>(
   return { reads, grad }
 }
 
+/** The gradient where a is always a tensor. */
+export type OfTensor<R extends Readable, Attrs> = (g: Tensor, s: Pick<Saved<Attrs> & { readonly a: Tensor }, R | Free>, ops: Ops) => Tensor
+
 /** The same where a is always a tensor. */
-export function ofTensor<R extends Readable, Attrs>(
-  reads: readonly R[],
-  grad: (g: Tensor, s: Pick<Saved<Attrs> & { readonly a: Tensor }, R | Free>, ops: Ops) => Tensor,
-): Formula<Attrs> {
+export function ofTensor<R extends Readable, Attrs>(reads: readonly R[], grad: OfTensor<R, Attrs>): Formula<Attrs> {
   return { reads, grad: grad as Formula<Attrs>['grad'] }
 }
 
