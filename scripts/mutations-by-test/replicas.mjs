@@ -52,7 +52,7 @@ export const replicas = [
     DDP('no-sync.sim.test.ts'),
     'DDP-24',
     DDP('reducer.ts'),
-    `this.quietContexts.has(task.sink.contextId)`,
+    `this.quietContexts.has(context)`,
     `false`,
     'a context of noSync takes the reduction of another forward',
   ),

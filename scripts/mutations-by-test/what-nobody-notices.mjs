@@ -106,8 +106,8 @@ export const whatNobodyNotices = [
     'packages/parallel/src/ddp/ddp.sim.test.ts',
     'DDP-57',
     'packages/parallel/src/ddp/local-pass.ts',
-    'this.stores.runInAsyncScope(() => inScope(this.scope, () => this.runNodes()))',
-    'inScope(this.scope, () => this.runNodes())',
+    'stores.runInAsyncScope(() => inScope(scope, () => this.run(first)))',
+    'inScope(scope, () => this.run(first))',
     'hooks of a replica find no store of the program',
   ),
   t(

@@ -5,6 +5,7 @@ export { DistAutogradContainer, TOMBSTONES_MIN } from './context/dist-autograd-c
 export { type ContextOrId, DistAutogradContext, idOf } from './context/dist-autograd-context.js'
 export { AutogradInterceptor } from './engine/attach.js'
 export { DistEngine } from './engine/dist-engine.js'
+export { MailboxQueue } from './engine/mailbox-queue.js'
 export { passOf } from './engine/ready-nodes.js'
 export { RecvRpcBackward } from './functions/recv-rpc-backward.js'
 export { SendRpcBackward } from './functions/send-rpc-backward.js'

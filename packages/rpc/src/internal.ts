@@ -13,7 +13,7 @@ export { checkWorkerName, type Target, type WorkerInfo } from './common/worker-i
 export { checkMailbox } from './core/call-credits.js'
 export type { Interceptor } from './core/hooks.js'
 export type { Runnable } from './core/incoming-call.js'
-export type { PendingCall, Standing, StandingGroup, WaitAbout } from './core/pending-calls.js'
+export type { OwnWait, PendingCall, Standing, StandingGroup, WaitAbout } from './core/pending-calls.js'
 export { currentServing } from './core/served-call.js'
 export { WorkerSlot } from './core/slots.js'
 export type { CallKey, Serving, Wait, Waits } from './core/waits.js'

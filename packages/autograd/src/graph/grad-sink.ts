@@ -12,6 +12,18 @@ export interface GradSink {
    * copy and written to later. Without, it must be copied before it is kept where it could change.
    */
   accumulate(variable: Tensor, grad: Tensor, exclusive: boolean): void
+  /** The pass, if its nodes run in the mailbox, so that it can wait for other workers; a pass in one turn cannot. */
+  readonly awaitable?: AwaitablePass
+}
+
+/** Where a pass that can wait keeps the gradients of leaves. */
+export interface AwaitablePass {
+  /** Of a distributed pass, whose context keeps them; null: they are in `.grad`. */
+  readonly contextId: bigint | null
+  /** What the pass has put there for a leaf. */
+  gradOf(leaf: Tensor): Tensor | null
+  /** Puts another gradient in its place. */
+  setGrad(leaf: Tensor, grad: Tensor): void
 }
 
 /** A gradient that may be kept: `grad` itself where it is ours and dense, a dense copy otherwise. */

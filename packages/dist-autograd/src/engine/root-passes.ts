@@ -6,7 +6,7 @@ import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } fr
 import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, onAbort, timeLimit, withScope } from '@postgrad/base/internal'
 import { Future, type WorkerInfo } from '@postgrad/rpc'
-import { currentServing, type PendingCall, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentServing, type OwnWait, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions } from '@postgrad/tensor/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
@@ -93,7 +93,13 @@ export class RootPasses implements BackwardRunner {
 
   /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was cancelled. Returns what ends the wait. */
   private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
-    const endWait = this.runtime.requests.wait(new PassWait(this, context, pass, timeoutMs), timeoutMs, 'backward')
+    const wait: OwnWait = {
+      op: 'backward',
+      about: () => this.whatIsMissing(context, pass),
+      onError: (error) => this.fail(context, pass, isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error),
+      timedOut: () => this.timedOut(pass, timeoutMs),
+    }
+    const endWait = this.runtime.requests.wait(wait, timeoutMs)
     if (signal === undefined) return endWait
     const unlisten = onAbort(signal, () => this.fail(context, pass, passCancelled(signal.reason)))
     return () => {
@@ -228,36 +234,4 @@ const NONE: readonly never[] = Object.freeze([])
 async function stepsAfter(pass: RootPass, context: DistAutogradContext, optimizers: readonly PassOptimizer[]): Promise<void> {
   await pass.ended
   for (const optimizer of optimizers) await withScope({ stepping: context }, () => optimizer.step(context))
-}
-
-/** The wait for the end of a pass, among the calls of its worker: so it has their deadlines, and ends with the call that it is part of. */
-class PassWait implements PendingCall {
-  deadlineMs = Number.POSITIVE_INFINITY
-  parent: PendingCall['parent'] = null
-  readonly op = 'backward'
-  private readonly passes: RootPasses
-  private readonly context: DistAutogradContext
-  private readonly pass: RootPass
-  private readonly timeoutMs: number
-
-  constructor(passes: RootPasses, context: DistAutogradContext, pass: RootPass, timeoutMs: number) {
-    this.passes = passes
-    this.context = context
-    this.pass = pass
-    this.timeoutMs = timeoutMs
-  }
-
-  about(): WaitAbout {
-    return this.passes.whatIsMissing(this.context, this.pass)
-  }
-
-  onReply(): void {}
-
-  onError(error: unknown): void {
-    this.passes.fail(this.context, this.pass, isPostgradError(error, 'CALL_CANCELLED') ? passGivenUp(error.cause) : error)
-  }
-
-  timedOut(): PostgradError {
-    return this.passes.timedOut(this.pass, this.timeoutMs)
-  }
 }

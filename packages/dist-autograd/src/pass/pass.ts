@@ -9,7 +9,15 @@
  */
 import assert from 'node:assert'
 import { AsyncResource } from 'node:async_hooks'
-import { type GradSink, GraphTask, type HeldBack, keepable, type ReadyQueue, runPostAccumulateHooks } from '@postgrad/autograd/internal'
+import {
+  type AwaitablePass,
+  type GradSink,
+  GraphTask,
+  type HeldBack,
+  keepable,
+  type ReadyQueue,
+  runPostAccumulateHooks,
+} from '@postgrad/autograd/internal'
 import { isPostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, isEndedElsewhere, rejectTraced, type Scope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -34,7 +42,8 @@ export interface PassDriver {
   readonly onIdle: (task: GraphTask) => void
 }
 
-export class DistPass implements GradSink {
+export class DistPass implements GradSink, AwaitablePass {
+  readonly awaitable: AwaitablePass = this
   readonly id: bigint
   readonly contextId: bigint
   /** The worker that called `backward`. */
@@ -83,6 +92,16 @@ export class DistPass implements GradSink {
     this.gradients.set(variable, this.task.createGraph && grad.requiresGrad ? (exclusive ? grad : grad.clone()) : keepable(grad, exclusive))
     // They find it in `currentContext().gradients()`. PyTorch: DistAccumulateGradCaptureHook.
     runPostAccumulateHooks(variable)
+  }
+
+  /** AwaitablePass */
+  gradOf(leaf: Tensor): Tensor | null {
+    return this.gradients.get(leaf) ?? null
+  }
+
+  /** AwaitablePass */
+  setGrad(leaf: Tensor, grad: Tensor): void {
+    this.gradients.set(leaf, grad)
   }
 
   get failed(): boolean {

@@ -5,22 +5,22 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import {
+  type AwaitablePass,
   dotGradSink,
   Engine,
   type GradSink,
   type GraphRoot,
   GraphTask,
   graphRoot,
-  HeapReadyQueue,
   HIGHEST_PRIORITY,
   InputBuffer,
   type NodeTask,
-  type ReadyQueue,
   validateRoots,
 } from '@postgrad/autograd/internal'
 import { currentScope, inScope, Scope, timeLimit } from '@postgrad/base/internal'
+import { MailboxQueue } from '@postgrad/dist-autograd/internal'
 import { Future } from '@postgrad/rpc'
-import { currentRuntime, type Runnable, type WorkerRuntime } from '@postgrad/rpc/internal'
+import { currentRuntime, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { backwardTimedOut } from './ddp-errors.js'
 
@@ -39,21 +39,23 @@ const engine = new Engine()
 /** Of all workers of this thread: a pass that was begun earlier goes first where it can, so that what passes add to one `.grad` is added in the order of the program. */
 let begun = 0
 
-export class LocalPass implements GradSink, ReadyQueue, Runnable {
+export class LocalPass implements GradSink, AwaitablePass {
+  readonly awaitable: AwaitablePass = this
+  /** Gradients go to `.grad`. */
+  readonly contextId = null
   readonly ended = new Future<void>()
-  private readonly queue = new HeapReadyQueue()
+  private readonly queue: MailboxQueue
   private readonly task: GraphTask
   private readonly worker: WorkerRuntime
-  private readonly scope: Scope
-  /** The stores of the program's own AsyncLocalStorages, for its hooks. */
-  private readonly stores = new AsyncResource('BackwardPass')
-  private readonly priority = HIGHEST_PRIORITY - ++begun
-  private isQueued = false
 
   private constructor(worker: WorkerRuntime, keepGraph: boolean) {
     this.worker = worker
-    this.scope = new Scope({ gradEnabled: false }, currentScope())
-    this.task = new GraphTask({ keepGraph, sink: this, queue: this })
+    const scope = new Scope({ gradEnabled: false }, currentScope())
+    // The stores of the program's own AsyncLocalStorages, for its hooks.
+    const stores = new AsyncResource('BackwardPass')
+    const run = (first: NodeTask): void => stores.runInAsyncScope(() => inScope(scope, () => this.run(first)))
+    this.queue = new MailboxQueue(worker, HIGHEST_PRIORITY - ++begun, run)
+    this.task = new GraphTask({ keepGraph, sink: this, queue: this.queue })
   }
 
   /**
@@ -83,16 +85,12 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
     }
     const endWait = this.worker.requests.wait(
       {
-        deadlineMs: Number.POSITIVE_INFINITY,
-        parent: null,
         op: 'backward',
         about: () => ({ kind: 'pass', what: 'a backward pass of this worker, and the reduction of its gradients', on: [] }),
-        onReply: () => {},
         onError: fail,
         timedOut: () => backwardTimedOut(timeoutMs),
       },
       timeoutMs,
-      'backward',
     )
     task.onIdle = () => {
       endWait()
@@ -108,26 +106,18 @@ export class LocalPass implements GradSink, ReadyQueue, Runnable {
     dotGradSink.accumulate(variable, grad, exclusive)
   }
 
-  /** ReadyQueue */
-  push(nodeTask: NodeTask): void {
-    this.queue.push(nodeTask)
-    if (!this.isQueued) this.enqueue()
+  /** AwaitablePass */
+  gradOf(leaf: Tensor): Tensor | null {
+    return leaf.grad
   }
 
-  private enqueue(): void {
-    this.isQueued = true
-    this.worker.pushTask(this, this.priority)
+  /** AwaitablePass */
+  setGrad(leaf: Tensor, grad: Tensor): void {
+    leaf.grad = grad
   }
 
-  /** Runnable: nodes, as long as the mailbox has nothing that goes before. */
-  run(): void {
-    this.stores.runInAsyncScope(() => inScope(this.scope, () => this.runNodes()))
-    if (this.queue.size > 0) this.enqueue()
-    else this.isQueued = false
-  }
-
-  private runNodes(): void {
-    for (let next = this.queue.pop(); next !== undefined; next = this.worker.mayContinue() ? this.queue.pop() : undefined) {
+  private run(first: NodeTask): void {
+    for (let next: NodeTask | undefined = first; next !== undefined; next = this.queue.next()) {
       engine.evaluate(next)
       // What it waits for beside its nodes may take long.
       if (this.task.error !== null && !this.ended.done) this.ended.reject(this.task.error)

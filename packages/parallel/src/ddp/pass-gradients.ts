@@ -3,22 +3,23 @@
  * `.grad`. A reduction that no pass carries (null) has them in `.grad`, too.
  */
 import type { GraphTask } from '@postgrad/autograd/internal'
-import { DistPass } from '@postgrad/dist-autograd/internal'
 import type { SparseTensor, Tensor } from '@postgrad/tensor'
 import { isSparse, raw, toDense } from '@postgrad/tensor/internal'
 import { isSame } from './bucket.js'
 
-/** Whether gradients are in a distributed context. */
-export const isInContext = (task: GraphTask | null): boolean => task?.sink instanceof DistPass
+/** The distributed context that gradients are in; null: they are in `.grad`. */
+export const contextOf = (task: GraphTask | null): bigint | null => task?.sink.awaitable?.contextId ?? null
 
 /** What the pass has put there for a parameter. */
 export function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
-  return task?.sink instanceof DistPass ? (task.sink.gradients.get(parameter) ?? null) : parameter.grad
+  const pass = task?.sink.awaitable
+  return pass === undefined ? parameter.grad : pass.gradOf(parameter)
 }
 
 function setGrad(task: GraphTask | null, parameter: Tensor, grad: Tensor): void {
-  if (task?.sink instanceof DistPass) task.sink.gradients.set(parameter, grad)
-  else parameter.grad = grad
+  const pass = task?.sink.awaitable
+  if (pass === undefined) parameter.grad = grad
+  else pass.setGrad(parameter, grad)
 }
 
 /** The mean of a parameter whose gradients are sparse. */
@@ -30,7 +31,7 @@ export function writeSparse(task: GraphTask | null, parameter: Tensor, rows: Spa
 /** The mean of one whose gradients are dense. `isView`: it lies in a bucket, where it stays if `keepsViews` and the pass is in no context. */
 export function writeMean(task: GraphTask | null, parameter: Tensor, mean: Tensor, isView: boolean, keepsViews: boolean): void {
   // A context keeps the gradients of each pass, while the next one writes to the bucket.
-  if (isView && keepsViews && !isInContext(task)) {
+  if (isView && keepsViews && contextOf(task) === null) {
     if (parameter.grad === null || !isSame(parameter.grad, mean)) parameter.grad = mean
     return
   }

@@ -31,7 +31,7 @@
  */
 import assert from 'node:assert'
 import { type AccumulateGrad, type GraphTask, gradientEdge } from '@postgrad/autograd/internal'
-import { currentContext, DistPass } from '@postgrad/dist-autograd/internal'
+import { currentContext } from '@postgrad/dist-autograd/internal'
 import { allReduce, broadcast, type ProcessGroup } from '@postgrad/process-group'
 import { type RemovableHandle, type SparseTensor, tensor } from '@postgrad/tensor'
 import { CPU, markAlone, markShared, raw, Tensor } from '@postgrad/tensor/internal'
@@ -50,9 +50,8 @@ import {
 } from './ddp-errors.js'
 import { type DistributedDataParallelStats, Stopwatch } from './ddp-stats.js'
 import { type CommHook, checkedReduction, GradBucket } from './grad-bucket.js'
-import { LocalPass } from './local-pass.js'
 import { isQuiet } from './no-sync.js'
-import { gradOf, isInContext, writeMean, writeSparse } from './pass-gradients.js'
+import { contextOf, gradOf, writeMean, writeSparse } from './pass-gradients.js'
 import { ReducedGradients } from './reduced-gradients.js'
 
 export interface ReducerOptions {
@@ -341,13 +340,15 @@ export class Reducer {
   /** Whether gradients of a pass (null: one that is begun here) that comes now stay this rank's: no forward has prepared one, or it follows one of noSync. */
   private isAlone(task: GraphTask | null): boolean {
     if (this.state !== 'armed') return this.state === 'idle'
-    return this.awaitedQuietly > 0 && (task?.sink instanceof DistPass ? this.quietContexts.has(task.sink.contextId) : this.isQuiet)
+    const context = contextOf(task)
+    return this.awaitedQuietly > 0 && (context === null ? this.isQuiet : this.quietContexts.has(context))
   }
 
   private leaveAlone(task: GraphTask): void {
     this.alone.add(task)
     if (this.awaitedQuietly > 0) this.awaitedQuietly--
-    if (task.sink instanceof DistPass) this.quietContexts.delete(task.sink.contextId)
+    const context = contextOf(task)
+    if (context !== null) this.quietContexts.delete(context)
   }
 
   /** A pass has done with parameter i. */
@@ -373,7 +374,7 @@ export class Reducer {
     const grad = gradOf(task, this.parameters[i]!.value)
     if (grad !== null && this.options.group.size > 1) markAlone(grad)
     // In a context it stays in the context.
-    if (!isInContext(task)) this.usedAlone.add(i)
+    if (contextOf(task) === null) this.usedAlone.add(i)
   }
 
   /** The same of a pipeline's step, which puts what its passes have given into `.grad` when the last of them has ended. */
@@ -393,7 +394,7 @@ export class Reducer {
   /** @throws DDP_REDUCTION_UNFINISHED, DDP_BACKWARD_SYNCHRONOUS, DDP_CREATE_GRAPH, DDP_GRAPH_CHANGED */
   private enter(task: GraphTask): void {
     this.ensureFinished('backward')
-    if (!(task.sink instanceof DistPass || task.sink instanceof LocalPass)) throw backwardNotAwaitable()
+    if (task.sink.awaitable === undefined) throw backwardNotAwaitable()
     if (task.createGraph) throw createGraphRefused()
     const missing = new Set([...this.leaves.keys()].filter((i) => !task.dependencies.has(this.leaves[i]!)))
     this.beginReduction(missing, this.divisor, task)
@@ -408,12 +409,12 @@ export class Reducer {
   private beginReduction(missing: ReadonlySet<number>, divisor: number, task: GraphTask | null): void {
     const { findUnusedParameters, staticGraph, gradientAsBucketView } = this.options
     // In a context nothing is left of other passes.
-    const left = isInContext(task) ? [] : [...this.usedAlone].filter((i) => this.parameters[i]!.value.grad !== null)
+    const left = contextOf(task) !== null ? [] : [...this.usedAlone].filter((i) => this.parameters[i]!.value.grad !== null)
     if (staticGraph && this.isUseKnown) this.checkGraph(missing, left)
     else if (missing.size > 0 && !findUnusedParameters && !staticGraph) throw this.unreached([...missing])
     this.begin()
     this.divisor = divisor
-    if (gradientAsBucketView && isInContext(task)) for (const bucket of this.buckets) bucket.freeGrads()
+    if (gradientAsBucketView && contextOf(task) !== null) for (const bucket of this.buckets) bucket.freeGrads()
     this.state = 'reducing'
     this.watch.begin()
     if (this.iterations > 0 && !this.wereMissing(missing)) this.isGraphAlwaysTheSame = false
@@ -537,7 +538,7 @@ export class Reducer {
   }
 
   private endReduction(task: GraphTask | null): void {
-    if (!isInContext(task)) this.usedAlone.clear()
+    if (contextOf(task) === null) this.usedAlone.clear()
     this.iterations++
     this.reductions++
     this.watch.end()
@@ -559,7 +560,7 @@ export class Reducer {
         if (bucket.isSparse) writeSparse(task, value, scaled(mean as SparseTensor, 1 / this.divisor))
         else writeMean(task, value, mean, isView, this.options.gradientAsBucketView)
         markShared(gradOf(task, value)!)
-        if (!isInContext(task)) this.usedAlone.delete(i)
+        if (contextOf(task) === null) this.usedAlone.delete(i)
       }
       bucket.begin()
     }

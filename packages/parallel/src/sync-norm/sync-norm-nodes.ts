@@ -22,11 +22,9 @@ import {
   SavedVariable,
 } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
-import { DistPass } from '@postgrad/dist-autograd/internal'
 import type { ProcessGroup } from '@postgrad/process-group'
 import { tensor } from '@postgrad/tensor'
 import { raw, Tensor } from '@postgrad/tensor/internal'
-import { LocalPass } from '../ddp/local-pass.js'
 import { type RowKey, rowsOfRanks } from './rows-of-ranks.js'
 
 /** What a batch over all ranks was normalised by, each [C]. */
@@ -186,7 +184,7 @@ class SyncBatchNormInputBackward extends Node {
 
 /** @throws SYNC_BATCH_NORM_BACKWARD */
 function awaitable(pass: PassView): GraphTask {
-  const isTask = pass instanceof GraphTask && (pass.sink instanceof LocalPass || pass.sink instanceof DistPass)
+  const isTask = pass instanceof GraphTask && pass.sink.awaitable !== undefined
   if (isTask && !pass.createGraph) return pass
   throw new PostgradError('SYNC_BATCH_NORM_BACKWARD', {
     op: 'SyncBatchNorm',

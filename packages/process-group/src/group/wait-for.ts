@@ -28,16 +28,8 @@ export interface Waiting {
 export function waitFor(runtime: WorkerRuntime, work: Work<never> | Work<unknown>, waiting: Waiting): () => void {
   const { op, timeoutMs, signal, giveUp } = waiting
   const sinceMs = runtime.clock.now()
-  const pending = {
-    deadlineMs: Number.POSITIVE_INFINITY,
-    parent: null,
-    op,
-    about: () => waiting.about(sinceMs),
-    onReply: () => {},
-    onError: giveUp,
-    timedOut: waiting.timedOut,
-  }
-  const end = runtime.requests.wait(pending, timeoutMs, op)
+  const wait = { op, about: () => waiting.about(sinceMs), onError: giveUp, timedOut: waiting.timedOut }
+  const end = runtime.requests.wait(wait, timeoutMs)
   standstillOf(runtime).onWait()
   const canceller = { cancel: (reason: unknown) => giveUp(callCancelled(op, null, reason)) }
   const unlisten = signal && onAbort(signal, () => canceller.cancel(signal.reason))

@@ -5,7 +5,7 @@ import { type CallOptions, checkCallOptions } from '../common/call-options.js'
 import { noCredit } from '../common/rpc-errors.js'
 import type { Target } from '../common/worker-info.js'
 import type { CreditWaiter } from '../core/call-credits.js'
-import type { PendingCall } from '../core/pending-calls.js'
+import type { OwnWait } from '../core/pending-calls.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
 /** The place is kept until the end of this turn. Rejects with UNKNOWN_WORKER, RPC_TIMEOUT, RPC_SHUT_DOWN, WORKER_DIED, CALL_CANCELLED. */
@@ -45,16 +45,13 @@ function begin({ peers, requests, messages, observer }: WorkerCore, to: Target, 
       future.reject(error)
     },
   }
-  const waiting: PendingCall = {
-    deadlineMs: Number.POSITIVE_INFINITY,
-    parent: null,
+  const wait: OwnWait = {
     op: 'ready',
     about: () => ({ kind: 'room', what: `room for a call to worker '${peer.info.name}'`, on: [peer.info] }),
-    onReply: () => {},
     onError: waiter.reject,
     timedOut: () => noCredit(peer.info, timeoutMs),
   }
-  const endWait = requests.wait(waiting, timeoutMs, 'ready')
+  const endWait = requests.wait(wait, timeoutMs)
   observer?.noCredit('credit-stall', peer.info.name, '', outgoing)
   outgoing.waiters.add(waiter)
   future.cancelWith({ cancel: (reason) => waiter.reject(callCancelled('ready', peer.info, reason)) })

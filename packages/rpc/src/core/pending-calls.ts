@@ -61,7 +61,18 @@ export interface PendingCall {
   onItem?(item: { readonly value: unknown; readonly received: unknown }): boolean
 }
 
-/** What is waited for that is no request. */
+/** A wait for something of this worker itself, which is no request: it has the deadlines of calls, and ends with the call that it is part of. */
+export interface OwnWait {
+  readonly op: string
+  /** What is waited for, for a reader. */
+  about(): WaitAbout
+  /** Takes what ended the wait: a death, the deadline, a cancellation, the shutdown. */
+  onError(error: unknown): void
+  /** Called when the deadline passes, to make the error. `isInherited`: the deadline of the call that the wait is part of has passed. */
+  timedOut(isInherited: boolean): PostgradError
+}
+
+/** What is waited for, and by whose doing it would end. */
 export interface WaitAbout {
   readonly kind: 'value' | 'room' | 'pass' | 'collective'
   readonly what: string

@@ -24,7 +24,7 @@ import type { CallHooks } from './hooks.js'
 import type { Incoming, Unreadable } from './incoming-call.js'
 import { type CoreHost, INTERCEPTED, type MessagePath, nameOf } from './message-path.js'
 import type { Peer } from './peer.js'
-import { Deadlines, type PendingCall, PendingCalls } from './pending-calls.js'
+import { Deadlines, type OwnWait, type PendingCall, PendingCalls } from './pending-calls.js'
 import { cancelledByCaller, currentServing, type ServedCall, servedIn } from './served-call.js'
 
 export interface RequestsHost extends CoreHost {
@@ -209,30 +209,36 @@ export class Requests {
     return left
   }
 
-  /** Waits for something of this worker itself; returns what ends the wait. `waiting` is told of the deadline and the shutdown. @throws RPC_SHUT_DOWN */
-  wait(waiting: PendingCall, timeoutMs: number, op: string): () => void {
-    if (this.host.isClosed) throw shutDownError(op, this.host.info)
+  /** Begins a wait and returns what ends it. @throws RPC_SHUT_DOWN */
+  wait(wait: OwnWait, timeoutMs: number): () => void {
+    if (this.host.isClosed) throw shutDownError(wait.op, this.host.info)
     const requestId = this.nextRequest++
+    const waiting: PendingCall = {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      parent: null,
+      op: wait.op,
+      about: () => wait.about(),
+      onReply: () => {},
+      onError: (error) => wait.onError(error),
+      timedOut: (isInherited) => wait.timedOut(isInherited),
+    }
     this.waits.add(requestId, waiting, timeoutMs, currentServing())
     return () => {
       this.waits.take(requestId)
     }
   }
 
-  /** The same for a value: tells `fail` of the deadline or the shutdown, unless the function that it returns was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
+  /** The same for a value: `fail` takes the error of the deadline or the shutdown, unless the returned function was called before. @throws RPC_TIMEOUT, RPC_SHUT_DOWN */
   waitFor(fail: (error: unknown) => void, { timeoutMs, op, what, rrefId, isCancelled = false }: WaitOptions): () => void {
     const leftMs = this.timeLeft(timeoutMs, op, this.host.info)
-    const waiting: PendingCall = {
-      deadlineMs: Number.POSITIVE_INFINITY,
-      parent: null,
+    const wait: OwnWait = {
       op,
       about: () => ({ kind: 'value', what, ...(rrefId === undefined ? {} : { rrefId }) }),
-      onReply: () => {},
       onError: fail,
       timedOut: (isInherited) =>
         isInherited ? outOfTime(op, `${what} is not waited for`, { timeoutMs: leftMs }) : notThereInTime(op, what, leftMs, isCancelled),
     }
-    return this.wait(waiting, leftMs, op)
+    return this.wait(wait, leftMs)
   }
 
   // --- replies

@@ -1,0 +1,46 @@
+/**
+ * The nodes that could run, the highest sequence number first. However many there are, one task in the mailbox stands for them, and runs them one after the
+ * other for as long as the mailbox has nothing that goes before (DA-83): a node costs no turn of the mailbox.
+ */
+import { HeapReadyQueue, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
+import type { Runnable, WorkerRuntime } from '@postgrad/rpc/internal'
+
+export class MailboxQueue implements ReadyQueue, Runnable {
+  private readonly queue = new HeapReadyQueue()
+  private readonly worker: WorkerRuntime
+  private readonly priority: number
+  private readonly runNodes: (first: NodeTask) => void
+  /** Whether the task is in the mailbox, or runs. */
+  private isQueued = false
+
+  /** @param runNodes runs the first node and those that `next` gives */
+  constructor(worker: WorkerRuntime, priority: number, runNodes: (first: NodeTask) => void) {
+    this.worker = worker
+    this.priority = priority
+    this.runNodes = runNodes
+  }
+
+  push(nodeTask: NodeTask): void {
+    this.queue.push(nodeTask)
+    if (!this.isQueued) this.enqueue()
+  }
+
+  /** The next node; undefined when it is the mailbox's turn. */
+  next(): NodeTask | undefined {
+    return this.queue.size > 0 && this.worker.mayContinue() ? this.queue.pop() : undefined
+  }
+
+  run(): void {
+    try {
+      this.runNodes(this.queue.pop()!)
+    } finally {
+      if (this.queue.size > 0) this.enqueue()
+      else this.isQueued = false
+    }
+  }
+
+  private enqueue(): void {
+    this.isQueued = true
+    this.worker.pushTask(this, this.priority)
+  }
+}
