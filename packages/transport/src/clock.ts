@@ -105,3 +105,14 @@ export function setDeadline(clock: Clock, delayMs: number, fn: () => void): Time
   let timer = clock.setTimer(delayMs, fire)
   return { cancel: () => timer.cancel() }
 }
+
+/** Calls a program's listener. What it throws is the program's own uncaught error, in a turn of its own: the caller and the next listener do not see it. */
+export function callListener(clock: Clock, call: () => void): void {
+  try {
+    call()
+  } catch (thrown) {
+    clock.defer(() => {
+      throw thrown
+    })
+  }
+}

@@ -1,6 +1,6 @@
 /**
  * A link carries frames between two workers in order until it breaks: the narrow waist between `wire`, which makes frames of messages,
- * and whatever moves bytes (a MessagePort, memory, the simulation, later TCP). `link.suite.ts` holds every implementation to what is promised here.
+ * and what moves bytes (a MessagePort, memory, a socket, the simulation). `link.suite.ts` holds every implementation to what is promised here.
  *
  *     worker A                                                         worker B
  *     send(f1) send(f2) send(f3) ──end of A's turn──▶ one post ──▶ onFrame(f1) onFrame(f2) onFrame(f3) onTurnEnd()

@@ -5,7 +5,6 @@
  */
 import { rejectTraced } from '../await-stack.js'
 import { PostgradError } from '../errors.js'
-import { isThenable } from '../thenable.js'
 import { onAbort } from './abort-listeners.js'
 import { callCancelled, isEndedElsewhere } from './cancelling.js'
 
@@ -177,3 +176,8 @@ export class Future<T> extends Promise<T> {
 // `await` takes a promise as it is only if its constructor is Promise; any other costs two more promises and two more turns of the microtask
 // queue, per call. The same property makes `then` return plain promises, which need no `resolve` of ours.
 Object.defineProperty(Future.prototype, 'constructor', { value: Promise, configurable: true, writable: true })
+
+/** What `await` waits for: also promises of other realms, and objects that only have their `then`. */
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

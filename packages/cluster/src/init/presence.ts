@@ -3,6 +3,7 @@
  * above has one where it serves.
  */
 import type { Clock, Link, LinkReceiver, Timer } from '@postgrad/transport'
+import { ForwardingLink } from '@postgrad/transport/internal'
 
 /** As which a process dials whoever serves the store. Ids are drawn at random, so two processes may have one; names differ. One in another role is another. */
 export interface Visitor {
@@ -78,20 +79,15 @@ export class Presence {
 const keyOf = ({ name, id, role }: Visitor): string => `${name}#${id}#${role}`
 
 /** A link of which somebody else hears too when it has ended. */
-class WatchedLink implements Link {
-  private readonly link: Link
+class WatchedLink extends ForwardingLink {
   private readonly onEnd: () => void
 
   constructor(link: Link, onEnd: () => void) {
-    this.link = link
+    super(link)
     this.onEnd = onEnd
   }
 
-  get closed(): boolean {
-    return this.link.closed
-  }
-
-  open(receiver: LinkReceiver): void {
+  override open(receiver: LinkReceiver): void {
     this.link.open({
       onFrame: (frame) => receiver.onFrame(frame),
       onTurnEnd: () => receiver.onTurnEnd(),
@@ -100,33 +96,5 @@ class WatchedLink implements Link {
         this.onEnd()
       },
     })
-  }
-
-  send(...sent: Parameters<Link['send']>): void {
-    this.link.send(...sent)
-  }
-
-  setPaused(isPaused: boolean): void {
-    this.link.setPaused?.(isPaused)
-  }
-
-  abandon(detail: string): void {
-    this.link.abandon?.(detail)
-  }
-
-  get unreadBytes(): number {
-    return this.link.unreadBytes ?? 0
-  }
-
-  flush(): void {
-    this.link.flush()
-  }
-
-  poll(): number {
-    return this.link.poll()
-  }
-
-  close(): void {
-    this.link.close()
   }
 }

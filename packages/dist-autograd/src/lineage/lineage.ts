@@ -1,5 +1,5 @@
 /**
- * The lineage of one context as one worker knows it: from which messages the tensors of which messages came. `lineage-walk.ts` below asks the local
+ * The lineage of one context as one worker knows it: from which messages the tensors of which messages came. `lineage-walk.ts` asks the local
  * graph, `lineage-field.ts` is how nodes travel, `pass-plan.ts` makes the plan of a pass of it.
  *
  * Note [SMART]

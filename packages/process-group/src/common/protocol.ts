@@ -13,6 +13,7 @@
  * Messages of one sender keep their order. A rank sends nothing that its receiver does not wait for, now or later, if all call the same; so whatever is not
  * waited for is a mismatch (Note [Heads] in `group/collective.ts`).
  */
+import { giveBack, isTensor } from '@postgrad/tensor/internal'
 import type { MessageBodies, MessageType } from '@postgrad/wire/internal'
 
 /** What a message of a group says. */
@@ -26,3 +27,8 @@ export type Body = MessageBodies[typeof MessageType.COLLECTIVE]
 export type Values = readonly unknown[]
 
 export const NOTHING: Values = Object.freeze([])
+
+/** Gives back the blocks of tensors that have come and are used no more: now, not when they are collected. */
+export function dropValues(values: Values): void {
+  for (const value of values) if (isTensor(value) && !value.isSparse) giveBack(value.storage)
+}

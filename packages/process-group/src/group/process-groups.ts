@@ -15,8 +15,7 @@ import type { WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime, type WorkerRuntime } from '@postgrad/rpc/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
 import { groupExists } from '../common/errors.js'
-import { type Body, NOTHING, What } from '../common/protocol.js'
-import { dropValues } from './drop-values.js'
+import { type Body, dropValues, NOTHING, What } from '../common/protocol.js'
 import { type GroupSpec, ProcessGroup } from './process-group.js'
 
 /** So many messages of one worker are held while groups are being made. */

@@ -7,26 +7,22 @@ import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
 import { SimWorld } from '@postgrad/sim/internal'
 import type { Generator } from '@postgrad/tensor'
-import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
+import type { Frame, Link } from '@postgrad/transport'
+import { ForwardingLink } from '@postgrad/transport/internal'
 import { MESSAGE_TABLE, requestHead } from '@postgrad/wire/internal'
 import type { FunctionRegistry } from '../common/function-registry.js'
 import type { MailboxOptions } from '../core/call-credits.js'
 import { type WorkerOptions, WorkerRuntime } from './worker-runtime.js'
 
 /** One end of a link, seen from its sender. */
-export class Gate implements Link {
+export class Gate extends ForwardingLink {
   /** The names of the messages that were sent, in order. */
   readonly sent: string[] = []
   /** Changes frames on their way, for tests of what cannot be read. */
   tamper: ((frame: Frame) => Frame) | null = null
   /** Which messages arrive twice, by name, as over a link that repeats. */
   repeats: (kind: string) => boolean = () => false
-  private readonly link: Link
   private held: Parameters<Link['send']>[] | null = null
-
-  constructor(link: Link) {
-    this.link = link
-  }
 
   /** What is sent from now on waits for `unshut`. */
   shut(): void {
@@ -39,7 +35,7 @@ export class Gate implements Link {
     for (const sent of held) this.link.send(...sent)
   }
 
-  send(...[frame, ...how]: Parameters<Link['send']>): void {
+  override send(...[frame, ...how]: Parameters<Link['send']>): void {
     const head = requestHead(frame)
     this.sent.push(head === null ? '?' : MESSAGE_TABLE[head.type].name)
     const passed = this.tamper === null ? frame : this.tamper(frame)
@@ -48,38 +44,6 @@ export class Gate implements Link {
       if (this.held !== null) this.held.push([passed, ...how])
       else this.link.send(passed, ...how)
     }
-  }
-
-  open(receiver: LinkReceiver): void {
-    this.link.open(receiver)
-  }
-
-  flush(): void {
-    this.link.flush()
-  }
-
-  poll(): number {
-    return this.link.poll()
-  }
-
-  close(): void {
-    this.link.close()
-  }
-
-  setPaused(isPaused: boolean): void {
-    this.link.setPaused?.(isPaused)
-  }
-
-  abandon(detail: string): void {
-    this.link.abandon?.(detail)
-  }
-
-  get unreadBytes(): number {
-    return this.link.unreadBytes ?? 0
-  }
-
-  get closed(): boolean {
-    return this.link.closed
   }
 }
 

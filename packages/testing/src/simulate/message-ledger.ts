@@ -1,6 +1,6 @@
 /**
  * What became of every message of a simulation: counted at the worker that sends and at the one that receives, by pair of lives and kind, and of requests
- * how often each began. `simulate` keeps one; the checkers (`expect-conserved.ts`, `expect-executed-once.ts`) read what it counted.
+ * how often each began. `simulate` keeps one; the checkers (`check/expect-conserved.ts`, `check/expect-sound.ts`) read what it counted.
  */
 import type { InspectEvent } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'

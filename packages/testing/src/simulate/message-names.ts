@@ -1,4 +1,6 @@
 /** What the messages of a run are called in its trace and its diagram: by function, request, context and pass, and which answer is to which call. */
+import { What } from '@postgrad/process-group/internal'
+import { METHOD_CALL, STREAM_CALL } from '@postgrad/rpc/internal'
 import type { FrameNamer, TraceEvent } from '@postgrad/sim'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
 import { type MessageOutline, MessageType, messageOutline } from '@postgrad/wire/internal'
@@ -10,9 +12,6 @@ interface Named {
 }
 
 const UNREADABLE: Named = { label: 'a message that cannot be read', family: 'error' }
-/** Built-in functions that stand for others: see rpc's `rref-context.ts` and `stream.ts`. */
-const METHOD_CALL = 'postgrad.callMethod'
-const STREAM_CALL = 'postgrad.stream'
 
 export class MessageNamer implements FrameNamer {
   /** What each request was, by caller, callee and number. */
@@ -66,7 +65,7 @@ export class MessageNamer implements FrameNamer {
       case MessageType.PROPAGATE_GRADIENTS:
         return { label: `gradients of message ${idText(outline.autogradId)}${passText(outline)}`, family: 'gradient' }
       case MessageType.COLLECTIVE:
-        return { label: collectiveText(body), family: body[1] === COLLECTIVE_FAILED ? 'error' : 'group' }
+        return { label: collectiveText(body), family: body[1] === What.failed ? 'error' : 'group' }
       case MessageType.CLEANUP_CONTEXT:
         return { label: `release${within}`.replace(',', ''), family: 'context' }
       default:
@@ -75,13 +74,18 @@ export class MessageNamer implements FrameNamer {
   }
 }
 
-/** See process-group's `protocol.ts`. */
-const COLLECTIVE_WORDS = ['', 'send', 'failed', 'left the group', 'no such group']
-const COLLECTIVE_FAILED = 2
+const COLLECTIVE_WORDS = {
+  [What.part]: '',
+  [What.send]: 'send',
+  [What.failed]: 'failed',
+  [What.left]: 'left the group',
+  [What.unknown]: 'no such group',
+  [What.taken]: 'taken',
+}
 
 /** "allReduce(sum) float32 [3], number 2, step 1" */
 function collectiveText([, what, sequence, step, head]: readonly unknown[]): string {
-  const word = COLLECTIVE_WORDS[Number(what)] ?? 'collective'
+  const word = COLLECTIVE_WORDS[what as keyof typeof COLLECTIVE_WORDS] ?? 'collective'
   return word === '' ? `${String(head)}, number ${String(sequence)}, step ${String(step)}` : `${word} ${String(head)} (${String(sequence)})`
 }
 

@@ -4,28 +4,23 @@
  */
 import { Random, SimWorld } from '@postgrad/sim/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'
-import { Session } from '@postgrad/transport/internal'
+import { ForwardingLink, Session } from '@postgrad/transport/internal'
 
 const MESSAGES = 12
 
 /** A carrier that keeps a copy of what it delivers, or brings what another has kept. */
-class Tap implements Link {
+class Tap extends ForwardingLink {
   readonly kept: Frame[] = []
-  private readonly link: Link
   private readonly late: Frame[]
   private readonly random: Random
 
   constructor(link: Link, late: readonly Frame[], random: Random) {
-    this.link = link
+    super(link)
     this.late = [...late]
     this.random = random
   }
 
-  get closed(): boolean {
-    return this.link.closed
-  }
-
-  open(receiver: LinkReceiver): void {
+  override open(receiver: LinkReceiver): void {
     this.link.open({
       onFrame: (frame) => {
         while (this.late.length > 0 && this.random.coin()) receiver.onFrame(this.late.splice(this.random.below(this.late.length), 1)[0]!)
@@ -35,22 +30,6 @@ class Tap implements Link {
       onTurnEnd: () => receiver.onTurnEnd(),
       onClose: (reason) => receiver.onClose(reason),
     })
-  }
-
-  send(...sent: Parameters<Link['send']>): void {
-    this.link.send(...sent)
-  }
-
-  flush(): void {
-    this.link.flush()
-  }
-
-  poll(): number {
-    return this.link.poll()
-  }
-
-  close(): void {
-    this.link.close()
   }
 }
 

@@ -3,9 +3,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import fc from 'fast-check'
-import { RELEASE } from '../release.js'
 import type { Credentials, Identity, KeyCredentials } from './credentials.js'
-import { Handshake, type HandshakeOptions, type HandshakeStep } from './handshake.js'
+import { Handshake, type HandshakeOptions, type HandshakeStep, RELEASE } from './handshake.js'
 import { encodeMessage, HANDSHAKE_BYTES_MAX } from './handshake-messages.js'
 
 const A: Identity = { cluster: 'train', name: 'worker1', id: 1, role: 'member' }

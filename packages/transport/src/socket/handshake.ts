@@ -19,7 +19,6 @@
 import { strict as assert } from 'node:assert'
 import { PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
-import { RELEASE } from '../release.js'
 import { type CertificateIdentity, certificateMismatch } from './certificate.js'
 import { type Credentials, checkCredentials, type Identity, isClusterName, isRole, isWorkerName } from './credentials.js'
 import { isRefusalReason, reasonOf, refuse, wasRefused } from './handshake-errors.js'
@@ -35,6 +34,9 @@ import {
   type MessageKind,
   NONCE_BYTES,
 } from './handshake-messages.js'
+
+/** Which release of the library this is: the ends of a connection compare it. A test of package postgrad holds it against the manifest. */
+export const RELEASE = '0.1.0'
 
 export type HandshakeSide = 'dialler' | 'listener'
 

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RealClock } from '../clock.js'
+import { ForwardingLink } from '../forwarding-link.js'
 import type { Link, LinkReceiver } from '../link.js'
 import { memoryLinkPair } from '../memory-link.js'
 import { type StoreGuard, StoreServer, type StoreServerOptions } from './store-server.js'
@@ -20,18 +21,13 @@ export async function inFolder(body: (path: string) => Promise<void>): Promise<v
 }
 
 /** A client's end of a link, which loses what is under way when it is cut. */
-class Cable implements Link {
-  private readonly link: Link
+class Cable extends ForwardingLink {
   private receiver: LinkReceiver | null = null
   private isCut = false
   /** What comes is lost, and this end does not know: so a request is done, and nobody hears of it. */
   isDeaf = false
 
-  constructor(link: Link) {
-    this.link = link
-  }
-
-  open(receiver: LinkReceiver): void {
+  override open(receiver: LinkReceiver): void {
     this.receiver = receiver
     this.link.open({
       onFrame: (frame) => {
@@ -44,23 +40,11 @@ class Cable implements Link {
     })
   }
 
-  send(...sent: Parameters<Link['send']>): void {
+  override send(...sent: Parameters<Link['send']>): void {
     if (!this.isCut) this.link.send(...sent)
   }
 
-  flush(): void {
-    this.link.flush()
-  }
-
-  poll(): number {
-    return this.link.poll()
-  }
-
-  close(): void {
-    this.link.close()
-  }
-
-  get closed(): boolean {
+  override get closed(): boolean {
     return this.isCut || this.link.closed
   }
 

@@ -1,4 +1,4 @@
-/** Bounds the length of all gradients together. PyTorch: `torch.nn.utils.clip_grad_norm_`. */
+/** Bounds gradients: the length of all together, or each element. PyTorch: `torch.nn.utils.clip_grad_norm_`, `clip_grad_value_`. */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor, zeros } from '@postgrad/tensor'
 import { invalidArgument, raw } from '@postgrad/tensor/internal'
@@ -82,4 +82,13 @@ export function normOfShares(shares: readonly Tensor[], normType: number): Tenso
   if (normType === Number.POSITIVE_INFINITY) return raw.amax(raw.stack(shares))
   const total = raw.sum(raw.stack(shares))
   return normType === 1 ? total : normType === 2 ? raw.sqrt(total) : raw.pow(total, 1 / normType)
+}
+
+/**
+ * Clamps the gradients in place to −clipValue … clipValue; NaN stays. PyTorch: `torch.nn.utils.clip_grad_value_`. @throws INVALID_ARGUMENT for what
+ * is no list of parameters, or a clipValue that is not ≥ 0
+ */
+export function clipGradValue_(parameters: Iterable<Tensor> | Tensor, clipValue: number, options: ClipGradOptions = {}): void {
+  if (!(clipValue >= 0)) throw invalidArgument('clipGradValue_', 'a clipValue ≥ 0', clipValue)
+  for (const g of gradientsOf('clipGradValue_', parameters, options)) raw.clamp_(g, -clipValue, clipValue)
 }
