@@ -96,4 +96,22 @@ export const tensorsAnywhere = [
     'rawOperations.amax(wrong(x))',
     'bceLoss takes what is no probability on a device',
   ),
+  t(
+    'gradients-of-another-device',
+    GRADIENTS,
+    'a gradient on another device than its value is refused',
+    'packages/autograd/src/engine/engine.ts',
+    '  if (grad.storage.memory !== meta.memory) throw onOtherDevice(node.name, index, grad, meta)\n',
+    '',
+    'what backward returns may be on another device than the value that it is the gradient of',
+  ),
+  t(
+    'hooked-gradients-of-another-device',
+    GRADIENTS,
+    'a gradient on another device than its value is refused',
+    'packages/autograd/src/engine/engine.ts',
+    '    if (grad && meta && grad.storage.memory !== meta.memory) throw',
+    '    if (grad && meta && false) throw',
+    'what a hook returns may be on another device than the value that it is the gradient of',
+  ),
 ]

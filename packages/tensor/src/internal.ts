@@ -39,7 +39,7 @@ export { checkedOperation, type DeviceLike, type Operation } from './tensor/argu
 export { checkReadable, copyOfElements, elementsOf, isReadable, readElements, reportIf, writeElements } from './tensor/bytes.js'
 export { argumentText, checkFunction, checkIterable, checkOptions, checkTensor, checkTensors, isListOf } from './tensor/check-argument.js'
 export { byteSize } from './tensor/create.js'
-export { addDevice, kernelsAt } from './tensor/device.js'
+export { addDevice, deviceOf, kernelsAt } from './tensor/device.js'
 export { giveBack, withTemporaries } from './tensor/give-back.js'
 export type { GradOps } from './tensor/grad-ops.js'
 export { isAlone, markAlone, markShared } from './tensor/rank-gradients.js'

@@ -1,6 +1,7 @@
 /** A backward pass in two parts: what each part runs, and that together they are one pass. Random programs through it are in `programs.test.ts`. */
 import { describe, expect, test } from '@jest/globals'
 import { manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
+import { CPU } from '@postgrad/tensor/internal'
 import * as F from '../index.js'
 import { type Edge, type GradSink, Node, rootEdge, setHistory } from '../internal.js'
 import { type BackwardParts, backwardInputs, backwardInto, backwardRest } from './backward-parts.js'
@@ -22,7 +23,7 @@ class Probe extends Node {
   readonly apart: boolean
 
   constructor(edges: readonly Edge[], apart: boolean) {
-    super(edges, [{ shape: [], dtype: 'float32' }])
+    super(edges, [{ shape: [], dtype: 'float32', memory: CPU }])
     this.apart = apart
   }
 

@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
+import { CPU } from '@postgrad/tensor/internal'
 import * as F from '../index.js'
 import {
   type AccumulateGrad,
@@ -27,7 +28,7 @@ class Probe extends Node {
   private readonly fn: (grads: readonly (Tensor | null)[]) => readonly (Tensor | null)[]
 
   constructor(name: string, edges: readonly (Edge | null)[], outputs: number, fn: Probe['fn'], sequenceNr?: number) {
-    super(edges, new Array(outputs).fill({ shape: [], dtype: 'float32' }), sequenceNr)
+    super(edges, new Array(outputs).fill({ shape: [], dtype: 'float32', memory: CPU }), sequenceNr)
     this.name = name
     this.fn = fn
   }

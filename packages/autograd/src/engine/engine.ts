@@ -16,6 +16,7 @@ import {
   argumentText,
   beginTemporaries,
   broadcastsTo,
+  deviceOf,
   endTemporaries,
   type Storage,
   sameShape,
@@ -264,6 +265,7 @@ function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tens
     if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(node.name, index, grad, meta)
     result = sumToShape(grad, meta.shape)
   }
+  if (grad.storage.memory !== meta.memory) throw onOtherDevice(node.name, index, grad, meta)
   if (grad.dtype === meta.dtype) return result
   if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(node.name, index, grad, meta)
   return result.to(meta.dtype)
@@ -289,6 +291,17 @@ function invalidGradient(name: string, index: number, grad: Tensor, meta: InputM
   })
 }
 
+function onOtherDevice(name: string, index: number, grad: Tensor, meta: InputMeta): PostgradError {
+  const device = deviceOf(meta.memory).toString()
+  return new PostgradError('DEVICE_MISMATCH', {
+    op: name,
+    expected: `gradient ${index} on device '${device}', where the value that it belongs to is`,
+    got: `one on '${grad.device}'`,
+    remedy: `Let backward (or the hook) return it there: grad.to('${device}').`,
+    values: { index, devices: [device, String(grad.device)] },
+  })
+}
+
 function checkHooked(node: Node, grads: Grads): void {
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
@@ -296,6 +309,7 @@ function checkHooked(node: Node, grads: Grads): void {
     if (grad && meta && grad.shape === undefined) throw noGradient(`hook of ${node.name}`, i, grad)
     if (grad && meta && !(sameShape(grad.shape, meta.shape) && grad.dtype === meta.dtype))
       throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
+    if (grad && meta && grad.storage.memory !== meta.memory) throw onOtherDevice(`hook of ${node.name}`, i, grad, meta)
   }
 }
 

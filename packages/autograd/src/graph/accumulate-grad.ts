@@ -5,7 +5,7 @@
 import assert from 'node:assert'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
 import { append } from './hooks.js'
-import { HIGHEST_PRIORITY, Node } from './node.js'
+import { HIGHEST_PRIORITY, metaOfOutput, Node } from './node.js'
 
 type PostHook = (variable: Tensor) => void
 
@@ -22,7 +22,7 @@ export class AccumulateGrad extends Node {
   private leafHooks: LeafHook[] | null = null
 
   constructor(variable: Tensor) {
-    super([], [{ shape: variable.shape, dtype: variable.dtype }], HIGHEST_PRIORITY)
+    super([], [metaOfOutput(variable)], HIGHEST_PRIORITY)
     this.variable = variable
   }
 

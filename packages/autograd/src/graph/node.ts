@@ -1,10 +1,11 @@
 /**
  * Node and Edge: the graph that a forward pass leaves behind, walked backwards by the engine. A node stands for one executed operation; its
- * `nextEdges` lead to the nodes that made the operation's inputs. Subclasses: `OpNode` (from the derivative table), `AccumulateGrad` (leaves),
+ * `nextEdges` lead to the nodes that made the operation's inputs. Subclasses: `OpNode` (from an operation's row), `AccumulateGrad` (leaves),
  * `CustomNode` (users' functions), `GraphRoot` (where a pass begins), and SendRpcBackward / RecvRpcBackward of `dist-autograd`.
  * PyTorch: `torch/csrc/autograd/function.h`.
  */
 import type { DType, GradFunction, RemovableHandle, Tensor } from '@postgrad/tensor'
+import type { Memory } from '@postgrad/tensor/internal'
 import { noteOrigin } from './anomaly.js'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
@@ -30,7 +31,11 @@ export interface InputMeta {
   readonly shape: readonly number[]
   /** The output's dtype. */
   readonly dtype: DType
+  /** @internal Where the output is. */
+  readonly memory: Memory
 }
+
+export const metaOfOutput = ({ shape, dtype, storage }: Tensor): InputMeta => ({ shape, dtype, memory: storage.memory })
 
 /** Sequence number of nodes that run before all others (PyTorch: UINT64_MAX): a leaf's gradient is wanted as soon as it is complete. */
 export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER

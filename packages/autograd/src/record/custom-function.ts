@@ -5,9 +5,9 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, giveBack, isFloating, type Memory, storageCount } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
-import { type Edge, type InputMeta, Node, type PassView } from '../graph/node.js'
+import { type Edge, type InputMeta, metaOfOutput, Node, type PassView } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory } from '../graph/variable.js'
 import { ViewMeta, viewMetaOf } from '../graph/views.js'
@@ -142,9 +142,8 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
     const outputs = results.map(own)
-    const meta = outputs.map(({ shape, dtype }) => ({ shape, dtype }))
-    const memories = outputs.map(({ storage }) => storage.memory)
-    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, memories, isInner)
+    const meta = outputs.map(metaOfOutput)
+    const node = new CustomNode(definition as unknown as AnyDefinition, ctx, edges, meta, isInner)
     outputs.forEach((output, i) => {
       if (!isFloating(output.dtype)) return
       const base = baseOf(results, i, before)
@@ -178,8 +177,6 @@ type AnyDefinition = { readonly name: string; backward(ctx: FunctionContext<unkn
 class CustomNode extends Node {
   private readonly definition: AnyDefinition
   private readonly ctx: FunctionContext<unknown>
-  /** Where the outputs are: zeros for a gradient that is missing are made there. */
-  private readonly memories: readonly Memory[]
   private readonly isInner: boolean
 
   constructor(
@@ -187,11 +184,9 @@ class CustomNode extends Node {
     ctx: FunctionContext<unknown>,
     edges: readonly (Edge | null)[],
     meta: readonly InputMeta[],
-    memories: readonly Memory[],
     isInner: boolean,
   ) {
     super(edges, meta)
-    this.memories = memories
     this.definition = definition
     this.ctx = ctx
     this.isInner = isInner
@@ -207,7 +202,7 @@ class CustomNode extends Node {
 
   apply(grads: Grads, { passes }: PassView): Grads {
     this.ctx.passes = passes
-    const given = this.inputMeta.map(({ dtype, shape }, i) => grads[i] ?? Tensor.empty(dtype, shape, this.memories[i]!))
+    const given = this.inputMeta.map(({ dtype, shape, memory }, i) => grads[i] ?? Tensor.empty(dtype, shape, memory))
     const versions = given.map(({ storage }) => storage.version)
     const result = this.definition.backward(this.ctx, ...given)
     this.ctx.passes = []

@@ -82,3 +82,25 @@ test('what is written after cpu() was called is neither in the copy nor in its h
   down.sum().backward()
   expect([down.toArray(), (await leaf.grad!.cpu()).toArray()]).toEqual([[2], [2]])
 })
+
+test('a gradient on another device than its value is refused, whether backward, a hook of a tensor or a hook of a node returns it', () => {
+  const there = residentDevice()
+  const leaf = tensor([1, 2], { device: there, requiresGrad: true })
+  const refused = (op: string) =>
+    expect.objectContaining({
+      code: 'DEVICE_MISMATCH',
+      op,
+      message: expect.stringContaining(`grad.to('${there}')`),
+      values: { index: 0, devices: [String(there), 'cpu'] },
+    })
+  const stray = defineFunction({ name: 'Stray', forward: (_, x: Tensor) => x.mul(1), backward: () => tensor([1, 1]) })
+  expect(() => stray(leaf).sum().backward()).toThrow(refused('StrayBackward'))
+  const hooked = leaf.mul(1)
+  hooked.registerHook(() => tensor([1, 1]))
+  expect(() => hooked.sum().backward()).toThrow(refused('hook of MulBackward'))
+  const y = leaf.mul(1)
+  y.gradFn!.registerPreHook(() => [tensor([1, 1])])
+  expect(() => y.sum().backward()).toThrow(refused('hook of MulBackward'))
+  expect(() => leaf.mul(1).backward(tensor([1, 1]))).toThrow(expect.objectContaining({ code: 'DEVICE_MISMATCH' }))
+  expect(leaf.grad).toBeNull()
+})

@@ -10,6 +10,7 @@ import { isTensor, type Tensor } from '@postgrad/tensor'
 import { overwrite, raw } from '@postgrad/tensor/internal'
 import { noteWrite } from '../graph/anomaly.js'
 import { CopySlices } from '../graph/copy-slices.js'
+import { metaOfOutput } from '../graph/node.js'
 import { moveRetained } from '../graph/retain-grad.js'
 import { gradientEdge, metaOf, replaceHistory, setHistory, type VariableMeta } from '../graph/variable.js'
 import { type Untracked, viewMetaOf } from '../graph/views.js'
@@ -88,8 +89,7 @@ function rebase(x: Tensor, out: Tensor): void {
   }
   const { base } = view
   const edges = [gradientEdge(base), gradientEdge(out)] as const
-  if (edges[0] !== null || edges[1] !== null)
-    giveHistory(base, new CopySlices(view.path, edges, { shape: base.shape, dtype: base.dtype }), 0)
+  if (edges[0] !== null || edges[1] !== null) giveHistory(base, new CopySlices(view.path, edges, metaOfOutput(base)), 0)
 }
 
 function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number): void {

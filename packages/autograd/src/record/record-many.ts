@@ -12,7 +12,7 @@ import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type ManyRow, type ManySaved, RESULTS, rawOperations } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
-import { type Edge, type InputMeta, isWanted, Node, type PassView } from '../graph/node.js'
+import { type Edge, type InputMeta, isWanted, metaOfOutput, Node, type PassView } from '../graph/node.js'
 import { nodeName } from '../graph/op-node.js'
 import { operations } from '../graph/recorded.js'
 import { SavedVariable } from '../graph/saved-variable.js'
@@ -69,7 +69,7 @@ function record(spec: ManySpec, args: readonly unknown[], out: Tensor | readonly
     if (want) reads |= masks[i]!
   }
   const results = Array.isArray(out) ? (out as readonly Tensor[]) : [out as Tensor]
-  const meta = results.map(({ shape, dtype }) => ({ shape, dtype }))
+  const meta = results.map(metaOfOutput)
   const node = new ManyNode(spec, edges, meta, shapes, masks.length < args.length ? args.slice(masks.length) : NO_ATTRS)
   for (let i = 0; i < masks.length; i++) {
     const arg = args[i] as Tensor | Absent

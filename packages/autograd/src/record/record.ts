@@ -5,6 +5,7 @@
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { type BinaryRow, type Formula, isFloating, type ListRow, type LookupRow } from '@postgrad/tensor/internal'
+import { metaOfOutput } from '../graph/node.js'
 import { ListNode, nodeName, OpNode, type OpSpec, opSpec, READS } from '../graph/op-node.js'
 import { SavedVariable } from '../graph/saved-variable.js'
 import { gradientEdge, setHistory, VariableMeta } from '../graph/variable.js'
@@ -109,13 +110,13 @@ export function recordList(
     const out = forward(tensors, dim)
     if (!tensors.some(needsGrad) || !currentScope().gradEnabled) return out
     const shapes = tensors.map((x) => x.shape)
-    setHistory(out, new ListNode(name, row, tensors.map(gradientEdge), [{ shape: out.shape, dtype: out.dtype }], shapes, dim), 0)
+    setHistory(out, new ListNode(name, row, tensors.map(gradientEdge), [metaOfOutput(out)], shapes, dim), 0)
     return out
   }
 }
 
 function newNode(spec: OpSpec, x: Tensor, out: Tensor): OpNode {
-  const node = new OpNode(spec, [gradientEdge(x)], [{ shape: out.shape, dtype: out.dtype }], x.dtype)
+  const node = new OpNode(spec, [gradientEdge(x)], [metaOfOutput(out)], x.dtype)
   node.shapeA = x.shape
   if ((spec.readsA & READS.a) !== 0) node.savedA = new SavedVariable(x)
   finish(node, spec.readsA, out)
@@ -124,7 +125,7 @@ function newNode(spec: OpSpec, x: Tensor, out: Tensor): OpNode {
 
 function newBinaryNode(spec: OpSpec, a: Operand, b: Operand, needA: boolean, needB: boolean, out: Tensor): OpNode {
   const edges = [needA ? gradientEdge(a as Tensor) : null, needB ? gradientEdge(b as Tensor) : null]
-  const node = new OpNode(spec, edges, [{ shape: out.shape, dtype: out.dtype }], out.dtype)
+  const node = new OpNode(spec, edges, [metaOfOutput(out)], out.dtype)
   const reads = (needA ? spec.readsA : 0) | (needB ? spec.readsB : 0)
   if (typeof a !== 'number') node.shapeA = a.shape
   if (typeof b !== 'number') node.shapeB = b.shape

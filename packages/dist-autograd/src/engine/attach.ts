@@ -3,7 +3,7 @@
  * RecvRpcBackward, under one autograd message id. PyTorch: `addSendRpcBackward`, `addRecvRpcBackward`, `getMessageWithAutograd`
  * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
  */
-import { type Edge, gradientEdge, type InputMeta, setHistory, watchScopes } from '@postgrad/autograd/internal'
+import { type Edge, gradientEdge, type InputMeta, metaOfOutput, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import { type WorkerId, workerOf } from '@postgrad/base'
 import { currentScope, type IdCounter, type ScopePatch } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -155,7 +155,7 @@ export function recordSend(
     const edge = tensor === null ? null : gradientEdge(tensor)
     if (edge === null) continue
     edges.push(edge)
-    inputMeta.push({ shape: tensor!.shape, dtype: tensor!.dtype })
+    inputMeta.push(metaOfOutput(tensor!))
   }
   if (edges.length === 0) return null
   const autogradId = ids.take()
@@ -184,7 +184,7 @@ export function recordRecv(
 ): void {
   if (workerOf(autogradId) !== from || context.recvFunctions.has(autogradId)) throw malformed('its id is that of another message')
   const received = tensors.filter((_, index) => requiresGrad[index])
-  const inputMeta = received.map(({ shape, dtype }) => ({ shape, dtype }))
+  const inputMeta = received.map(metaOfOutput)
   const origin = context.mode === 'fast' ? null : arrivedAs(context, from, field)
   const node = new RecvRpcBackward(context.contextId, autogradId, from, depthOf(field), origin, inputMeta, carrier)
   received.forEach((tensor, outputNr) => {

@@ -17,6 +17,7 @@ import {
   GraphTask,
   gradientEdge,
   HIGHEST_PRIORITY,
+  metaOfOutput,
   Node,
   type PassView,
   SavedVariable,
@@ -24,7 +25,7 @@ import {
 import { PostgradError } from '@postgrad/base'
 import type { ProcessGroup } from '@postgrad/process-group'
 import { tensor } from '@postgrad/tensor'
-import { raw, Tensor } from '@postgrad/tensor/internal'
+import { CPU, raw, Tensor } from '@postgrad/tensor/internal'
 import { type RowKey, rowsOfRanks } from './rows-of-ranks.js'
 
 /** What a batch over all ranks was normalised by, each [C]. */
@@ -70,7 +71,7 @@ export class SyncBatchNormBackward extends Node {
   constructor({ group, key, x, weight, bias, statistics }: NormCall, y: Tensor) {
     const toX = gradientEdge(x)
     const inner = toX === null ? null : { node: new SyncBatchNormInputBackward(toX, x, statistics), inputNr: 0 }
-    super([inner, weight && gradientEdge(weight), bias && gradientEdge(bias)], [{ shape: y.shape, dtype: y.dtype }])
+    super([inner, weight && gradientEdge(weight), bias && gradientEdge(bias)], [metaOfOutput(y)])
     this.inner = inner
     this.call = { group, key, statistics }
     this.x = new SavedVariable(x)
@@ -149,9 +150,9 @@ class SyncBatchNormInputBackward extends Node {
   private readonly statistics: Statistics
 
   constructor(toX: Edge, x: Tensor, statistics: Statistics) {
-    const ofY = { shape: x.shape, dtype: x.dtype }
-    const ofSums = { shape: [3 * statistics.mean.length], dtype: 'float64' } as const
-    super([toX], [ofY, ofSums])
+    // What the ranks have summed is of this process.
+    const ofSums = { shape: [3 * statistics.mean.length], dtype: 'float64', memory: CPU } as const
+    super([toX], [metaOfOutput(x), ofSums])
     this.x = new SavedVariable(x)
     this.statistics = statistics
   }

@@ -4,7 +4,7 @@
  * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no link.
  */
 import { AsyncResource } from 'node:async_hooks'
-import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
+import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, metaOfOutput, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
 import { Future, PostgradError } from '@postgrad/base'
 import { currentScope, inOwnScope, isThenable, Scope } from '@postgrad/base/internal'
 import { DistPass } from '@postgrad/dist-autograd/internal'
@@ -31,7 +31,7 @@ export class CallBoundary extends Node {
   constructor(tensors: readonly Tensor[], sender: WorkerRuntime) {
     super(
       tensors.map((tensor) => gradientEdge(tensor)),
-      tensors.map(({ shape, dtype }) => ({ shape, dtype })),
+      tensors.map(metaOfOutput),
       // As the receive function has it: hooks meet the same gradients.
       HIGHEST_PRIORITY,
     )
