@@ -1,6 +1,6 @@
 /** Gradients over the border of two devices. */
 import { expect, test } from '@jest/globals'
-import { type Tensor, tensor } from '@postgrad/tensor'
+import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { residentDevice } from '@postgrad/tensor/suite'
 import { defineFunction } from '../index.js'
 
@@ -20,6 +20,12 @@ test('to() and back within the cpu keeps dtype and history', () => {
   const leaf = tensor([1, 2], { requiresGrad: true })
   leaf.to('cpu', 'float64').mul(2).to(leaf).sum().backward()
   expect([leaf.grad!.dtype, leaf.grad!.toArray()]).toEqual(['float32', [2, 2]])
+})
+
+test('the graph does not keep the tensor whose dtype and device to() takes', () => {
+  const model = tensor([1], { dtype: 'float64' })
+  const y = tensor([1, 2], { requiresGrad: true }).to(model)
+  expect([y.dtype, (y.gradFn as unknown as { attrs: unknown[] }).attrs.filter(isTensor)]).toEqual(['float64', []])
 })
 
 test('a leaf of the cpu gets no gradient from a device that cannot be read at once, and the error says what to do', () => {

@@ -2,7 +2,7 @@
 
 import * as copy from '../raw/copy.js'
 import * as inplace from '../raw/inplace.js'
-import type { Tensor } from '../tensor/tensor.js'
+import { isTensor, type Tensor } from '../tensor/tensor.js'
 import type { DType } from '../values/dtype.js'
 import { composite, inPlace, primitive } from './define/define.js'
 import { formula } from './define/formula.js'
@@ -28,8 +28,9 @@ export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
 export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = composite('to', {
   args: ['tensor', 'target', 'string?'],
   betweenDevices: true,
-  // The formula asks where x was.
-  of: (ops) => (x, target, dtype) => ops.toFrom(x, target, dtype, x.device),
+  // The formula asks where x was. What another tensor says is taken from it: the graph would keep its elements.
+  of: (ops) => (x, target, dtype) =>
+    isTensor(target) ? ops.toFrom(x, target.device, target.dtype, x.device) : ops.toFrom(x, target, dtype, x.device),
   raw: copy.to,
 })
 
