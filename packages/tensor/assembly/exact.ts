@@ -1,39 +1,36 @@
 /**
- * Functions of an instruction or two, which are exact or correctly rounded: rounding to integers, reciprocals, signs and bounds. Runs are
- * dense. Above: `wasm/exact.ts`. float32's first six are in `activations.ts`.
+ * Functions of an instruction or two, which are exact or correctly rounded: signs, bounds, roots, rounding to integers, reciprocals. Runs are dense.
+ * Above: `wasm/elementwise.ts`.
  */
 
-const FLOOR = 0
-const CEIL = 1
-const ROUND = 2
-const TRUNC = 3
-const RECIPROCAL = 4
-const RSQRT = 5
-const SIGN = 6
-const CLAMP = 7
+const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciprocal, rsqrt, clamp }
 
-// @ts-ignore: decorator
-@inline function exact<T>(op: i32, x: v128, low: v128, high: v128): v128 {
-  if (op == SIGN) {
-    const zero = v128.splat<T>(0)
-    const one = v128.splat<T>(1)
-    // NaN is neither: 0.
-    return v128.sub<T>(v128.and(v128.gt<T>(x, zero), one), v128.and(v128.lt<T>(x, zero), one))
-  }
+@inline function exact<T>(op: Op, x: v128, low: v128, high: v128): v128 {
+  const zero = v128.splat<T>(0)
+  const one = v128.splat<T>(1)
+  if (op == Op.neg) return v128.neg<T>(x)
+  if (op == Op.abs) return v128.abs<T>(x)
+  if (op == Op.relu) return v128.max<T>(x, zero)
+  // NaN is neither: 0.
+  if (op == Op.sign) return v128.sub<T>(v128.and(v128.gt<T>(x, zero), one), v128.and(v128.lt<T>(x, zero), one))
   if (isFloat<T>()) {
-    if (op == CLAMP) return v128.min<T>(v128.max<T>(x, low), high)
-    if (op == FLOOR) return v128.floor<T>(x)
-    if (op == CEIL) return v128.ceil<T>(x)
-    if (op == ROUND) return v128.nearest<T>(x)
-    if (op == TRUNC) return v128.trunc<T>(x)
-    if (op == RECIPROCAL) return v128.div<T>(v128.splat<T>(1), x)
-    return v128.div<T>(v128.splat<T>(1), v128.sqrt<T>(x))
+    if (op == Op.sqrt) return v128.sqrt<T>(x)
+    if (op == Op.floor) return v128.floor<T>(x)
+    if (op == Op.ceil) return v128.ceil<T>(x)
+    if (op == Op.round) return v128.nearest<T>(x)
+    if (op == Op.trunc) return v128.trunc<T>(x)
+    if (op == Op.reciprocal) return v128.div<T>(one, x)
+    if (op == Op.rsqrt) return v128.div<T>(one, v128.sqrt<T>(x))
   }
-  return i32x4.min_s(i32x4.max_s(x, low), high)
+  return v128.min<T>(v128.max<T>(x, low), high)
 }
 
-// @ts-ignore: decorator
-@inline function exactLoop<T>(op: i32, n: i32, x: usize, out: usize, p0: T, p1: T): void {
+/**
+ * The bounds of clamp are p0 and p1.
+ * @exports neg abs relu sign clamp: f32 f64 i32
+ * @exports sqrt floor ceil round trunc reciprocal rsqrt: f32 f64
+ */
+@inline function exactLoop<T>(op: Op, n: i32, x: usize, out: usize, p0: T, p1: T): void {
   const low = v128.splat<T>(p0)
   const high = v128.splat<T>(p1)
   const lanes = 16 / sizeof<T>()
@@ -42,41 +39,4 @@ const CLAMP = 7
   let i: usize = 0
   for (; i < whole; i += 16) v128.store(out + i, exact<T>(op, v128.load(x + i), low, high))
   for (; i < all; i += sizeof<T>()) store<T>(out + i, v128.extract_lane<T>(exact<T>(op, v128.splat<T>(load<T>(x + i)), low, high), 0))
-}
-
-export function floor_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(FLOOR, n, x, out, p0, p1)
-}
-export function ceil_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(CEIL, n, x, out, p0, p1)
-}
-export function round_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(ROUND, n, x, out, p0, p1)
-}
-export function trunc_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(TRUNC, n, x, out, p0, p1)
-}
-export function reciprocal_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(RECIPROCAL, n, x, out, p0, p1)
-}
-export function rsqrt_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(RSQRT, n, x, out, p0, p1)
-}
-export function sign_f32(n: i32, x: usize, out: usize, p0: f32, p1: f32): void {
-  exactLoop<f32>(SIGN, n, x, out, p0, p1)
-}
-export function sign_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(SIGN, n, x, out, p0, p1)
-}
-export function sign_i32(n: i32, x: usize, out: usize, p0: i32, p1: i32): void {
-  exactLoop<i32>(SIGN, n, x, out, p0, p1)
-}
-export function clamp_f32(n: i32, x: usize, out: usize, p0: f32, p1: f32): void {
-  exactLoop<f32>(CLAMP, n, x, out, p0, p1)
-}
-export function clamp_f64(n: i32, x: usize, out: usize, p0: f64, p1: f64): void {
-  exactLoop<f64>(CLAMP, n, x, out, p0, p1)
-}
-export function clamp_i32(n: i32, x: usize, out: usize, p0: i32, p1: i32): void {
-  exactLoop<i32>(CLAMP, n, x, out, p0, p1)
 }

@@ -1,19 +1,12 @@
 /**
  * Functions of float32 that are computed in double, two lanes at a time, and rounded once: the result is within 0.51 units in the last place, and special
- * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, tan, arcs. Above: `wasm/functions.ts`.
+ * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. Above: `wasm/functions.ts`.
  */
-import { tan1 } from './math'
+import { cos1, sin1, tan1 } from './math'
+import { join4, upperPair } from './pairs'
 
-const LOG2 = 0
-const LOG10 = 1
-const EXP2 = 2
-const SINH = 3
-const COSH = 4
-const ASIN = 5
-const ACOS = 6
-const ATAN = 7
-const ATAN2 = 8
-const POW = 9
+const enum Op { log2, log10, exp2, sinh, cosh, asin, acos, atan, pow, atan2, power }
+const enum Single { sin, cos, tan }
 
 const LN2: f64 = 0.6931471805599453
 const LOG2E: f64 = 1.4426950408889634
@@ -22,19 +15,16 @@ const PI: f64 = 3.141592653589793
 /** 1.5 · 2^52: adding it rounds to an integer, which then stands in the low bits of the sum. */
 const ROUNDER: f64 = 6755399441055744
 
-// @ts-ignore: decorator
 @inline function splat(x: f64): v128 {
   return f64x2.splat(x)
 }
 
 /** a · x + b */
-// @ts-ignore: decorator
 @inline function madd(a: v128, x: v128, b: f64): v128 {
   return f64x2.add(f64x2.mul(a, x), splat(b))
 }
 
 /** 2^t, relative error 10⁻¹²: infinity and 0 in float32 are reached long before the bounds. NaN stays. */
-// @ts-ignore: decorator
 @inline function exp2Of(input: v128): v128 {
   const t = f64x2.pmin(f64x2.pmax(input, splat(-400)), splat(400))
   const shifted = f64x2.add(t, splat(ROUNDER))
@@ -54,7 +44,6 @@ const ROUNDER: f64 = 6755399441055744
 }
 
 /** log2 of a float32 as a double, which is never denormal; relative error 10⁻¹². -∞ at 0, NaN below. */
-// @ts-ignore: decorator
 @inline function log2Of(x: v128): v128 {
   // The exponent that brings the mantissa to [√½, √2).
   const e = i64x2.shr_s(i64x2.sub(x, i64x2.splat(0x3fe6a09e667f3bcd)), 52)
@@ -79,7 +68,6 @@ const ROUNDER: f64 = 6755399441055744
 }
 
 /** atan of a ≥ 0. Cephes (Moshier), `atan.c`. */
-// @ts-ignore: decorator
 @inline function atanOf(a: v128): v128 {
   const isLarge = f64x2.gt(a, splat(2.414213562373095))
   const isMiddle = v128.andnot(f64x2.gt(a, splat(0.66)), isLarge)
@@ -101,13 +89,11 @@ const ROUNDER: f64 = 6755399441055744
   return f64x2.add(from, f64x2.add(x, f64x2.mul(x, f64x2.div(f64x2.mul(z, p), q))))
 }
 
-// @ts-ignore: decorator
 @inline function withSignOf(a: v128, x: v128): v128 {
   return v128.or(a, v128.and(x, splat(-0.0)))
 }
 
 /** The magnitude comes from |x| below: what is small is not a difference of exponentials. */
-// @ts-ignore: decorator
 @inline function sinhOf(x: v128, e: v128): v128 {
   const z = f64x2.mul(x, x)
   let p = madd(splat(2.48015873015873e-5 / 9), z, 1.984126984126984e-4)
@@ -120,7 +106,6 @@ const ROUNDER: f64 = 6755399441055744
 }
 
 /** C's pow. */
-// @ts-ignore: decorator
 @inline function powOf(x: v128, y: v128): v128 {
   const one = splat(1)
   const a = f64x2.abs(x)
@@ -137,7 +122,6 @@ const ROUNDER: f64 = 6755399441055744
 }
 
 /** Of y and x, as atan2 is written. */
-// @ts-ignore: decorator
 @inline function atan2Of(y: v128, x: v128): v128 {
   const a = f64x2.abs(y)
   const b = f64x2.abs(x)
@@ -150,98 +134,59 @@ const ROUNDER: f64 = 6755399441055744
   return withSignOf(v128.bitselect(f64x2.sub(splat(PI), arc), arc, v128.and(isLeft, f64x2.eq(x, x))), y)
 }
 
-// @ts-ignore: decorator
-@inline function of2(op: i32, x: v128, y: v128): v128 {
-  if (op == LOG2) return log2Of(x)
-  if (op == LOG10) return f64x2.mul(log2Of(x), splat(LOG10_2))
-  if (op == EXP2) return exp2Of(x)
-  if (op == SINH) return sinhOf(x, exp2Of(f64x2.mul(f64x2.abs(x), splat(LOG2E))))
-  if (op == COSH) {
+@inline function of2(op: Op, x: v128, y: v128): v128 {
+  if (op == Op.log2) return log2Of(x)
+  if (op == Op.log10) return f64x2.mul(log2Of(x), splat(LOG10_2))
+  if (op == Op.exp2) return exp2Of(x)
+  if (op == Op.sinh) return sinhOf(x, exp2Of(f64x2.mul(f64x2.abs(x), splat(LOG2E))))
+  if (op == Op.cosh) {
     const e = exp2Of(f64x2.mul(f64x2.abs(x), splat(LOG2E)))
     return f64x2.mul(f64x2.add(e, f64x2.div(splat(1), e)), splat(0.5))
   }
-  if (op == ATAN) return withSignOf(atanOf(f64x2.abs(x)), x)
-  if (op == ASIN) {
+  if (op == Op.atan) return withSignOf(atanOf(f64x2.abs(x)), x)
+  if (op == Op.asin) {
     const a = f64x2.abs(x)
     return withSignOf(atanOf(f64x2.div(a, f64x2.sqrt(f64x2.mul(f64x2.sub(splat(1), a), f64x2.add(splat(1), a))))), x)
   }
-  if (op == ACOS) return f64x2.mul(splat(2), atanOf(f64x2.sqrt(f64x2.div(f64x2.sub(splat(1), x), f64x2.add(splat(1), x)))))
-  if (op == ATAN2) return atan2Of(x, y)
+  if (op == Op.acos) return f64x2.mul(splat(2), atanOf(f64x2.sqrt(f64x2.div(f64x2.sub(splat(1), x), f64x2.add(splat(1), x)))))
+  if (op == Op.atan2) return atan2Of(x, y)
   return powOf(x, y)
 }
 
-// @ts-ignore: decorator
-@inline function of4(op: i32, x: v128, y: v128): v128 {
-  const low = of2(op, f64x2.promote_low_f32x4(x), f64x2.promote_low_f32x4(y))
-  const high = of2(op, f64x2.promote_low_f32x4(v128.shuffle<f32>(x, x, 2, 3, 2, 3)), f64x2.promote_low_f32x4(v128.shuffle<f32>(y, y, 2, 3, 2, 3)))
-  return v128.shuffle<f32>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5)
+/** Of four float32 x; y in double. */
+@inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128): v128 {
+  return join4(of2(op, f64x2.promote_low_f32x4(x), yLow), of2(op, upperPair(x), yHigh))
 }
 
-// @ts-ignore: decorator
-@inline function unary(op: i32, n: i32, x: usize, out: usize): void {
+/** The exponent of pow is p0. @exports log2 log10 exp2 sinh cosh asin acos atan pow: f32 */
+@inline function unary(op: Op, n: i32, x: usize, out: usize, p0: f64): void {
+  const y = splat(p0)
   let i = 0
   for (; i < (n & ~3); i += 4) {
-    const v = v128.load(x + (<usize>i << 2))
-    v128.store(out + (<usize>i << 2), of4(op, v, v))
+    v128.store(out + (<usize>i << 2), of4(op, v128.load(x + (<usize>i << 2)), y, y))
   }
   for (; i < n; i++) {
     const v = f64x2.promote_low_f32x4(v128.load32_splat(x + (<usize>i << 2)))
-    f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(of2(op, v, v), 0))
+    f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(of2(op, v, y), 0))
   }
 }
 
-export function log2_f32(n: i32, x: usize, out: usize): void {
-  unary(LOG2, n, x, out)
-}
-export function log10_f32(n: i32, x: usize, out: usize): void {
-  unary(LOG10, n, x, out)
-}
-export function exp2_f32(n: i32, x: usize, out: usize): void {
-  unary(EXP2, n, x, out)
-}
-export function sinh_f32(n: i32, x: usize, out: usize): void {
-  unary(SINH, n, x, out)
-}
-export function cosh_f32(n: i32, x: usize, out: usize): void {
-  unary(COSH, n, x, out)
-}
-export function asin_f32(n: i32, x: usize, out: usize): void {
-  unary(ASIN, n, x, out)
-}
-export function acos_f32(n: i32, x: usize, out: usize): void {
-  unary(ACOS, n, x, out)
-}
-export function atan_f32(n: i32, x: usize, out: usize): void {
-  unary(ATAN, n, x, out)
-}
-export function tan_f32(n: i32, x: usize, out: usize): void {
-  for (let i = 0; i < n; i++) f32.store(out + (<usize>i << 2), tan1(f32.load(x + (<usize>i << 2))))
-}
-
-/** x to the power of one exponent, a double. */
-export function pow_f32(n: i32, x: usize, out: usize, exponent: f64): void {
-  const y = splat(exponent)
-  let i = 0
-  for (; i < (n & ~3); i += 4) {
-    const v = v128.load(x + (<usize>i << 2))
-    const low = powOf(f64x2.promote_low_f32x4(v), y)
-    const high = powOf(f64x2.promote_low_f32x4(v128.shuffle<f32>(v, v, 2, 3, 2, 3)), y)
-    v128.store(out + (<usize>i << 2), v128.shuffle<f32>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5))
-  }
-  for (; i < n; i++) {
-    const v = f64x2.promote_low_f32x4(v128.load32_splat(x + (<usize>i << 2)))
-    f32.store(out + (<usize>i << 2), <f32>f64x2.extract_lane(powOf(v, y), 0))
+/** One element at a time. @exports f32 */
+@inline function unarySingle(op: Single, n: i32, x: usize, out: usize): void {
+  for (const end = x + (<usize>n << 2); x < end; x += 4, out += 4) {
+    const v = f32.load(x)
+    f32.store(out, op == Single.sin ? sin1(v) : op == Single.cos ? cos1(v) : tan1(v))
   }
 }
 
-// @ts-ignore: decorator
-@inline function binary(op: i32, rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
+/** @exports power atan2: f32 */
+@inline function binary(op: Op, rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
   for (let r = 0; r < rows; r++) {
     let i = 0
     for (; i < (n & ~3); i += 4) {
       const x = aStep == 0 ? v128.load32_splat(a) : v128.load(a + (<usize>i << 2))
       const y = bStep == 0 ? v128.load32_splat(b) : v128.load(b + (<usize>i << 2))
-      v128.store(out + (<usize>i << 2), of4(op, x, y))
+      v128.store(out + (<usize>i << 2), of4(op, x, f64x2.promote_low_f32x4(y), upperPair(y)))
     }
     for (; i < n; i++) {
       const x = f64x2.promote_low_f32x4(v128.load32_splat(a + (<usize>(i * aStep) << 2)))
@@ -252,11 +197,4 @@ export function pow_f32(n: i32, x: usize, out: usize, exponent: f64): void {
     b += bRow
     out += outRow
   }
-}
-
-export function power_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  binary(POW, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function atan2_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  binary(ATAN2, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
 }

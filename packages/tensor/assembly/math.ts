@@ -11,19 +11,26 @@ const ROUNDER: f32 = 12582912
 const LN2_HIGH: f32 = 0.693359375
 const LN2_LOW: f32 = -2.12194440e-4
 
-// @ts-ignore: decorator
 @inline function splat(x: f32): v128 {
   return f32x4.splat(x)
 }
 
 /** a · x + b */
-// @ts-ignore: decorator
 @inline function madd(a: v128, x: v128, b: f32): v128 {
   return f32x4.add(f32x4.mul(a, x), splat(b))
 }
 
+/** eˣ − 1 for |x| below ln 2 / 2. */
+@inline function expSeries4(x: v128): v128 {
+  let p = madd(splat(1.9875691500e-4), x, 1.3981999507e-3)
+  p = madd(p, x, 8.3334519073e-3)
+  p = madd(p, x, 4.1665795894e-2)
+  p = madd(p, x, 1.6666665459e-1)
+  p = madd(p, x, 5.0000001201e-1)
+  return f32x4.add(f32x4.mul(p, f32x4.mul(x, x)), x)
+}
+
 /** Overflows to infinity above 88.73, is denormal below -87.34, zero below -103.98; NaN stays NaN. */
-// @ts-ignore: decorator
 @inline export function exp4(input: v128): v128 {
   // Beyond these bounds the result is infinity or zero whatever the input; within them 2^n can be built from two normal factors.
   // pmax and pmin are one instruction each, and give their first operand when it is NaN.
@@ -33,12 +40,7 @@ const LN2_LOW: f32 = -2.12194440e-4
   const n = f32x4.sub(shifted, splat(ROUNDER))
   const k = i32x4.sub(shifted, splat(ROUNDER))
   const r = f32x4.sub(f32x4.sub(x, f32x4.mul(n, splat(LN2_HIGH))), f32x4.mul(n, splat(LN2_LOW)))
-  let p = madd(splat(1.9875691500e-4), r, 1.3981999507e-3)
-  p = madd(p, r, 8.3334519073e-3)
-  p = madd(p, r, 4.1665795894e-2)
-  p = madd(p, r, 1.6666665459e-1)
-  p = madd(p, r, 5.0000001201e-1)
-  p = f32x4.add(f32x4.add(f32x4.mul(p, f32x4.mul(r, r)), r), splat(1))
+  const p = f32x4.add(expSeries4(r), splat(1))
   const half = i32x4.shr_s(k, 1)
   const bias = i32x4.splat(127)
   const scale1 = i32x4.shl(i32x4.add(half, bias), 23)
@@ -47,7 +49,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** -infinity at ±0, NaN below, infinity at infinity; denormal inputs are exact. */
-// @ts-ignore: decorator
 @inline export function log4(input: v128): v128 {
   const tiny = f32x4.lt(input, splat(1.17549435e-38))
   // A denormal is scaled by 2^25 first, so that its exponent can be read from its bits.
@@ -77,7 +78,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** Odd, ±1 from |x| = 9.02 on; -0 stays -0. */
-// @ts-ignore: decorator
 @inline export function tanh4(x: v128): v128 {
   const sign = v128.and(x, i32x4.splat(0x80000000))
   const a = f32x4.abs(x)
@@ -93,27 +93,18 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** 1 / (1 + exp(-x)), as PyTorch: zero below -88.73. */
-// @ts-ignore: decorator
 @inline export function sigmoid4(x: v128): v128 {
   return f32x4.div(splat(1), f32x4.add(splat(1), exp4(f32x4.neg(x))))
 }
 
-/** eˣ − 1: below |x| = ln 2 / 2 the polynomial of exp4 without its 1, else by exp4. -0 stays -0. */
-// @ts-ignore: decorator
+/** eˣ − 1: by the series, from |x| = ln 2 / 2 on by exp4. -0 stays -0. */
 @inline export function expm14(x: v128): v128 {
-  let p = madd(splat(1.9875691500e-4), x, 1.3981999507e-3)
-  p = madd(p, x, 8.3334519073e-3)
-  p = madd(p, x, 4.1665795894e-2)
-  p = madd(p, x, 1.6666665459e-1)
-  p = madd(p, x, 5.0000001201e-1)
-  const small = f32x4.add(f32x4.mul(p, f32x4.mul(x, x)), x)
   const large = f32x4.sub(exp4(x), splat(1))
-  const near = v128.bitselect(small, large, f32x4.lt(f32x4.abs(x), splat(0.34657359)))
+  const near = v128.bitselect(expSeries4(x), large, f32x4.lt(f32x4.abs(x), splat(0.34657359)))
   return v128.bitselect(x, near, f32x4.eq(x, splat(0)))
 }
 
 /** log(1 + x). What rounding 1 + x loses is made good by the factor x / ((1 + x) − 1). */
-// @ts-ignore: decorator
 @inline export function log1p4(x: v128): v128 {
   const u = f32x4.add(x, splat(1))
   const y = f32x4.mul(log4(u), f32x4.div(x, f32x4.sub(u, splat(1))))
@@ -122,7 +113,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** erf a / a for 0 ≤ a < 1, of s = a². Cephes (Moshier), `ndtrf.c`; so is the next. */
-// @ts-ignore: decorator
 @inline function erfSeries4(s: v128): v128 {
   let p = madd(splat(7.853861353153693e-5), s, -8.010193625184903e-4)
   p = madd(p, s, 5.188327685732524e-3)
@@ -133,7 +123,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** erfc a for a ≥ 1: exp(-a²) P(1/a²) / a, with other coefficients from 2 on; 0 from about 10.05 on. a² is s + e, see the next. */
-// @ts-ignore: decorator
 @inline function erfcTail4(a: v128, s: v128, e: v128): v128 {
   const q = f32x4.div(splat(1), a)
   const y = f32x4.mul(q, q)
@@ -162,7 +151,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** a² − s for s = a² rounded, which the exponential would multiply: the square of the upper 12 bits is exact. */
-// @ts-ignore: decorator
 @inline function squareRest4(a: v128, s: v128): v128 {
   const high = v128.and(a, i32x4.splat(0xfffff000))
   const low = f32x4.sub(a, high)
@@ -170,7 +158,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** Odd; ±1 from |x| = 3.93 on. */
-// @ts-ignore: decorator
 @inline export function erf4(x: v128): v128 {
   const sign = v128.and(x, i32x4.splat(0x80000000))
   const a = f32x4.abs(x)
@@ -181,7 +168,6 @@ const LN2_LOW: f32 = -2.12194440e-4
 }
 
 /** The distribution function of the standard normal, erfc(-x / √2) / 2. */
-// @ts-ignore: decorator
 @inline export function normalCdf4(x: v128): v128 {
   const w = f32x4.mul(x, splat(0.7071067811865476))
   const a = f32x4.abs(w)
@@ -207,7 +193,6 @@ const INV_PIO2: f64 = 6.36619772367581382433e-1
 const REDUCIBLE: f64 = 1_000_000
 
 /** sin on [-pi/4, pi/4], in double. */
-// @ts-ignore: decorator
 @inline function sinKernel(x: f64): f64 {
   const z = x * x
   const w = z * z
@@ -217,7 +202,6 @@ const REDUCIBLE: f64 = 1_000_000
 }
 
 /** cos on [-pi/4, pi/4], in double. */
-// @ts-ignore: decorator
 @inline function cosKernel(x: f64): f64 {
   const z = x * x
   const w = z * z
@@ -226,7 +210,6 @@ const REDUCIBLE: f64 = 1_000_000
 }
 
 /** Quarter q of the circle: 0 sin, 1 cos, 2 -sin, 3 -cos. */
-// @ts-ignore: decorator
 @inline function quarter(x: f64, first: i32): f32 {
   const n = nearest(x * INV_PIO2)
   const r = x - n * PIO2_1 - n * PIO2_1T
@@ -235,20 +218,17 @@ const REDUCIBLE: f64 = 1_000_000
   return <f32>(q & 2 ? -y : y)
 }
 
-// @ts-ignore: decorator
 @inline export function sin1(x: f32): f32 {
   const d = <f64>x
   if (d == 0) return x // keeps -0
   return abs(d) < REDUCIBLE ? quarter(d, 0) : <f32>hostSin(d)
 }
 
-// @ts-ignore: decorator
 @inline export function cos1(x: f32): f32 {
   const d = <f64>x
   return abs(d) < REDUCIBLE ? quarter(d, 1) : <f32>hostCos(d)
 }
 
-// @ts-ignore: decorator
 @inline export function tan1(x: f32): f32 {
   const d = <f64>x
   if (d == 0) return x // keeps -0

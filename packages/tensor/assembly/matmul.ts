@@ -14,7 +14,6 @@ import { turn2, turn4 } from './turn'
 const WIDTH: usize = 32
 
 /** tile (+)= a [4, k] · b [k, WIDTH]: row pointers of a with `aStep` to the next column, b with `bStep` to its next row. */
-// @ts-ignore: decorator
 @inline function micro<T>(
   k: i32,
   a0: usize,
@@ -85,8 +84,8 @@ const WIDTH: usize = 32
  * columns of b begins at each multiple of `bPanel` and steps by `bStep`, but the last, if it is ragged, is at `bTail`: WIDTH columns of which
  * those beyond n are anything, `WIDTH` apart. `byPanels`: all rows for one panel of b, then the next; else all panels for four rows. Tiles at
  * the edges go through `tile`, 128 bytes of scratch. `first`: out's contents do not count.
+ * @exports gemm: f32 f64
  */
-// @ts-ignore: decorator
 @inline function tiles<T>(
   m: i32,
   n: i32,
@@ -159,28 +158,13 @@ function edge<T>(
 }
 
 /** At most WIDTH bytes, a multiple of four. */
-// @ts-ignore: decorator
 @inline function copyRow(to: usize, from: usize, bytes: usize): void {
   let i: usize = 0
   for (; i + 16 <= bytes; i += 16) v128.store(to + i, v128.load(from + i))
   for (; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
 }
 
-export function gemm_f32(
-  m: i32, n: i32, k: i32, a: usize, aPanel: usize, aRow: usize, aStep: usize, b: usize, bPanel: usize, bStep: usize, bTail: usize,
-  out: usize, outRow: usize, first: bool, byPanels: bool, tile: usize,
-): void {
-  tiles<f32>(m, n, k, a, aPanel, aRow, aStep, b, bPanel, bStep, bTail, out, outRow, first, byPanels, tile)
-}
-export function gemm_f64(
-  m: i32, n: i32, k: i32, a: usize, aPanel: usize, aRow: usize, aStep: usize, b: usize, bPanel: usize, bStep: usize, bTail: usize,
-  out: usize, outRow: usize, first: bool, byPanels: bool, tile: usize,
-): void {
-  tiles<f64>(m, n, k, a, aPanel, aRow, aStep, b, bPanel, bStep, bTail, out, outRow, first, byPanels, tile)
-}
-
-/** Panels of WIDTH columns, each [k, WIDTH], one behind the other; columns beyond `cols` are zero. */
-// @ts-ignore: decorator
+/** Panels of WIDTH columns, each [k, WIDTH], one behind the other; columns beyond `cols` are zero. @exports pack_b: f32 f64 */
 @inline function packB<T>(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
   const width = <i32>(WIDTH / sizeof<T>())
   for (let j = 0; j < cols; j += width) {
@@ -223,8 +207,7 @@ export function gemm_f64(
   }
 }
 
-/** Panels of 4 rows, each [k, 4]; rows beyond `rows` are zero. */
-// @ts-ignore: decorator
+/** Panels of 4 rows, each [k, 4]; rows beyond `rows` are zero. @exports pack_a: f32 f64 */
 @inline function packA<T>(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
   for (let i = 0; i < rows; i += 4) {
     const height = min(4, rows - i)
@@ -257,21 +240,7 @@ export function gemm_f64(
   }
 }
 
-export function pack_b_f32(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
-  packB<f32>(k, cols, b, bRow, bCol, to)
-}
-export function pack_b_f64(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
-  packB<f64>(k, cols, b, bRow, bCol, to)
-}
-export function pack_a_f32(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
-  packA<f32>(rows, k, a, aRow, aCol, to)
-}
-export function pack_a_f64(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize, to: usize): void {
-  packA<f64>(rows, k, a, aRow, aCol, to)
-}
-
-/** out [n] = a [k] · b [k, n], b's columns adjacent: eight rows of b at once, added to what stands in `out`. */
-// @ts-ignore: decorator
+/** out [n] = a [k] · b [k, n], b's columns adjacent: eight rows of b at once, added to what stands in `out`. @exports gemv_rows: f32 f64 */
 @inline function vectorByRows<T>(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
   const lanes = 16 / sizeof<T>()
   const all = <usize>n * sizeof<T>()
@@ -325,15 +294,7 @@ export function pack_a_f64(rows: i32, k: i32, a: usize, aRow: usize, aCol: usize
   }
 }
 
-export function gemv_rows_f32(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
-  vectorByRows<f32>(n, k, a, aStep, b, bRow, out)
-}
-export function gemv_rows_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
-  vectorByRows<f64>(n, k, a, aStep, b, bRow, out)
-}
-
 /** Eight dot products at once, of columns of b that lie `bCol` apart. */
-// @ts-ignore: decorator
 @inline function dots8<T>(k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
   let s0: T = 0
   let s1: T = 0
@@ -375,7 +336,6 @@ export function gemv_rows_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, 
 }
 
 /** c + a[p] · (element p of each of four columns), for p = 0 … 3 in this order; the columns are runs at `b`, `bCol` apart. */
-// @ts-ignore: decorator
 @inline function four(c: v128, x0: v128, x1: v128, x2: v128, x3: v128, b: usize, bCol: usize): v128 {
   const r0 = v128.load(b)
   const r1 = v128.load(b + bCol)
@@ -391,8 +351,7 @@ export function gemv_rows_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, 
   return f32x4.add(c, f32x4.mul(x3, v128.shuffle<f32>(t1, t3, 2, 3, 6, 7)))
 }
 
-/** out [n] = a [k] · b [k, n] with any strides: column by column, several at once. */
-// @ts-ignore: decorator
+/** out [n] = a [k] · b [k, n] with any strides: column by column, several at once. @exports gemv_columns: f32 f64 */
 @inline function vectorByColumns<T>(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
   let j = 0
   if (sizeof<T>() == 4 && bRow == 4) {
@@ -447,11 +406,4 @@ export function gemv_rows_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, 
     b += bCol
     out += sizeof<T>()
   }
-}
-
-export function gemv_columns_f32(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
-  vectorByColumns<f32>(n, k, a, aStep, b, bRow, bCol, out)
-}
-export function gemv_columns_f64(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, bCol: usize, out: usize): void {
-  vectorByColumns<f64>(n, k, a, aStep, b, bRow, bCol, out)
 }

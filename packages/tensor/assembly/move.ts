@@ -4,8 +4,7 @@ import { turn4 } from './turn'
 /** Elements of a side of a block: what is read of a cache line is used before the line is lost. */
 const BLOCK: i32 = 16
 
-/** out[r, c] = x[r, c], any strides. */
-// @ts-ignore: decorator
+/** out[r, c] = x[r, c], any strides. @exports move: 8 32 64 */
 @inline function move<T>(rows: i32, cols: i32, x: usize, xRow: i32, xCol: i32, out: usize, outRow: i32, outCol: i32): void {
   if (xCol == <i32>sizeof<T>() && outCol == <i32>sizeof<T>()) {
     const all = <usize>cols * sizeof<T>()
@@ -43,14 +42,4 @@ const BLOCK: i32 = 16
       }
     }
   }
-}
-
-export function move_8(rows: i32, cols: i32, x: usize, xRow: i32, xCol: i32, out: usize, outRow: i32, outCol: i32): void {
-  move<u8>(rows, cols, x, xRow, xCol, out, outRow, outCol)
-}
-export function move_32(rows: i32, cols: i32, x: usize, xRow: i32, xCol: i32, out: usize, outRow: i32, outCol: i32): void {
-  move<u32>(rows, cols, x, xRow, xCol, out, outRow, outCol)
-}
-export function move_64(rows: i32, cols: i32, x: usize, xRow: i32, xCol: i32, out: usize, outRow: i32, outCol: i32): void {
-  move<u64>(rows, cols, x, xRow, xCol, out, outRow, outCol)
 }

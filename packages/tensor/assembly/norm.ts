@@ -2,55 +2,42 @@
  * Layer normalisation of float32 rows, in double precision two elements at a time. Above: `wasm/norm.ts`. Order of summation (KERNELS.md): element i
  * goes to sum i mod 4 while whole groups of 4 last, the rest to sum 0; then (s0 + s1) + (s2 + s3). Weight and bias may be 0: none.
  */
-
-/** Two float32 from `p`, as doubles. */
-// @ts-ignore: decorator
-@inline function pair(p: usize): v128 {
-  return f64x2.promote_low_f32x4(v128.load64_zero(p))
-}
+import { pair, term } from './pairs'
 
 /** Two doubles as float32, stored at `p`. */
-// @ts-ignore: decorator
 @inline function storePair(p: usize, x: v128): void {
   v128.store64_lane(p, f32x4.demote_f64x2_zero(x), 0)
 }
 
-// @ts-ignore: decorator
 @inline function join(s01: v128, s23: v128, rest: f64): f64 {
   const s0 = f64x2.extract_lane(s01, 0) + rest
   return s0 + f64x2.extract_lane(s01, 1) + (f64x2.extract_lane(s23, 0) + f64x2.extract_lane(s23, 1))
 }
 
+/** The mean of d values x, or with `squares` of (x − mean)². */
+@inline function meanOf(squares: bool, d: i32, x: usize, mean: f64): f64 {
+  const m = f64x2.splat(mean)
+  let a = f64x2.splat(0)
+  let b = f64x2.splat(0)
+  const end = x + (<usize>d << 2)
+  const endOfGroups = x + (<usize>(d & ~3) << 2)
+  for (; x < endOfGroups; x += 16) {
+    a = f64x2.add(a, term(squares, pair(x), m))
+    b = f64x2.add(b, term(squares, pair(x + 8), m))
+  }
+  let rest: f64 = 0
+  for (; x < end; x += 4) rest += f64x2.extract_lane(term(squares, f64x2.splat(<f64>f32.load(x)), m), 0)
+  return join(a, b, rest) / <f64>d
+}
+
 /** out, mean and rstd of each row. */
 export function layer_norm_f32(rows: i32, d: i32, eps: f64, x: usize, weight: usize, bias: usize, out: usize, mean: usize, rstd: usize): void {
-  const groups = <usize>(d & ~3) << 2
   const pairs = <usize>(d & ~1) << 2
   const all = <usize>d << 2
   for (let row = 0; row < rows; row++) {
-    let a = f64x2.splat(0)
-    let b = f64x2.splat(0)
-    for (let i: usize = 0; i < groups; i += 16) {
-      a = f64x2.add(a, pair(x + i))
-      b = f64x2.add(b, pair(x + i + 8))
-    }
-    let rest: f64 = 0
-    for (let i = groups; i < all; i += 4) rest += <f64>f32.load(x + i)
-    const m = join(a, b, rest) / <f64>d
+    const m = meanOf(false, d, x, 0)
     const mm = f64x2.splat(m)
-    a = f64x2.splat(0)
-    b = f64x2.splat(0)
-    for (let i: usize = 0; i < groups; i += 16) {
-      const p = f64x2.sub(pair(x + i), mm)
-      const q = f64x2.sub(pair(x + i + 8), mm)
-      a = f64x2.add(a, f64x2.mul(p, p))
-      b = f64x2.add(b, f64x2.mul(q, q))
-    }
-    rest = 0
-    for (let i = groups; i < all; i += 4) {
-      const p = <f64>f32.load(x + i) - m
-      rest += p * p
-    }
-    const r = 1 / Math.sqrt(join(a, b, rest) / <f64>d + eps)
+    const r = 1 / Math.sqrt(meanOf(true, d, x, m) + eps)
     const rr = f64x2.splat(r)
     for (let i: usize = 0; i < pairs; i += 8) {
       let y = f64x2.mul(f64x2.sub(pair(x + i), mm), rr)

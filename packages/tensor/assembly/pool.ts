@@ -1,27 +1,24 @@
 /**
  * Pooling of one plane of float32, rows oy0 … oy1 − 1 of the result: four windows side by side where all of their columns lie inside, one at a time at
- * the edges and for strides beyond 2. The same bits as `host/pool.ts`. Above: `wasm/pool.ts`. Pointers are bytes, everything else counts elements.
+ * the edges and for strides beyond 2. The same bits as `js/pool.ts`. Above: `wasm/pool.ts`. Pointers are bytes, everything else counts elements.
  */
+import { join4, upperPair } from './pairs'
 
 /** Elements x[0], x[step], x[2 · step], x[3 · step] for step 1 or 2, reading none beyond the last. */
-// @ts-ignore: decorator
 @inline function every(x: usize, step: i32): v128 {
   const a = v128.load(x)
   return step == 1 ? a : v128.shuffle<f32>(a, v128.load(x, 12), 0, 2, 5, 7)
 }
 
 /** The first place from `from` on, in steps, that is not before the plane. */
-// @ts-ignore: decorator
 @inline function inside(from: i32, step: i32): i32 {
   return from >= 0 ? from : from + ((step - 1 - from) / step) * step
 }
 
 /** The first of outputs 0 … n − 1 whose window [o · stride − pad, + extent) begins inside of `size`, and the end of those that end there. */
-// @ts-ignore: decorator
 @inline function firstWhole(pad: i32, stride: i32, n: i32): i32 {
   return min(n, (pad + stride - 1) / stride)
 }
-// @ts-ignore: decorator
 @inline function endWhole(size: i32, pad: i32, extent: i32, stride: i32, n: i32): i32 {
   const room = size + pad - extent
   return room < 0 ? 0 : min(n, room / stride + 1)
@@ -83,7 +80,6 @@ export function max_pool_f32(
 }
 
 /** What the sum of a window is divided by; see `AvgPoolGeometry`. */
-// @ts-ignore: decorator
 @inline function divisorOf(h: i32, w: i32, kh: i32, kw: i32, ph: i32, pw: i32, y: i32, x: i32, includePad: bool, divisor: f64): f64 {
   if (divisor != 0) return divisor
   return includePad
@@ -113,12 +109,12 @@ export function avg_pool_f32(
           for (let i = y * w + x0; i < y * w + x0 + kw; i++) {
             const v = every(x + (<usize>i << 2), sw)
             low = f64x2.add(low, f64x2.promote_low_f32x4(v))
-            high = f64x2.add(high, f64x2.promote_low_f32x4(v128.shuffle<f32>(v, v, 2, 3, 2, 3)))
+            high = f64x2.add(high, upperPair(v))
           }
         }
         low = v128.and(f64x2.div(low, f64x2.splat(by)), f64x2.ne(low, zero))
         high = v128.and(f64x2.div(high, f64x2.splat(by)), f64x2.ne(high, zero))
-        v128.store(out, v128.shuffle<f32>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5))
+        v128.store(out, join4(low, high))
         ox += 4
         out += 16
       } else {

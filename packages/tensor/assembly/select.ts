@@ -3,37 +3,31 @@
  * Above: `wasm/select.ts`.
  */
 
-const EQ = 0
-const NE = 1
-const LT = 2
-const LE = 3
+const enum Op { eq, ne, lt, le }
 
-// @ts-ignore: decorator
-@inline function compare<T>(op: i32, a: v128, b: v128): v128 {
-  if (op == EQ) return v128.eq<T>(a, b)
-  if (op == NE) return v128.ne<T>(a, b)
-  if (op == LT) return v128.lt<T>(a, b)
+@inline function compare<T>(op: Op, a: v128, b: v128): v128 {
+  if (op == Op.eq) return v128.eq<T>(a, b)
+  if (op == Op.ne) return v128.ne<T>(a, b)
+  if (op == Op.lt) return v128.lt<T>(a, b)
   return v128.le<T>(a, b)
 }
 
 /** The mask of the four (two) elements at byte i of the row. */
-// @ts-ignore: decorator
-@inline function maskAt<T>(op: i32, a: usize, aStep: i32, x: v128, b: usize, bStep: i32, y: v128, i: usize): v128 {
+@inline function maskAt<T>(op: Op, a: usize, aStep: i32, x: v128, b: usize, bStep: i32, y: v128, i: usize): v128 {
   return compare<T>(op, aStep ? v128.load(a + i) : x, bStep ? v128.load(b + i) : y)
 }
 
 /** Masks of four elements, whatever the dtype. */
-// @ts-ignore: decorator
-@inline function mask4<T>(op: i32, a: usize, aStep: i32, x: v128, b: usize, bStep: i32, y: v128, i: usize): v128 {
+@inline function mask4<T>(op: Op, a: usize, aStep: i32, x: v128, b: usize, bStep: i32, y: v128, i: usize): v128 {
   const low = maskAt<T>(op, a, aStep, x, b, bStep, y, i)
   if (sizeof<T>() == 4) return low
   const high = maskAt<T>(op, a, aStep, x, b, bStep, y, i + 16)
   return v128.shuffle<i32>(low, high, 0, 2, 4, 6)
 }
 
-// @ts-ignore: decorator
+/** @exports f32 f64 i32 */
 @inline function compareRows<T>(
-  op: i32, rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32,
+  op: Op, rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32,
 ): void {
   const four: usize = 4 * sizeof<T>()
   for (let r = 0; r < rows; r++) {
@@ -61,45 +55,7 @@ const LE = 3
   }
 }
 
-export function eq_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f32>(EQ, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function ne_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f32>(NE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function lt_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f32>(LT, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function le_f32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f32>(LE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function eq_f64(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f64>(EQ, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function ne_f64(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f64>(NE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function lt_f64(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f64>(LT, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function le_f64(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<f64>(LE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function eq_i32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<i32>(EQ, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function ne_i32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<i32>(NE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function lt_i32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<i32>(LT, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-export function le_i32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize, outRow: i32): void {
-  compareRows<i32>(LE, rows, n, a, aRow, aStep, b, bRow, bStep, out, outRow)
-}
-
-/** out = cond ? a : b by their bits, out dense. cond's step is 1. */
-// @ts-ignore: decorator
+/** out = cond ? a : b by their bits, out dense. cond's step is 1. @exports where: 32 64 */
 @inline function whereRows<T>(
   rows: i32, n: i32, cond: usize, condRow: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize,
 ): void {
@@ -129,11 +85,4 @@ export function le_i32(rows: i32, n: i32, a: usize, aRow: i32, aStep: i32, b: us
     b += bRow
     out += all
   }
-}
-
-export function where_32(rows: i32, n: i32, cond: usize, condRow: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize): void {
-  whereRows<u32>(rows, n, cond, condRow, a, aRow, aStep, b, bRow, bStep, out)
-}
-export function where_64(rows: i32, n: i32, cond: usize, condRow: i32, a: usize, aRow: i32, aStep: i32, b: usize, bRow: i32, bStep: i32, out: usize): void {
-  whereRows<u64>(rows, n, cond, condRow, a, aRow, aStep, b, bRow, bStep, out)
 }

@@ -1,7 +1,6 @@
 /** Transposes in registers, for copies (`move.ts`) and for the panels of products (`matmul.ts`). */
 
 /** A block of 4 × 4 of four bytes each becomes its transpose: runs of x are `xStep` bytes apart, those of out `outStep`. */
-// @ts-ignore: decorator
 @inline export function turn4(x: usize, xStep: usize, out: usize, outStep: usize): void {
   const r0 = v128.load(x)
   const r1 = v128.load(x + xStep)
@@ -18,7 +17,6 @@
 }
 
 /** A block of 2 × 2 of eight bytes each, likewise. */
-// @ts-ignore: decorator
 @inline export function turn2(x: usize, xStep: usize, out: usize, outStep: usize): void {
   const r0 = v128.load(x)
   const r1 = v128.load(x + xStep)

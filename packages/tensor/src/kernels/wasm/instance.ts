@@ -13,18 +13,9 @@ import { assertNotPausing } from './pause.js'
 
 /** p0 and p1 where the function has parameters. */
 type Unary = (n: number, x: number, out: number, p0?: number, p1?: number) => void
-type Binary = (
-  rows: number,
-  n: number,
-  a: number,
-  aRow: number,
-  aStep: number,
-  b: number,
-  bRow: number,
-  bStep: number,
-  out: number,
-  outRow: number,
-) => void
+/** An operand in rows: its address, the bytes from each row to the next, and the elements from each element to the next. */
+type InRows = readonly [at: number, row: number, step: number]
+type Binary = (...args: [rows: number, n: number, ...a: InRows, ...b: InRows, out: number, outRow: number]) => void
 type Gradient = (n: number, g: number, gStep: number, x: number, out: number, p0: number, p1: number) => void
 
 /** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
@@ -47,27 +38,15 @@ export type UnaryExport = In<'unary'>
 export type BinaryExport = In<'binary' | 'compare'>
 export type GradientExport = In<'grad'>
 
+type Real = 'f32' | 'f64'
 type Pack = (extent: number, other: number, x: number, row: number, col: number, to: number) => void
 type VectorByRows = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, out: number) => void
 type VectorByColumns = (n: number, k: number, a: number, aStep: number, b: number, bRow: number, bCol: number, out: number) => void
-type Gemm = (
-  m: number,
-  n: number,
-  k: number,
-  a: number,
-  aPanel: number,
-  aRow: number,
-  aStep: number,
-  b: number,
-  bPanel: number,
-  bStep: number,
-  bTail: number,
-  out: number,
-  outRow: number,
-  first: number,
-  byPanels: number,
-  tile: number,
-) => void
+/** m × n of k products: a in panels of four rows, b in panels of columns, the last at `tail` if it is ragged; see `assembly/matmul.ts`. */
+type Left = readonly [at: number, panel: number, row: number, step: number]
+type Right = readonly [at: number, panel: number, step: number, tail: number]
+type Result = readonly [at: number, row: number, first: number, byPanels: number, tile: number]
+type Gemm = (...args: [m: number, n: number, k: number, ...a: Left, ...b: Right, ...out: Result]) => void
 
 /**
  * Those exports, and those of matrix products; each file of this folder adds the ones that it calls. Pointers and rows are bytes, steps of element-wise
@@ -76,18 +55,11 @@ type Gemm = (
 export interface KernelExports
   extends Readonly<Record<UnaryExport, Unary>>,
     Readonly<Record<BinaryExport, Binary>>,
-    Readonly<Record<GradientExport, Gradient>> {
-  readonly gemm_f32: Gemm
-  readonly gemm_f64: Gemm
-  readonly pack_a_f32: Pack
-  readonly pack_a_f64: Pack
-  readonly pack_b_f32: Pack
-  readonly pack_b_f64: Pack
-  readonly gemv_rows_f32: VectorByRows
-  readonly gemv_rows_f64: VectorByRows
-  readonly gemv_columns_f32: VectorByColumns
-  readonly gemv_columns_f64: VectorByColumns
-}
+    Readonly<Record<GradientExport, Gradient>>,
+    Readonly<Record<`gemm_${Real}`, Gemm>>,
+    Readonly<Record<`pack_${'a' | 'b'}_${Real}`, Pack>>,
+    Readonly<Record<`gemv_rows_${Real}`, VectorByRows>>,
+    Readonly<Record<`gemv_columns_${Real}`, VectorByColumns>> {}
 
 /** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */
 declare const WebAssembly: {
