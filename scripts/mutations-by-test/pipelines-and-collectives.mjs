@@ -119,4 +119,13 @@ export const pipelinesAndCollectives = [
     'part',
     'allGatherCoalesced writes one of its tensors over another that it has not read',
   ),
+  t(
+    'late-to-a-group',
+    'packages/process-group/src/groups.sim.test.ts',
+    'PG-1: who comes after the time of the others',
+    'packages/process-group/src/common/errors.ts',
+    "late === true && 'this call came after that'",
+    'false',
+    'who comes late to initProcessGroup reads that it did not come',
+  ),
 ]

@@ -239,9 +239,7 @@ export {
 export {
   Actor,
   type ActorHandle,
-  allGather,
   asyncExecution,
-  barrier,
   call,
   collectAll,
   currentSignal,

@@ -53,6 +53,21 @@ describe('the default group', () => {
     expect(await differ.leftovers()).toEqual([])
   })
 
+  test('PG-1: who comes after the time of the others is told to call it again, and meets those that do', async () => {
+    const ranks = new Ranks(1, 2)
+    const ends = await ranks.all(async (rank) => {
+      if (rank === 1) await new Promise<void>((resolve) => void ranks.workers[1]!.clock.setTimer(500, resolve))
+      const error = await failure(pg.initProcessGroup({ timeoutMs: 100 }))
+      await pg.initProcessGroup()
+      return error
+    })
+    const [first, late] = valuesOf(ends)
+    expect(first!.message).toContain("'worker1' did not come. Every member calls initProcessGroup()")
+    expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'initProcessGroup', values: { missing: ['worker1'], late: true } })
+    expect(late!.message).toContain("'worker1' did not come, this call came after that. Call initProcessGroup() again")
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
   test('PG-1: where no worker is current, the error says where to call it', async () => {
     const error = await failure(pg.initProcessGroup())
     expect(error).toMatchObject({ code: 'RPC_NOT_INITIALIZED', op: 'initProcessGroup' })

@@ -1,8 +1,8 @@
 /** Programs that return while others wait for them: who is refused, who is not, and what is printed. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
-import { call, currentWorker, expose, barrier as meet, remote } from '@postgrad/rpc'
-import { standstillOf } from '@postgrad/rpc/internal'
+import { call, currentWorker, expose, remote } from '@postgrad/rpc'
+import { meet, standstillOf } from '@postgrad/rpc/internal'
 import type { ClusterOptions } from '@postgrad/rpc/suite'
 import { ones, tensor, zeros } from '@postgrad/tensor'
 import { NEVER, PROGRAMS } from './deaths.suite.js'
@@ -80,19 +80,19 @@ describe('PG-40: a rank that returns early', () => {
     }
   })
 
-  test('before initProcessGroup, or a barrier of all workers without a limit: the same', async () => {
+  test('before initProcessGroup, or a meeting of all workers without a limit: the same', async () => {
     for (const gone of [0, 1, 2]) {
       const ranks = new Mains(gone + 1, 3)
       const ends = await ranks.mains(async (rank) => {
         if (rank === gone) return null
         await later(17 * rank)
-        return [await failsIn(initProcessGroup({ ...NEVER })), await failsIn(meet(undefined, NEVER))]
+        return [await failsIn(initProcessGroup({ ...NEVER })), await failsIn(meet(null, undefined, NEVER))]
       })
       for (const rank of [0, 1, 2].filter((each) => each !== gone)) {
         const [formed, met] = ends[rank] as Awaited<ReturnType<typeof failsIn>>[]
         expect(formed).toMatchObject({ error: { ...isOver(gone), op: 'initProcessGroup' } })
         const message = expect.stringContaining(`worker 'worker${gone}' has returned from its main or called shutdown()`)
-        expect(met).toMatchObject({ error: { code: 'PROGRAM_OVER', op: 'barrier', message, values: { worker: `worker${gone}` } } })
+        expect(met).toMatchObject({ error: { code: 'PROGRAM_OVER', op: 'meet', message, values: { worker: `worker${gone}` } } })
         expect(formed!.ms).toBeLessThan(5000)
         expect(met!.ms).toBeLessThan(5000)
       }
@@ -162,7 +162,7 @@ async function asks(worker: string, delayMs: number): Promise<number[]> {
 }
 async function makes(): Promise<number[]> {
   await initProcessGroup(NEVER)
-  await meet(undefined, NEVER)
+  await meet(null, undefined, NEVER)
   return joins()
 }
 const rests = (ms: number): Promise<void> => later(ms)
@@ -336,7 +336,9 @@ describe('PG-41: no right program is refused', () => {
       if (rank === 2) await later(15_000)
       return makes()
     })
-    expect(ranks.lines).toEqual(['postgrad: rank 0 (worker0) has waited 10 s for rank 2 (worker2) in allGather() of 3 workers'])
+    expect(ranks.lines).toEqual([
+      "postgrad: rank 0 (worker0) has waited 10 s for rank 2 (worker2) in initProcessGroup 'default' of 3 workers",
+    ])
   })
 
   test('PG-43: a word that a worker is over changes nothing where the sender, or that worker, is no member', async () => {

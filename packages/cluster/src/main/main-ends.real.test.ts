@@ -1,6 +1,6 @@
 /** The main thread as a guest: who it is to workers and groups, their deaths and restarts, and its end with the cluster. */
 import { describe, expect, jest, test } from '@jest/globals'
-import { barrier, getWorkerInfos, rref, shutdown } from '@postgrad/rpc'
+import { getWorkerInfos, rref, shutdown } from '@postgrad/rpc'
 import type { ClusterEvent } from '../admin/inspect-events.js'
 import { launcher } from '../clusters.fixture.js'
 import * as program from '../fixtures/main-thread.js'
@@ -25,14 +25,11 @@ describe('who is there', () => {
     expect(await cluster.call('worker1', program.others)).toHaveLength(2)
     expect((await cluster.runHere(() => getWorkerInfos())).map(({ name }) => name)).toEqual(names)
     // Of the workers alone.
-    await Promise.all(names.map((name) => cluster.on(name).run(program.meet)))
-    await expect(cluster.runHere(() => barrier())).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await Promise.all(names.map((name) => cluster.on(name).run(program.meetAll)))
+    await expect(cluster.runHere(() => program.meetAll())).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     // With it, since all name it.
     const all = ['main', ...names]
-    await Promise.all([
-      cluster.runHere(() => barrier(all, { timeoutMs: 5000 })),
-      ...names.map((name) => cluster.call(name, program.meetAll, [all])),
-    ])
+    await Promise.all([cluster.runHere(() => program.meetAll(all)), ...names.map((name) => cluster.call(name, program.meetAll, [all]))])
     // The end of all workers does not wait for it; it finds them left.
     await Promise.all(names.map((name) => cluster.on(name).run(program.endTogether)))
     await sleep(300)
@@ -42,7 +39,7 @@ describe('who is there', () => {
   test('CLU-78: its own shutdown is its leave, and the workers go on', async () => {
     const cluster = await launch(url, { workers: 2 })
     await cluster.runHere(() => shutdown())
-    await Promise.all(['worker0', 'worker1'].map((name) => cluster.on(name).run(program.meet)))
+    await Promise.all(['worker0', 'worker1'].map((name) => cluster.on(name).run(program.meetAll)))
     await expect(cluster.on('worker0').run(program.ask, 'main')).rejects.toMatchObject({ code: 'WORKER_DIED', values: { cause: 'left' } })
     await expect(cluster.call('worker0', program.who)).rejects.toMatchObject({ code: 'RPC_SHUT_DOWN' })
     await cluster.join(['worker2', 'worker3'])

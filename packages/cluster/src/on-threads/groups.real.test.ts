@@ -7,7 +7,7 @@ const launch = launcher()
 const GROUPS = new URL('./fixtures/groups.js', import.meta.url)
 
 describe('groups on threads', () => {
-  test('GRP-6, GRP-8, STO-3: barrier, allGather and a store', async () => {
+  test('GRP-6, GRP-8, STO-3: meetings and a store', async () => {
     const cluster = await launch(GROUPS, { workers: 3 })
     const on = cluster.workers.map((worker) => cluster.on(worker))
     const expected = ['worker0', 'WORKER0', 'worker1', 'WORKER1', 'worker2', 'WORKER2']

@@ -82,12 +82,18 @@ export function directTimedOut(
 
 /** Of `initProcessGroup`: GROUP_TIMEOUT, whose cause is that of the meeting, with its values. */
 export function notMet(name: string, cause: PostgradError): PostgradError {
-  const missing = Array.isArray(cause.values.missing) ? cause.values.missing.map((worker) => `'${worker}'`).join(', ') : ''
+  const { missing, timeoutMs, late } = cause.values
+  const parts = [
+    Array.isArray(missing) && missing.length > 0 && `${missing.map((worker) => `'${worker}'`).join(', ')} did not come`,
+    late === true && 'this call came after that',
+  ].filter(Boolean)
   return new PostgradError('GROUP_TIMEOUT', {
     op: 'initProcessGroup',
-    message: `the members of group '${name}' have not met in ${Math.round(Number(cause.values.timeoutMs))} ms${missing === '' ? '' : `: ${missing} did not come`}`,
+    message: `the members of group '${name}' have not met in ${Math.round(Number(timeoutMs))} ms${parts.length === 0 ? '' : `: ${parts.join(', ')}`}`,
     remedy:
-      'Every member calls initProcessGroup() with the same { name, ranks, debug }; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+      late === true
+        ? 'Call initProcessGroup() again: it meets those that call it again.'
+        : 'Every member calls initProcessGroup() with the same { name, ranks, debug }; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
     cause,
     values: { ...cause.values, group: name },
   })

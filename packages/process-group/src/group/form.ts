@@ -1,10 +1,10 @@
 /**
- * How groups come about. The default group: its members meet by rpc's `allGather`, which has deadlines, deaths and names of who is missing. Every other one: a
+ * How groups come about. The default group: its members meet by rpc's `meet`, which has deadlines, deaths and names of who is missing. Every other one: a
  * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
-import { gatherAsGroup } from '@postgrad/rpc/internal'
+import { meet } from '@postgrad/rpc/internal'
 import { invalid } from '../algorithms/parts.js'
 import { collectiveTimedOut, neverMet, notMet } from '../common/errors.js'
 import { type Algorithm, exchange, type Place } from '../common/step.js'
@@ -20,7 +20,7 @@ interface Proposal {
   readonly debug: DebugLevel
 }
 
-/** Members by rank. @throws (rejects) as rpc's `allGather`, COLLECTIVE_MISMATCH */
+/** Members by rank. @throws (rejects) as rpc's `meet`, COLLECTIVE_MISMATCH */
 export async function formDefault(
   groups: ProcessGroups,
   name: string,
@@ -32,8 +32,8 @@ export async function formDefault(
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const round = `processGroup ${name}`
-    const proposals = await gatherAsGroup(own, workers, { round, timeoutMs, warnAfterMs }).catch((error: unknown) => {
+    const round = `initProcessGroup '${name}'`
+    const proposals = await meet(own, workers, { round, timeoutMs, warnAfterMs }).catch((error: unknown) => {
       if (isPostgradError(error, 'PROGRAM_OVER')) throw neverMet({ name, workers }, Number(error.values.workerId))
       throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
     })

@@ -8,21 +8,8 @@ import type { RequestingPeer, Want } from '../common/authority.js'
 import type { ContextHead } from '../core/hooks.js'
 import type { Peer } from '../core/peer.js'
 import type { WorkerCore } from '../core/worker-core.js'
-import {
-  allGather,
-  call,
-  expose,
-  link,
-  monitor,
-  type RRef,
-  registerActor,
-  remote,
-  rref,
-  stopActor,
-  storeOn,
-  stream,
-  whereis,
-} from '../index.js'
+import { meet } from '../groups/meet.js'
+import { call, expose, link, monitor, type RRef, registerActor, remote, rref, stopActor, storeOn, stream, whereis } from '../index.js'
 import { UserRRef } from '../references/rref.js'
 import { Cluster, failure, thrown } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
@@ -217,17 +204,17 @@ describe('AUT-3 every kind of request', () => {
     ),
   )
 
-  test('AUT-3 a barrier and a gather need groups', () =>
+  test('AUT-3 a meeting needs groups', () =>
     asObserver(async () => {
       const options = { timeoutMs: 200 }
-      expect(await refused(allGather(2, ['worker0', 'worker2'], options))).toMatch(/may not use 'postgrad.arrive'/)
+      expect(await refused(meet(2, ['worker0', 'worker2'], options))).toMatch(/may not use 'postgrad.arrive'/)
     }))
 
   test('AUT-3 with groups they meet', () =>
     asObserver(
       async ({ workers }) => {
-        const other = workers[0]!.run(() => allGather(0, ['worker0', 'worker2']))
-        expect([...(await allGather(2, ['worker0', 'worker2']))]).toEqual([
+        const other = workers[0]!.run(() => meet(0, ['worker0', 'worker2']))
+        expect([...(await meet(2, ['worker0', 'worker2']))]).toEqual([
           ['worker0', 0],
           ['worker2', 2],
         ])

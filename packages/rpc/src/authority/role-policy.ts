@@ -20,7 +20,7 @@ export interface RoleRights {
   readonly watch?: boolean
   /** Whether it may stop actors, and link them: one that is linked ends with another. Default false. */
   readonly stop?: boolean
-  /** Whether it may meet others in `allGather` and `barrier`, in process groups, and end the group with them. Default false: it should be a guest. */
+  /** Whether it may be in process groups, and end the group with the others. Default false: it should be a guest. */
   readonly groups?: boolean
   /** Whether it may use stores; where it joins by `init`, also that of the group (`member.store`), for keys of the program. Default false. */
   readonly stores?: boolean

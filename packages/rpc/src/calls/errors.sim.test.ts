@@ -5,8 +5,8 @@ import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentRuntime, remote, rref, stream } from '../api/api.js'
-import { barrier } from '../api/group.js'
 import { type AnyFunction, expose } from '../common/function-registry.js'
+import { meet } from '../groups/meet.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, overSeeds, thrown } from '../worker/sim-cluster.suite.js'
 
@@ -525,7 +525,7 @@ describe('stacks', () => {
       ['RangeError', drain],
       ['RPC_TIMEOUT', () => call('worker1', stays, [], { timeoutMs: 20 })],
       ['WIRE_UNSUPPORTED_VALUE', () => call('worker1', echo, [[[[() => 1]]]])],
-      ['GROUP_TIMEOUT', () => barrier(undefined, { timeoutMs: 20 })],
+      ['GROUP_TIMEOUT', () => meet(null, undefined, { timeoutMs: 20 })],
       ['UNKNOWN_WORKER', () => call('nobody', echo, [1])],
       ['WORKER_DIED', () => call('worker2', stays)],
     ]

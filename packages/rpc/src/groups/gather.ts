@@ -1,5 +1,5 @@
 /**
- * The leader's side of `barrier` and `allGather`: it holds what has arrived until all have, then everybody's call returns the same values. Calls
+ * The leader's side of `meet`: it holds what has arrived until all have, then everybody's call returns the same values. Calls
  * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
  * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
  *
@@ -16,7 +16,7 @@
  * So each member hears once of what was abandoned, however many rounds that were, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
-import { callCancelled, plainText, timeLimit } from '@postgrad/base/internal'
+import { callCancelled, timeLimit } from '@postgrad/base/internal'
 import type { Timer } from '@postgrad/transport'
 import { setDeadline } from '@postgrad/transport/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -24,16 +24,13 @@ import { currentServing, type ServedCall } from '../core/served-call.js'
 import { WorkerSlot } from '../core/slots.js'
 import { keyOf, type Wait } from '../core/waits.js'
 import type { WorkerCore } from '../core/worker-core.js'
-import { groupTimeout, roundText } from './group-errors.js'
-
-export type GatherOp = 'allGather' | 'barrier'
+import { groupTimeout } from './group-errors.js'
 
 /** What a member says when it comes. */
 export interface Coming {
-  readonly op: GatherOp
   /** Sorted by name. */
   readonly members: readonly WorkerInfo[]
-  /** The name that the user gave; null for the next of the unnamed. */
+  /** Its name; null for the next of the unnamed. */
   readonly round: string | null
   readonly era: number | null
   readonly from: string
@@ -65,7 +62,6 @@ interface Round {
 
 interface Meeting {
   readonly key: string
-  readonly op: GatherOp
   readonly members: readonly WorkerInfo[]
   readonly name: string | null
   era: number
@@ -76,7 +72,9 @@ interface Meeting {
   givenUp: { readonly round: Round; readonly timeoutMs: number; readonly missing: readonly string[] } | null
 }
 
-/** The built-in function behind both. */
+/** What errors name. */
+export const MEET = 'meet'
+/** The built-in function behind it. */
 export const ARRIVE = 'postgrad.arrive'
 /** A round with such a limit, in ms, or with none, waits for what members' programs do: see Note [Programs that are over] in `standstill.ts`. */
 export const STANDING_MS = 30 * 60 * 1000
@@ -86,13 +84,13 @@ export const NAMES_KEPT = 1000
 /** What the members of a round call on their leader. */
 export function arrive(coming: Coming): Promise<Met> {
   const serving = currentServing()
-  // What came from another worker need not be what `gather` sends.
+  // What came from another worker need not be what `meet` sends.
   if (!isComing(coming) || (serving !== null && serving.caller.name !== coming.from)) {
     throw new PostgradError('INVALID_ARGUMENT', {
-      op: plainText(coming?.op),
+      op: ARRIVE,
       expected: 'the arguments of a member of the round',
       got: 'something else',
-      remedy: 'Use allGather() or barrier().',
+      remedy: 'Use initProcessGroup().',
     })
   }
   return GATHERS.here.arrive(coming)
@@ -115,13 +113,13 @@ class Gathers {
     worker.contributeWaits(() => this.waits())
   }
 
-  async arrive({ op, members, round: name, era, from, value, timeoutMs }: Coming): Promise<Met> {
-    const limitMs = timeLimit(op, timeoutMs)
+  async arrive({ members, round: name, era, from, value, timeoutMs }: Coming): Promise<Met> {
+    const limitMs = timeLimit(MEET, timeoutMs)
     for (const { id } of members) {
       const death = this.worker.deathOf(id)
       if (death !== null) throw death
     }
-    const meeting = this.meeting(op, members, name)
+    const meeting = this.meeting(members, name)
     // A later era than the meeting's is that of one which has been forgotten since: all was well then.
     if (meeting.givenUp !== null && era !== null && era < meeting.era) throw this.tooLate(meeting, from)
     return new Promise((resolve, reject) => {
@@ -152,11 +150,11 @@ class Gathers {
     return meeting.members.filter(({ name }) => meeting.open.some(({ arrived }) => !arrived.has(name)))
   }
 
-  private meeting(op: GatherOp, members: readonly WorkerInfo[], name: string | null): Meeting {
-    const key = meetingKey(op, members, name)
+  private meeting(members: readonly WorkerInfo[], name: string | null): Meeting {
+    const key = meetingKey(members, name)
     let meeting = this.meetings.get(key)
     if (meeting === undefined) {
-      meeting = { key, op, members, name, era: 0, begun: 0, open: [], givenUp: null }
+      meeting = { key, members, name, era: 0, begun: 0, open: [], givenUp: null }
       this.meetings.set(key, meeting)
     }
     return meeting
@@ -190,7 +188,7 @@ class Gathers {
     meeting.givenUp = { round, timeoutMs, missing }
     meeting.era++
     const elsewhere = this.elsewhere(meeting, round, missing)
-    this.fail(meeting, groupTimeout(meeting.op, timeoutMs, missing, [], { round: round.name, elsewhere }))
+    this.fail(meeting, groupTimeout(MEET, timeoutMs, missing, [], { round: round.name, elsewhere }))
     if (meeting.name !== null) this.forgetOldNames()
   }
 
@@ -200,14 +198,14 @@ class Gathers {
     if (arrival === undefined || !meeting.open.includes(round)) return
     round.arrived.delete(from)
     arrival.timer?.cancel()
-    arrival.reject(callCancelled(meeting.op, null, undefined))
+    arrival.reject(callCancelled(MEET, null, undefined))
     if (round.arrived.size === 0) remove(meeting.open, round)
     if (meeting.name !== null && meeting.open.length === 0 && meeting.givenUp === null) this.meetings.delete(meeting.key)
   }
 
-  private tooLate({ op, givenUp }: Meeting, from: string): PostgradError {
+  private tooLate({ givenUp }: Meeting, from: string): PostgradError {
     const { round, timeoutMs, missing } = givenUp!
-    return groupTimeout(op, timeoutMs, missing, [], { round: round.name, late: from })
+    return groupTimeout(MEET, timeoutMs, missing, [], { round: round.name, late: from })
   }
 
   private fail(meeting: Meeting, error: PostgradError): void {
@@ -231,14 +229,14 @@ class Gathers {
     for (const { key } of idle.slice(0, -NAMES_KEPT)) this.meetings.delete(key)
   }
 
-  /** Where those wait instead who are missing: members that disagree about a name, or about the operation, wait for each other. */
+  /** Where those wait instead who are missing: members that disagree about a name wait for each other. */
   private elsewhere(meeting: Meeting, missed: Round, missing: readonly string[]): string[] {
     const lines: string[] = []
     for (const other of this.meetings.values()) {
       if (groupKey(other.members) !== groupKey(meeting.members)) continue
       for (const round of other.open) {
         const there = round === missed ? [] : missing.filter((name) => round.arrived.has(name))
-        for (const name of there) lines.push(`'${name}' waits in ${other.op}() ${roundText(round.name)}`)
+        for (const name of there) lines.push(`'${name}' waits in round ${round.name}`)
       }
     }
     return lines
@@ -249,9 +247,8 @@ class Gathers {
     for (const meeting of this.meetings.values()) {
       for (const round of meeting.open) {
         const on = meeting.members.filter(({ name }) => !round.arrived.has(name))
-        const named = meeting.name === null ? '' : ` (${roundText(meeting.name)})`
         for (const [name, { served }] of round.arrived) {
-          const what = `${meeting.op}${named} of ${meeting.members.length} workers, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
+          const what = `${whatOf(meeting.members, meeting.name)}, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
           yield { kind: 'gather', what, on, requestId: null, within: keyOf(served) }
         }
       }
@@ -272,9 +269,8 @@ function remove(open: Round[], round: Round): void {
 
 function isComing(coming: Coming): boolean {
   if (typeof coming !== 'object' || coming === null) return false
-  const { op, members, round, era, from } = coming
+  const { members, round, era, from } = coming
   return (
-    (op === 'allGather' || op === 'barrier') &&
     Array.isArray(members) &&
     members.every((member) => typeof member?.name === 'string' && typeof member.id === 'number') &&
     members.some(({ name }) => name === from) &&
@@ -284,8 +280,13 @@ function isComing(coming: Coming): boolean {
 }
 
 /** What is counted, or named, together. */
-export function meetingKey(op: GatherOp, members: readonly WorkerInfo[], round: string | null): string {
-  return `${op} ${groupKey(members)}${round === null ? '' : ` ${round}`}`
+export function meetingKey(members: readonly WorkerInfo[], round: string | null): string {
+  return `${groupKey(members)}${round === null ? '' : ` ${round}`}`
+}
+
+/** For those who read what somebody waits in. A round is named after the operation of users that it is part of. */
+export function whatOf(members: readonly WorkerInfo[], round: string | null): string {
+  return `${round ?? MEET} of ${members.length} workers`
 }
 
 /** Names do not suffice: a worker that was started again is another. */

@@ -8,7 +8,7 @@ import type { WorkerInfo } from '../common/worker-info.js'
  */
 export const LEADER_GRACE_MS = 1000
 
-/** Of a barrier or a gather: which round it was. */
+/** Of `meet`: which round it was. */
 export interface GivenUpRound {
   readonly round: string | number
   /** Where those who are missing wait instead. */
@@ -31,7 +31,7 @@ export function groupTimeout(
     ...(givenUp?.elsewhere ?? []),
     givenUp?.late !== undefined && `this call of worker '${givenUp.late}' came after that`,
   ].filter(Boolean)
-  const round = givenUp === null ? '' : `${roundText(givenUp.round)} `
+  const round = givenUp === null ? '' : `round ${givenUp.round} `
   return new PostgradError('GROUP_TIMEOUT', {
     op,
     message: `${round}timed out after ${Math.round(timeoutMs)} ms: ${parts.join(', ') || 'the last word was still on its way'}`,
@@ -42,15 +42,10 @@ export function groupTimeout(
 
 function remedyOf(op: string, givenUp: GivenUpRound | null): string {
   if (givenUp?.late !== undefined) {
-    return `The next ${op}() of this worker joins the round in which the others are then. Where a round belongs to a step, name it: { round: 'step 3' }.`
+    return 'Call it again: the next call of this worker joins the round in which the others are then.'
   }
-  if ((givenUp?.elsewhere ?? []).length > 0) return 'All members must call the same, with the same { round }, in the same order.'
+  if ((givenUp?.elsewhere ?? []).length > 0) return 'All members must give the same name.'
   return `Every worker that is meant must call ${op}(); pass a longer { timeoutMs } (0 is no limit), or look at what keeps those busy.`
-}
-
-/** A name in quotes, or a number. */
-export function roundText(round: string | number): string {
-  return typeof round === 'number' ? `round ${round}` : `round '${round}'`
 }
 
 export function leaderSilent(op: string, timeoutMs: number, leader: WorkerInfo): PostgradError {

@@ -1,4 +1,4 @@
-/** Barriers and gathers, leaving, and the end of a group, over seeds. */
+/** Meetings, leaving, and the end of a group, over seeds. */
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -6,19 +6,20 @@ import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { tensor } from '@postgrad/tensor'
 import { call, currentRuntime, remote, rref } from '../api/api.js'
-import { allGather, barrier, leave, shutdown } from '../api/group.js'
+import { leave, shutdown } from '../api/group.js'
 import { expose } from '../common/function-registry.js'
 import type { UserRRef } from '../references/rref.js'
 import { Cluster, type ClusterOptions, failure, runWithCrash, withSeed } from '../worker/sim-cluster.suite.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { arrive, NAMES_KEPT } from './gather.js'
 import { byName } from './group-errors.js'
+import { meet } from './meet.js'
 
 const echo = <T>(value: T) => value
 const never = () => new Promise<never>(() => {})
 /** A round that is part of a call. */
-const gatherFor = (timeoutMs: number) => allGather(currentRuntime().info.name, undefined, { timeoutMs }).then(() => {})
-const roundFor = (round: string) => barrier(undefined, { round })
+const gatherFor = (timeoutMs: number) => meet(currentRuntime().info.name, undefined, { timeoutMs }).then(() => {})
+const roundFor = (round: string) => meet(null, undefined, { round })
 /** How a call to another worker ends that is made a while later. */
 const askLater = async (to: string, pauseMs: number): Promise<string> => {
   await sleep(pauseMs)
@@ -76,12 +77,12 @@ async function overClusters(
   }
 }
 
-describe('barrier and allGather', () => {
-  test('GRP-6: allGather gives everybody the values of all, by name, as copies', async () => {
+describe('meetings', () => {
+  test('GRP-6: a meeting gives everybody the values of all, by name, as copies', async () => {
     await overClusters(4, async (cluster) => {
       const own = tensor([1, 2])
       await everywhere(cluster, async ({ info: { id, name } }) => {
-        const values = await allGather({ id, nothing: undefined, own })
+        const values = await meet({ id, nothing: undefined, own })
         expect([...values.keys()]).toEqual(['worker0', 'worker1', 'worker2', 'worker3'])
         expect([...values.values()].map((value) => value.id)).toEqual([0, 1, 2, 3])
         const mine = values.get(name)!
@@ -93,16 +94,16 @@ describe('barrier and allGather', () => {
     })
   })
 
-  test('GRP-6: nobody passes a barrier before all have come to it, again and again', async () => {
+  test('GRP-6: nobody passes before all have come to it, again and again', async () => {
     await overClusters(4, async (cluster) => {
       const at = [0, 0, 0, 0]
       await everywhere(cluster, async ({ info: { id } }) => {
         for (let round = 1; round <= 5; round++) {
           await sleep(cluster.world.random.below(20))
           at[id] = round
-          await barrier()
+          await meet(null)
           expect(Math.min(...at)).toBe(round)
-          await barrier()
+          await meet(null)
         }
       })
       expect(await cluster.leftovers()).toEqual([])
@@ -115,11 +116,11 @@ describe('barrier and allGather', () => {
       await everywhere(cluster, async (worker) => {
         const { id } = worker.info
         const rounds: Promise<unknown>[] = []
-        if (id !== 4) rounds.push(barrier([3, 'worker1', 'worker1', worker.info, 'worker0', 'worker2']).then(() => passed.push('most')))
-        if (id % 2 === 0) rounds.push(allGather(id, ['worker4', 'worker0', 'worker2']).then((all) => passed.push([...all.values()].join())))
-        if (id === 3) rounds.push(barrier(['worker3']).then(() => passed.push('alone')))
+        if (id !== 4) rounds.push(meet(null, [3, 'worker1', 'worker1', worker.info, 'worker0', 'worker2']).then(() => passed.push('most')))
+        if (id % 2 === 0) rounds.push(meet(id, ['worker4', 'worker0', 'worker2']).then((all) => passed.push([...all.values()].join())))
+        if (id === 3) rounds.push(meet(null, ['worker3']).then(() => passed.push('alone')))
         // Two of the same members are two.
-        if (id < 2) for (const i of [1, 2]) rounds.push(allGather(`${i}`, [0, 1]).then((all) => passed.push([...all.values()].join())))
+        if (id < 2) for (const i of [1, 2]) rounds.push(meet(`${i}`, [0, 1]).then((all) => passed.push([...all.values()].join())))
         await Promise.all(rounds)
       })
       expect(passed.sort()).toEqual(['0,2,4', '0,2,4', '0,2,4', '1,1', '1,1', '2,2', '2,2', 'alone', ...Array(4).fill('most')])
@@ -132,12 +133,12 @@ describe('barrier and allGather', () => {
       await everywhere(cluster, async ({ info: { id } }) => {
         if (id === 3) await sleep(500)
         if (id === 0) await sleep(50)
-        const error = await failure(allGather(id, undefined, { timeoutMs: 100 }))
-        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'allGather', values: { missing: ['worker3'], timeoutMs: 100 } })
+        const error = await failure(meet(id, undefined, { timeoutMs: 100 }))
+        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'meet', values: { missing: ['worker3'], timeoutMs: 100 } })
         expect(error.message).toContain("timed out after 100 ms: worker 'worker3' did not take part")
         // The next round is a new one.
         await sleep(1000)
-        expect((await allGather(id)).size).toBe(4)
+        expect((await meet(id)).size).toBe(4)
       })
       expect(await cluster.leftovers()).toEqual([])
     })
@@ -147,7 +148,7 @@ describe('barrier and allGather', () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(1, async () => {
       cluster.gate(1, 0).shut()
-      const error = await failure(barrier(undefined, { timeoutMs: 100 }))
+      const error = await failure(meet(null, undefined, { timeoutMs: 100 }))
       expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { missing: ['worker0'] } })
     })
   })
@@ -163,7 +164,7 @@ describe('barrier and allGather', () => {
             await everywhere(cluster, async ({ info: { id } }) => {
               if (id === absent && step < missed) return
               await sleep(cluster.world.random.below(20))
-              const outcome = await barrier(undefined, { timeoutMs: 200 }).then(
+              const outcome = await meet(null, undefined, { timeoutMs: 200 }).then(
                 () => 'met',
                 ({ code, values }: PostgradError) => `${code} ${values.late} ${String(values.missing)}`,
               )
@@ -190,7 +191,7 @@ describe('barrier and allGather', () => {
         if (id === 1) await sleep(120)
         for (let attempt = 1; ; attempt++) {
           try {
-            const values = await allGather(`${id}`, undefined, { timeoutMs: 100 })
+            const values = await meet(`${id}`, undefined, { timeoutMs: 100 })
             expect([...values.values()]).toEqual(['0', '1'])
             met.push([id, attempt])
             break
@@ -200,8 +201,8 @@ describe('barrier and allGather', () => {
             if (id === 1) {
               expect(cluster.world.nowMs).toBeLessThan(180)
               expect(message).toBe(
-                "allGather: round 1 timed out after 100 ms: worker 'worker1' did not take part, this call of worker 'worker1' came after that. " +
-                  "The next allGather() of this worker joins the round in which the others are then. Where a round belongs to a step, name it: { round: 'step 3' }.",
+                "meet: round 1 timed out after 100 ms: worker 'worker1' did not take part, this call of worker 'worker1' came after that. " +
+                  'Call it again: the next call of this worker joins the round in which the others are then.',
               )
             }
           }
@@ -218,7 +219,7 @@ describe('barrier and allGather', () => {
   test('GRP-15: several under way end together, and so do the several calls of one that has not heard of it', async () => {
     await overClusters(2, async (cluster) => {
       const gather = (value: string, timeoutMs: number) =>
-        allGather(value, undefined, { timeoutMs }).then(
+        meet(value, undefined, { timeoutMs }).then(
           (all) => [...all.values()].join(),
           ({ code, values }: PostgradError) => `${code} ${values.late}`,
         )
@@ -240,7 +241,7 @@ describe('barrier and allGather', () => {
     await overClusters(4, async (cluster, seed) => {
       const { random } = cluster.world
       const gather = (value: unknown, timeoutMs: number, round?: string) =>
-        allGather(value, undefined, round === undefined ? { timeoutMs } : { timeoutMs, round }).then(
+        meet(value, undefined, round === undefined ? { timeoutMs } : { timeoutMs, round }).then(
           (all) => [...all.values()],
           (error: PostgradError) => error.code,
         )
@@ -286,15 +287,14 @@ describe('barrier and allGather', () => {
         await sleep(500)
       } else {
         cluster.gate(1, 0).shut()
-        expect(await failure(barrier(undefined, { timeoutMs: 100 }))).toMatchObject({
+        expect(await failure(meet(null, undefined, { timeoutMs: 100 }))).toMatchObject({
           code: 'GROUP_TIMEOUT',
           values: { missing: ['worker0'] },
         })
         await sleep(2500)
       }
-      for (const value of ['a', 'b', 'c'])
-        expect([...(await allGather(value, undefined, { timeoutMs: 5000 })).values()]).toEqual([value, value])
-      for (let n = 0; n < 3; n++) await barrier(undefined, { timeoutMs: 5000 })
+      for (const value of ['a', 'b', 'c']) expect([...(await meet(value, undefined, { timeoutMs: 5000 })).values()]).toEqual([value, value])
+      for (let n = 0; n < 3; n++) await meet(null, undefined, { timeoutMs: 5000 })
     })
     expect(await cluster.leftovers({ letters: 1 })).toEqual([])
   })
@@ -305,15 +305,15 @@ describe('barrier and allGather', () => {
         for (let epoch = 0; epoch < 4; epoch++) {
           // Worker 1 stays away from one and goes on with the next.
           if (id === 1 && epoch === 1) continue
-          const gathered = await allGather(`${id} in ${epoch}`, undefined, { round: epoch, timeoutMs: epoch === 1 ? 100 : 1000 }).then(
+          const gathered = await meet(`${id} in ${epoch}`, undefined, { round: epoch, timeoutMs: epoch === 1 ? 100 : 1000 }).then(
             (all) => [...all.values()],
             (error: PostgradError) => error,
           )
           if (epoch === 1) {
             expect(gathered).toMatchObject({ code: 'GROUP_TIMEOUT', values: { round: '1', missing: ['worker1'], late: false } })
             expect((gathered as PostgradError).message).toBe(
-              "allGather: round '1' timed out after 100 ms: worker 'worker1' did not take part, 'worker1' waits in allGather() round '2'. " +
-                'All members must call the same, with the same { round }, in the same order.',
+              "meet: round 1 timed out after 100 ms: worker 'worker1' did not take part, 'worker1' waits in round 2. " +
+                'All members must give the same name.',
             )
             // Worker 1 has waited in the next one meanwhile.
           } else if (!(gathered instanceof Error)) {
@@ -331,12 +331,12 @@ describe('barrier and allGather', () => {
     await overClusters(2, async (cluster) => {
       await everywhere(cluster, async ({ info: { id } }) => {
         if (id === 1) await sleep(300)
-        const error = await failure(barrier(undefined, { round: 'load', timeoutMs: 100 }))
+        const error = await failure(meet(null, undefined, { round: 'load', timeoutMs: 100 }))
         expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { round: 'load', missing: ['worker1'], late: id === 1 } })
         // No other round is touched by it.
-        await barrier()
-        await barrier(undefined, { round: 'save' })
-        for (let n = 0; n < 3; n++) await barrier(undefined, { round: 'load', timeoutMs: 100 })
+        await meet(null)
+        await meet(null, undefined, { round: 'save' })
+        for (let n = 0; n < 3; n++) await meet(null, undefined, { round: 'load', timeoutMs: 100 })
       })
       expect(await cluster.leftovers()).toEqual([])
     })
@@ -347,7 +347,7 @@ describe('barrier and allGather', () => {
     await everywhere(cluster, async ({ info: { id } }) => {
       if (id === 2) return
       const members = id === 0 ? undefined : ['worker0', 'worker1']
-      const error = await failure(barrier(members, { round: 'load', timeoutMs: id === 0 ? 100 : 300 }))
+      const error = await failure(meet(null, members, { round: 'load', timeoutMs: id === 0 ? 100 : 300 }))
       expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', values: { missing: id === 0 ? ['worker1', 'worker2'] : ['worker0'] } })
       expect(error.message).not.toMatch(/waits in/)
     })
@@ -356,28 +356,25 @@ describe('barrier and allGather', () => {
   test('GRP-16: who looks at what waits finds the name of a round', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
-      const rounds = ['step 3', undefined].map((round) => failure(barrier(undefined, { timeoutMs: 100, ...(round && { round }) })))
+      const rounds = ['step 3', undefined].map((round) => failure(meet(null, undefined, { timeoutMs: 100, ...(round && { round }) })))
       await sleep(1)
       const waits = currentRuntime()
         .waits()
         .waits.filter(({ kind }) => kind === 'gather')
       expect(waits.map(({ what }) => what)).toEqual([
-        "barrier (round 'step 3') of 3 workers, in which worker0 waits for worker1, worker2",
-        'barrier of 3 workers, in which worker0 waits for worker1, worker2',
+        'step 3 of 3 workers, in which worker0 waits for worker1, worker2',
+        'meet of 3 workers, in which worker0 waits for worker1, worker2',
       ])
       await Promise.all(rounds)
     })
   })
 
-  test('GRP-16: what is no name is refused, and many names leave nothing behind', async () => {
+  test('GRP-16: many names leave nothing behind', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
-      for (const round of [Number.NaN, null, {}, true]) {
-        expect(await failure(barrier(undefined, { round: round as never }))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
-      }
-      for (let n = 0; n < 200; n++) await barrier(undefined, { round: n })
+      for (let n = 0; n < 200; n++) await meet(null, undefined, { round: n })
       // Each is abandoned: its other member never comes.
-      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
+      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(meet(null, undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
     })
     const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, Map<string, unknown> & { meetings?: Map<string, unknown> }> }
     const sizes = [...slots.values()].flatMap((slot) => slot.meetings?.size ?? slot.size ?? [])
@@ -399,12 +396,12 @@ describe('barrier and allGather', () => {
   test('GRP-15, GRP-16: many names that were abandoned take nothing from what is known of rounds without a name', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
-      if (id === 0) await failure(barrier(undefined, { timeoutMs: 5 }))
+      if (id === 0) await failure(meet(null, undefined, { timeoutMs: 5 }))
       else await sleep(20)
-      if (id === 1) expect(await failure(barrier())).toMatchObject({ values: { late: true } })
-      await barrier()
-      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(barrier(undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
-      await barrier()
+      if (id === 1) expect(await failure(meet(null))).toMatchObject({ values: { late: true } })
+      await meet(null)
+      if (id === 0) for (let n = 0; n < NAMES_KEPT + 50; n++) await failure(meet(null, undefined, { round: `lost ${n}`, timeoutMs: 0.01 }))
+      await meet(null)
     })
     expect(await cluster.leftovers()).toEqual([])
   })
@@ -412,8 +409,8 @@ describe('barrier and allGather', () => {
   test('GRP-15: what is known of rounds with a worker ends with that worker', async () => {
     const cluster = new Cluster(1, 2)
     await cluster.run(0, async () => {
-      await failure(barrier(undefined, { timeoutMs: 5 }))
-      await failure(barrier(undefined, { timeoutMs: 5, round: 'named' }))
+      await failure(meet(null, undefined, { timeoutMs: 5 }))
+      await failure(meet(null, undefined, { timeoutMs: 5, round: 'named' }))
       const { slots } = cluster.workers[0] as unknown as { slots: Map<symbol, { size?: number; meetings?: { size: number } }> }
       const kept = () => [...slots.values()].flatMap(({ meetings, size }) => meetings?.size ?? size ?? []).filter((count) => count !== 0)
       expect(kept()).toEqual([2, 2])
@@ -428,12 +425,12 @@ describe('barrier and allGather', () => {
       await everywhere(cluster, async ({ info: { id, name } }) => {
         if (id !== 1) {
           if (id === 2) await sleep(200)
-          expect([...(await allGather(id)).values()]).toEqual([0, 1, 2])
+          expect([...(await meet(id)).values()]).toEqual([0, 1, 2])
           return
         }
         expect(await failure(call(name, gatherFor, [60_000], { timeoutMs: 30 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
         await sleep(20)
-        expect([...(await allGather(1)).values()]).toEqual([0, 1, 2])
+        expect([...(await meet(1)).values()]).toEqual([0, 1, 2])
       })
       expect(await cluster.leftovers()).toEqual([])
     })
@@ -443,14 +440,14 @@ describe('barrier and allGather', () => {
     for (const victim of [0, 1, 2]) {
       await overClusters(3, async (cluster, seed) => {
         const survivors = cluster.workers.filter(({ info: { id } }) => id !== victim)
-        cluster.workers[victim]!.run(() => sleep(seed % 2 === 0 ? 200 : 1).then(() => barrier())).catch(() => {})
+        cluster.workers[victim]!.run(() => sleep(seed % 2 === 0 ? 200 : 1).then(() => meet(null))).catch(() => {})
         await cluster.world.run(
           Promise.all(
             survivors.map((worker) =>
               worker.run(async () => {
                 if (worker.info.id === survivors[0]!.info.id) cluster.world.clock.setTimer(20, () => cluster.world.crash(`worker${victim}`))
                 if (seed % 2 === 1) await sleep(40)
-                const error = await failure(barrier(['worker0', 'worker1', 'worker2']))
+                const error = await failure(meet(null, ['worker0', 'worker1', 'worker2']))
                 expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: `worker${victim}` } })
                 expect(cluster.world.nowMs).toBeLessThan(100)
               }),
@@ -470,7 +467,7 @@ describe('barrier and allGather', () => {
         cluster.world.crash('worker2')
         await sleep(10)
         const error = await failure(
-          call('worker0', arrive, [{ op: 'barrier', members, round: null, era: 0, from: 'worker1', value: null, timeoutMs: 1000 }]),
+          call('worker0', arrive, [{ members, round: null, era: 0, from: 'worker1', value: null, timeoutMs: 1000 }]),
         )
         expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker2' } })
       })
@@ -481,7 +478,7 @@ describe('barrier and allGather', () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
       if (id === 1) await sleep(1_000_000)
-      await barrier(undefined, { timeoutMs: 0 })
+      await meet(null, undefined, { timeoutMs: 0 })
       expect(cluster.world.nowMs).toBeGreaterThanOrEqual(1_000_000)
     })
     expect(await cluster.leftovers()).toEqual([])
@@ -491,7 +488,7 @@ describe('barrier and allGather', () => {
     const cluster = new Cluster(1, 3)
     await everywhere(cluster, async ({ info: { id } }) => {
       if (id === 2) return
-      const round = failure(barrier())
+      const round = failure(meet(null))
       await sleep(20)
       if (id === 0) await currentRuntime().close()
       expect((await round).code).toBe(id === 0 ? 'RPC_SHUT_DOWN' : 'WORKER_DIED')
@@ -501,26 +498,22 @@ describe('barrier and allGather', () => {
   test('GRP-10: only members call it, and what cannot be sent is no round', async () => {
     const cluster = new Cluster(1, 2)
     await everywhere(cluster, async ({ info: { id } }) => {
-      expect(await failure(barrier([1 - id]))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
-      expect(await failure(barrier([]))).toMatchObject({ code: 'INVALID_ARGUMENT' })
-      expect(await failure(barrier(['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'barrier' })
-      for (const odd of ['worker1', null, { timeoutMs: 5 }]) {
-        expect(await failure(barrier(odd as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'barrier' })
-        expect((await failure(allGather(id, odd as never))).message).toContain("allGather(value, ['a', 'b'], options)")
-      }
-      expect(await failure(barrier(undefined, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'barrier' })
-      if (id === 0) expect(await failure(allGather(() => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
-      expect([...(await allGather(id)).values()]).toEqual([0, 1])
+      expect(await failure(meet(null, [1 - id]))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'meet' })
+      expect(await failure(meet(null, []))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      expect(await failure(meet(null, ['nobody']))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'meet' })
+      expect(await failure(meet(null, undefined, { timeoutMs: -1 }))).toMatchObject({ code: 'TIMEOUT_INVALID', op: 'meet' })
+      if (id === 0) expect(await failure(meet(() => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
+      expect([...(await meet(id)).values()]).toEqual([0, 1])
     })
-    expect(await failure(barrier())).toMatchObject({ code: 'RPC_NOT_INITIALIZED' })
+    expect(await failure(meet(null))).toMatchObject({ code: 'RPC_NOT_INITIALIZED' })
     expect(await cluster.leftovers()).toEqual([])
   })
 
   test('GRP-6: a world of one', async () => {
     const cluster = new Cluster(1, 1)
     await cluster.run(0, async () => {
-      await barrier()
-      expect([...(await allGather('x'))]).toEqual([['worker0', 'x']])
+      await meet(null)
+      expect([...(await meet('x'))]).toEqual([['worker0', 'x']])
     })
     expect(await cluster.leftovers()).toEqual([])
   })
@@ -685,7 +678,7 @@ describe('one worker leaves', () => {
       await everywhere(cluster, async ({ info }) => {
         if (info.name === 'late') expect(await call('worker0', echo, [1])).toBe(1)
         else expect(await call('late', echo, [2])).toBe(2)
-        await barrier()
+        await meet(null)
         if (info.name === 'late') await leave()
       })
       await cluster.world.drain()
@@ -749,7 +742,7 @@ describe('the end of all', () => {
         else {
           await sleep(500)
           expect(await call('worker1', echo, ['up'])).toBe('up')
-          await barrier([0])
+          await meet(null, [0])
           await shutdown()
         }
         expect(cluster.world.nowMs).toBeGreaterThanOrEqual(500)

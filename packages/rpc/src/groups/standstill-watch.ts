@@ -52,7 +52,7 @@ export class Standstill {
   private former = ''
   /** The last word of each, also of rounds that are not over. */
   private readonly heard = new Map<WorkerId, Said>()
-  /** Waits in rounds of `barrier` and `allGather` that have no limit: each is a call to the leader. */
+  /** Waits in rounds of `meet` that have no limit: each is a call to the leader. */
   private readonly rounding = new Set<StandingWait>()
   /** By group: until when a smaller rank asks. */
   private readonly yields = new Map<string, number>()

@@ -3,10 +3,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { call, currentWorker, remote } from '../api/api.js'
-import { barrier } from '../api/group.js'
 import { intercept } from '../api/intercept.js'
 import { storeOn } from '../api/store-over-rpc.js'
 import { expose } from '../common/function-registry.js'
+import { meet } from '../groups/meet.js'
 import type { RRef } from '../references/rref.js'
 import { Cluster, failure, thrown, withSeed } from '../worker/sim-cluster.suite.js'
 import type { CallInterceptor } from './call-interceptors.js'
@@ -107,7 +107,7 @@ describe('interceptors of users', () => {
       remove()
       expect(await failure(call('worker1', sleep, [1]))).toMatchObject({ code: 'NOT_ALLOWED' })
       // What the package itself calls needs no permission.
-      await Promise.all([cluster.workers[1]!.run(() => barrier()), barrier()])
+      await Promise.all([cluster.workers[1]!.run(() => meet(null)), meet(null)])
       await storeOn('worker1').set('k', 'v')
     })
   })

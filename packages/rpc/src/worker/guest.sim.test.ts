@@ -3,10 +3,11 @@ import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
 import { call, currentRuntime, remote } from '../api/api.js'
-import { barrier, leave, shutdown } from '../api/group.js'
+import { leave, shutdown } from '../api/group.js'
 import { getWorkerInfo, getWorkerInfos } from '../api/names.js'
 import { expose } from '../common/function-registry.js'
 import { GroupWhat } from '../groups/group-protocol.js'
+import { meet } from '../groups/meet.js'
 import { Cluster, failure, withSeed } from './sim-cluster.suite.js'
 
 const who = (): string => currentRuntime().info.name
@@ -54,9 +55,9 @@ test('GRP-35: a guest calls and is called by its name, and nobody lists it, itse
 
 test('GRP-35: groups that name nobody meet without it; its own say so; one that all name has it', async () => {
   await overClusters(async (cluster) => {
-    await on(cluster, [0, 1, 2], () => barrier())
-    expect(await cluster.run(3, () => failure(barrier()))).toMatchObject({ code: 'INVALID_ARGUMENT' })
-    await on(cluster, [0, 1, 2, 3], () => barrier([...WORKERS, 'worker3']))
+    await on(cluster, [0, 1, 2], () => meet(null))
+    expect(await cluster.run(3, () => failure(meet(null)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await on(cluster, [0, 1, 2, 3], () => meet(null, [...WORKERS, 'worker3']))
   })
 })
 
@@ -94,7 +95,7 @@ test('GRP-36: a crash of a guest ends no group either', async () => {
   await overClusters(async (cluster) => {
     const meeting = on(cluster, [0, 1, 2], async () => {
       await later(5)
-      await barrier()
+      await meet(null)
       await shutdown({ timeoutMs: 1000 })
     })
     cluster.world.crash('worker3')

@@ -24,7 +24,7 @@ const HELD: Readonly<Record<string, string>> = {
   watchers: 'somebody watches an actor of this worker, which has not ended',
   collectives: 'await every collective; not every rank has come to it, or a recv waits for what nobody sends',
   collectivesUnread: 'ranks have sent what this one has not called: all call the same collectives, and a recv for each send',
-  gathers: 'not every member has come to a barrier or allGather',
+  gathers: 'not every member has called initProcessGroup',
   pendingJobs: 'await every job before the program ends',
   deadLetters: 'a message came for something that had ended, or an error was noticed by nobody; see the dead letters of the worker',
 }

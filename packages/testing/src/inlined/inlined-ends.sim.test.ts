@@ -2,7 +2,8 @@
 import * as inspector from 'node:inspector'
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
-import { allGather, call, currentWorker, expose, remote, stream } from '@postgrad/rpc'
+import { call, currentWorker, expose, remote, stream } from '@postgrad/rpc'
+import { meet } from '@postgrad/rpc/internal'
 import type { TestCluster } from '../simulate/cluster.js'
 import { simulate } from '../simulate/simulate.js'
 import { inlined } from './inlined.js'
@@ -52,7 +53,7 @@ test.each<readonly [what: string, main: () => unknown, waits: RegExp]>([
 })
 
 test('TK-83 what has a deadline of its own ends by it, at once: time is virtual', async () => {
-  const alone = onFirst(() => allGather(1, ['worker0', 'worker1'], { timeoutMs: 3_600_000 }))
+  const alone = onFirst(() => meet(1, ['worker0', 'worker1'], { timeoutMs: 3_600_000 }))
   const codes = [await errorOf(inlined({ workers: 2 }, alone)), await errorOf(simulate({ workers: 2 }, alone))].map(({ code }) => code)
   expect(codes).toEqual(['GROUP_TIMEOUT', 'GROUP_TIMEOUT'])
 })

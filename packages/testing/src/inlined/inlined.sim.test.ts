@@ -4,7 +4,8 @@ import { expect, test } from '@jest/globals'
 import { checkpoint, defineFunction, isGradEnabled, withAnomalyDetection } from '@postgrad/autograd'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
-import { allGather, call, currentWorker, expose, remote, stream, workerLocal } from '@postgrad/rpc'
+import { call, currentWorker, expose, remote, stream, workerLocal } from '@postgrad/rpc'
+import { meet } from '@postgrad/rpc/internal'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
 import type { TestCluster } from '../simulate/cluster.js'
@@ -317,7 +318,7 @@ test('TK-64 what a worker keeps in its slots is its own: a group of inlined work
   const body = (cluster: TestCluster) =>
     Promise.all(
       ['worker0', 'worker1', 'worker2'].map((name) =>
-        cluster.on(name).run(async () => [...(await allGather(numberHere(), ['worker0', 'worker1', 'worker2']))]),
+        cluster.on(name).run(async () => [...(await meet(numberHere(), ['worker0', 'worker1', 'worker2']))]),
       ),
     )
   const oracle = await inlined({ workers: WORKERS }, body)

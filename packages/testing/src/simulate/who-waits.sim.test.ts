@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { currentJobs } from '@postgrad/jobs'
-import { allGather, barrier, call, expose, type RRef, remote, stream } from '@postgrad/rpc'
+import { initProcessGroup } from '@postgrad/process-group'
+import { call, expose, type RRef, remote, stream } from '@postgrad/rpc'
 import { type SimCluster, type SimulateOptions, simulate } from './simulate.js'
 
 const never = () => new Promise<never>(() => {})
@@ -24,8 +25,7 @@ class Agent {
 async function* silent(): AsyncGenerator<number> {
   await never()
 }
-const meet = () => barrier(['worker0', 'worker1'])
-expose({ 'waits.never': never, 'waits.askNever': askNever, 'waits.silent': silent, 'waits.meet': meet, 'waits.Agent': Agent })
+expose({ 'waits.never': never, 'waits.askNever': askNever, 'waits.silent': silent, 'waits.Agent': Agent })
 
 async function fails(body: (sim: SimCluster) => Promise<unknown>, options: Partial<SimulateOptions> = {}): Promise<PostgradError> {
   const error = await simulate({ workers: 3, rpcTimeoutMs: 0, ...options }, body).then(
@@ -68,14 +68,12 @@ test('TK-24 two serial actors that ask each other: the cycle is named, from one 
   expect(error.message).toContain('Cycle: worker')
 })
 
-test('TK-24 a barrier and a gather that wait for each other’s members', async () => {
-  const members = ['worker0', 'worker1']
-  const error = await fails((sim) =>
-    Promise.all([sim.on('worker0').run(() => barrier(members)), sim.on('worker1').run(() => allGather(1, members))]),
-  )
+test('TK-24 two process groups that wait for each other’s members', async () => {
+  const join = (name: string) => initProcessGroup({ name, ranks: ['worker0', 'worker1'], timeoutMs: 0 })
+  const error = await fails((sim) => Promise.all([sim.on('worker0').run(() => join('one')), sim.on('worker1').run(() => join('other'))]))
   const waits = (error.values.waits as string[]).join('\n')
-  expect(waits).toContain('barrier of 2 workers, in which worker0 waits for worker1')
-  expect(waits).toContain('allGather of 2 workers, in which worker1 waits for worker0')
+  expect(waits).toContain("initProcessGroup 'one' of 2 workers, in which worker0 waits for worker1")
+  expect(waits).toContain("initProcessGroup 'other' of 2 workers, in which worker1 waits for worker0")
   expect((error.values.cycles as string[][]).length).toBeGreaterThan(0)
 })
 

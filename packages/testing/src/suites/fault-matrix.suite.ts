@@ -6,7 +6,8 @@ import { expect } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { allReduce, destroyProcessGroup, initProcessGroup } from '@postgrad/process-group'
-import { allGather, call, currentWorker, expose, monitor, type RRef, stopActor, stream } from '@postgrad/rpc'
+import { call, currentWorker, expose, monitor, type RRef, stopActor, stream } from '@postgrad/rpc'
+import { meet } from '@postgrad/rpc/internal'
 import type { FaultAction } from '@postgrad/sim'
 import { ones, type Tensor } from '@postgrad/tensor'
 import { expectClean } from '../check/expect-clean.js'
@@ -39,10 +40,9 @@ const streamed = async (): Promise<string> => {
   for await (const n of stream('worker1', upTo, [5], { window: 2 })) items.push(n)
   return items.join()
 }
-const gather = async (): Promise<string> =>
-  [...(await allGather(currentWorker().info.name, WORKERS, { timeoutMs: GATHER_MS })).values()].join()
+const gather = async (): Promise<string> => [...(await meet(currentWorker().info.name, WORKERS, { timeoutMs: GATHER_MS })).values()].join()
 /** Ranks meet, and each gives the sum of what all have. */
-const meet = async (): Promise<number> => {
+const sumTogether = async (): Promise<number> => {
   await initProcessGroup({ ranks: WORKERS, name: 'matrix', timeoutMs: GATHER_MS })
   try {
     // Two at once, and a message that says that a rank has gone.
@@ -55,7 +55,7 @@ const meet = async (): Promise<number> => {
   }
 }
 expose({
-  'matrix.meet': meet,
+  'matrix.meet': sumTogether,
   'matrix.count': upTo,
   'matrix.gather': gather,
   'matrix.double': double,
@@ -102,7 +102,9 @@ async function program(account: Account): Promise<unknown[]> {
   cancelled.cancel()
   ends.push(await cancels)
   ends.push(...(await Promise.all([wait('gather', gather), ...['worker1', 'worker2'].map((to) => wait('gather', () => call(to, gather)))])))
-  ends.push(...(await Promise.all([wait('meet', meet), ...['worker1', 'worker2'].map((to) => wait('meet', () => call(to, meet)))])))
+  ends.push(
+    ...(await Promise.all([wait('meet', sumTogether), ...['worker1', 'worker2'].map((to) => wait('meet', () => call(to, sumTogether)))])),
+  )
   const leaf = ones([2], { requiresGrad: true })
   const passes = (fn: (x: Tensor) => Promise<Tensor>) =>
     distAutograd.context(async (ctx) => {

@@ -7,20 +7,8 @@ import { isPostgradError, workerOf } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { allReduce, destroyProcessGroup, initProcessGroup, isInitialized, recv, send } from '@postgrad/process-group'
-import {
-  allGather,
-  call,
-  currentWorker,
-  expose,
-  leave,
-  monitor,
-  type RRef,
-  shutdown,
-  stopActor,
-  stream,
-  type WorkerRuntime,
-} from '@postgrad/rpc'
-import type { Wait } from '@postgrad/rpc/internal'
+import { call, currentWorker, expose, leave, monitor, type RRef, shutdown, stopActor, stream, type WorkerRuntime } from '@postgrad/rpc'
+import { meet, type Wait } from '@postgrad/rpc/internal'
 import { Random } from '@postgrad/sim/internal'
 import { isTensor, ones, type Tensor } from '@postgrad/tensor'
 import type { Frame } from '@postgrad/transport'
@@ -426,7 +414,7 @@ async function program(account: Account, random: Random): Promise<void> {
         wait('stream', () => takeAll(to, key, timeoutMs), 12 * timeoutMs)
         break
       case 4:
-        wait('gather', () => allGather(key, NAMES.slice(0, 3), { timeoutMs: timeoutMs / 2 }), timeoutMs / 2 + LEADER_GRACE_MS)
+        wait('gather', () => meet(key, NAMES.slice(0, 3), { timeoutMs: timeoutMs / 2 }), timeoutMs / 2 + LEADER_GRACE_MS)
         break
       case 5:
         if (ref !== null) wait('use', () => call(to, served.useRef, [key, ref], { timeoutMs }))

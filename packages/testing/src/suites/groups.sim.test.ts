@@ -1,6 +1,7 @@
 /** Groups where messages are lost, repeated and put off, and workers that come and go. */
 import { describe, expect, test } from '@jest/globals'
-import { allGather, barrier, call, currentWorker, expose, getWorkerInfos, leave, remote, shutdown, storeOn } from '@postgrad/rpc'
+import { call, currentWorker, expose, getWorkerInfos, leave, remote, shutdown, storeOn } from '@postgrad/rpc'
+import { meet } from '@postgrad/rpc/internal'
 import { expectClean } from '../check/expect-clean.js'
 import { explore } from '../explore/explore.js'
 import type { FaultRule } from '../faults/message-kind.js'
@@ -36,7 +37,7 @@ describe('groups in the simulation', () => {
             hop(12, names)
             const ref = remote(names[(names.indexOf(name) + 1) % 4]!, echo, [name])
             void ref.toHere().then((value) => call('worker0', note, [value as string]))
-            await barrier()
+            await meet(null)
             await shutdown()
           }),
         )
@@ -54,7 +55,7 @@ describe('groups in the simulation', () => {
       const attempts = async (timeoutMs: number): Promise<number> => {
         for (let n = 1; ; n++) {
           try {
-            await barrier(names, { timeoutMs: n === 1 ? timeoutMs : 1000 })
+            await meet(null, names, { timeoutMs: n === 1 ? timeoutMs : 1000 })
             return n
           } catch (error) {
             expect((error as { code: string }).code).toBe('GROUP_TIMEOUT')
@@ -111,8 +112,7 @@ describe('groups in the simulation', () => {
   test('GRP-7: a worker that was started again begins its rounds from the first, with those who know its new life', async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       await simulate({ workers: 3, seed, faults: FAULTS }, async (sim) => {
-        const round = (names: readonly string[]) =>
-          Promise.all(names.map((name) => sim.on(name).run(() => allGather(currentWorker().info.id))))
+        const round = (names: readonly string[]) => Promise.all(names.map((name) => sim.on(name).run(() => meet(currentWorker().info.id))))
         const all = ['worker0', 'worker1', 'worker2']
         for (let i = 0; i < 3; i++) await round(all)
         sim.restart('worker2')
