@@ -1,7 +1,8 @@
 /** Loads the operations, which become methods of `Tensor`; gradients need autograd, which takes this handler's place. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
 import './ops/all.js'
-import { detach } from './raw/views.js'
+import './ops/types.js'
+import { detach } from './raw/copy.js'
 import type { GradOps } from './tensor/grad-ops.js'
 import { installOpHandler, type Tensor } from './tensor/tensor.js'
 

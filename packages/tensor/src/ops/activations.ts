@@ -1,16 +1,15 @@
 /** Activations, `torch.nn.functional`'s: of each element, or along a dimension; most are for real numbers only. */
 
-import { gradient, gradientRows } from '../raw/derivative.js'
-import { numericUnary, realUnary } from '../raw/elementwise.js'
-import { activation, checkNumber } from '../raw/math.js'
-import * as reduce from '../raw/reduce.js'
+import type { UnaryOp } from '../kernels/table/table.js'
+import { numericUnary, realUnary, unaryKernel } from '../raw/elementwise.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { invalidArgument } from '../values/errors.js'
 import type { GeluOptions, SoftplusOptions } from '../values/options.js'
 import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
 import { formula } from './define/formula.js'
 import { SOFTPLUS_EXACT } from './parts/common.js'
-import { logSoftmaxSlope, slope } from './parts/slopes.js'
+import { floatingOnly, softmaxAlong } from './parts/fibres.js'
+import { gradient, gradientRows, logSoftmaxSlope, slope } from './parts/slopes.js'
 
 /** x where positive, else 0; int32 stays. PyTorch: `torch.nn.functional.relu`. @throws DTYPE_MISMATCH for bool */
 export const relu: WithInPlace<(x: Tensor) => Tensor> = primitive('relu', {
@@ -175,7 +174,7 @@ export const tanhshrink: (x: Tensor) => Tensor = composite('tanhshrink', {
  */
 export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', {
   args: ['tensor', 'number'],
-  raw: reduce.softmax,
+  raw: (x, dim) => softmaxAlong('softmax', x, dim),
   // y · (g − Σ g y)
   grad: slope(
     'result',
@@ -187,10 +186,21 @@ export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', 
 /** log of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
 export const logSoftmax: (x: Tensor, dim: number) => Tensor = primitive('logSoftmax', {
   args: ['tensor', 'number'],
-  raw: reduce.logSoftmax,
+  raw: (x, dim) => softmaxAlong('logSoftmax', x, dim),
   // g − eʸ Σ g
   grad: formula(['result'], (g, s, ops) => logSoftmaxSlope(g, s.result, s.attrs[0], ops)),
 })
+
+/** PyTorch has activations for real numbers alone. @throws DTYPE_MISMATCH */
+function activation(op: UnaryOp, name: string, x: Tensor, p0: number, p1: number): Tensor {
+  floatingOnly(name, x)
+  // As PyTorch, which computes with parameters of the tensor's dtype.
+  return x.dtype === 'float32' ? unaryKernel(op, x, Math.fround(p0), Math.fround(p1)) : unaryKernel(op, x, p0, p1)
+}
+
+function checkNumber(op: string, what: string, value: unknown): void {
+  if (typeof value !== 'number') throw invalidArgument(op, `a number as ${what}`, value === null ? 'null' : typeof value)
+}
 
 /** Φ(a) + a φ(a), of the normal distribution. */
 function geluSlope(a: Tensor, ops: Ops): Tensor {

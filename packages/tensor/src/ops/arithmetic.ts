@@ -1,8 +1,7 @@
 /** Element-wise arithmetic of several tensors, which broadcast and promote. Where one may be a number, an integer-valued one counts as an integer. */
 
-import { numeric, type Operand } from '../raw/arithmetic.js'
-import { binary } from '../raw/elementwise.js'
-import * as inplace from '../raw/inplace.js'
+import { binary, numericBinary, type Operand } from '../raw/elementwise.js'
+import { axpyInPlace, binaryInPlace, refuseBoolInPlace } from '../raw/inplace.js'
 import { promoteAll } from '../raw/promotion.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
@@ -99,7 +98,7 @@ export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor
 export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('remainder', {
   args: ['operand', 'operand'],
   inPlace: true,
-  raw: (a, b) => numeric('remainder', 'remainder', a, b),
+  raw: (a, b) => numericBinary('remainder', 'remainder', a, b),
   // g, −g ⌊a / b⌋
   grad: {
     a: formula([], (g, s) => sumToShape(g, s.shapeA)),
@@ -111,7 +110,7 @@ export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => 
 export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('fmod', {
   args: ['operand', 'operand'],
   inPlace: true,
-  raw: (a, b) => numeric('fmod', 'fmod', a, b),
+  raw: (a, b) => numericBinary('fmod', 'fmod', a, b),
   // g, −g trunc(a / b)
   grad: {
     a: formula([], (g, s) => sumToShape(g, s.shapeA)),
@@ -126,7 +125,7 @@ export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tenso
 export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('floorDivide', {
   args: ['operand', 'operand'],
   inPlace: true,
-  raw: (a, b) => numeric('floorDivide', 'floorDivide', a, b),
+  raw: (a, b) => numericBinary('floorDivide', 'floorDivide', a, b),
   // 0 wherever it is differentiable
   grad: {
     a: formula([], (g, s) => Tensor.empty(g.dtype, s.shapeA, g.storage.memory)),
@@ -236,7 +235,7 @@ export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: Va
  */
 export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('add_', {
   args: ['tensor', 'operand', 'number?'],
-  raw: inplace.add_,
+  raw: (x, y, alpha = 1) => (alpha === 1 ? binaryInPlace('add', 'add_', x, y) : axpyInPlace('add_', x, y, alpha)),
   value: (ops) => (x, y, alpha) => ops.add(x, scaledBy(ops, y, alpha)),
 })
 
@@ -246,7 +245,11 @@ export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
  */
 export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('sub_', {
   args: ['tensor', 'operand', 'number?'],
-  raw: inplace.sub_,
+  raw: (x, y, alpha = 1) => {
+    refuseBoolInPlace('sub_', x)
+    refuseBoolInPlace('sub_', y)
+    return alpha === 1 ? binaryInPlace('sub', 'sub_', x, y) : axpyInPlace('sub_', x, y, -alpha)
+  },
   value: (ops) => (x, y, alpha) => ops.sub(x, scaledBy(ops, y, alpha)),
 })
 
@@ -256,7 +259,7 @@ export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
  */
 export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
   args: ['tensor', 'operand'],
-  raw: inplace.mul_,
+  raw: (x, y) => binaryInPlace('mul', 'mul_', x, y),
   value: (ops) => ops.mul,
 })
 
@@ -266,7 +269,7 @@ export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
  */
 export const div_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('div_', {
   args: ['tensor', 'operand'],
-  raw: inplace.div_,
+  raw: (x, y) => binaryInPlace('div', 'div_', x, y),
   value: (ops) => ops.div,
 })
 

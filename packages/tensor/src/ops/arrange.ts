@@ -1,70 +1,13 @@
-/** Joining, repeating and moving elements into new tensors. */
+/** Repeating and moving elements into new tensors. */
 
 import { checkedIndices } from '../raw/indices.js'
-import * as join from '../raw/join.js'
-import { checkPads } from '../raw/join.js'
 import { checkReadable, elementsOf } from '../tensor/bytes.js'
 import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { PadMode, PadOptions } from '../values/options.js'
 import { type DimsArg, normalizeDim, normalizeDims } from '../values/shape.js'
-import { composite, type Functional, type Ops, primitive, type WithInPlace } from './define/define.js'
-import { embedDiagonal } from './parts/common.js'
-import { wrap } from './parts/dims.js'
-
-/**
- * Tensors joined along `dim` (default 0); all other extents are equal, dtypes promote. PyTorch: `torch.cat`. @throws SHAPE_MISMATCH,
- * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
- * @example const y = cat([x, x], 1)
- */
-export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('cat', {
-  args: ['tensors', 'number?'],
-  isFunctional: true,
-  raw: join.cat,
-  grad: {
-    each: (g, i, shapes, dim, ops) => {
-      const d = wrap(dim, g.ndim)
-      // A one-dimensional empty tensor joins anything (PyTorch's legacy rule) and has no extent there.
-      let start = 0
-      for (let j = 0; j < i; j++) start += shapes[j]![d] ?? 0
-      const shape = shapes[i]!
-      return shape.length === g.ndim ? ops.narrow(g, d, start, shape[d]!) : Tensor.empty(g.dtype, shape, g.storage.memory)
-    },
-  },
-})
-
-/**
- * Tensors of one shape joined along a new dimension `dim` (default 0); dtypes promote. PyTorch: `torch.stack`. @throws SHAPE_MISMATCH,
- * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
- */
-export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('stack', {
-  args: ['tensors', 'number?'],
-  isFunctional: true,
-  raw: join.stack,
-  grad: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
-})
-
-/** Tensors joined along dimension 1, vectors along 0. PyTorch: `torch.hstack`. @throws SHAPE_MISMATCH */
-export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('hstack', {
-  args: ['tensors'],
-  isFunctional: true,
-  of: (ops) => (tensors) => {
-    const parts = tensors.map((t) => (t.ndim === 0 ? ops.reshape(t, [1]) : t))
-    return ops.cat(parts, (parts[0]?.ndim ?? 1) === 1 ? 0 : 1)
-  },
-})
-
-/** Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH */
-export const vstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('vstack', {
-  args: ['tensors'],
-  isFunctional: true,
-  of: (ops) => (tensors) => {
-    return ops.cat(
-      tensors.map((t) => (t.ndim < 2 ? ops.reshape(t, [1, t.numel]) : t)),
-      0,
-    )
-  },
-})
+import { composite, type Functional, type Ops, type WithInPlace } from './define/define.js'
+import { checkPads, embedDiagonal, placesFor } from './parts/common.js'
 
 /** A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT */
 export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composite('repeat', {
@@ -76,19 +19,10 @@ export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composi
     }
     const shape = [...new Array<number>(extra).fill(1), ...x.shape]
     // [n] → [1, n] → [times, n] → [times · n], for every dimension at once: one copy.
-    const between = ops.reshape(
-      x,
-      shape.flatMap((n) => [1, n]),
-    )
-    const spread = ops.expand(
-      between,
-      shape.flatMap((n, d) => [repeats[d]!, n]),
-    )
-    const out = ops.reshape(
-      spread,
-      shape.map((n, d) => n * repeats[d]!),
-    )
-    return own(x, out, ops)
+    const single = shape.flatMap((n) => [1, n])
+    const several = shape.flatMap((n, d) => [repeats[d]!, n])
+    const joined = shape.map((n, d) => n * repeats[d]!)
+    return own(x, ops.reshape(ops.expand(ops.reshape(x, single), several), joined), ops)
   },
 })
 
@@ -108,12 +42,8 @@ export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
     // No dimensions are none here.
     for (const d of typeof dims !== 'number' && dims.length === 0 ? [] : normalizeDims('flip', dims, x.ndim)) {
       const extent = x.shape[d]!
-      if (extent > 1)
-        out = ops.indexSelect(
-          out,
-          d,
-          vector(x, extent, (i) => extent - 1 - i),
-        )
+      const backwards = placesFor(x, extent, (i) => extent - 1 - i)
+      if (extent > 1) out = ops.indexSelect(out, d, backwards)
     }
     return own(x, out, ops)
   },
@@ -165,11 +95,8 @@ export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadO
         if (before === 0 && behind === 0) continue
         const extent = x.shape[d]!
         checkPad(mode, d, extent, before, behind)
-        out = ops.indexSelect(
-          out,
-          d,
-          vector(x, before + extent + behind, (i) => sourceOf(mode, i - before, extent)),
-        )
+        const sources = placesFor(x, before + extent + behind, (i) => sourceOf(mode, i - before, extent))
+        out = ops.indexSelect(out, d, sources)
       }
       return own(x, out, ops)
     },
@@ -231,13 +158,7 @@ export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
   of:
     (ops) =>
     (x, diagonal = 0) =>
-      triangle(
-        'tril',
-        ops,
-        x,
-        () => 0,
-        (row) => row + whole('tril', diagonal) + 1,
-      ),
+      triangle('tril', ops, x, diagonal),
 })
 
 /** The upper triangle of the last two dimensions, 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`. @throws SHAPE_MISMATCH */
@@ -247,13 +168,7 @@ export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
   of:
     (ops) =>
     (x, diagonal = 0) =>
-      triangle(
-        'triu',
-        ops,
-        x,
-        (row) => row + whole('triu', diagonal),
-        () => Number.POSITIVE_INFINITY,
-      ),
+      triangle('triu', ops, x, diagonal),
 })
 
 /**
@@ -271,15 +186,10 @@ export const meshgrid: Functional<(tensors: readonly Tensor[], indexing?: 'ij' |
         if (t.ndim > 1) throw shapeMismatch('meshgrid', 'vectors', shapeText(t.shape), 'Flatten them with reshape([-1]).')
       }
       const shape = tensors.map((t) => t.numel)
-      const grids = tensors.map((t, i) =>
-        ops.expand(
-          ops.reshape(
-            t,
-            shape.map((n, d) => (d === i ? n : 1)),
-          ),
-          shape,
-        ),
-      )
+      const grids = tensors.map((t, i) => {
+        const alone = shape.map((n, d) => (d === i ? n : 1))
+        return ops.expand(ops.reshape(t, alone), shape)
+      })
       return indexing === 'xy' && tensors.length > 1 ? grids.map((grid) => ops.transpose(grid, 0, 1)) : grids
     },
 })
@@ -287,13 +197,6 @@ export const meshgrid: Functional<(tensors: readonly Tensor[], indexing?: 'ij' |
 /** These operations promise a tensor of its own: a copy where nothing was moved. */
 function own(x: Tensor, out: Tensor, ops: Ops): Tensor {
   return out.storage === x.storage ? ops.clone(out) : out
-}
-
-/** Indices for an operation on `x`. */
-function vector(x: Tensor, length: number, at: (i: number) => number): Tensor {
-  const out = new Int32Array(length)
-  for (let i = 0; i < length; i++) out[i] = at(i)
-  return Tensor.over('int32', [length], out, x.storage.memory)
 }
 
 function rolled(ops: Ops, x: Tensor, shift: number, d: number): Tensor {
@@ -316,7 +219,7 @@ function repeated(counts: Tensor, extent: number): Tensor {
     const count = each[each.length === 1 ? 0 : i]!
     for (let j = 0; j < count; j++) index.push(i)
   }
-  return vector(counts, index.length, (i) => index[i]!)
+  return placesFor(counts, index.length, (i) => index[i]!)
 }
 
 function checkPad(mode: MirrorMode, d: number, extent: number, before: number, behind: number): void {
@@ -333,18 +236,15 @@ function sourceOf(mode: MirrorMode, i: number, extent: number): number {
   return i < 0 ? -i : i < extent ? i : 2 * (extent - 1) - i
 }
 
-function whole(op: string, diagonal: number): number {
-  if (Number.isSafeInteger(diagonal)) return diagonal
-  throw invalidArgument(op, 'an integer diagonal', diagonal, '0 is the main one, 1 the one above.')
-}
-
-/** Keeps columns `from` … `to` (excluded) of each row, zeros elsewhere. */
-function triangle(op: string, ops: Ops, x: Tensor, from: (row: number) => number, to: (row: number) => number): Tensor {
+/** Keeps what is on one side of the diagonal, zeros elsewhere. */
+function triangle(op: 'tril' | 'triu', ops: Ops, x: Tensor, diagonal: number): Tensor {
   if (x.ndim < 2) throw shapeMismatch(op, 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
+  if (!Number.isSafeInteger(diagonal)) throw invalidArgument(op, 'an integer diagonal', diagonal, '0 is the main one, 1 the one above.')
   const [rows, columns] = x.shape.slice(-2) as [number, number]
   const mask = new Uint8Array(rows * columns)
   for (let row = 0; row < rows; row++) {
-    const [first, end] = [Math.max(from(row), 0), Math.min(to(row), columns)]
+    const first = op === 'tril' ? 0 : Math.max(row + diagonal, 0)
+    const end = op === 'tril' ? Math.min(row + diagonal + 1, columns) : columns
     if (first < end) mask.fill(1, row * columns + first, row * columns + end)
   }
   return ops.where(Tensor.over('bool', [rows, columns], mask, x.storage.memory), x, Tensor.empty(x.dtype, [], x.storage.memory))

@@ -21,7 +21,7 @@ export const conv1d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
     of:
       (ops) =>
       (x, weight, bias = null, options = {}) =>
-        asPlane(ops, 'conv1d', x, weight, (x4, w4) => forward(ops, 'conv1d', x4, w4, bias, flatOptions('conv1d', options))),
+        onPlanes(ops, 'conv1d', 1, x, weight, (x4, w4) => forward(ops, 'conv1d', x4, w4, bias, flatOptions('conv1d', options))),
   },
 )
 
@@ -39,7 +39,7 @@ export const conv2d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
     of:
       (ops) =>
       (x, weight, bias = null, options = {}) =>
-        batched(ops, 'conv2d', x, weight, (x4) => forward(ops, 'conv2d', x4, weight, bias, options)),
+        onPlanes(ops, 'conv2d', 2, x, weight, (x4, w4) => forward(ops, 'conv2d', x4, w4, bias, options)),
   },
 )
 
@@ -56,7 +56,7 @@ export const convTranspose1d: Functional<
   of:
     (ops) =>
     (x, weight, bias = null, options = {}) =>
-      asPlane(ops, 'convTranspose1d', x, weight, (x4, w4) =>
+      onPlanes(ops, 'convTranspose1d', 1, x, weight, (x4, w4) =>
         transposed(ops, 'convTranspose1d', x4, w4, bias, flatTranspose('convTranspose1d', options)),
       ),
 })
@@ -74,7 +74,7 @@ export const convTranspose2d: Functional<
   of:
     (ops) =>
     (x, weight, bias = null, options = {}) =>
-      batched(ops, 'convTranspose2d', x, weight, (x4) => transposed(ops, 'convTranspose2d', x4, weight, bias, options)),
+      onPlanes(ops, 'convTranspose2d', 2, x, weight, (x4, w4) => transposed(ops, 'convTranspose2d', x4, w4, bias, options)),
 })
 
 function flatOptions(op: string, { stride, padding, dilation, groups }: ConvOptions<number>): ConvOptions<Pair> {
@@ -105,25 +105,20 @@ function transposed(ops: Ops, op: string, x: Tensor, weight: Tensor, bias: Tenso
   return bias === null ? out : ops.add(out, ops.reshape(bias, [bias.shape[0]!, 1, 1]))
 }
 
-function batched(ops: Ops, op: string, x: Tensor, weight: Tensor, fn: (x: Tensor) => Tensor): Tensor {
-  if (weight.ndim !== 4 || (x.ndim !== 3 && x.ndim !== 4)) throw wrongConvRank(op, '[N, C, H, W] or [C, H, W]', '[·, ·, kH, kW]', x, weight)
-  return x.ndim === 4 ? fn(x) : ops.squeeze(fn(ops.unsqueeze(x, 0)), 0)
-}
-
-function asPlane(ops: Ops, op: string, x: Tensor, weight: Tensor, fn: (x: Tensor, weight: Tensor) => Tensor): Tensor {
-  if (weight.ndim !== 3 || (x.ndim !== 2 && x.ndim !== 3)) throw wrongConvRank(op, '[N, C, L] or [C, L]', '[·, ·, k]', x, weight)
-  const planes = ops.unsqueeze(x.ndim === 3 ? x : ops.unsqueeze(x, 0), 2)
-  const out = ops.squeeze(fn(planes, ops.unsqueeze(weight, 2)), 2)
-  return x.ndim === 3 ? out : ops.squeeze(out, 0)
-}
-
-function wrongConvRank(op: string, input: string, kernel: string, x: Tensor, weight: Tensor) {
-  return shapeMismatch(
-    op,
-    `an input ${input} and a weight ${kernel}`,
-    `${shapeText(x.shape)} and ${shapeText(weight.shape)}`,
-    'Insert missing dimensions with unsqueeze(), or use the function of the other number of dimensions.',
-  )
+/** `fn` takes x [N, C, H, W]. A line is a plane of height 1; an image without a batch is one of 1. @param rank how many dimensions an image has */
+function onPlanes(ops: Ops, op: string, rank: 1 | 2, x: Tensor, weight: Tensor, fn: (x: Tensor, weight: Tensor) => Tensor): Tensor {
+  if (weight.ndim !== rank + 2 || (x.ndim !== rank + 1 && x.ndim !== rank + 2)) {
+    throw shapeMismatch(
+      op,
+      rank === 1 ? 'an input [N, C, L] or [C, L] and a weight [·, ·, k]' : 'an input [N, C, H, W] or [C, H, W] and a weight [·, ·, kH, kW]',
+      `${shapeText(x.shape)} and ${shapeText(weight.shape)}`,
+      'Insert missing dimensions with unsqueeze(), or use the function of the other number of dimensions.',
+    )
+  }
+  const isBatch = x.ndim === rank + 2
+  const images = isBatch ? x : ops.unsqueeze(x, 0)
+  const out = rank === 2 ? fn(images, weight) : ops.squeeze(fn(ops.unsqueeze(images, 2), ops.unsqueeze(weight, 2)), 2)
+  return isBatch ? out : ops.squeeze(out, 0)
 }
 
 /** @throws SHAPE_MISMATCH, INVALID_ARGUMENT */

@@ -1,10 +1,12 @@
 /** Copies and conversions, and writing whole tensors. */
 
 import * as copy from '../raw/copy.js'
-import * as inplace from '../raw/inplace.js'
+import { apart, checkBroadcast, checkWritable, wrote } from '../raw/inplace.js'
+import { kernelsFor } from '../tensor/device.js'
 import { isTensor, type Tensor } from '../tensor/tensor.js'
 import type { DType } from '../values/dtype.js'
-import { composite, inPlace, primitive } from './define/define.js'
+import { checkHolds, invalidArgument } from '../values/errors.js'
+import { composite, inPlace, primitive, rawOperations } from './define/define.js'
 import { formula } from './define/formula.js'
 
 /** A contiguous copy with a gradient of its own way back. PyTorch: `torch.clone`. */
@@ -41,19 +43,33 @@ export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = com
 export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
   args: ['tensor', 'tensor'],
   betweenDevices: true,
-  raw: inplace.copy_,
+  raw: (x, src) => {
+    checkWritable('copy_', x)
+    checkBroadcast('copy_', x, src)
+    kernelsFor(x).copy[x.dtype](apart(x, src.storage.memory === x.storage.memory ? src : copy.to(src, x.device)), x)
+    wrote('copy_', x)
+    return x
+  },
   // From another device by `to`, so that the gradient goes back there.
   value: (ops) => (x, src) => ops.copied(x, src.storage.memory === x.storage.memory ? src : ops.to(src, x.device)),
   isBlind: true,
 })
 
 /**
- * Writes one number or boolean into every element and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for what its dtype cannot hold,
- * INPLACE_ON_LEAF
+ * Writes one number or boolean into every element, also of an expanded tensor, and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for
+ * what its dtype cannot hold, INPLACE_ON_LEAF
  */
 export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fill_', {
   args: ['tensor', 'number or boolean'],
-  raw: inplace.fill_,
+  raw: (x, given) => {
+    const value = typeof given === 'boolean' ? Number(given) : given
+    if (typeof value !== 'number') throw invalidArgument('fill_', 'a number or a boolean', typeof value)
+    checkHolds('fill_', x.dtype, value)
+    x.storage.prepareWrite()
+    kernelsFor(x).fill[x.dtype](value, x)
+    wrote('fill_', x)
+    return x
+  },
   value: (ops) => ops.filled,
   isBlind: true,
 })
@@ -61,7 +77,11 @@ export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fi
 /** Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF */
 export const zero_: (x: Tensor) => Tensor = inPlace('zero_', {
   args: ['tensor'],
-  raw: inplace.zero_,
+  raw: (x) => {
+    rawOperations.fill_(x, 0)
+    x.storage.writer = 'zero_'
+    return x
+  },
   value: (ops) => ops.zeroed,
   isBlind: true,
 })

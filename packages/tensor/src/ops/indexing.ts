@@ -1,110 +1,16 @@
-/** Reading and writing at indices and masks. */
+/** Reading and writing at indices and masks, in the ways of Python's brackets and beyond. Next to: `gather.ts`, which they are made of. */
 
-import { scalarOf, scalarTensor } from '../raw/elementwise.js'
-import * as rawGather from '../raw/gather.js'
+import { scalarOf } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
 import { isReadable } from '../tensor/bytes.js'
-import { arange } from '../tensor/create.js'
 import { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
 import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { IndexSpec } from '../values/options.js'
-import { broadcastShapes, normalizeDim, numelOf, sameShape } from '../values/shape.js'
-import { composite, type Functional, method, type Ops, primitive, type WithInPlace } from './define/define.js'
-import type { ManySaved } from './define/formula.js'
+import { broadcastShapes, normalizeDim, numelOf } from '../values/shape.js'
+import { composite, type Functional, method, type Ops, type WithInPlace } from './define/define.js'
+import { placesFor } from './parts/common.js'
 import { indexBy } from './parts/indexed.js'
-
-/**
- * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …]. PyTorch: `torch.index_select`.
- * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
- */
-export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('indexSelect', {
-  args: ['tensor', 'number', 'tensor'],
-  looseNumbers: true,
-  raw: rawGather.indexSelect,
-  // g added up where it was read
-  grad: {
-    at: [0, 2],
-    reads: [[1], null],
-    grads: ([g], s, ops) => [ops.indexAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
-  },
-})
-
-/**
- * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative).
- * PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
- */
-export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('gather', {
-  args: ['tensor', 'number', 'tensor'],
-  raw: rawGather.gather,
-  grad: {
-    at: [0, 2],
-    reads: [[1], null],
-    grads: ([g], s, ops) => [ops.scatterAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
-  },
-})
-
-/**
- * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
- * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
- */
-export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('indexAdd', {
-  args: ['tensor', 'number', 'tensor', 'tensor'],
-  inPlace: true,
-  looseNumbers: true,
-  raw: rawGather.indexAdd,
-  // g; g read where it was added
-  grad: {
-    at: [0, 2, 3],
-    reads: [[], null, [1]],
-    grads: ([g], s, ops) => [s.needs(0) ? g! : null, null, s.needs(2) ? ops.indexSelect(g!, s.attrs[0], s.tensor(1)) : null],
-  },
-})
-
-/**
- * A copy with out[i, index[i, j, k], k] += src[i, j, k] for dim 1, summed in the order of `dim`. PyTorch: `torch.scatter_add`. @throws
- * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
- */
-export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('scatterAdd', {
-  args: ['tensor', 'number', 'tensor', 'tensor'],
-  inPlace: true,
-  raw: rawGather.scatterAdd,
-  grad: {
-    at: [0, 2, 3],
-    reads: [[], null, [1]],
-    grads: ([g], s, ops) => [s.needs(0) ? g! : null, null, s.needs(2) ? read(g!, s, ops) : null],
-  },
-})
-
-/**
- * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src may be a number or a boolean, the last write wins. PyTorch: `torch.scatter`. @throws
- * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
- */
-export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean) => Tensor> = primitive(
-  'scatter',
-  {
-    args: ['tensor', 'number', 'tensor', 'filling'],
-    inPlace: true,
-    raw: rawGather.scatter,
-    // g, but 0 where src was written; g read there by the last one that was written to each place
-    grad: {
-      at: [0, 2, 3],
-      reads: [[1], null, [1]],
-      grads: ([g], s, ops) => [
-        s.needs(0) ? ops.scatter(g!, s.attrs[0], s.tensor(1), 0) : null,
-        null,
-        s.needs(2) ? read(g!, s, ops, winners(s, ops)) : null,
-      ],
-    },
-  },
-)
-
-/** int32 [count, ndim]: the places where elements are not 0, in row-major order. No gradient. PyTorch: `torch.nonzero`. */
-export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
-  args: ['tensor'],
-  raw: rawGather.nonzero,
-  grad: null,
-})
 
 /**
  * What Python writes as x[spec, spec, …]: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
@@ -132,16 +38,8 @@ export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: 
       (ops) =>
       (x, specs, values, accumulate = false) => {
         // Where the elements lie that the specs name: whatever they are, ranges as well, it is then a write at flat indices.
-        const places = indexBy(
-          ops,
-          Tensor.over(
-            'int32',
-            x.shape,
-            Int32Array.from({ length: x.numel }, (_, i) => i),
-            x.storage.memory,
-          ),
-          specs,
-        )
+        const numbers = placesFor(x, x.numel, (i) => i)
+        const places = indexBy(ops, ops.reshape(numbers, x.shape), specs)
         const at = ops.reshape(places, [places.numel])
         const given = typeof values === 'object' ? values : scalarOf('indexPut', values, x)
         const source = ops.reshape(ops.expand(given, places.shape), [places.numel])
@@ -169,12 +67,8 @@ export const indexFill: WithInPlace<(x: Tensor, dim: number, index: Tensor, valu
       const filling = fillValue('indexFill', ops, x, value)
       if (filling.requiresGrad && x.ndim > 0) {
         // By a mask: each place that is filled counts once in the value's gradient, however often it is named.
-        const named = ops.scatter(
-          Tensor.empty('bool', [x.shape[d]!], x.storage.memory),
-          0,
-          ops.reshape(at, [at.numel]),
-          scalarTensor(1, 'bool', x.storage.memory).expand([at.numel]),
-        )
+        const none = Tensor.empty('bool', [x.shape[d]!], x.storage.memory)
+        const named = ops.scatter(none, 0, ops.reshape(at, [at.numel]), true)
         const mask = ops.reshape(named, [x.shape[d]!, ...new Array<number>(x.ndim - d - 1).fill(1)])
         return ops.where(mask, filling, x)
       }
@@ -260,39 +154,3 @@ function fillValue(op: string, ops: Ops, x: Tensor, value: Tensor | number | boo
   }
   throw shapeMismatch(op, 'a number, a boolean or a 0-d tensor as the value', shapeText(value.shape), 'Use where() for several values.')
 }
-
-/** g read where src was written; 0 where src is larger than the index. */
-function read(g: Tensor, s: ManySaved<[dim: number]>, ops: Ops, won: Tensor | null = null): Tensor {
-  const index = s.tensor(1)
-  const all = ops.gather(g, s.attrs[0], index)
-  const part = won === null ? all : ops.where(won, all, Tensor.empty(g.dtype, [], g.storage.memory))
-  const shape = s.shape(2)
-  return sameShape(shape, index.shape)
-    ? part
-    : ops.constantPad(
-        part,
-        [...shape.entries()].reverse().flatMap(([d, n]) => [0, n - index.shape[d]!]),
-      )
-}
-
-/**
- * Which of the values that scatter has written were not overwritten by a later one, bool of the index's shape; null if each place was written once at most.
- * Writes to one place differ only in where they are along `dim`, so scatter itself says which was the last: it writes these numbers.
- */
-function winners(s: ManySaved<[dim: number]>, ops: Ops): Tensor | null {
-  const index = s.tensor(1)
-  const dim = normalizeDim('scatter', s.attrs[0], index.ndim)
-  const count = index.shape[dim] ?? 1
-  if (count <= 1) return null
-  const dtype = count <= FLOAT32_WHOLE ? 'float32' : 'int32'
-  const line = ops.reshape(
-    arange(0, count, 1, { dtype, device: index.device }),
-    index.shape.map((_, d) => (d === dim ? count : 1)),
-  )
-  const numbers = ops.expand(line, index.shape)
-  const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0), index.storage.memory), dim, index, numbers), dim, index)
-  return ops.eq(last, numbers)
-}
-
-/** Up to here float32 holds every whole number; gpujs compares nothing else, and no more elements. */
-const FLOAT32_WHOLE = 2 ** 24

@@ -1,9 +1,8 @@
 /** Losses. Of the third argument a string is the reduction. Input and target have one shape: none of them broadcasts. */
 
-import { checkReduction } from '../raw/indexing.js'
+import { detach as rawDetach } from '../raw/copy.js'
 import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { promoteAll } from '../raw/promotion.js'
-import { detach as rawDetach } from '../raw/views.js'
 import { elementsOf, isReadable, reportIf } from '../tensor/bytes.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { isFloating } from '../values/dtype.js'
@@ -21,8 +20,9 @@ import type {
   Reduction,
   SmoothL1Options,
 } from '../values/options-neural.js'
-import { numelOf, sameShape } from '../values/shape.js'
+import { sameShape } from '../values/shape.js'
 import { composite, type Functional, type Ops, rawOperations } from './define/define.js'
+import { checkReduction } from './parts/classes.js'
 import { atLeast, SOFTPLUS_EXACT } from './parts/common.js'
 
 /**
@@ -214,25 +214,17 @@ export const crossEntropy: (logits: Tensor, target: Tensor, options?: LossArg<Cr
   {
     args: ['tensor', 'tensor', 'named or options?'],
     options: { reduction: true, weight: true, ignoreIndex: true, labelSmoothing: true },
-    of: (ops) => (logits, given, options) => {
-      const target = isProbabilities(logits, given) ? given : classesOf('crossEntropy', logits, given)
+    of: (ops) => (logits, named, options) => {
+      const target = isProbabilities(logits, named) ? named : classesOf('crossEntropy', logits, named)
       if (isPlain(logits, target, options)) return ops.crossEntropyRows(logits, target, reductionOf(options))
-      const {
-        weight,
-        ignoreIndex = IGNORED,
-        labelSmoothing = 0,
-        reduction,
-      } = settings<CrossEntropyOptions<Tensor>>('crossEntropy', options)
+      const given = settings<CrossEntropyOptions<Tensor>>('crossEntropy', options)
+      const { weight, ignoreIndex = IGNORED, labelSmoothing = 0, reduction } = given
       if (!(labelSmoothing >= 0 && labelSmoothing <= 1)) throw invalidArgument('crossEntropy', 'labelSmoothing from 0 to 1', labelSmoothing)
       if (isFloating(target.dtype)) return ofProbabilities(ops, logits, target, weight, labelSmoothing, reduction)
       const { x, target: classes } = asRows(ops, 'crossEntropy', logits, target)
       if (labelSmoothing === 0) {
-        return shaped(
-          ops,
-          pickedLoss(ops, 'crossEntropy', x, classes, weight, ignoreIndex, reduction, ops.crossEntropyRows),
-          target,
-          reduction,
-        )
+        const loss = pickedLoss(ops, 'crossEntropy', x, classes, weight, ignoreIndex, reduction, ops.crossEntropyRows)
+        return shaped(ops, loss, target, reduction)
       }
       const logp = ops.logSoftmax(x, 1)
       const picked = pickedLoss(ops, 'crossEntropy', logp, classes, weight, ignoreIndex, reduction, ops.nllLossRows)
@@ -329,7 +321,7 @@ function checkClassShapes(op: string, x: Tensor, target: Tensor): void {
 }
 
 function reduce(ops: Ops, each: Tensor, reduction: Reduction): Tensor {
-  return reduction === 'none' ? each : reduction === 'sum' ? ops.sum(each) : ops.mean(each)
+  return reduction === 'none' ? each : ops[reduction](each)
 }
 
 function weighted(ops: Ops, each: Tensor, weight: Tensor | null | undefined): Tensor {
@@ -395,22 +387,10 @@ function pickedLoss(
   // Here, where the name of the operation is known; below it would be that of a part.
   checkedIndices(op, ignored === null ? target : ops.where(ignored, 0, target), x.shape[1]!)
   if (weight == null && ignored === null) return each(x, target, reduction)
-  return weightedLoss(ops, x, target, ignored ?? ops.eq(target, ignoreIndex), weight, reduction, each)
-}
-
-function weightedLoss(
-  ops: Ops,
-  x: Tensor,
-  target: Tensor,
-  ignored: Tensor,
-  weight: Tensor | null | undefined,
-  reduction: Reduction,
-  each: (x: Tensor, target: Tensor, reduction: Reduction) => Tensor,
-): Tensor {
-  const weights = rowWeights(ops, target, ignored, weight, x)
-  const losses = ops.where(ignored, 0, ops.mul(each(x, ops.where(ignored, 0, target), 'none'), weights))
-  if (reduction === 'none') return losses
-  return reduction === 'sum' ? ops.sum(losses) : ops.div(ops.sum(losses), ops.sum(weights))
+  const without = ignored ?? ops.eq(target, ignoreIndex)
+  const weights = rowWeights(ops, target, without, weight, x)
+  const losses = ops.where(without, 0, ops.mul(each(x, ops.where(without, 0, target), 'none'), weights))
+  return reduction === 'mean' ? ops.div(ops.sum(losses), ops.sum(weights)) : reduce(ops, losses, reduction)
 }
 
 function ofProbabilities(
@@ -427,8 +407,7 @@ function ofProbabilities(
   const smoothed = smoothing === 0 ? target : ops.add(ops.mul(target, 1 - smoothing), smoothing / classes)
   const column = weight == null ? null : ops.reshape(weight, [classes, ...new Array<number>(logits.ndim - 1 - dim).fill(1)])
   const each = ops.neg(ops.sum(weighted(ops, ops.mul(ops.logSoftmax(logits, dim), smoothed), column), dim))
-  if (reduction === 'none') return each
-  return reduction === 'sum' ? ops.sum(each) : ops.div(ops.sum(each), numelOf(each.shape))
+  return reduce(ops, each, reduction)
 }
 
 /** @throws SHAPE_MISMATCH */

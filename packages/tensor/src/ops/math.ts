@@ -1,7 +1,6 @@
 /** Element-wise functions of one tensor. Those that only exist for real numbers turn int32 and bool into float32 first. */
 
 import { to } from '../raw/copy.js'
-import { gradient } from '../raw/derivative.js'
 import { notOnBool, realUnary, unaryKernel } from '../raw/elementwise.js'
 import { rawOperations } from '../raw/operations.js'
 import { promoteNumber } from '../raw/promotion.js'
@@ -11,7 +10,7 @@ import { primitive, type WithInPlace } from './define/define.js'
 import { constant, numeric, real, rounding } from './define/elementwise.js'
 import { formula } from './define/formula.js'
 import { inverseErf } from './parts/inverse-erf.js'
-import { slope } from './parts/slopes.js'
+import { gradient, slope } from './parts/slopes.js'
 
 /** −x of each element. PyTorch: `torch.neg`. @throws DTYPE_MISMATCH for bool */
 export const neg: WithInPlace<(x: Tensor) => Tensor> = numeric('neg', [], (g, _, ops) => ops.neg(g)) // −g

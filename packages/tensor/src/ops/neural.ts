@@ -1,23 +1,33 @@
 /** Layers as functions: linear maps, dropout, attention, embeddings. */
-import * as gather from '../raw/gather.js'
-import { wholeIndices } from '../raw/indices.js'
-import * as rawLinear from '../raw/neural/linear.js'
+import { contiguous } from '../raw/copy.js'
+import { checkedIndices, wholeIndices } from '../raw/indices.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { arange, filledAt, rand } from '../tensor/create.js'
-import type { Device } from '../tensor/device.js'
+import { type Device, kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { allocate, type DType } from '../values/dtype.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { allocate } from '../values/dtype.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AttentionOptions, DropoutOptions, EmbeddingBagOptions, EmbedOptions } from '../values/options-neural.js'
 import { numelOf } from '../values/shape.js'
-import { composite, type Functional, type Ops, primitive } from './define/define.js'
+import { composite, type Functional, type Ops, primitive, rawOperations } from './define/define.js'
 import { sumToShape } from './parts/dims.js'
 
 /** x · weightᵀ + bias: x […, in], weight [out, in], bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
 export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null) => Tensor> = primitive('linear', {
   args: ['tensor', 'tensor', 'tensor??'],
   isFunctional: true,
-  raw: rawLinear.linear,
+  // One product, and the bias added where it lies.
+  raw: (x, weight, bias = null) => {
+    checkLinear(x, weight, bias)
+    const last = x.shape.length - 1
+    const shape = x.shape.with(last, weight.shape[0]!)
+    const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
+    const kernels = kernelsFor(x)
+    // Leading dimensions become rows, and for that they must follow each other; rows of a matrix may lie at any distance.
+    kernels.matmul[x.dtype](last > 1 ? contiguous(x) : x, weight, out, true)
+    if (bias !== null) kernels.add[x.dtype](out, bias, out)
+    return out
+  },
   // g · weight, gᵀ · x over all rows, g summed over all rows
   grad: {
     reads: [[1], [0], []],
@@ -134,13 +144,12 @@ export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?
         const width = weight.shape[1]!
         if (mode === 'max') return largest(ops, rows, flat, bagOf, bags, padding)
         const counted = padding === NO_PADDING ? weights : ops.where(ops.unsqueeze(ops.eq(flat, padding), 1), 0, weights)
-        const sums = ops.indexAdd(
-          Tensor.empty(weight.dtype, [bags, width], weight.storage.memory),
-          0,
-          int32(bagOf, [bagOf.length], weight),
-          counted,
-        )
-        return mode === 'sum' ? sums : ops.div(sums, sizes(flat, bagOf, bags, padding, weight.dtype))
+        const zeros = Tensor.empty(weight.dtype, [bags, width], weight.storage.memory)
+        const sums = ops.indexAdd(zeros, 0, int32(bagOf, [bagOf.length], weight), counted)
+        if (mode === 'sum') return sums
+        const counts = allocate(weight.dtype, bags)
+        counts.set(sizes(flat, bagOf, bags, padding).map((n) => Math.max(1, n)))
+        return ops.div(sums, Tensor.over(weight.dtype, [bags, 1], counts, weight.storage.memory))
       },
   },
 )
@@ -152,20 +161,51 @@ export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?
 export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor> = primitive('oneHot', {
   args: ['tensor', 'number?'],
   isFunctional: true,
-  raw: gather.oneHot,
+  raw: (classes, numClasses) => {
+    const whole = wholeIndices('oneHot', classes, 'classes')
+    let count = numClasses ?? 0
+    if (numClasses === undefined) {
+      if (classes.numel === 0)
+        throw invalidArgument('oneHot', 'numClasses for no classes', 'none', 'Pass it: it cannot be seen from the data.')
+      for (const each of elementsOf(whole, 'oneHot')) count = Math.max(count, each + 1)
+    } else if (!Number.isSafeInteger(numClasses) || numClasses < 1) throw invalidArgument('oneHot', 'numClasses ≥ 1', numClasses)
+    const at = rawOperations.reshape(checkedIndices('oneHot', whole, count), [...classes.shape, 1])
+    return rawOperations.scatter(Tensor.empty('int32', [...classes.shape, count], classes.storage.memory), -1, at, 1)
+  },
   grad: null,
 })
+
+function checkLinear(x: Tensor, weight: Tensor, bias: Tensor | null): void {
+  if (weight.shape.length !== 2 || x.shape.length === 0 || x.shape[x.shape.length - 1] !== weight.shape[1]) {
+    throw shapeMismatch(
+      'linear',
+      'x […, in] and a weight [out, in]',
+      `${shapeText(x.shape)} and ${shapeText(weight.shape)}`,
+      'The last extent of x must be the last one of the weight: reshape x, or transpose the weight.',
+      { x: [...x.shape], weight: [...weight.shape] },
+    )
+  }
+  if (bias !== null && (bias.shape.length !== 1 || bias.shape[0] !== weight.shape[0])) {
+    throw shapeMismatch('linear', `a bias [${weight.shape[0]}]`, shapeText(bias.shape), 'There is one bias for each row of the weight.', {
+      bias: [...bias.shape],
+    })
+  }
+  if (x.dtype !== weight.dtype || (bias !== null && bias.dtype !== x.dtype)) {
+    const got = bias === null ? `${x.dtype} and ${weight.dtype}` : `${x.dtype}, ${weight.dtype} and ${bias.dtype}`
+    throw dtypeMismatch('linear', 'one dtype for all tensors', got, `Convert with to('${weight.dtype}').`)
+  }
+  if (x.dtype === 'bool') throw dtypeMismatch('linear', 'numbers', 'bool', "Convert with to('float32') first.")
+}
 
 /** paddingIdx of who has none: no index is negative. */
 const NO_PADDING = -1
 
-/** How many rows count in each bag, at least 1: [bags, 1]. */
-function sizes(flat: Tensor, bagOf: Int32Array, bags: number, padding: number, dtype: DType): Tensor {
-  const array = allocate(dtype, bags)
+/** How many rows count in each bag. */
+function sizes(flat: Tensor, bagOf: Int32Array, bags: number, padding: number): Int32Array {
+  const counts = new Int32Array(bags)
   const at = elements(flat)
-  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) array[bag]!++
-  for (let bag = 0; bag < bags; bag++) array[bag] = Math.max(1, array[bag]!)
-  return Tensor.over(dtype, [bags, 1], array, flat.storage.memory)
+  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) counts[bag]!++
+  return counts
 }
 
 /** The bag of each index, in order. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
@@ -225,9 +265,8 @@ function causal(ops: Ops, queries: number, keys: number, device: Device): Tensor
 }
 
 function largest(ops: Ops, rows: Tensor, flat: Tensor, bagOf: Int32Array, bags: number, padding: number): Tensor {
-  const counts = new Int32Array(bags)
+  const counts = sizes(flat, bagOf, bags, padding)
   const at = elements(flat)
-  for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) counts[bag]!++
   const longest = Math.max(1, ...counts)
   // Bags side by side, filled up with the row behind the last, which is smaller than any.
   const places = new Int32Array(bags * longest).fill(bagOf.length)
@@ -237,12 +276,7 @@ function largest(ops: Ops, rows: Tensor, flat: Tensor, bagOf: Int32Array, bags: 
   const least = filledAt(rows.storage.memory, rows.dtype, [1, width], Number.NEGATIVE_INFINITY)
   const table = ops.reshape(ops.indexSelect(ops.cat([rows, least]), 0, int32(places, [places.length], rows)), [bags, longest, width])
   const maxima = ops.squeeze(ops.gather(table, 1, ops.argmax(table, 1, true)), 1)
-  const empty = int32(
-    Int32Array.from(counts, (n) => (n === 0 ? 1 : 0)),
-    [bags, 1],
-    rows,
-  )
-  return ops.where(ops.ne(empty, 0), 0, maxima)
+  return ops.where(ops.eq(int32(counts, [bags, 1], rows), 0), 0, maxima)
 }
 
 /** All leading dimensions as one; the tensor itself where it is a matrix. */

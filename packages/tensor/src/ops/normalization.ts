@@ -29,11 +29,7 @@ export const layerNorm: Functional<
           'The last extents of the input are the normalizedShape.',
         )
       }
-      for (const [name, t] of [
-        ['weight', weight],
-        ['bias', bias],
-      ] as const)
-        checkAffine('layerNorm', name, t, shape)
+      checkAffine('layerNorm', { weight, bias }, shape)
       const d = numelOf(shape)
       const rows = numelOf(x.shape.slice(0, lead))
       const flat = (t: Tensor | null): Tensor | null => (t === null ? null : ops.reshape(t, [d]))
@@ -66,21 +62,11 @@ export const batchNorm: Functional<
       if (x.ndim < 2)
         throw shapeMismatch('batchNorm', 'an input [N, C] or [N, C, …]', shapeText(x.shape), 'Insert the batch with unsqueeze(0).')
       const c = x.shape[1]!
-      const given = [
-        ['runningMean', runningMean],
-        ['runningVar', runningVar],
-        ['weight', weight],
-        ['bias', bias],
-      ] as const
-      for (const [name, t] of given) checkAffine('batchNorm', name, t, [c])
-      const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
+      checkAffine('batchNorm', { runningMean, runningVar, weight, bias }, [c])
       if (training) {
         const count = c === 0 ? 0 : x.numel / c
         // As PyTorch: nothing to normalize, and the running statistics stay. The gradients of weight and bias are 0.
-        if (count === 0) {
-          const scaled = weight === null ? ops.clone(x) : ops.mul(x, column(weight))
-          return bias === null ? scaled : ops.add(scaled, column(bias))
-        }
+        if (count === 0) return affine(ops, weight === null ? ops.clone(x) : x, weight, bias)
         if (count <= 1) {
           throw oneValue('batchNorm', 'more than one value for each channel when training', x, 'Use a larger batch, or eval().')
         }
@@ -94,8 +80,7 @@ export const batchNorm: Functional<
       }
       const scale = ops.rsqrt(ops.add(runningVar, eps))
       const factor = weight === null ? scale : ops.mul(scale, weight)
-      const centred = ops.mul(ops.sub(x, column(runningMean)), column(factor))
-      return bias === null ? centred : ops.add(centred, column(bias))
+      return affine(ops, ops.sub(x, column(ops, runningMean, x)), factor, bias)
     },
 })
 
@@ -140,9 +125,21 @@ function oneValue(op: string, expected: string, x: Tensor, remedy = 'Use a large
   return shapeMismatch(op, expected, shapeText(x.shape), remedy)
 }
 
-function checkAffine(op: string, name: string, t: Tensor | null, shape: Shape): void {
-  if (t === null || sameShape(t.shape, shape)) return
-  throw shapeMismatch(op, `a ${name} ${shapeText(shape)}`, shapeText(t.shape), 'There is one for each channel or normalised element.')
+function checkAffine(op: string, tensors: Readonly<Record<string, Tensor | null>>, shape: Shape): void {
+  for (const [name, t] of Object.entries(tensors)) {
+    if (t !== null && !sameShape(t.shape, shape))
+      throw shapeMismatch(op, `a ${name} ${shapeText(shape)}`, shapeText(t.shape), 'There is one for each channel or normalised element.')
+  }
+}
+
+/** A vector [C] for x [N, C, …]. */
+function column(ops: Ops, t: Tensor, x: Tensor): Tensor {
+  return ops.reshape(t, [t.numel, ...new Array<number>(x.ndim - 2).fill(1)])
+}
+
+function affine(ops: Ops, x: Tensor, weight: Tensor | null, bias: Tensor | null): Tensor {
+  const scaled = weight === null ? x : ops.mul(x, column(ops, weight, x))
+  return bias === null ? scaled : ops.add(scaled, column(ops, bias, x))
 }
 
 function keep(ops: Ops, running: Tensor | null, now: Tensor, momentum: number): void {
@@ -156,14 +153,8 @@ function grouped(ops: Ops, op: string, x: Tensor, groups: number, weight: Tensor
   if (x.ndim < 2 || !Number.isInteger(groups) || groups < 1 || c % groups !== 0) {
     throw invalidArgument(op, 'an input [N, C, …] whose channels the groups divide', `${shapeText(x.shape)} in ${groups} groups`)
   }
-  for (const [name, t] of [
-    ['weight', weight],
-    ['bias', bias],
-  ] as const)
-    checkAffine(op, name, t, [c])
+  checkAffine(op, { weight, bias }, [c])
   const rows = x.shape[0]! * groups
   const normal = ops.reshape(ops.layerNormRows(ops.reshape(x, [rows, rows === 0 ? 0 : x.numel / rows]), null, null, eps)[0], x.shape)
-  const column = (t: Tensor): Tensor => ops.reshape(t, [c, ...new Array<number>(x.ndim - 2).fill(1)])
-  const scaled = weight === null ? normal : ops.mul(normal, column(weight))
-  return bias === null ? scaled : ops.add(scaled, column(bias))
+  return affine(ops, normal, weight, bias)
 }

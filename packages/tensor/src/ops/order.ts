@@ -1,17 +1,16 @@
 /** Operations that follow the order of the elements along a dimension: extremes and where they stand, sorting, running sums. */
 
-import { productBackward } from '../raw/derivative.js'
-import { scan } from '../raw/scan.js'
-import * as rawSort from '../raw/sort.js'
 import { arange } from '../tensor/create.js'
-import type { Tensor } from '../tensor/tensor.js'
+import { kernelsFor } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
 import { invalidArgument } from '../values/errors.js'
 import type { ExtremeOf, SortOptions, TopkOptions, ValuesAndIndices } from '../values/options.js'
 import { normalizeDim } from '../values/shape.js'
 import { composite, type Ops, primitive, type WithInPlace } from './define/define.js'
 import { formula } from './define/formula.js'
 import { withoutEach } from './parts/common.js'
-import { slope } from './parts/slopes.js'
+import { fibresAlong, scan } from './parts/fibres.js'
+import { gradientRows, slope } from './parts/slopes.js'
 
 /**
  * The largest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the largest, which gets the
@@ -42,7 +41,12 @@ export const min: ExtremeOf<Tensor> = composite('min', {
 export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor = primitive('argsort', {
   args: ['tensor', 'number?', 'options?'],
   options: { descending: true },
-  raw: rawSort.argsort,
+  raw: (x, dim = -1, { descending = false } = {}) => {
+    const { dense, outer, k, inner } = fibresAlong('argsort', x, dim)
+    const out = Tensor.uninitialized('int32', x.shape, x.storage.memory)
+    kernelsFor(x).argsort[x.dtype](dense, out, outer, k, inner, descending)
+    return out
+  },
   grad: null,
 })
 
@@ -94,7 +98,7 @@ export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitiv
   raw: (x, dim) => scan('cumprod', x, dim),
   grad: slope(
     'a',
-    (g, x, [dim]) => productBackward('cumprodBackward', g, x, dim),
+    (g, x, [dim]) => gradientRows('cumprodBackward', g, x, dim),
     (g, x, ops, [dim]) => {
       if (x.ndim === 0) return g
       const last = ops.transpose(x, dim, -1)

@@ -7,6 +7,7 @@ import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AvgPoolOptions, MaxPoolOptions, Pair } from '../values/options-neural.js'
 import { numelOf } from '../values/shape.js'
 import { composite, type Functional, type Ops } from './define/define.js'
+import { placesFor } from './parts/common.js'
 import { pair } from './parts/window.js'
 
 /**
@@ -153,7 +154,11 @@ function meansAlong(ops: Ops, x: Tensor, d: number, to: number): Tensor {
   for (const [i, [first, end]] of ends.entries()) counts[i] = end - first
   const behind = x.shape.slice(d + 1)
   const padded = ops.constantPad(x, [...behind.flatMap(() => [0, 0]), 0, 1])
-  const picked = ops.indexSelect(padded, d, Tensor.over('int32', [places.length], Int32Array.from(places), x.storage.memory))
+  const picked = ops.indexSelect(
+    padded,
+    d,
+    placesFor(x, places.length, (i) => places[i]!),
+  )
   const windows = ops.reshape(picked, [...x.shape.slice(0, d), to, longest, ...behind])
   return ops.div(ops.sum(windows, d + 1), Tensor.over(x.dtype, [to, ...behind.map(() => 1)], counts, x.storage.memory))
 }

@@ -1,11 +1,11 @@
-/** Products of matrices, and distances. */
-import * as rawMatmul from '../raw/matmul.js'
+/** Products of matrices, and distances. Transposes reach the kernel as strides, without a copy. */
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
-import { isFloating, promote } from '../values/dtype.js'
+import { type DType, isFloating, promote } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AddmmOptions, DistanceOptions, SimilarityOptions } from '../values/options.js'
 import { broadcastShapes, normalizeDim, numelOf, type Shape } from '../values/shape.js'
-import { composite, type Functional, type Ops, primitive } from './define/define.js'
+import { composite, type Functional, type Ops, primitive, rawOperations } from './define/define.js'
 import { formula } from './define/formula.js'
 import { atLeast } from './parts/common.js'
 import { sumToShape } from './parts/dims.js'
@@ -18,7 +18,40 @@ import { contract } from './parts/einsum.js'
  */
 export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
   args: ['tensor', 'tensor'],
-  raw: rawMatmul.matmul,
+  raw: (a, b) => {
+    const aDims = a.shape.length
+    const bDims = b.shape.length
+    if (aDims === 0 || bDims === 0) {
+      throw shapeMismatch(
+        'matmul',
+        'tensors with at least one dimension',
+        `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
+        'Use mul for 0-d tensors.',
+      )
+    }
+    if (a.dtype !== b.dtype) throw dtypeMismatch('matmul', 'one dtype', `${a.dtype} and ${b.dtype}`, conversion(a.dtype, b.dtype))
+    if (a.dtype === 'bool') throw dtypeMismatch('matmul', 'numbers', 'bool', "Convert with to('int32') or to('float32') first.")
+    const m = aDims === 1 ? 1 : a.shape[aDims - 2]!
+    const k = a.shape[aDims - 1]!
+    const n = bDims === 1 ? 1 : b.shape[bDims - 1]!
+    if (k !== (bDims === 1 ? b.shape[0] : b.shape[bDims - 2])) {
+      throw shapeMismatch(
+        'matmul',
+        'the last extent of a to equal the second to last of b',
+        `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
+        'Transpose one of them: matmul(a, b.T).',
+        { a: [...a.shape], b: [...b.shape] },
+      )
+    }
+    const tail = aDims === 1 ? (bDims === 1 ? [] : [n]) : bDims === 1 ? [m] : [m, n]
+    const shape =
+      aDims <= 2 && bDims <= 2
+        ? tail
+        : [...broadcastShapes('matmul', a.shape.slice(0, Math.max(aDims - 2, 0)), b.shape.slice(0, Math.max(bDims - 2, 0))), ...tail]
+    const out = Tensor.uninitialized(a.dtype, shape, a.storage.memory)
+    kernelsFor(a).matmul[a.dtype](a, b, out)
+    return out
+  },
   // g bᵀ, aᵀ g
   grad: {
     a: formula(['b'], (g, s, ops) => matmulGradA(g, s.b as Tensor, s.shapeA, ops)),
@@ -32,7 +65,17 @@ export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
  */
 export const bmm: (a: Tensor, b: Tensor) => Tensor = primitive('bmm', {
   args: ['tensor', 'tensor'],
-  raw: rawMatmul.bmm,
+  raw: (a, b) => {
+    if (a.shape.length !== 3 || b.shape.length !== 3 || a.shape[0] !== b.shape[0]) {
+      throw shapeMismatch(
+        'bmm',
+        '[batch, m, k] and [batch, k, n]',
+        `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
+        'Use matmul() for other ranks and for broadcasting.',
+      )
+    }
+    return rawOperations.matmul(a, b)
+  },
   grad: {
     a: formula(['b'], (g, s, ops) => ops.bmm(g, ops.transpose(s.b as Tensor, 1, 2))),
     b: formula(['a'], (g, s, ops) => ops.bmm(ops.transpose(s.a as Tensor, 1, 2), g)),
@@ -202,6 +245,12 @@ export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> =
       return ops.norm(ops.sub(ops.unsqueeze(x1, -2), ops.unsqueeze(x2, -3)), p, -1)
     },
 })
+
+/** To the wider of the two: the other way would lose digits. */
+function conversion(a: DType, b: DType): string {
+  const wide = promote(a, b)
+  return `Convert the ${a === wide ? 'second' : 'first'} one with to('${wide}').`
+}
 
 function checkRanks(op: string, expected: string, a: Tensor, aRank: number, b: Tensor, bRank: number): void {
   if (a.ndim === aRank && b.ndim === bRank) return

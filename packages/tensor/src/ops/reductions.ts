@@ -1,15 +1,17 @@
 /** Reductions: over all elements, or over dimensions. */
 
-import { productBackward } from '../raw/derivative.js'
-import * as reduce from '../raw/reduce.js'
+import { scalarTensor } from '../raw/elementwise.js'
+import { kernelsFor } from '../tensor/device.js'
 import { Tensor } from '../tensor/tensor.js'
+import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 import type { ReduceOptions, VarianceOptions } from '../values/options.js'
-import { type DimsArg, numelOf } from '../values/shape.js'
-import { composite, type Ops, primitive } from './define/define.js'
+import { type DimsArg, normalizeDims, numelOf } from '../values/shape.js'
+import { composite, type Ops, primitive, rawOperations } from './define/define.js'
 import { formula, ofTensor } from './define/formula.js'
 import { withoutEach } from './parts/common.js'
 import { allDims, spread } from './parts/dims.js'
-import { slope } from './parts/slopes.js'
+import { emptyReduction, floatingOnly, reduce, reduced } from './parts/fibres.js'
+import { gradientRows, slope } from './parts/slopes.js'
 
 /**
  * The sum of all elements or over `dims` (`keepdim`: default false); int32 and bool sum to int32 (PyTorch: int64). PyTorch: `torch.sum`. @throws
@@ -18,7 +20,7 @@ import { slope } from './parts/slopes.js'
 export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('sum', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { dtype: true },
-  raw: reduce.sum,
+  raw: (x, dims, keepdim, options) => reduce('sum', summands('sum', x, options), dims, keepdim),
   // g for every summand
   grad: formula([], (g, s, ops) => spread(ops.to(g, s.dtypeA), s.shapeA, s.attrs[0], ops)),
 })
@@ -30,7 +32,14 @@ export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Reduc
 export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('mean', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { dtype: true },
-  raw: reduce.mean,
+  raw: (x, dims, keepdim, options) => {
+    const source = options === undefined ? x : summands('mean', x, options)
+    floatingOnly('mean', source)
+    const out = reduce('sum', source, dims, keepdim, 'mean')
+    // Of no elements: 0 / 0.
+    kernelsFor(out).div[out.dtype](out, scalarTensor(x.numel / Math.max(1, out.numel), out.dtype, out.storage.memory), out)
+    return out
+  },
   // g / n for every summand
   grad: formula([], (g, s, ops) =>
     spread(ops.div(ops.to(g, s.dtypeA), Math.max(1, numelOf(s.shapeA)) / Math.max(1, g.numel)), s.shapeA, s.attrs[0], ops),
@@ -40,11 +49,11 @@ export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Redu
 /** The product of all elements or along `dim`; int32 and bool multiply to int32, nothing gives 1. PyTorch: `torch.prod`. @throws DIM_OUT_OF_RANGE */
 export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('prod', {
   args: ['tensor', 'number?', 'boolean?'],
-  raw: reduce.prod,
+  raw: (x, dim, keepdim) => reduce('prod', x.dtype === 'bool' ? rawOperations.to(x, 'int32') : x, dim, keepdim),
   // g · the product of all others
   grad: slope(
     'a',
-    (g, x, [dim]) => productBackward('prodBackward', g, x, dim),
+    (g, x, [dim]) => gradientRows('prodBackward', g, x, dim),
     (g, x, ops, [dim]) => productSlope(g, x, dim, ops),
   ),
 })
@@ -55,7 +64,7 @@ export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = prim
  */
 export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amax', {
   args: ['tensor', 'dims?', 'boolean?'],
-  raw: reduce.amax,
+  raw: (x, dims, keepdim) => reduce('amax', x, dims, keepdim),
   // g to the maxima, in equal parts where several are equal
   grad: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)),
 })
@@ -66,7 +75,7 @@ export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
  */
 export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amin', {
   args: ['tensor', 'dims?', 'boolean?'],
-  raw: reduce.amin,
+  raw: (x, dims, keepdim) => reduce('amin', x, dims, keepdim),
   // g to the minima, in equal parts where several are equal
   grad: ofTensor(['a', 'result'], (g, s, ops) => extremeSlope(g, s.a, s.result, s.attrs[0], ops)),
 })
@@ -77,7 +86,7 @@ export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
  */
 export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmax', {
   args: ['tensor', 'number?', 'boolean?'],
-  raw: reduce.argmax,
+  raw: (x, dim, keepdim) => reduce('argmax', x, dim, keepdim),
   grad: null,
 })
 
@@ -87,7 +96,7 @@ export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
  */
 export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmin', {
   args: ['tensor', 'number?', 'boolean?'],
-  raw: reduce.argmin,
+  raw: (x, dim, keepdim) => reduce('argmin', x, dim, keepdim),
   grad: null,
 })
 
@@ -95,8 +104,7 @@ export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
 const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('var', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { correction: true },
-  // A function of its own, which has the name of the operation in stacks.
-  raw: (x, dims, keepdim, options) => reduce.variance(x, dims, keepdim, options),
+  raw: (x, dims, keepdim, options) => deviation('var', x, dims, keepdim, options),
   // 2 g (a − mean) / (n − correction)
   grad: ofTensor(['a'], (g, s, ops) => {
     const [dims, , options] = s.attrs
@@ -110,7 +118,8 @@ export { variance as var }
 export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('std', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { correction: true },
-  raw: reduce.std,
+  // Not the root of the rounded variance, which in float32 may be out of range where its root is not.
+  raw: (x, dims, keepdim, options) => deviation('std', x, dims, keepdim, options),
   // g (a − mean) / ((n − correction) y); 0 where y is 0, as in PyTorch
   grad: ofTensor(['a', 'result'], (g, s, ops) => {
     const [dims, , options] = s.attrs
@@ -126,10 +135,20 @@ export const varMean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: V
   of: (ops) => (x, dims, keepdim, options) => [ops.var(x, dims, keepdim, options), ops.mean(x, dims, keepdim)],
 })
 
-/** log Σ eˣ over all or over `dims`, without overflow. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/** log Σ eˣ over all or over `dims`, without overflow; over nothing −∞. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
 export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('logSumExp', {
   args: ['tensor', 'dims?', 'boolean?'],
-  raw: reduce.logSumExp,
+  raw: (x, dims, keepdim = false) => {
+    floatingOnly('logSumExp', x)
+    const { abs, add, amax, eq, exp, log, squeeze, sub, sum, where } = rawOperations
+    const all = normalizeDims('logSumExp', dims, x.shape.length)
+    if (x.numel === 0) return log(sum(exp(x), all, keepdim))
+    const largest = amax(x, all, true)
+    // An infinite maximum would give ∞ − ∞.
+    const shift = where(eq(abs(largest), Number.POSITIVE_INFINITY), 0, largest)
+    const total = add(log(sum(exp(sub(x, shift)), all, true)), shift)
+    return keepdim ? total : squeeze(total, all)
+  },
   // g · exp(a − y)
   grad: ofTensor(['a', 'result'], (g, s, ops) => {
     const dims = s.attrs[0]
@@ -138,12 +157,27 @@ export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor
 })
 
 /**
- * (Σ |x|ᵖ)^(1/p) over all or over `dims`; p is 2 by default, ±Infinity gives the extreme |x|, 0 counts what is not 0. PyTorch: `torch.norm`.
- * @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * (Σ |x|ᵖ)^(1/p) over all or over `dims`; p is 2 by default, ±Infinity gives the extreme |x|, 0 counts what is not 0; over nothing it is 0.
+ * PyTorch: `torch.norm`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE, REDUCE_EMPTY for a finite negative p over nothing
  */
 export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('norm', {
   args: ['tensor', 'number?', 'dims?', 'boolean?'],
-  raw: reduce.norm,
+  raw: (x, p = 2, dims, keepdim) => {
+    floatingOnly('norm', x)
+    if (typeof p !== 'number') throw invalidArgument('norm', 'a number as p', typeof p)
+    const { abs, amax, amin, mul, ne, powNumber, sqrt, sum, to } = rawOperations
+    if (p === 2) return sqrt(sum(mul(x, x), dims, keepdim))
+    const size = abs(x)
+    if (p === 1 || x.numel === 0) {
+      const total = sum(size, dims, keepdim)
+      if (p < 0 && Number.isFinite(p) && total.numel > 0) throw emptyReduction('norm', x.shape)
+      return total
+    }
+    if (p === 0) return sum(to(ne(x, 0), x.dtype), dims, keepdim)
+    if (p === Number.POSITIVE_INFINITY) return amax(size, dims, keepdim)
+    if (p === Number.NEGATIVE_INFINITY) return amin(size, dims, keepdim)
+    return powNumber(sum(powNumber(size, p), dims, keepdim), 1 / p)
+  },
   grad: ofTensor(['a', 'result'], (g, s, ops) => normSlope(g, s.a, s.result, s.attrs[0] ?? 2, s.attrs[1], ops)),
 })
 
@@ -172,6 +206,29 @@ export const countNonzero: (x: Tensor, dims?: DimsArg) => Tensor = composite('co
   args: ['tensor', 'dims?'],
   of: (ops) => (x, dims) => ops.sum(ops.to(x, 'bool'), dims),
 })
+
+/** What is summed: x, or what options ask for; never bool. @throws DTYPE_MISMATCH */
+function summands(op: string, x: Tensor, options: ReduceOptions | undefined): Tensor {
+  if (options?.dtype === undefined) return x.dtype === 'bool' ? rawOperations.to(x, 'int32') : x
+  if ((options.dtype as string) === 'bool')
+    throw dtypeMismatch(op, 'int32, float32 or float64 as dtype', 'bool', 'any() and all() are of bool.')
+  return rawOperations.to(x, options.dtype)
+}
+
+/** Of fewer elements than the correction needs: NaN. */
+function deviation(
+  op: 'var' | 'std',
+  x: Tensor,
+  dims: DimsArg | undefined,
+  keepdim = false,
+  { correction = 1 }: VarianceOptions = {},
+): Tensor {
+  floatingOnly(op, x)
+  if (typeof correction !== 'number') throw invalidArgument(op, 'a number as correction', typeof correction)
+  const { dense, outer, k, inner, out } = reduced(op, x, dims, keepdim, x.dtype)
+  kernelsFor(x).variance[x.dtype](dense, out, outer, k, inner, correction, op === 'std')
+  return out
+}
 
 const ofNothing = (ops: Ops, x: Tensor, dims?: DimsArg, keepdim?: boolean) => ops.to(ops.sum(ops.to(x, 'float32'), dims, keepdim), 'bool')
 

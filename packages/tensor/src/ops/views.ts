@@ -1,17 +1,42 @@
-/** Views: tensors that share their argument's storage (`reshape` and what is made of it: when they can). */
-import * as views from '../raw/views.js'
-import type { Tensor } from '../tensor/tensor.js'
-import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
-import { broadcastShapes, type DimsArg, inferShape, normalizeDim, numelOf, type Shape } from '../values/shape.js'
+/** Views: tensors that share their argument's storage (`reshape` and what is made of it: when they can). Next to: `slices.ts`. */
+import { PostgradError } from '@postgrad/base'
+import { contiguous } from '../raw/copy.js'
+import { Tensor } from '../tensor/tensor.js'
+import { indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import {
+  broadcastShapes,
+  broadcastStrides,
+  broadcastsTo,
+  checkShape,
+  type DimsArg,
+  inferShape,
+  isContiguous,
+  normalizeDim,
+  normalizeDims,
+  numelOf,
+  type Shape,
+  viewStrides,
+} from '../values/shape.js'
 import { composite, type Functional, type Ops, primitive } from './define/define.js'
 import { formula } from './define/formula.js'
 import { embedDiagonal } from './parts/common.js'
-import { sumToShape, wrap } from './parts/dims.js'
+import { cut, sumToShape, wrap } from './parts/dims.js'
 
 /** The same storage in another shape, of which one extent may be −1. PyTorch: `Tensor.view`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS */
 export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('view', {
   args: ['tensor', 'numbers'],
-  raw: views.view,
+  raw: (x, shape) => {
+    const out = reshaped('view', x, shape)
+    if (out !== null) return out
+    const target = inferShape('view', shape, x.numel)
+    throw new PostgradError('VIEW_NOT_CONTIGUOUS', {
+      op: 'view',
+      expected: `strides under which ${shapeText(target)} needs no copy`,
+      got: `shape ${shapeText(x.shape)} with strides ${shapeText(x.strides)}`,
+      remedy: 'Use reshape(), which copies when it must, or contiguous() first.',
+      values: { shape: [...x.shape], strides: [...x.strides], target: [...target] },
+    })
+  },
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
@@ -21,28 +46,67 @@ export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('
  */
 export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = primitive('reshape', {
   args: ['tensor', 'numbers'],
-  raw: views.reshape,
+  raw: (x, shape) => reshaped('reshape', x, shape) ?? reshaped('reshape', contiguous(x), shape)!,
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
 /** A view with two dimensions exchanged. PyTorch: `torch.transpose`. @throws DIM_OUT_OF_RANGE */
 export const transpose: (x: Tensor, dim0: number, dim1: number) => Tensor = primitive('transpose', {
   args: ['tensor', 'number', 'number'],
-  raw: views.transpose,
+  raw: (x, dim0, dim1) => {
+    const a = normalizeDim('transpose', dim0, x.shape.length)
+    const b = normalizeDim('transpose', dim1, x.shape.length)
+    if (a === b) return Tensor.view(x, x.shape, x.strides, x.offset)
+    const shape = x.shape.slice()
+    const strides = x.strides.slice()
+    shape[a] = x.shape[b]!
+    shape[b] = x.shape[a]!
+    strides[a] = x.strides[b]!
+    strides[b] = x.strides[a]!
+    return Tensor.view(x, shape, strides, x.offset)
+  },
   grad: formula([], (g, s, ops) => ops.transpose(g, s.attrs[0], s.attrs[1])),
 })
 
 /** A view with the dimensions in the order of `dims`, which names each once. PyTorch: `torch.permute`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE */
 export const permute: (x: Tensor, dims: readonly number[]) => Tensor = primitive('permute', {
   args: ['tensor', 'numbers'],
-  raw: views.permute,
+  raw: (x, dims) => {
+    const order = dims.map((d) => normalizeDim('permute', d, x.shape.length))
+    if (order.length !== x.shape.length || new Set(order).size !== order.length) {
+      throw invalidArgument('permute', `each of the ${x.shape.length} dimensions once`, shapeText(dims))
+    }
+    const extents = order.map((d) => x.shape[d]!)
+    const strides = order.map((d) => x.strides[d]!)
+    return Tensor.view(x, extents, strides, x.offset)
+  },
   grad: formula([], (g, s, ops) => ops.permute(g, inverse(s.attrs[0]))),
 })
 
 /** A view in which extents of 1 are repeated to `shape`; −1 keeps an extent. PyTorch: `Tensor.expand`. @throws SHAPE_MISMATCH */
 export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive('expand', {
   args: ['tensor', 'numbers'],
-  raw: views.expand,
+  raw: (x, shape) => {
+    const missing = shape.length - x.shape.length
+    if (missing < 0) {
+      throw shapeMismatch('expand', `at least ${x.shape.length} dimensions`, shapeText(shape), 'Name every dimension; -1 keeps one.')
+    }
+    const target = shape.map((extent, i) => {
+      if (extent !== -1) return extent
+      if (i < missing) throw invalidArgument('expand', 'no -1 for a new leading dimension', shapeText(shape), 'Write its extent.')
+      return x.shape[i - missing]!
+    })
+    checkShape('expand', target)
+    if (!broadcastsTo(x.shape, target)) {
+      throw shapeMismatch(
+        'expand',
+        `a shape to which ${shapeText(x.shape)} broadcasts`,
+        shapeText(target),
+        'Only extents of 1 can be expanded.',
+      )
+    }
+    return Tensor.view(x, target, broadcastStrides(x.shape, x.strides, target), x.offset)
+  },
   // the sum over what was spread
   grad: formula([], (g, s) => sumToShape(g, s.shapeA)),
 })
@@ -50,21 +114,45 @@ export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive
 /** A view without dimensions of extent 1: all of them, or those named that have it. PyTorch: `torch.squeeze`. @throws DIM_OUT_OF_RANGE */
 export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze', {
   args: ['tensor', 'dims?'],
-  raw: views.squeeze,
+  raw: (x, dims) => {
+    // No dimensions are none, not all.
+    const named = typeof dims === 'object' && dims.length === 0 ? dims : normalizeDims('squeeze', dims, x.shape.length)
+    const keep = (_: number, d: number): boolean => x.shape[d] !== 1 || !named.includes(d)
+    return Tensor.view(x, x.shape.filter(keep), x.strides.filter(keep), x.offset)
+  },
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
 /** A view with a new dimension of extent 1 at `dim`. PyTorch: `torch.unsqueeze`. @throws DIM_OUT_OF_RANGE */
 export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueeze', {
   args: ['tensor', 'number'],
-  raw: views.unsqueeze,
+  raw: (x, dim) => {
+    const d = normalizeDim('unsqueeze', dim, x.shape.length + 1)
+    const stride = d < x.shape.length ? x.shape[d]! * x.strides[d]! : 1
+    return Tensor.view(x, x.shape.toSpliced(d, 0, 1), x.strides.toSpliced(d, 0, stride), x.offset)
+  },
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
-/** A view of `length` elements along `dim` from `start` on. PyTorch: `torch.narrow`. @throws INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE */
+/** A view of `length` elements along `dim` from `start` on (negative: from the end). PyTorch: `torch.narrow`. @throws INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE */
 export const narrow: (x: Tensor, dim: number, start: number, length: number) => Tensor = primitive('narrow', {
   args: ['tensor', 'number', 'number', 'number'],
-  raw: views.narrow,
+  raw: (x, dim, start, length) => {
+    const [d, extent] = cut('narrow', x, dim)
+    const from = start < 0 ? start + extent : start
+    if (!Number.isInteger(from) || from < 0 || from > extent) {
+      throw indexOutOfRange('narrow', `a start from ${-extent} to ${extent}`, start, `Dimension ${d} has ${extent} elements.`)
+    }
+    if (!Number.isInteger(length) || length < 0 || from + length > extent) {
+      throw indexOutOfRange(
+        'narrow',
+        `a length from 0 to ${extent - from}`,
+        length,
+        `Dimension ${d} has ${extent} elements, the start is ${from}.`,
+      )
+    }
+    return Tensor.view(x, x.shape.with(d, length), x.strides, x.offset + from * x.strides[d]!)
+  },
   // g between zeros
   grad: formula([], (g, s, ops) => {
     const [dim, start, length] = s.attrs
@@ -79,7 +167,14 @@ export const narrow: (x: Tensor, dim: number, start: number, length: number) => 
  */
 export const select: (x: Tensor, dim: number, index: number) => Tensor = primitive('select', {
   args: ['tensor', 'number', 'number'],
-  raw: views.select,
+  raw: (x, dim, index) => {
+    const [d, extent] = cut('select', x, dim)
+    const at = index < 0 ? index + extent : index
+    if (!Number.isInteger(at) || at < 0 || at >= extent) {
+      throw indexOutOfRange('select', `an index from ${-extent} to ${extent - 1}`, index, `Dimension ${d} has ${extent} elements.`)
+    }
+    return Tensor.view(x, x.shape.toSpliced(d, 1), x.strides.toSpliced(d, 1), x.offset + at * x.strides[d]!)
+  },
   grad: formula([], (g, s, ops) => {
     const d = wrap(s.attrs[0], s.shapeA.length)
     return betweenZeros(ops.unsqueeze(g, d), d, wrap(s.attrs[1], s.shapeA[d]!), 1, s.shapeA, ops)
@@ -92,7 +187,20 @@ export const select: (x: Tensor, dim: number, index: number) => Tensor = primiti
  */
 export const diagonal: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = primitive('diagonal', {
   args: ['tensor', 'number?', 'number?', 'number?'],
-  raw: views.diagonal,
+  raw: (x, offset = 0, dim1 = 0, dim2 = 1) => {
+    const ndim = x.shape.length
+    if (ndim < 2) throw shapeMismatch('diagonal', 'at least two dimensions', shapeText(x.shape), 'Use diag() or diagEmbed() for a vector.')
+    const a = normalizeDim('diagonal', dim1, ndim)
+    const b = normalizeDim('diagonal', dim2, ndim)
+    if (a === b) throw invalidArgument('diagonal', 'two different dimensions', `${dim1} and ${dim2}`)
+    if (!Number.isInteger(offset)) throw invalidArgument('diagonal', 'an integer offset', offset)
+    const row = Math.max(-offset, 0)
+    const column = Math.max(offset, 0)
+    const length = Math.max(Math.min(x.shape[a]! - row, x.shape[b]! - column), 0)
+    const kept = (values: Shape): number[] => values.filter((_, d) => d !== a && d !== b)
+    const from = length === 0 ? x.offset : x.offset + row * x.strides[a]! + column * x.strides[b]!
+    return Tensor.view(x, [...kept(x.shape), length], [...kept(x.strides), x.strides[a]! + x.strides[b]!], from)
+  },
   // g on the diagonal
   grad: formula([], (g, s, ops) => {
     const [offset = 0, dim1 = 0, dim2 = 1] = s.attrs
@@ -176,99 +284,12 @@ export const broadcastTensors: Functional<(tensors: readonly Tensor[]) => Tensor
   },
 })
 
-/**
- * A view of every step-th element along `dim` from start up to (without) end; both may be negative and are cut to what is there, step ≥ 1. PyTorch:
- * `x[start:end:step]`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
- */
-export const slice: (x: Tensor, dim: number, start?: number | null, end?: number | null, step?: number) => Tensor = composite('slice', {
-  args: ['tensor', 'number', 'number??', 'number??', 'number?'],
-  of:
-    (ops) =>
-    (x, dim, start, end, step = 1) => {
-      const [d, extent] = cut('slice', x, dim)
-      if (!Number.isSafeInteger(step) || step < 1)
-        throw invalidArgument('slice', 'an integer step ≥ 1', step, 'Use flip() to go backwards.')
-      const from = bound(start ?? 0, extent)
-      const part = ops.narrow(x, d, from, Math.max(bound(end ?? extent, extent) - from, 0))
-      return step === 1 ? part : ops.everyNth(part, d, step)
-    },
-})
-
-/**
- * Views of `size` along `dim` (default 0), the last may be shorter; or of the sizes given, which add up to the extent. PyTorch: `torch.split`.
- * @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE, INVALID_ARGUMENT
- */
-export const split: (x: Tensor, size: number | readonly number[], dim?: number) => Tensor[] = composite('split', {
-  args: ['tensor', 'dims', 'number?'],
-  of:
-    (ops) =>
-    (x, size, dim = 0) => {
-      const [d, extent] = cut('split', x, dim)
-      const sizes = typeof size === 'number' ? equalSizes('split', extent, size) : size
-      if (sizes.reduce((sum, n) => sum + n, 0) !== extent) {
-        throw shapeMismatch('split', `sizes that add up to ${extent}`, shapeText(sizes), `Dimension ${d} has ${extent} elements.`)
-      }
-      let start = 0
-      return sizes.map((length) => {
-        const part = ops.narrow(x, d, start, length)
-        start += length
-        return part
-      })
-    },
-})
-
-/**
- * At most `count` views of equal size along `dim` (default 0); the last may be shorter. PyTorch: `torch.chunk`. @throws INVALID_ARGUMENT,
- * DIM_OUT_OF_RANGE
- */
-export const chunk: (x: Tensor, count: number, dim?: number) => Tensor[] = composite('chunk', {
-  args: ['tensor', 'number', 'number?'],
-  of:
-    (ops) =>
-    (x, count, dim = 0) => {
-      if (!Number.isInteger(count) || count < 1) throw invalidArgument('chunk', 'a count ≥ 1', count, 'Ask for at least one part.')
-      const [d, extent] = cut('chunk', x, dim)
-      // Without elements there still are `count` parts, as in PyTorch.
-      return ops.split(x, extent === 0 ? new Array<number>(count).fill(0) : Math.ceil(extent / count), d)
-    },
-})
-
-/**
- * Views along `dim` (default 0): into so many parts, the first ones longer by 1 where it does not divide, or cut at the indices given. PyTorch:
- * `torch.tensor_split`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
- */
-export const tensorSplit: (x: Tensor, parts: number | readonly number[], dim?: number) => Tensor[] = composite('tensorSplit', {
-  args: ['tensor', 'dims', 'number?'],
-  of:
-    (ops) =>
-    (x, parts, dim = 0) => {
-      const [d, extent] = cut('tensorSplit', x, dim)
-      if (typeof parts !== 'number') {
-        return [...parts, null].map((end, i) => ops.slice(x, d, i === 0 ? 0 : parts[i - 1], end))
-      }
-      if (!Number.isInteger(parts) || parts < 1) throw invalidArgument('tensorSplit', 'a number of parts ≥ 1, or indices', parts)
-      const longer = extent % parts
-      const size = Math.floor(extent / parts)
-      const sizes = Array.from({ length: parts }, (_, i) => (i < longer ? size + 1 : size))
-      return ops.split(x, sizes, d)
-    },
-})
-
-/** Views of all slices along `dim` (default 0), without it. PyTorch: `torch.unbind`. @throws DIM_OUT_OF_RANGE */
-export const unbind: (x: Tensor, dim?: number) => Tensor[] = composite('unbind', {
-  args: ['tensor', 'number?'],
-  of:
-    (ops) =>
-    (x, dim = 0) => {
-      const [d, extent] = cut('unbind', x, dim)
-      return Array.from({ length: extent }, (_, i) => ops.select(x, d, i))
-    },
-})
-
-/** A bound of a slice as in Python: negative ones count from the end, what lies outside is cut off. */
-function bound(at: number, extent: number): number {
-  if (!Number.isInteger(at)) throw invalidArgument('slice', 'integers as start and end', at)
-  return Math.min(Math.max(at < 0 ? at + extent : at, 0), extent)
+/** A view, or null where the strides do not allow it. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+function reshaped(op: string, x: Tensor, shape: Shape): Tensor | null {
+  const target = inferShape(op, shape, x.numel)
+  const strides = viewStrides(x.shape, x.strides, target)
+  if (strides === null) return null
+  return new Tensor(x.storage, target, strides, x.offset, x.numel, x.isContiguous || isContiguous(target, strides))
 }
 
 /** Each dimension once, as indices from 0, in the order given. */
@@ -276,20 +297,6 @@ function places(op: string, x: Tensor, dims: DimsArg): number[] {
   const list = (typeof dims === 'number' ? [dims] : dims).map((d) => normalizeDim(op, d, x.ndim))
   if (new Set(list).size !== list.length) throw invalidArgument(op, 'each dimension once', shapeText(list))
   return list
-}
-
-/** The dimension to cut along and its extent. */
-function cut(op: string, x: Tensor, dim: number): [dim: number, extent: number] {
-  if (x.ndim === 0) throw shapeMismatch(op, 'a tensor with at least one dimension', '[]', 'Use reshape([1]) first.')
-  const d = normalizeDim(op, dim, x.ndim)
-  return [d, x.shape[d]!]
-}
-
-/** As many of `size` as needed; one empty part of an empty extent. */
-function equalSizes(op: string, extent: number, size: number): number[] {
-  if (!Number.isInteger(size) || size < 1) throw invalidArgument(op, 'a size ≥ 1', size, 'Pass the length of a part.')
-  const parts = Math.max(1, Math.ceil(extent / size))
-  return Array.from({ length: parts }, (_, i) => Math.min(size, extent - i * size))
 }
 
 function inverse(dims: readonly number[]): number[] {

@@ -1,4 +1,4 @@
-/** Copies and conversions: `contiguous`, `clone`, `to`. All other operations stand on these. */
+/** Copies and conversions: `contiguous`, `clone`, `to`, and `detach`. All other operations stand on these. */
 
 import { PostgradError } from '@postgrad/base'
 import { CPU } from '../heap/memory.js'
@@ -22,6 +22,11 @@ export function clone(x: Tensor): Tensor {
 
 export function contiguous(x: Tensor): Tensor {
   return x.isContiguous ? x : copyAs(x, x.dtype)
+}
+
+/** The same elements without a history. */
+export function detach(x: Tensor): Tensor {
+  return new Tensor(x.storage, x.shape, x.strides, x.offset, x.numel, x.isContiguous)
 }
 
 /**

@@ -38,6 +38,8 @@ export function numericUnary(op: UnaryOp, x: Tensor): Tensor {
 
 // --- binary ---
 
+export type Operand = Tensor | number
+
 /** `compare` makes bool of it; `floating` computes integers in float32. */
 export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor | number, compare: boolean, floating: boolean): Tensor {
   if (a === null || b === null) throw invalidArgument(op, 'a tensor or a number', 'null')
@@ -61,6 +63,12 @@ export function binary(op: BinaryOp | CompareOp, a: Tensor | number, b: Tensor |
     return givingBack(scalar, tensorBinary(op, scalar, asOperand(op, b, a, floating), compare))
   }
   throw invalidArgument(op, 'at least one tensor', `${typeof a} and ${typeof b}`, 'Wrap one side: tensor(value).')
+}
+
+/** @throws DTYPE_MISMATCH when both sides are bool: PyTorch has no such function of it */
+export function numericBinary(op: BinaryOp, name: string, a: Operand, b: Operand): Tensor {
+  if (typeof a === 'object' && typeof b === 'object' && a?.dtype === 'bool' && b?.dtype === 'bool') notOnBool(name, a)
+  return binary(op, a, b, false, false)
 }
 
 /** A number takes a buffer on a device with a memory of its own, which goes back after the kernel. */

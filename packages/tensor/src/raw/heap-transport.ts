@@ -10,7 +10,7 @@ import { Storage } from '../heap/storage.js'
 import { Tensor } from '../tensor/tensor.js'
 import { byteLength, type DType } from '../values/dtype.js'
 import { contiguousStrides, type Shape } from '../values/shape.js'
-import { copy_ } from './inplace.js'
+import { rawOperations } from './operations.js'
 
 /** `HeapPlace` as it is written: block, its generation, slot and epoch of the sender, offset in elements from the block's begin. */
 export type BlockName = readonly [id: number, generation: number, sender: number, epoch: number, offset: number]
@@ -81,7 +81,7 @@ export class HeapTransport {
     const storage = Storage.inHeap(tensor.dtype, tensor.numel)
     if (storage === null) return null
     try {
-      copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
+      rawOperations.copy_(new Tensor(storage, tensor.shape, contiguousStrides(tensor.shape), 0, tensor.numel, true), tensor)
       return storage.lease?.heap === this.heap ? this.named(storage, 0, tensor.numel) : null
     } finally {
       // If it was named, the message holds the block by now.

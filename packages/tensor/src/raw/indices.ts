@@ -10,7 +10,6 @@ import { dtypeMismatch, indexOutOfRange, invalidArgument, shapeText } from '../v
 import type { Shape } from '../values/shape.js'
 import { contiguous, to } from './copy.js'
 import { rawOperations as ops } from './operations.js'
-import { expand } from './views.js'
 
 const REMEDY = "Make them with { dtype: 'int32' }, or convert with to('int32')."
 /** Up to here float32 holds every whole number. */
@@ -104,5 +103,5 @@ export function flatIndices(op: string, indices: readonly Tensor[], extents: rea
   const flat = indices
     .map((each, k) => checkedIndices(op, each, extents[k]!, true))
     .reduce((sum, part, k) => ops.add(ops.mul(sum, extents[k]!), part))
-  return contiguous(expand(flat, shape))
+  return contiguous(ops.expand(flat, shape))
 }

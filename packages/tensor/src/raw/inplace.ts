@@ -1,15 +1,16 @@
 /**
- * In-place operations: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
+ * What operations in place are made of: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
 import { PostgradError } from '@postgrad/base'
 import { kernelsFor } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { categoryOf, type DType, isFloating } from '../values/dtype.js'
-import { checkHolds, dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
+import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import { broadcastsTo, sameShape } from '../values/shape.js'
 import { clone, to } from './copy.js'
 import { binary, scalarTensor } from './elementwise.js'
+import { rawOperations } from './operations.js'
 import { promoteNumber, promoteTensors, toFloating } from './promotion.js'
 
 /**
@@ -49,7 +50,7 @@ export function wrote(op: string, x: Tensor): void {
 }
 
 /** @throws SHAPE_MISMATCH */
-function checkBroadcast(op: string, x: Tensor, y: Tensor): void {
+export function checkBroadcast(op: string, x: Tensor, y: Tensor): void {
   if (sameShape(x.shape, y.shape) || broadcastsTo(y.shape, x.shape)) return
   throw shapeMismatch(
     op,
@@ -92,13 +93,14 @@ function isWider(y: Tensor | number, x: Tensor): y is Tensor {
 }
 
 /** A kernel's output may be an input's very view, but may not overlap it otherwise: then the input is copied first. */
-function apart(x: Tensor, y: Tensor): Tensor {
+export function apart(x: Tensor, y: Tensor): Tensor {
   if (x.storage !== y.storage) return y
   const same = x.offset === y.offset && sameShape(x.shape, y.shape) && sameShape(x.strides, y.strides)
   return same ? y : clone(y)
 }
 
-function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tensor, y: Tensor | number): Tensor {
+/** x = x op y. @throws SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP */
+export function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tensor, y: Tensor | number): Tensor {
   checkWritable(name, x)
   const b = argument(name, x, y, op === 'div')
   if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
@@ -107,10 +109,11 @@ function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tenso
   return x
 }
 
-function axpy(name: string, x: Tensor, y: Tensor | number, alpha: number): Tensor {
+/** x += alpha · y. @throws as binaryInPlace, DTYPE_MISMATCH for bool */
+export function axpyInPlace(name: string, x: Tensor, y: Tensor | number, alpha: number): Tensor {
   if (typeof alpha !== 'number') throw invalidArgument(name, 'a number as alpha', typeof alpha)
   checkWritable(name, x)
-  refuseBool(name, x.dtype)
+  refuseBoolInPlace(name, x)
   checkStorable(name, promoteNumber(x.dtype, alpha), x.dtype)
   const b = argument(name, x, y, false)
   if (isWider(y, x)) return overwrite(name, x, binary('add', x, binary('mul', y, alpha, false, false), false, false))
@@ -135,66 +138,11 @@ export function overwrite(op: string, x: Tensor, value: Tensor): Tensor {
     )
   }
   checkStorable(op, value.dtype, x.dtype)
-  copy_(x, value)
+  rawOperations.copy_(x, value)
   x.storage.writer = op
   return x
 }
 
-/** The in-place form of an operation: what it computes is written into its first argument. */
-export function inPlaceOf<A extends readonly unknown[]>(
-  op: string,
-  compute: (x: Tensor, ...args: A) => Tensor,
-): (x: Tensor, ...args: A) => Tensor {
-  return Object.defineProperty((x: Tensor, ...args: A): Tensor => overwrite(op, x, compute(x, ...args)), 'name', { value: op })
-}
-
-function refuseBool(op: string, dtype: DType | undefined): void {
-  if (dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', 'Convert with to() first.')
-}
-
-/** x += alpha · y. @throws SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP (as all operations here) */
-export function add_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
-  return alpha === 1 ? binaryInPlace('add', 'add_', x, y) : axpy('add_', x, y, alpha)
-}
-
-/** x −= alpha · y */
-export function sub_(x: Tensor, y: Tensor | number, alpha = 1): Tensor {
-  refuseBool('sub_', x.dtype)
-  if (typeof y === 'object') refuseBool('sub_', y.dtype)
-  return alpha === 1 ? binaryInPlace('sub', 'sub_', x, y) : axpy('sub_', x, y, -alpha)
-}
-
-export function mul_(x: Tensor, y: Tensor | number): Tensor {
-  return binaryInPlace('mul', 'mul_', x, y)
-}
-
-/** True division: integers cannot hold its result and are refused. */
-export function div_(x: Tensor, y: Tensor | number): Tensor {
-  return binaryInPlace('div', 'div_', x, y)
-}
-
-/** Copies with broadcasting and conversion to x's dtype, whatever it loses (as PyTorch does), also from another device. @throws READ_NOT_SYNCHRONOUS (as `to`) */
-export function copy_(x: Tensor, src: Tensor): Tensor {
-  checkWritable('copy_', x)
-  checkBroadcast('copy_', x, src)
-  kernelsFor(x).copy[x.dtype](apart(x, src.storage.memory === x.storage.memory ? src : to(src, x.device)), x)
-  wrote('copy_', x)
-  return x
-}
-
-/** Unlike all others here it writes into expanded tensors as well, as in PyTorch. */
-export function fill_(x: Tensor, given: number | boolean): Tensor {
-  const value = typeof given === 'boolean' ? Number(given) : given
-  if (typeof value !== 'number') throw invalidArgument('fill_', 'a number or a boolean', typeof value)
-  checkHolds('fill_', x.dtype, value)
-  x.storage.prepareWrite()
-  kernelsFor(x).fill[x.dtype](value, x)
-  wrote('fill_', x)
-  return x
-}
-
-export function zero_(x: Tensor): Tensor {
-  fill_(x, 0)
-  x.storage.writer = 'zero_'
-  return x
+export function refuseBoolInPlace(op: string, x: Tensor | number): void {
+  if (typeof x === 'object' && x?.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', 'Convert with to() first.')
 }

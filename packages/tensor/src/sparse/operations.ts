@@ -1,8 +1,7 @@
 /** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
 
 import { clone, contiguous } from '../raw/copy.js'
-import { add_, wrote } from '../raw/inplace.js'
-import { cat } from '../raw/join.js'
+import { wrote } from '../raw/inplace.js'
 import { rawOperations as ops } from '../raw/operations.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { argumentText, checkTensor } from '../tensor/check-argument.js'
@@ -13,7 +12,7 @@ import { isSparse, SparseTensor } from './sparse-tensor.js'
 
 /** x += alpha · rows, in place, in the order of the indices. */
 export function addSparse_(x: Tensor, rows: SparseTensor, alpha = 1): Tensor {
-  if (!x.isContiguous) return add_(x, toDense(rows), alpha)
+  if (!x.isContiguous) return ops.add_(x, toDense(rows), alpha)
   x.storage.prepareWrite()
   addRows(x, rows.indices(), alpha === 1 ? rows.values() : ops.mul(rows.values(), alpha))
   wrote('add_', x)
@@ -29,7 +28,7 @@ function addRows(x: Tensor, indices: Tensor, values: Tensor): void {
 
 /** The sum of two gradients of which at least one is sparse: sparse if both are, else a new dense tensor. */
 export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
-  if (isSparse(a) && isSparse(b)) return new SparseTensor(cat([a.indices(), b.indices()]), cat([a.values(), b.values()]), a.shape)
+  if (isSparse(a) && isSparse(b)) return new SparseTensor(ops.cat([a.indices(), b.indices()]), ops.cat([a.values(), b.values()]), a.shape)
   return isSparse(a) ? addSparse_(clone(b), a) : addSparse_(clone(a), b as SparseTensor)
 }
 

@@ -11,9 +11,7 @@
  */
 
 import { contiguous } from '../raw/copy.js'
-import { indexSelect } from '../raw/gather.js'
 import { binaryInto, copyInto } from '../raw/into.js'
-import { cat } from '../raw/join.js'
 import { rawOperations as ops } from '../raw/operations.js'
 import { elementsOf } from '../tensor/bytes.js'
 import { giveBack } from '../tensor/give-back.js'
@@ -94,7 +92,7 @@ function sumOfRows(tensors: readonly SparseTensor[]): SparseTensor {
   const parts = tensors.map(coalesce)
   const [{ dtype, shape }] = parts as [SparseTensor]
   const indices = Int32Array.from(parts.flatMap((part) => [...elementsOf(part.indices(), 'orderedSum')]))
-  const values = cat(parts.map((part) => part.values()))
+  const values = ops.cat(parts.map((part) => part.values()))
   const rows = uniqueOf(indices)
   const seen = new Int32Array(rows.length)
   const layers: { readonly from: number[]; readonly to: number[] }[] = []
@@ -109,7 +107,7 @@ function sumOfRows(tensors: readonly SparseTensor[]): SparseTensor {
   const list = (places: readonly number[]): Tensor => Tensor.over('int32', [places.length], Int32Array.from(places), memory)
   const rowShape = [rows.length, ...shape.slice(1)]
   const terms = layers.map(({ from, to }) => {
-    const some = new SparseTensor(list(to), indexSelect(values, 0, list(from)), rowShape)
+    const some = new SparseTensor(list(to), ops.indexSelect(values, 0, list(from)), rowShape)
     return addSparse_(Tensor.empty(dtype, rowShape, memory), some)
   })
   return new SparseTensor(Tensor.over('int32', [rows.length], rows, memory), terms.length === 0 ? values : orderedSum(terms), shape, true)

@@ -359,7 +359,7 @@ export class Tensor {
     })
   }
 
-  // Operations are methods, too: `ops/define/define.ts` installs them, `ops/all.ts` has their types.
+  // Operations are methods, too: `ops/define/define.ts` installs them, `ops/types.ts` has their types.
 
   /** The tensor itself where it lies in this process, else a copy here, when its device has computed it. PyTorch: `Tensor.cpu`. */
   async cpu(): Promise<Tensor> {

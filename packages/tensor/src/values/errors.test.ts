@@ -2,7 +2,8 @@
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { arange, type DType, full, Generator, manualSeed, ones, rand, randint, type Tensor, tensor, zeros } from '../index.js'
-import { nllLossBackward, rawOperations as operations, raw, rawSumToShape } from '../internal.js'
+import { rawOperations as operations, raw, sumToShape } from '../internal.js'
+import { nllLossBackward } from '../ops/parts/classes.js'
 
 const x = ones([2, 3])
 const ints = ones([2, 3], { dtype: 'int32' })
@@ -92,7 +93,7 @@ const REFUSALS: readonly (readonly [string, string, string, string | null, () =>
   ['amax of nothing', 'REDUCE_EMPTY', 'amax: expected at least one element', 'not empty', () => zeros([0]).amax()],
   ['argmax over nothing', 'REDUCE_EMPTY', 'got shape [2, 0]', 'not empty', () => zeros([2, 0]).argmax(1)],
   ['softmax of integers', 'DTYPE_MISMATCH', 'softmax', "to('float32')", () => ints.softmax(0)],
-  ['sumToShape of a shape that does not fit', 'SHAPE_MISMATCH', 'sumToShape', 'before broadcasting', () => rawSumToShape(x, [2])],
+  ['sumToShape of a shape that does not fit', 'SHAPE_MISMATCH', 'sumToShape', 'before broadcasting', () => sumToShape(x, [2])],
 
   ['matmul of inner extents that differ', 'SHAPE_MISMATCH', 'matmul: expected the last extent of a', 'matmul(a, b.T)', () => x.matmul(x)],
   ['matmul of 0-d', 'SHAPE_MISMATCH', 'at least one dimension', 'Use mul', () => x.matmul(ones([]))],

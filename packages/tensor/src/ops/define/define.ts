@@ -3,10 +3,10 @@
  * are, how it computes and what its derivative is. From it follow the function, the method, the in-place form, the check of arguments, and what autograd records.
  *
  * `primitive`: computes with kernels and has a row of derivatives. `composite`: written once over other operations; over the raw ones it computes, over the recorded
- * ones it records what it is made of. `inPlace`: writes into its first argument. `all.ts` puts the types of all together.
+ * ones it records what it is made of. `inPlace`: writes into its first argument. `types.ts` puts the types of all together.
  */
 import { nameOperations } from '../../heap/storage.js'
-import { inPlaceOf } from '../../raw/inplace.js'
+import { overwrite } from '../../raw/inplace.js'
 import { type Ops, rawOperations } from '../../raw/operations.js'
 import { checked, type Operation, type OptionNames, type Slot, type SlotsOf } from '../../tensor/arguments.js'
 import { Tensor } from '../../tensor/tensor.js'
@@ -144,7 +144,8 @@ function inPlaceForm(name: string, def: AnyChecks, raw: Operation): void {
   const op = `${name}_`
   const value = (ops: Ops) => (ops as unknown as Record<string, Operation>)[name]!
   const args = def.args && (['tensor', ...def.args.slice(1)] as const)
-  operation(op, { ...def, inPlace: undefined, args }, { kind: 'in place', value, isBlind: false }, inPlaceOf(op, raw))
+  const write = (x: Tensor, ...rest: unknown[]) => overwrite(op, x, raw(x, ...rest))
+  operation(op, { ...def, inPlace: undefined, args }, { kind: 'in place', value, isBlind: false }, write)
 }
 
 function operation<F extends Operation>(name: string, def: object, how: How, raw: Operation): F {
@@ -163,7 +164,7 @@ function operation<F extends Operation>(name: string, def: object, how: How, raw
   return entry.fn as F
 }
 
-/** Installs the method of tensors; its types come from `all.ts`. @param arity of the function, with the tensor; 5 for any number */
+/** Installs the method of tensors; its types come from `types.ts`. @param arity of the function, with the tensor; 5 for any number */
 export function method(name: string, fn: Operation, arity: number): void {
   const value = [
     function (this: Tensor): unknown {

@@ -1,7 +1,7 @@
 /** Families of element-wise operations: their entries say no more than a name and a derivative. */
 import type { BinaryOp, CompareOp, UnaryOp } from '../../kernels/table/table.js'
-import { binary, numericUnary, realUnary } from '../../raw/elementwise.js'
-import { rounding as roundingRaw } from '../../raw/math.js'
+import { clone } from '../../raw/copy.js'
+import { binary, notOnBool, numericUnary, realUnary, unaryKernel } from '../../raw/elementwise.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'
 import { dtypeMismatch, invalidArgument } from '../../values/errors.js'
@@ -27,7 +27,12 @@ export const numeric = <R extends Readable>(name: UnaryOp, reads: readonly R[], 
   ofEach(name, numericUnary, ofTensor(reads, grad))
 
 /** A rounding: int32 is what it rounds to, bool is refused. */
-export const rounding = (name: UnaryOp): OfEach => ofEach(name, roundingRaw, constant)
+export const rounding = (name: UnaryOp): OfEach => ofEach(name, roundedUnary, constant)
+
+function roundedUnary(name: UnaryOp, x: Tensor): Tensor {
+  notOnBool(name, x)
+  return isFloating(x.dtype) ? unaryKernel(name, x, 0, 0) : clone(x)
+}
 
 /** A comparison: bool, without a gradient. */
 export const comparison = (name: CompareOp): OfTwo =>

@@ -1,8 +1,7 @@
 /** Parts of `pow` and `div`: with a number as the exponent, and each way to divide. */
 
-import { numeric, type Operand } from '../../raw/arithmetic.js'
 import { to } from '../../raw/copy.js'
-import { binary, unaryKernel } from '../../raw/elementwise.js'
+import { binary, numericBinary, type Operand, unaryKernel } from '../../raw/elementwise.js'
 import { rawOperations } from '../../raw/operations.js'
 import { promoteNumber } from '../../raw/promotion.js'
 import { Tensor } from '../../tensor/tensor.js'
@@ -43,7 +42,7 @@ export const powNumber: Functional<(x: Tensor, exponent: number) => Tensor> = pr
 /** Powers where the exponent is a tensor. @throws DTYPE_MISMATCH for two bools, SHAPE_MISMATCH */
 export const powTensor: Functional<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('powTensor', {
   node: 'pow',
-  raw: (a, b) => numeric('power', 'pow', a, b),
+  raw: (a, b) => numericBinary('power', 'pow', a, b),
   // g b aᵇ⁻¹, 0 where b is 0; g y log a, 0 where a is 0 and b not negative
   grad: {
     a: formula(['a', 'b'], (g, s, ops) => {

@@ -1,18 +1,18 @@
 /** Parts of `to`, `copy_`, `fill_` and `zero_` that are recorded. */
 
-import * as copy from '../../raw/copy.js'
-import * as inplace from '../../raw/inplace.js'
+import { type Target, to } from '../../raw/copy.js'
 import type { Device } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
 import type { DType } from '../../values/dtype.js'
-import { type Functional, primitive } from '../define/define.js'
+import { type Functional, primitive, rawOperations } from '../define/define.js'
+import { constant } from '../define/elementwise.js'
 import { formula } from '../define/formula.js'
 import { sumToShape } from '../parts/dims.js'
 
 /** `from`: where x is. */
-export const toFrom: Functional<(x: Tensor, target: copy.Target, dtype: DType | undefined, from: Device) => Tensor> = primitive('toFrom', {
+export const toFrom: Functional<(x: Tensor, target: Target, dtype: DType | undefined, from: Device) => Tensor> = primitive('toFrom', {
   node: 'to',
-  raw: (x, target, dtype) => copy.to(x, target, dtype),
+  raw: (x, target, dtype) => to(x, target, dtype),
   // Back to where it came from.
   grad: formula([], (g, s, ops) => ops.to(g, s.attrs[2], s.dtypeA)),
 })
@@ -27,22 +27,18 @@ export const arrived: Functional<(x: Tensor, elements: Tensor, from: Device) => 
 /** What `fill_` writes, as a new tensor: nothing of x is left, so its gradient is 0; as of the next two. */
 export const filled: Functional<(x: Tensor, value: number | boolean) => Tensor> = primitive('filled', {
   node: 'fill',
-  raw: (x, value) => inplace.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),
-  grad: formula([], zerosLike),
+  raw: (x, value) => rawOperations.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),
+  grad: constant,
 })
 
 export const zeroed: Functional<(x: Tensor) => Tensor> = primitive('zeroed', {
   node: 'zero',
   raw: (x) => Tensor.empty(x.dtype, x.shape, x.storage.memory),
-  grad: formula([], zerosLike),
+  grad: constant,
 })
 
 export const copied: Functional<(x: Tensor, src: Tensor) => Tensor> = primitive('copied', {
   node: 'copy',
-  raw: (x, src) => inplace.copy_(Tensor.empty(x.dtype, x.shape, x.storage.memory), src),
-  grad: { a: formula([], zerosLike), b: formula([], (g, s) => sumToShape(g, s.shapeB)) },
+  raw: (x, src) => rawOperations.copy_(Tensor.empty(x.dtype, x.shape, x.storage.memory), src),
+  grad: { a: constant, b: formula([], (g, s) => sumToShape(g, s.shapeB)) },
 })
-
-function zerosLike(g: Tensor): Tensor {
-  return Tensor.empty(g.dtype, g.shape, g.storage.memory)
-}

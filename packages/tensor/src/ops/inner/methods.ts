@@ -1,18 +1,21 @@
 /** Operations that are no functions of users: a part of `slice`, and those that are methods alone. */
 import { checkWritable } from '../../raw/inplace.js'
-import * as views from '../../raw/views.js'
 import { arange } from '../../tensor/create.js'
 import { Tensor } from '../../tensor/tensor.js'
-import { checkHolds } from '../../values/errors.js'
+import { checkHolds, invalidArgument } from '../../values/errors.js'
 import type { IndexSpec } from '../../values/options.js'
 import { composite, type Functional, primitive } from '../define/define.js'
 import { formula } from '../define/formula.js'
-import { wrap } from '../parts/dims.js'
+import { cut, wrap } from '../parts/dims.js'
 import { indexBy } from '../parts/indexed.js'
 
 /** Elements 0, step, 2 · step, … of a dimension; step ≥ 1. Users have slice(). */
 export const everyNth: Functional<(x: Tensor, dim: number, step: number) => Tensor> = primitive('everyNth', {
-  raw: views.everyNth,
+  raw: (x, dim, step) => {
+    const [d, extent] = cut('everyNth', x, dim)
+    if (!Number.isSafeInteger(step) || step < 1) throw invalidArgument('everyNth', 'an integer step ≥ 1', step)
+    return Tensor.view(x, x.shape.with(d, Math.ceil(extent / step)), x.strides.with(d, x.strides[d]! * step), x.offset)
+  },
   // g at every step-th place, zeros between
   grad: formula([], (g, s, ops) => {
     const [dim, step] = s.attrs

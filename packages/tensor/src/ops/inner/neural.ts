@@ -1,130 +1,41 @@
 /** Primitives of neural networks. Tensors come first (null: left out), then attributes, all of them given: composites fill in what users leave out. */
 
-import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from '../../kernels/table/neural.js'
-import { embedding } from '../../raw/indexing.js'
-import * as rawConvolution from '../../raw/neural/convolution.js'
-import * as normalization from '../../raw/neural/normalization.js'
-import { batchNormTrainingBackward, layerNormRowsBackward } from '../../raw/neural/normalization.js'
-import * as pooling from '../../raw/neural/pooling.js'
+import { contiguous } from '../../raw/copy.js'
 import { SparseTensor } from '../../sparse/sparse-tensor.js'
 import { tensor } from '../../tensor/create.js'
-import type { Device } from '../../tensor/device.js'
+import { kernelsFor } from '../../tensor/device.js'
 import { Tensor } from '../../tensor/tensor.js'
+import { isFloating } from '../../values/dtype.js'
+import { dtypeMismatch } from '../../values/errors.js'
+import { numelOf } from '../../values/shape.js'
 import { type Functional, type Ops, primitive, rawOperations } from '../define/define.js'
 import { type ManySaved, result } from '../define/formula.js'
 
-/** x [N, C, H, W], weight [O, C / groups, kH, kW] → [N, O, oH, oW]: what `conv2d` and its siblings stand on. */
-export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | null, geometry: ConvGeometry) => Tensor> = primitive(
-  'convolution',
-  {
-    raw: rawConvolution.convolution,
-    grad: {
-      reads: [[1], [0], []],
-      grads: ([g], s, ops) => [
-        s.needs(0) ? ops.convolutionInput(g!, s.tensor(1), s.attrs[0]) : null,
-        s.needs(1) ? ops.convolutionWeight(s.tensor(0), g!, s.attrs[0]) : null,
-        s.needs(2) ? ops.sum(g!, [0, 2, 3]) : null,
-      ],
-    },
-  },
-)
+type Normalization = Functional<
+  (x: Tensor, weight: Tensor | null, bias: Tensor | null, eps: number) => readonly [result: Tensor, mean: Tensor, spread: Tensor]
+>
+const NORM_ROW = { reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []], differentiable: 1, isFused: true } as const
 
-/** Its adjoint in x, from grad [N, O, oH, oW] and weight: a transposed convolution. */
-export const convolutionInput: Functional<(grad: Tensor, weight: Tensor, geometry: ConvGeometry) => Tensor> = primitive(
-  'convolutionInput',
-  {
-    raw: rawConvolution.convolutionInput,
-    grad: {
-      reads: [[1], [0]],
-      grads: ([g], s, ops) => [
-        s.needs(0) ? ops.convolution(g!, s.tensor(1), null, s.attrs[0]) : null,
-        s.needs(1) ? ops.convolutionWeight(g!, s.tensor(0), s.attrs[0]) : null,
-      ],
-    },
-  },
-)
-
-/** Its adjoint in the weight. */
-export const convolutionWeight: Functional<(x: Tensor, grad: Tensor, geometry: ConvGeometry) => Tensor> = primitive('convolutionWeight', {
-  raw: rawConvolution.convolutionWeight,
+/** x [rows, d], weight and bias [d] → [result, mean [rows], 1 / √(variance + eps) [rows]]; the last two have no gradient. @throws DTYPE_MISMATCH */
+export const layerNormRows: Normalization = primitive('layerNormRows', {
+  raw: (x, weight, bias, eps) => normalized('layerNorm', 'layerNorm', x.shape[0]!, x, weight, bias, eps),
   grad: {
-    reads: [[1], [0]],
-    grads: ([g], s, ops) => [
-      s.needs(0) ? ops.convolutionInput(s.tensor(1), g!, s.attrs[0]) : null,
-      s.needs(1) ? ops.convolution(s.tensor(0), g!, null, s.attrs[0]) : null,
-    ],
-  },
-})
-
-/** x […, H, W] → maxima and their places (int32 y · W + x) […, oH, oW]. */
-export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => readonly [Tensor, Tensor]> = primitive('maxPoolPlanes', {
-  raw: pooling.maxPoolPlanes,
-  grad: {
-    reads: [[result(1)]],
-    grads: ([g], s, ops) => {
-      const { planes, h, w, oh, ow } = s.attrs[0]
-      const zeros = Tensor.empty(g!.dtype, [planes, h * w], g!.storage.memory)
-      const blind = blindWindows(s.attrs[0], g!.device)
-      const places = blind === null ? s.result(1) : ops.where(blind, 0, s.result(1))
-      const grad = blind === null ? g! : ops.where(blind, 0, g!)
-      return [
-        ops.reshape(ops.scatterAdd(zeros, 1, ops.reshape(places, [planes, oh * ow]), ops.reshape(grad, [planes, oh * ow])), s.shape(0)),
-      ]
-    },
-  },
-})
-
-/** x […, H, W] → means […, oH, oW]. */
-export const avgPoolPlanes: Functional<(x: Tensor, geometry: AvgPoolGeometry) => Tensor> = primitive('avgPoolPlanes', {
-  raw: pooling.avgPoolPlanes,
-  grad: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolSpread(g!, s.attrs[0])] },
-})
-
-/** Its adjoint. */
-export const avgPoolSpread: Functional<(grad: Tensor, geometry: AvgPoolGeometry) => Tensor> = primitive('avgPoolSpread', {
-  raw: pooling.avgPoolSpread,
-  grad: { reads: [[]], grads: ([g], s, ops) => [ops.avgPoolPlanes(g!, s.attrs[0])] },
-})
-
-/** x [rows, d], weight and bias [d] → [result, mean [rows], 1 / √(variance + eps) [rows]]; the last two have no gradient. */
-export const layerNormRows: Functional<
-  (x: Tensor, weight: Tensor | null, bias: Tensor | null, eps: number) => readonly [Tensor, Tensor, Tensor]
-> = primitive('layerNormRows', {
-  raw: normalization.layerNormRows,
-  grad: {
-    reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
-    differentiable: 1,
-    isFused: true,
+    ...NORM_ROW,
     grads: ([g], s, ops) => {
       const [rows, d] = s.shape(0) as readonly [number, number]
-      if (!s.needs(0) && !s.needs(1)) return [null, null, ops.sum(g!, 0)]
-      if (ops !== rawOperations) return composedNorm(g!, s, [rows, d, 1], [1], [0], s.attrs[0], ops)
-      const [dx, weight, bias] = layerNormRowsBackward(g!, s.tensor(0), s.result(1), s.result(2), s.arg(1), s.needs(1), s.needs(2))
-      return [s.needs(0) ? dx : null, weight, bias]
+      return normGrads('layerNormBackward', g!, s, { shape: [rows, d, 1], over: [1], columns: [0] }, ops)
     },
   },
 })
 
-/** x [N, C, …], weight and bias [C] → [result, mean [C], biased variance [C]]; the last two have no gradient. */
-export const batchNormTraining: Functional<
-  (x: Tensor, weight: Tensor | null, bias: Tensor | null, eps: number) => readonly [Tensor, Tensor, Tensor]
-> = primitive('batchNormTraining', {
-  raw: normalization.batchNormTraining,
+/** x [N, C, …], weight and bias [C] → [result, mean [C], biased variance [C]]; the last two have no gradient. @throws DTYPE_MISMATCH */
+export const batchNormTraining: Normalization = primitive('batchNormTraining', {
+  raw: (x, weight, bias, eps) => normalized('channelNorm', 'batchNorm', x.shape[1]!, x, weight, bias, eps),
   grad: {
-    reads: [[0, 1, result(1), result(2)], [0, result(1), result(2)], []],
-    differentiable: 1,
-    isFused: true,
+    ...NORM_ROW,
     grads: ([g], s, ops) => {
-      const [n, c] = s.shape(0) as readonly [number, number]
-      const inner = s
-        .shape(0)
-        .slice(2)
-        .reduce((product, extent) => product * extent, 1)
-      if (!s.needs(0) && !s.needs(1)) return [null, null, ops.sum(ops.reshape(g!, [n, c, inner]), [0, 2])]
-      if (ops !== rawOperations) return composedNorm(g!, s, [n, c, inner], [0, 2], [0, 2], s.attrs[0], ops)
-      const eps = s.attrs[0]
-      const [dx, weight, bias] = batchNormTrainingBackward(g!, s.tensor(0), s.result(1), s.result(2), s.arg(1), eps, s.needs(1), s.needs(2))
-      return [s.needs(0) ? dx : null, weight, bias]
+      const [n, c, ...inner] = s.shape(0) as readonly [number, number, ...number[]]
+      return normGrads('channelNormBackward', g!, s, { shape: [n, c, numelOf(inner)], over: [0, 2], columns: [0, 2] }, ops)
     },
   },
 })
@@ -151,7 +62,7 @@ export const binaryCrossEntropy: Functional<(p: Tensor, target: Tensor) => Tenso
 export const embeddingRows: Functional<(weight: Tensor, indices: Tensor, paddingIdx: number, sparse: boolean) => Tensor> = primitive(
   'embeddingRows',
   {
-    raw: (weight, indices) => embedding(weight, indices),
+    raw: (weight, indices) => rawOperations.embeddingAt(weight, indices),
     grad: {
       reads: [[1], null],
       grads: ([g], s, ops) => {
@@ -166,45 +77,74 @@ export const embeddingRows: Functional<(weight: Tensor, indices: Tensor, padding
   },
 )
 
-/** [oh, ow]: the windows that see nothing but padding, whose place lies outside of the plane; null where there are none. */
-function blindWindows({ h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }: PoolGeometry, device: Device): Tensor | null {
-  const blind = (outs: number, stride: number, pad: number, k: number, dil: number, extent: number): boolean[] =>
-    Array.from({ length: outs }, (_, o) => {
-      const from = o * stride - pad
-      const first = from >= 0 ? from : from + Math.ceil(-from / dil) * dil
-      return first >= extent || first > from + (k - 1) * dil
-    })
-  const rows = blind(oh, strideH, padH, kh, dilH, h)
-  const columns = blind(ow, strideW, padW, kw, dilW, w)
-  if (!rows.includes(true) && !columns.includes(true)) return null
-  return tensor(
-    rows.map((row) => columns.map((column) => row || column)),
-    { device },
-  )
+const dense = (x: Tensor | null): Tensor | null => (x === null ? null : contiguous(x))
+
+/** @param count how many statistics there are of each kind */
+function normalized(
+  op: 'layerNorm' | 'channelNorm',
+  name: string,
+  count: number,
+  x: Tensor,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  eps: number,
+): readonly [Tensor, Tensor, Tensor] {
+  const { dtype, shape, storage } = x
+  const others = [weight, bias].filter((t) => t !== null)
+  if (!isFloating(dtype) || others.some((t) => t.dtype !== dtype)) {
+    const got = [x, ...others].map((t) => t.dtype).join(', ')
+    throw dtypeMismatch(name, 'one floating point dtype for input, weight and bias', got, "Convert with to('float32').")
+  }
+  const out = Tensor.uninitialized(dtype, shape, storage.memory)
+  const mean = Tensor.uninitialized(dtype, [count], storage.memory)
+  const spread = Tensor.uninitialized(dtype, [count], storage.memory)
+  kernelsFor(x)[op][dtype](contiguous(x), dense(weight), dense(bias), out, mean, spread, eps)
+  return [out, mean, spread]
 }
 
-/**
- * The gradients of y = x̂ w + b with x̂ = (x − mean) rstd, out of operations: dx = rstd (g w − mean(g w) − x̂ mean(g w x̂)), dw = Σ g x̂, db = Σ g.
- * @param shape that x is brought to, three-dimensional; the weight then lies along dimension 1
- * @param over the dimensions that share statistics
- * @param columns the dimensions that share a weight, beside the last where it is 1
- */
-function composedNorm(
-  gradient: Tensor,
-  s: ManySaved<[number]>,
-  shape: readonly number[],
-  over: readonly number[],
-  columns: readonly number[],
-  eps: number,
+interface Form {
+  /** What x is brought to, three-dimensional; the weight then lies along dimension 1. */
+  readonly shape: readonly number[]
+  /** The dimensions that share statistics. */
+  readonly over: readonly number[]
+  /** The dimensions that share a weight, without the last where it is 1. */
+  readonly columns: readonly number[]
+}
+
+/** The gradients of x, weight and bias. A kernel computes all of them at once, unless they are to be differentiated again. */
+function normGrads(
+  op: 'layerNormBackward' | 'channelNormBackward',
+  g: Tensor,
+  s: ManySaved<[eps: number]>,
+  form: Form,
   ops: Ops,
 ): (Tensor | null)[] {
-  const g = ops.reshape(gradient, shape)
+  const toAffine = (t: Tensor): Tensor => ops.reshape(ops.sum(t, form.columns), [form.shape[1]!])
+  if (!s.needs(0) && !s.needs(1)) return [null, null, toAffine(ops.reshape(g, form.shape))]
+  if (ops !== rawOperations) return composedNorm(ops.reshape(g, form.shape), s, form, toAffine, ops)
+  const x = s.tensor(0)
+  const { dtype, storage } = x
+  const out = Tensor.uninitialized(dtype, x.shape, storage.memory)
+  const affine = (i: number) => (s.needs(i) ? Tensor.uninitialized(dtype, [form.shape[1]!], storage.memory) : null)
+  const [weight, bias] = [affine(1), affine(2)]
+  kernelsFor(x)[op][dtype](contiguous(g), contiguous(x), s.result(1), s.result(2), dense(s.arg(1)), out, weight, bias, s.attrs[0])
+  return [s.needs(0) ? out : null, weight, bias]
+}
+
+/** The same of y = x̂ w + b with x̂ = (x − mean) rstd, out of operations: dx = rstd (g w − mean(g w) − x̂ mean(g w x̂)), dw = Σ g x̂, db = Σ g. */
+function composedNorm(
+  g: Tensor,
+  s: ManySaved<[eps: number]>,
+  { shape, over }: Form,
+  toAffine: (t: Tensor) => Tensor,
+  ops: Ops,
+): (Tensor | null)[] {
+  const [eps] = s.attrs
   const x = ops.reshape(s.tensor(0), shape)
   const weight = s.needs(0) ? s.arg(1) : null
   const centred = ops.sub(x, ops.mean(x, over, true))
   const rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), over, true), eps))
   const xhat = ops.mul(centred, rstd)
-  const toAffine = (t: Tensor): Tensor => ops.reshape(ops.sum(t, columns), [shape[1]!])
   const gw = weight === null ? g : ops.mul(g, ops.reshape(weight, [1, shape[1]!, 1]))
   const slope = (): Tensor => ops.mul(xhat, ops.mean(ops.mul(gw, xhat), over, true))
   const dx = (): Tensor => ops.mul(rstd, ops.sub(ops.sub(gw, ops.mean(gw, over, true)), slope()))

@@ -1,9 +1,8 @@
 /** Dimensions in formulas of derivatives: which were reduced, and undoing a reduction or a broadcast. */
-import * as reduce from '../../raw/reduce.js'
-import * as views from '../../raw/views.js'
 import type { Tensor } from '../../tensor/tensor.js'
-import { broadcastsTo, type DimsArg, numelOf, type Shape, sameShape } from '../../values/shape.js'
-import type { Ops } from '../define/define.js'
+import { shapeMismatch, shapeText } from '../../values/errors.js'
+import { broadcastsTo, type DimsArg, normalizeDim, numelOf, type Shape, sameShape } from '../../values/shape.js'
+import { type Ops, rawOperations } from '../define/define.js'
 
 /** All dimensions of a shape, by number. */
 export function allDims(shape: Shape): number[] {
@@ -25,15 +24,29 @@ export function spread(x: Tensor, shape: Shape, dims: DimsArg | undefined, ops: 
 /**
  * Undoes a broadcast: the gradient of a tensor that was spread over a larger shape is the sum over what it was spread to. Recorded where the gradient itself is to be
  * differentiated. PyTorch: `sum_to` in `ATen/ExpandUtils.h`.
- * @returns `x` summed to `shape`, which must broadcast to x's shape; `x` itself where the shapes are equal, a view of it where the elements are the same
+ * @returns `x` summed to `shape`; `x` itself where the shapes are equal, a view of it where the elements are the same
+ * @throws SHAPE_MISMATCH unless `shape` broadcasts to x's
  */
 export function sumToShape(x: Tensor, shape: Shape): Tensor {
   if (sameShape(x.shape, shape)) return x
-  if (!x.requiresGrad) {
-    // Where only extents of 1 go there is nothing to add up (a batch of one).
-    return x.numel === numelOf(shape) && broadcastsTo(shape, x.shape) ? views.reshape(x, shape) : reduce.sumToShape(x, shape)
+  if (!broadcastsTo(shape, x.shape)) {
+    throw shapeMismatch(
+      'sumToShape',
+      `a shape that broadcasts to ${shapeText(x.shape)}`,
+      shapeText(shape),
+      'Pass the shape from before broadcasting.',
+    )
   }
   const lead = x.shape.length - shape.length
-  const dims = x.shape.map((_, i) => i).filter((i) => i < lead || (shape[i - lead] === 1 && x.shape[i] !== 1))
-  return x.sum(dims, true).reshape(shape)
+  const dims = allDims(x.shape).filter((i) => i < lead || (shape[i - lead] === 1 && x.shape[i] !== 1))
+  if (x.requiresGrad) return x.sum(dims, true).reshape(shape)
+  // Where only extents of 1 go there is nothing to add up (a batch of one).
+  return rawOperations.reshape(x.numel === numelOf(shape) ? x : rawOperations.sum(x, dims), shape)
+}
+
+/** The dimension to cut along and its extent. @throws DIM_OUT_OF_RANGE, SHAPE_MISMATCH: a 0-d tensor has nothing to cut */
+export function cut(op: string, x: Tensor, dim: number): [dim: number, extent: number] {
+  if (x.shape.length === 0) throw shapeMismatch(op, 'a tensor with at least one dimension', '[]', 'Use reshape([1]) first.')
+  const d = normalizeDim(op, dim, x.shape.length)
+  return [d, x.shape[d]!]
 }

@@ -1,7 +1,7 @@
 /** What the table of PyTorch's numbers cannot show of reductions: the order of summation, which must not depend on strides. */
 import { expect, test } from '@jest/globals'
-import { Generator, randn, withDevice } from '../index.js'
-import { raw } from '../internal.js'
+import { Generator, randn, withDevice } from '../../index.js'
+import { raw } from '../../internal.js'
 
 const DIMS = [undefined, 0, 1, 2, [0, 1], [1, 2], [0, 2]] as const
 

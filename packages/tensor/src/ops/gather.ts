@@ -1,0 +1,247 @@
+/** Reading and writing elements at indices along one dimension: with one index for all, or with an index for each element. Next to: `indexing.ts`. */
+
+import type { IndexOp } from '../kernels/table/table.js'
+import { clone, contiguous } from '../raw/copy.js'
+import { scalarOf } from '../raw/elementwise.js'
+import { checkedIndices } from '../raw/indices.js'
+import { elementsOf } from '../tensor/bytes.js'
+import { arange } from '../tensor/create.js'
+import { kernelsFor } from '../tensor/device.js'
+import { Tensor } from '../tensor/tensor.js'
+import { dtypeMismatch, shapeMismatch, shapeText } from '../values/errors.js'
+import { normalizeDim, type Shape, sameShape } from '../values/shape.js'
+import { type Ops, primitive, rawOperations, type WithInPlace } from './define/define.js'
+import type { ManySaved } from './define/formula.js'
+import { fibres } from './parts/fibres.js'
+
+/**
+ * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …].
+ * A 0-d tensor counts as [1]. PyTorch: `torch.index_select`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ */
+export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('indexSelect', {
+  args: ['tensor', 'number', 'tensor'],
+  looseNumbers: true,
+  raw: (x, dim, index) => {
+    const { shape } = x
+    const d = normalizeDim('indexSelect', dim, shape.length)
+    if (index.shape.length > 1 || (shape.length === 0 && index.numel !== 1)) {
+      const expected = shape.length === 0 ? 'an index of one element beside a 0-d tensor' : 'an index [n]'
+      throw shapeMismatch('indexSelect', expected, shapeText(index.shape), 'Flatten the index, or use gather() or index().')
+    }
+    const at = checkedIndices('indexSelect', index, shape[d] ?? 1)
+    const out = Tensor.uninitialized(x.dtype, shape.length === 0 ? shape : shape.with(d, at.numel), x.storage.memory)
+    const table = contiguous(x)
+    run('indexSelect', table, d, at.numel, table, at, out)
+    return out
+  },
+  // g added up where it was read
+  grad: {
+    at: [0, 2],
+    reads: [[1], null],
+    grads: ([g], s, ops) => [ops.indexAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
+  },
+})
+
+/**
+ * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative),
+ * which may be smaller than x but along `dim`. PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
+ */
+export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('gather', {
+  args: ['tensor', 'number', 'tensor'],
+  raw: (x, dim, index) => {
+    const d = normalizeDim('gather', dim, x.shape.length)
+    checkIndexShape('gather', x, d, index)
+    const at = checkedIndices('gather', index, x.shape[d] ?? 1)
+    const table = contiguous(corner(x, index.shape, d))
+    const out = Tensor.uninitialized(x.dtype, index.shape, x.storage.memory)
+    run('gather', table, d, index.shape[d] ?? 1, table, at, out)
+    return out
+  },
+  grad: {
+    at: [0, 2],
+    reads: [[1], null],
+    grads: ([g], s, ops) => [ops.scatterAdd(Tensor.empty(g!.dtype, s.shape(0), g!.storage.memory), s.attrs[0], s.tensor(1), g!), null],
+  },
+})
+
+/**
+ * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
+ * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ */
+export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('indexAdd', {
+  args: ['tensor', 'number', 'tensor', 'tensor'],
+  inPlace: true,
+  looseNumbers: true,
+  raw: (x, dim, index, src) => {
+    const d = normalizeDim('indexAdd', dim, x.shape.length)
+    checkSource('indexAdd', x, src)
+    const expected = x.shape.length === 0 ? x.shape : x.shape.with(d, index.numel)
+    if (index.shape.length > 1 || !sameShape(src.shape, expected)) {
+      throw shapeMismatch(
+        'indexAdd',
+        `an index [n] and a source ${shapeText(expected)}`,
+        `${shapeText(index.shape)} and ${shapeText(src.shape)}`,
+        'The source has one slice for each index.',
+        { x: [...x.shape], index: [...index.shape], src: [...src.shape] },
+      )
+    }
+    const at = checkedIndices('indexAdd', index, x.shape[d] ?? 1)
+    const out = clone(x)
+    run('indexAdd', out, d, at.numel, contiguous(src), at, out)
+    return out
+  },
+  // g; g read where it was added
+  grad: {
+    at: [0, 2, 3],
+    reads: [[], null, [1]],
+    grads: ([g], s, ops) => [s.needs(0) ? g! : null, null, s.needs(2) ? ops.indexSelect(g!, s.attrs[0], s.tensor(1)) : null],
+  },
+})
+
+/**
+ * A copy with out[i, index[i, j, k], k] += src[i, j, k] for dim 1, summed in the order of `dim`. PyTorch: `torch.scatter_add`. @throws
+ * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ */
+export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('scatterAdd', {
+  args: ['tensor', 'number', 'tensor', 'tensor'],
+  inPlace: true,
+  raw: (x, dim, index, src) => scattered('scatterAdd', x, dim, index, src),
+  grad: {
+    at: [0, 2, 3],
+    reads: [[], null, [1]],
+    grads: ([g], s, ops) => [s.needs(0) ? g! : null, null, s.needs(2) ? read(g!, s, ops) : null],
+  },
+})
+
+/**
+ * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src is a number, a boolean, or at least as large as index; the last write wins. PyTorch:
+ * `torch.scatter`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ */
+export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean) => Tensor> = primitive(
+  'scatter',
+  {
+    args: ['tensor', 'number', 'tensor', 'filling'],
+    inPlace: true,
+    raw: (x, dim, index, src) => {
+      const source = typeof src === 'object' ? src : rawOperations.expand(scalarOf('scatter', src, x), index.shape)
+      return scattered('scatter', x, dim, index, source)
+    },
+    // g, but 0 where src was written; g read there by the last one that was written to each place
+    grad: {
+      at: [0, 2, 3],
+      reads: [[1], null, [1]],
+      grads: ([g], s, ops) => [
+        s.needs(0) ? ops.scatter(g!, s.attrs[0], s.tensor(1), 0) : null,
+        null,
+        s.needs(2) ? read(g!, s, ops, winners(s, ops)) : null,
+      ],
+    },
+  },
+)
+
+/** int32 [count, ndim]: the places where elements are not 0, in row-major order. No gradient. PyTorch: `torch.nonzero`. */
+export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
+  args: ['tensor'],
+  raw: (x) => {
+    // How many there are must be known at once.
+    const elements = elementsOf(x, 'nonzero')
+    let count = 0
+    for (let i = 0; i < x.numel; i++) if (elements[i] !== 0) count++
+    const ndim = x.shape.length
+    const places = new Int32Array(count * ndim)
+    let row = 0
+    for (let i = 0; i < x.numel; i++) {
+      if (elements[i] === 0) continue
+      let flat = i
+      for (let d = ndim - 1; d >= 0; d--) {
+        places[row + d] = flat % x.shape[d]!
+        flat = Math.floor(flat / x.shape[d]!)
+      }
+      row += ndim
+    }
+    return Tensor.over('int32', [count, ndim], places)
+  },
+  grad: null,
+})
+
+/** Around dimension `d` of the dense table, whose extent the indices point into: x, index and out as the kernel takes them. */
+function run(op: IndexOp, table: Tensor, d: number, n: number, x: Tensor, index: Tensor, out: Tensor): void {
+  const { outer, k, inner } = fibres(table, d, d)
+  kernelsFor(x)[op][x.dtype](x, index, out, outer, k, n, inner)
+}
+
+/** @throws SHAPE_MISMATCH unless index has x's dimensions, none longer than x's except `d` */
+function checkIndexShape(op: string, x: Tensor, d: number, index: Tensor): void {
+  if (index.shape.length === x.shape.length && index.shape.every((n, i) => i === d || n <= x.shape[i]!)) return
+  throw shapeMismatch(
+    op,
+    `an index of ${x.shape.length} dimensions, none but dimension ${d} longer than in ${shapeText(x.shape)}`,
+    shapeText(index.shape),
+    'expand() or narrow() the index, or use indexSelect(), whose index is a vector.',
+    { x: [...x.shape], index: [...index.shape] },
+  )
+}
+
+/** The first elements of x along every dimension (but `except`), as many as `shape` has. */
+function corner(x: Tensor, shape: Shape, except: number): Tensor {
+  let part = x
+  for (let d = 0; d < shape.length; d++) if (d !== except && shape[d] !== part.shape[d]) part = rawOperations.narrow(part, d, 0, shape[d]!)
+  return part
+}
+
+function scattered(op: 'scatter' | 'scatterAdd', x: Tensor, dim: number, index: Tensor, src: Tensor): Tensor {
+  const d = normalizeDim(op, dim, x.shape.length)
+  checkSource(op, x, src)
+  checkIndexShape(op, x, d, index)
+  if (src.shape.length !== index.shape.length || index.shape.some((n, i) => n > src.shape[i]!)) {
+    throw shapeMismatch(
+      op,
+      `a source of at least the index's shape ${shapeText(index.shape)}`,
+      shapeText(src.shape),
+      'Make the source as large as the index, or narrow() the index.',
+      { index: [...index.shape], src: [...src.shape] },
+    )
+  }
+  const at = checkedIndices(op, index, x.shape[d] ?? 1)
+  const out = clone(x)
+  const part = corner(out, index.shape, d)
+  const table = contiguous(part)
+  run(op, table, d, index.shape[d] ?? 1, contiguous(corner(src, index.shape, -1)), at, table)
+  if (table !== part) rawOperations.copy_(part, table)
+  return out
+}
+
+function checkSource(op: 'scatter' | 'scatterAdd' | 'indexAdd', x: Tensor, src: Tensor): void {
+  if (src.dtype !== x.dtype) throw dtypeMismatch(op, `a source of ${x.dtype}`, src.dtype, `Convert it with to('${x.dtype}').`)
+  if (op !== 'scatter' && x.dtype === 'bool') throw dtypeMismatch(op, 'numbers', 'bool', "Convert with to('int32') first.")
+}
+
+/** g read where src was written; 0 where src is larger than the index. */
+function read(g: Tensor, s: ManySaved<[dim: number]>, ops: Ops, won: Tensor | null = null): Tensor {
+  const index = s.tensor(1)
+  const all = ops.gather(g, s.attrs[0], index)
+  const part = won === null ? all : ops.where(won, all, Tensor.empty(g.dtype, [], g.storage.memory))
+  const shape = s.shape(2)
+  if (sameShape(shape, index.shape)) return part
+  const behind = [...shape.entries()].reverse().flatMap(([d, n]) => [0, n - index.shape[d]!])
+  return ops.constantPad(part, behind)
+}
+
+/**
+ * Which of the values that scatter has written were not overwritten by a later one, bool of the index's shape; null if each place was written once at most.
+ * Writes to one place differ only in where they are along `dim`, so scatter itself says which was the last: it writes these numbers.
+ */
+function winners(s: ManySaved<[dim: number]>, ops: Ops): Tensor | null {
+  const index = s.tensor(1)
+  const dim = normalizeDim('scatter', s.attrs[0], index.ndim)
+  const count = index.shape[dim] ?? 1
+  if (count <= 1) return null
+  const dtype = count <= FLOAT32_WHOLE ? 'float32' : 'int32'
+  const along = index.shape.map((_, d) => (d === dim ? count : 1))
+  const numbers = ops.expand(ops.reshape(arange(0, count, 1, { dtype, device: index.device }), along), index.shape)
+  const last = ops.gather(ops.scatter(Tensor.empty(dtype, s.shape(0), index.storage.memory), dim, index, numbers), dim, index)
+  return ops.eq(last, numbers)
+}
+
+/** Up to here float32 holds every whole number; gpujs compares nothing else, and no more elements. */
+const FLOAT32_WHOLE = 2 ** 24

@@ -1,0 +1,8 @@
+/** The operations that only operations call, all together. */
+export * from './arithmetic.js'
+export * from './copies.js'
+export * from './methods.js'
+export * from './neural.js'
+export * from './rows.js'
+export * from './sums.js'
+export * from './windows.js'

@@ -1,0 +1,118 @@
+/** Tensors as dense [outer, k, inner], for kernels that go along k: reductions, running sums, softmax, sorts. */
+
+import { PostgradError } from '@postgrad/base'
+import type { ReduceOp, ScanOp, SoftmaxOp } from '../../kernels/table/table.js'
+import { contiguous } from '../../raw/copy.js'
+import { kernelsFor } from '../../tensor/device.js'
+import { Tensor } from '../../tensor/tensor.js'
+import { type DType, isFloating } from '../../values/dtype.js'
+import { dtypeMismatch, shapeText } from '../../values/errors.js'
+import { type DimsArg, normalizeDim, normalizeDims, SCALAR_SHAPE, type Shape } from '../../values/shape.js'
+import { rawOperations } from '../define/define.js'
+
+interface Fibres {
+  readonly dense: Tensor
+  readonly outer: number
+  readonly k: number
+  readonly inner: number
+}
+
+/** Dimensions `first` … `last` as k, those before and behind as outer and inner. */
+export function fibres(x: Tensor, first: number, last: number): Fibres {
+  const { shape } = x
+  let outer = 1
+  let k = 1
+  let inner = 1
+  for (let d = 0; d < shape.length; d++) {
+    if (d < first) outer *= shape[d]!
+    else if (d <= last) k *= shape[d]!
+    else inner *= shape[d]!
+  }
+  return { dense: contiguous(x), outer, k, inner }
+}
+
+/** One dimension as k; a 0-d tensor counts as [1]. @throws DIM_OUT_OF_RANGE */
+export function fibresAlong(op: string, x: Tensor, dim: number): Fibres {
+  const d = normalizeDim(op, dim, x.shape.length)
+  return fibres(x, d, d)
+}
+
+/** `dims` ascending, or null for all. */
+export function fibresOver(x: Tensor, dims: readonly number[] | null): Fibres {
+  const first = dims === null ? 0 : dims[0]!
+  const last = dims === null ? x.shape.length : dims[dims.length - 1]!
+  // Chosen by shape and dimensions alone, never by strides: the form decides the order of summation.
+  if (dims === null || last - first === dims.length - 1) return fibres(x, first, last)
+  // Kept dimensions first, in order, then the reduced ones: a dense copy of that is [outer, k, 1].
+  const kept: number[] = []
+  for (let d = 0; d < x.shape.length; d++) if (!dims.includes(d)) kept.push(d)
+  return fibres(rawOperations.permute(x, [...kept, ...dims]), kept.length, x.shape.length)
+}
+
+/** What a reduction over `dims` (default all) reads, and the tensor that its result goes into. @throws DIM_OUT_OF_RANGE */
+export function reduced(
+  op: string,
+  x: Tensor,
+  dims: DimsArg | undefined,
+  keepdim: boolean,
+  dtype: DType,
+): Fibres & { readonly out: Tensor } {
+  const { shape } = x
+  const list = dims === undefined ? null : normalizeDims(op, dims, shape.length)
+  const over = list === null || list.length === shape.length ? null : list
+  const out = Tensor.uninitialized(dtype, reducedShape(shape, over, keepdim), x.storage.memory)
+  const { dense, outer, k, inner } = fibresOver(x, over)
+  return { dense, outer, k, inner, out }
+}
+
+function reducedShape(shape: Shape, dims: readonly number[] | null, keepdim: boolean): Shape {
+  if (dims === null) return keepdim ? shape.map(() => 1) : SCALAR_SHAPE
+  const out: number[] = []
+  for (let d = 0; d < shape.length; d++) {
+    if (!dims.includes(d)) out.push(shape[d]!)
+    else if (keepdim) out.push(1)
+  }
+  return out
+}
+
+/** A reduction by a kernel: places are int32, all else has x's dtype. @param name of the operation, for its errors */
+export function reduce(op: ReduceOp, x: Tensor, dims: DimsArg | undefined, keepdim = false, name: string = op): Tensor {
+  const dtype = op === 'argmax' || op === 'argmin' ? 'int32' : x.dtype
+  const { dense, outer, k, inner, out } = reduced(name, x, dims, keepdim, dtype)
+  if (k === 0 && op !== 'sum' && op !== 'prod' && out.numel > 0) throw emptyReduction(op, x.shape)
+  kernelsFor(x)[op][x.dtype](dense, out, outer, k, inner)
+  return out
+}
+
+export function emptyReduction(op: string, shape: Shape): PostgradError {
+  return new PostgradError('REDUCE_EMPTY', {
+    op,
+    expected: 'at least one element to choose from',
+    got: `shape ${shapeText(shape)}`,
+    remedy: 'Reduce over a dimension that is not empty.',
+    values: { shape: [...shape] },
+  })
+}
+
+/** What keeps x's shape: running sums and products, softmax. */
+export function along(op: ScanOp | SoftmaxOp, x: Tensor, dim: number): Tensor {
+  const { dense, outer, k, inner } = fibresAlong(op, x, dim)
+  const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)
+  kernelsFor(x)[op][x.dtype](dense, out, outer, k, inner)
+  return out
+}
+
+/** int32 and bool run in int32. */
+export function scan(op: ScanOp, x: Tensor, dim: number): Tensor {
+  return along(op, x.dtype === 'bool' ? rawOperations.to(x, 'int32') : x, dim)
+}
+
+/** @throws DTYPE_MISMATCH for int32 and bool, DIM_OUT_OF_RANGE */
+export function softmaxAlong(op: SoftmaxOp, x: Tensor, dim: number): Tensor {
+  floatingOnly(op, x)
+  return along(op, x, dim)
+}
+
+export function floatingOnly(op: string, x: Tensor): void {
+  if (!isFloating(x.dtype)) throw dtypeMismatch(op, 'a floating point tensor', x.dtype, "Convert with to('float32') first.")
+}
