@@ -1,14 +1,13 @@
 /** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
 import './install.js'
 
-export { Heap, type HeapBlock, type HeapDescriptor, type HeapHandle, type HeapSlot } from './heap/heap.js'
+export { Heap, type HeapHandle } from './heap/heap.js'
 export { type Buffers, CPU, type Memory } from './heap/memory.js'
 export { collectEarly, suspendHeapStorage, withHeapFrom, withHeapLimit } from './heap/policy.js'
 export { fittingHeapBytes, RESERVED_BYTES_MAX, RESERVED_BYTES_MIN, reserveHeap } from './heap/shared-memory.js'
 export { beginTemporaries, endTemporaries, outsideOfScopes, Storage, storageCount, withoutTemporaries } from './heap/storage.js'
 export { attachThreadHeap, currentHeap, setHeapBytes, threadHeap } from './heap/thread-heap.js'
-export { type HeapStats, heapStats, verifyHeap } from './heap/verify.js'
-export { BACKENDS } from './kernels/backends.js'
+export { heapStats, verifyHeap } from './heap/verify.js'
 export * from './kernels/table/table.js'
 export { hasKernelPause, installKernelPause } from './kernels/wasm/pause.js'
 export {
@@ -26,32 +25,20 @@ export {
 export * from './ops/define/formula.js'
 export { sumToShape } from './ops/parts/dims.js'
 export { detach as rawDetach, type Target } from './raw/copy.js'
-export { type BlockName, type HeapReach, HeapRoom, HeapTransport } from './raw/heap-transport.js'
+export { type BlockName, HeapRoom, HeapTransport } from './raw/heap-transport.js'
 export { OPTIMIZER_STEP, overwrite, writeCount, wrote } from './raw/inplace.js'
 export { binaryInto, binaryScalarInto, copyInto, gradInto, matmulInto, unaryInto } from './raw/into.js'
 export { checkKernelInput, runUserKernel, userKernel } from './raw/user-kernel.js'
 export { addSparse_, coalesce, sumOfSparse, toDense } from './sparse/operations.js'
 export { isSparse } from './sparse/sparse-tensor.js'
-export { checkedOperation, type DeviceLike, type Operation } from './tensor/arguments.js'
+export { checkedOperation, type Operation } from './tensor/arguments.js'
 export { checkReadable, copyOfElements, elementsOf, isReadable, readElements, reportIf, writeElements } from './tensor/bytes.js'
 export { argumentText, checkFunction, checkIterable, checkOptions, checkTensor, checkTensors, isListOf } from './tensor/check-argument.js'
 export { byteSize } from './tensor/create.js'
-export { addDevice, deviceOf, kernelsAt } from './tensor/device.js'
+export { deviceOf } from './tensor/device.js'
 export { giveBack, withTemporaries } from './tensor/give-back.js'
-export type { GradOps } from './tensor/grad-ops.js'
 export { isAlone, markAlone, markShared } from './tensor/rank-gradients.js'
 export { type AutogradMeta, installOpHandler, isTensor, Tensor } from './tensor/tensor.js'
-export { type ArrayOf, allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './values/dtype.js'
-export { broadcastMismatch, dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './values/errors.js'
-export {
-  broadcastShapes,
-  broadcastsTo,
-  checkShape,
-  contiguousStrides,
-  isContiguous,
-  normalizeDim,
-  normalizeDims,
-  numelOf,
-  type Shape,
-  sameShape,
-} from './values/shape.js'
+export { allocate, BYTES_PER_ELEMENT, DTYPES, isDType, isFloating, promote } from './values/dtype.js'
+export { dtypeMismatch, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from './values/errors.js'
+export { broadcastsTo, isContiguous, numelOf, type Shape, sameShape } from './values/shape.js'

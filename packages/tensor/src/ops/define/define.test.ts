@@ -1,12 +1,19 @@
 /** What follows from an entry, and which entries do not compile. */
-import { expect, test } from '@jest/globals'
+import { afterAll, expect, test } from '@jest/globals'
 import { tensor } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'
 import * as functions from '../all.js'
-import { composite, type Functional, primitive, type WithInPlace } from './define.js'
+import { composite, entries, type Functional, primitive, rawOperations, type WithInPlace } from './define.js'
 import { formula } from './formula.js'
 
 const methodOf = (name: string) => (Tensor.prototype as unknown as Record<string, (...args: unknown[]) => unknown>)[name]
+
+// Test files that follow in this process see the operations of the library alone.
+const [known, defined] = [new Set(Object.keys(rawOperations)), entries.length]
+afterAll(() => {
+  entries.length = defined
+  for (const name of Object.keys(rawOperations)) if (!known.has(name)) delete (rawOperations as unknown as Record<string, unknown>)[name]
+})
 
 test('an entry becomes a function, a method and an in-place form, each with the check of its arguments', () => {
   const plusTwice: WithInPlace<(x: Tensor, y: Tensor | number) => Tensor> = composite('plusTwice', {
