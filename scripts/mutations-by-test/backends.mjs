@@ -26,9 +26,9 @@ export const backends = [
     'backends-walk-of-where',
     JS,
     'kernels of js (seed 20261128) where float32',
-    'packages/tensor/src/kernels/js/elementwise.ts',
-    '        bo -= bStrides[d]! * shape[d]!\n',
-    '',
+    'packages/tensor/src/kernels/table/walk.ts',
+    'ends ? strides[k]![d]! * (1 - shape[d]!) : strides[k]![d]!',
+    'strides[k]![d]!',
     'where walks on after the last place of a dimension',
   ),
   t(
@@ -39,6 +39,15 @@ export const backends = [
     '  js: () => createJsBackend(hostUserKernels()),\n',
     '  js: () => createJsBackend(hostUserKernels()),\n  ...{ gpujs: () => createJsBackend(hostUserKernels()) },\n',
     'users can choose a device that has no kernels for them',
+  ),
+  t(
+    'backends-last-part-as-long',
+    'packages/tensor/src/kernels/wasm/placement.test.ts',
+    'PLACE: the same bits wherever operands lie (seed 11) layerNorm',
+    'packages/tensor/src/kernels/wasm/staged.ts',
+    'return Math.min(this.#size, this.#x.numel - i * this.#size)',
+    'return this.#size',
+    'the last part of what is staged is as long as the others',
   ),
   t(
     'backends-name-of-an-export',

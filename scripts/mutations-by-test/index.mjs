@@ -19,7 +19,7 @@ import { howProgramsAreFound } from './how-programs-are-found.mjs'
 import { loadedWhileTimersAreFaked } from './loaded-while-timers-are-faked.mjs'
 import { modulesLoseNothing } from './modules-lose-nothing.mjs'
 import { oneEntry } from './one-entry.mjs'
-import { operandsAsArrays } from './operands-as-arrays.mjs'
+import { operands } from './operands.mjs'
 import { operationsOfOneEntry } from './operations-of-one-entry.mjs'
 import { pipelinesAndCollectives } from './pipelines-and-collectives.mjs'
 import { ranksThatReturn } from './ranks-that-return.mjs'
@@ -77,7 +77,7 @@ export const MUTATIONS_BY_TEST = [
   ...tensorsAnywhere,
   ...theTracer,
   ...oneEntry,
-  ...operandsAsArrays,
+  ...operands,
   ...backends,
   ...operationsOfOneEntry,
 ]

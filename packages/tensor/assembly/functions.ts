@@ -1,6 +1,6 @@
 /**
  * Functions of float32 that are computed in double, two lanes at a time, and rounded once: the result is within 0.51 units in the last place, and special
- * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. Above: `wasm/functions.ts`.
+ * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. Above: `wasm/elementwise.ts`.
  */
 import { cos1, sin1, tan1 } from './math'
 import { join4, upperPair } from './pairs'

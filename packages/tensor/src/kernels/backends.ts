@@ -3,14 +3,14 @@
 import { threadHeap } from '../heap/thread-heap.js'
 import { hostUserKernels } from './gpujs/user-kernels.js'
 import { createJsBackend } from './js/backend.js'
-import type { ArrayBackend } from './table/table.js'
+import type { Backend } from './table/backend.js'
 import { createWasmBackend } from './wasm/backend.js'
 
 /** The names of backends: 'wasm' (the default) has SIMD kernels, 'js' has loops alone, which run on machines without SIMD. */
 export type BackendSpec = 'wasm' | 'js'
 
 /** The constructors by the name that a user gives to `device()`. Called at most once per thread and spec. */
-export const BACKENDS: Readonly<Record<BackendSpec, () => ArrayBackend>> = {
+export const BACKENDS: Readonly<Record<BackendSpec, () => Backend>> = {
   wasm: () => createWasmBackend(threadHeap),
   js: () => createJsBackend(hostUserKernels()),
 }

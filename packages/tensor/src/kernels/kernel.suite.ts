@@ -1,5 +1,5 @@
 /**
- * The contract of kernels (`table.ts`) as a suite: every op × dtype of a backend over shapes, steps, strides and special values, compared
+ * The contract of kernels (`operands.ts`) as a suite: every op × dtype of a backend over shapes, steps, strides and special values, compared
  * with the oracle (`reference/`); unsupported cells must say why. Each backend's test is a fixture that calls `kernelSuite`.
  *
  * The whole output array is compared, margins included, after it was filled with rubbish: a kernel must write all of its output and nothing
@@ -16,8 +16,9 @@ import { matmul } from './suite/matmul.suite.js'
 import { copy, fill } from './suite/movement.suite.js'
 import { avgPool, channelNorm, conv, layerNorm, maxPool } from './suite/neural.suite.js'
 import { argsort, productBackward, products, reduce, runningSums, softmax, variance } from './suite/reduce.suite.js'
+import type { Backend } from './table/backend.js'
 import { OPS } from './table/ops.js'
-import { type ArrayBackend, isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
+import { isUnsupported, KERNEL_OPS, type KernelOp } from './table/table.js'
 
 export type { KernelSuiteOptions } from './suite/cell.suite.js'
 
@@ -56,7 +57,7 @@ const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   ...each(['channelNorm', 'channelNormBackward'], channelNorm),
 }
 
-export function kernelSuite(name: string, create: () => ArrayBackend, options: KernelSuiteOptions): void {
+export function kernelSuite(name: string, create: () => Backend, options: KernelSuiteOptions): void {
   const backend = create()
 
   describe(`kernels of ${name} (seed ${options.seed})`, () => {

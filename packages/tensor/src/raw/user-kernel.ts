@@ -5,7 +5,7 @@
 
 import { inSpan, tracing } from '@postgrad/base/internal'
 import { indexedTwice, withoutComments } from '../kernels/js/user-kernel.js'
-import type { UserKernel } from '../kernels/table/table.js'
+import type { UserKernel } from '../kernels/table/operands.js'
 import { computing } from '../tensor/device.js'
 import { isTensor, Tensor } from '../tensor/tensor.js'
 import { type DType, isFloating } from '../values/dtype.js'

@@ -8,7 +8,6 @@ import { CPU, type Memory, type MemoryStats, noteDevice } from '../heap/memory.j
 import { BACKENDS, type BackendSpec } from '../kernels/backends.js'
 import type { Backend } from '../kernels/table/backend.js'
 import { ELEMENT_WISE, type KernelTable, type Operand } from '../kernels/table/operands.js'
-import { overArrays } from '../kernels/table/over-arrays.js'
 import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../kernels/table/table.js'
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
@@ -124,7 +123,7 @@ export function device(spec: DeviceSpec): Device {
   }
   const create = Object.hasOwn(BACKENDS, spec) ? BACKENDS[spec] : undefined
   if (create === undefined) throw unknownDevice('device', spec)
-  const made = new Device(spec, overArrays(create()))
+  const made = new Device(spec, create())
   devices.set(spec, made)
   return made
 }

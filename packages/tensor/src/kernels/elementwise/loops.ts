@@ -6,26 +6,15 @@
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 
 /** Elements at a step from each other, so that nothing is allocated for each row of a strided operand. */
+type Run<A extends TypedArray> = [array: A, offset: number, step: number]
+/** `p0` and `p1` are the operation's parameters. */
 export type Row2<A extends TypedArray, O extends TypedArray> = (
   n: number,
-  x: A,
-  xOffset: number,
-  xStep: number,
-  out: O,
-  outOffset: number,
-  outStep: number,
+  ...runs: [...x: Run<A>, ...out: Run<O>, p0: number, p1: number]
 ) => void
 export type Row3<A extends TypedArray, B extends TypedArray, O extends TypedArray> = (
   n: number,
-  a: A,
-  aOffset: number,
-  aStep: number,
-  b: B,
-  bOffset: number,
-  bStep: number,
-  out: O,
-  outOffset: number,
-  outStep: number,
+  ...runs: [...a: Run<A>, ...b: Run<B>, ...out: Run<O>]
 ) => void
 /** out = f(g, x), dense, with step 0 or 1 for g. */
 export type GradRow = (n: number, g: F32, go: number, gs: number, x: F32, xo: number, out: F32, oo: number) => void

@@ -4,22 +4,23 @@
  */
 import { moves } from '../js/indexed.js'
 import { cells as copies } from '../js/movement.js'
-import type { ArrayBackend, ArrayKernelTable } from '../table/table.js'
+import type { Backend, KernelCells } from '../table/backend.js'
+import type { BackendName } from '../table/table.js'
 import { KernelCompiler } from './compiler.js'
 import * as elementwise from './elementwise.js'
-import { GpuKernels } from './kernels.js'
 import * as neural from './neural-kernels.js'
 import * as products from './products.js'
 import * as rows from './rows.js'
-import { GpuUserKernels } from './user-kernels.js'
+import { gpuUserKernels } from './user-kernels.js'
 
 /** Nothing is loaded yet: kernels are compiled at their first call, and their mode is checked then. No device runs them yet; tests do. */
-export function createGpujsBackend(compiler = new KernelCompiler()): ArrayBackend {
+export function createGpujsBackend(compiler = new KernelCompiler()): Backend {
   return {
-    name: 'gpujs',
+    name: 'gpujs' as BackendName,
     label: 'gpujs',
-    kernels: createTable(new GpuKernels(compiler)),
-    userKernels: new GpuUserKernels(compiler),
+    kernels: createTable(compiler),
+    userKernels: gpuUserKernels(compiler),
+    ready: () => Promise.resolve(),
     variantOf: (op) => (MOVEMENT.has(op) ? 'loop' : 'gpu.js cpu'),
   }
 }
@@ -28,6 +29,6 @@ const movement = { ...copies, ...moves }
 /** Done by loops for every dtype: nothing is computed. */
 export const MOVEMENT: ReadonlySet<string> = new Set(Object.keys(movement))
 
-function createTable(gpu: GpuKernels): ArrayKernelTable {
+function createTable(gpu: KernelCompiler): KernelCells {
   return { ...elementwise.cells(gpu), ...movement, ...rows.cells(gpu), ...products.cells(gpu), ...neural.cells(gpu) }
 }

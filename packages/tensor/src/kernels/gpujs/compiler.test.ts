@@ -1,5 +1,6 @@
 /** The compiler of gpu.js kernels: the mode that runs is checked, warnings are failures, and the number of kernels is bounded. */
 import { describe, expect, test } from '@jest/globals'
+import { operandOf } from '../suite/layouts.suite.js'
 import { createGpujsBackend } from './backend.js'
 import { type Argument, type Gpu, KernelCompiler } from './compiler.js'
 
@@ -113,7 +114,7 @@ test('many shapes on one device, far beyond the bound', () => {
   if ('unsupported' in add) throw new Error(add.unsupported)
   for (let n = 1; n <= 200; n++) {
     const out = new Float32Array(n)
-    add.flat(n, new Float32Array(n).fill(1), 0, 1, Float32Array.of(n), 0, 0, out, 0)
+    add(operandOf(new Float32Array(n).fill(1), 0, [n]), operandOf(Float32Array.of(n), 0, []), operandOf(out, 0, [n]))
     expect(out[n - 1]).toBe(n + 1)
   }
   expect(compiler.counts).toEqual({ kept: 16, compiled: 200 })
@@ -126,6 +127,6 @@ test('more elements than float32 can index are refused before anything is compil
   if ('unsupported' in neg) throw new Error(neg.unsupported)
   const n = 2 ** 24 + 1
   const x = new Float32Array(n)
-  expect(() => neg.flat(n, x, 0, x, 0, 0, 0)).toThrow(expect.objectContaining({ code: 'KERNEL_UNSUPPORTED' }))
+  expect(() => neg(operandOf(x, 0, [n]), operandOf(x, 0, [n]), 0, 0)).toThrow(expect.objectContaining({ code: 'KERNEL_UNSUPPORTED' }))
   expect(compiler.counts.compiled).toBe(0)
 })

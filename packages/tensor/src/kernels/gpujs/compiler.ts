@@ -29,6 +29,9 @@ type GpuModule = { readonly GPU: new (settings: { mode: typeof MODE }) => Gpu }
 /** Kernels that a device keeps: one for each size, so they must have a bound. A kernel that went is compiled again, in about 1.3 ms. */
 export const KERNELS_MAX = 96
 
+/** Integers up to here are exact in float32, and so are indices in kernels. */
+const INDEX_MAX = 2 ** 24
+
 const REMEDY = 'Write it in the part of JavaScript that gpu.js compiles (no closures, arrays or objects of its own; one number returned).'
 
 export class KernelCompiler {
@@ -50,11 +53,12 @@ export class KernelCompiler {
   }
 
   /**
-   * Runs the kernel of that key over `output` threads, compiling it first if need be. The key must name the source, the output, the
-   * constants and the lengths of all array arguments: gpu.js bakes them in. What stands before its first | is the kernel's name.
-   * @throws KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than cpu would run
+   * Runs a kernel over `output` threads, compiling it first if need be: once for each name, output, constants and lengths of arrays, which gpu.js bakes in. So
+   * the name tells a source from others; what stands before its first | is the operation's. A source that is a function is asked for when it is compiled.
+   * @throws KERNEL_UNSUPPORTED for too many elements, KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than cpu would run
    */
-  run(key: string, source: () => string, output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
+  run(name: string, source: string | (() => string), output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
+    const key = keyOf(name, output, constants, args)
     let kernel = this.#kernels.get(key)
     if (kernel !== undefined) {
       // The map's order is that of use.
@@ -62,7 +66,8 @@ export class KernelCompiler {
       this.#kernels.set(key, kernel)
       return kernel(...args)
     }
-    kernel = this.#create(key, source(), output, constants, args)
+    checkIndexable(nameOf(key), output, args)
+    kernel = this.#create(key, typeof source === 'string' ? source : source(), output, constants, args)
     let result: Result
     try {
       result = this.#firstCall(key, kernel, args)
@@ -71,7 +76,11 @@ export class KernelCompiler {
       throw error
     }
     this.#kernels.set(key, kernel)
-    if (this.#kernels.size > this.#kernelsMax) this.#evict()
+    if (this.#kernels.size > this.#kernelsMax) {
+      const [oldest, unused] = this.#kernels.entries().next().value!
+      this.#kernels.delete(oldest)
+      this.#discard(unused)
+    }
     return result
   }
 
@@ -138,14 +147,6 @@ export class KernelCompiler {
     return result
   }
 
-  #evict(): void {
-    for (const [key, kernel] of this.#kernels) {
-      this.#kernels.delete(key)
-      this.#discard(kernel)
-      return
-    }
-  }
-
   #discard({ kernel }: GpuKernel): void {
     kernel.destroy()
     // gpu.js's own list would keep it alive: destroy() leaves it there.
@@ -153,6 +154,25 @@ export class KernelCompiler {
     const at = list.indexOf(kernel)
     if (at >= 0) list.splice(at, 1)
   }
+}
+
+function keyOf(name: string, output: readonly number[], constants: Constants, args: readonly Argument[]): string {
+  let key = `${name}|${output.join('|')}`
+  for (const constant in constants) key += `|${constant}=${constants[constant]}`
+  for (const arg of args) if (typeof arg !== 'number') key += `|${arg.length}`
+  return key
+}
+
+function checkIndexable(op: string, output: readonly number[], args: readonly Argument[]): void {
+  const threads = output.reduce((n, extent) => n * extent, 1)
+  const elements = Math.max(threads, ...args.map((arg) => (typeof arg === 'number' ? 1 : arg.length)))
+  if (elements <= INDEX_MAX) return
+  throw new PostgradError('KERNEL_UNSUPPORTED', {
+    op,
+    message: `gpu.js has no kernel for ${elements} elements: it computes indices in float32, which is exact up to ${INDEX_MAX}`,
+    remedy: "Split the operands with narrow(), or run it on another device: withDevice('wasm', fn).",
+    values: { op, elements },
+  })
 }
 
 function nameOf(key: string): string {

@@ -3,74 +3,60 @@
  * compiler and copies the results out (gpu.js cannot write into a caller's buffer). Gathering strided operands, converting bool and int32
  * operands to float32 and copying results are data movement, which the host does.
  */
-import { PostgradError } from '@postgrad/base'
-import type { TypedArray } from '../../values/dtype.js'
-import type { Row2 } from '../elementwise/loops.js'
-import { gathered } from '../js/movement.js'
-import { denseStrides, walk2 } from '../js/walk.js'
-import { type Dims, unsupported } from '../table/table.js'
+import { elementsOf, type Operand } from '../table/operands.js'
+import { unsupported } from '../table/table.js'
+import { stepOver, walk } from '../table/walk.js'
 import type { Argument, Constants, KernelCompiler } from './compiler.js'
 
 type F32 = Float32Array
 
-/** Integers up to here are exact in float32, and so are indices in kernels. */
-export const INDEX_MAX = 2 ** 24
+/** A dense operand as float32, without a copy where that is possible. */
+export function floats(x: Operand): F32 {
+  const elements = elementsOf(x)
+  return elements.constructor === Float32Array ? (elements as F32) : Float32Array.from(elements)
+}
 
-/** @throws KERNEL_UNSUPPORTED when an operand has more elements than a kernel can index */
-export function checkIndexable(op: string, label: string, elements: number): void {
-  if (elements > INDEX_MAX) {
-    throw new PostgradError('KERNEL_UNSUPPORTED', {
-      op,
-      message: `device '${label}' has no kernel for ${elements} elements: gpu.js computes indices in float32, which is exact up to ${INDEX_MAX}`,
-      remedy: "Split the operands with narrow(), or run it on another device: withDevice('wasm', fn).",
-      values: { device: label, op, elements },
+/** x as it counts for out: one element that is repeated (step 0), or all (step 1), gathered if need be. */
+export function operand(x: Operand, out: Operand): readonly [elements: F32, step: number] {
+  const step = stepOver(x, out)
+  if (step >= 0) return [floats(x), step]
+  const [host, gathered] = [x.storage.host!, new Float32Array(out.numel)]
+  let to = 0
+  walk(out.shape, [x], (n, [at = 0], [step = 0]) => {
+    for (let i = 0; i < n; i++) gathered[to++] = host[at + i * step]!
+  })
+  return [gathered, 1]
+}
+
+/** One thread per element. @throws KERNEL_UNSUPPORTED, KERNEL_MODE */
+export function launch(
+  gpu: KernelCompiler,
+  name: string,
+  source: string,
+  threads: number,
+  constants: Constants,
+  args: readonly Argument[],
+): F32 {
+  return gpu.run(name, source, [threads], constants, args) as F32
+}
+
+/** One thread per element of out, which gets the results. */
+export function into(
+  gpu: KernelCompiler,
+  out: Operand,
+  name: string,
+  source: string,
+  constants: Constants,
+  args: readonly Argument[],
+): void {
+  if (out.numel === 0) return
+  const [host, results] = [out.storage.host!, launch(gpu, name, source, out.numel, constants, args)]
+  if (out.isContiguous) host.set(results, out.offset)
+  else {
+    let from = 0
+    walk(out.shape, [out], (n, [at = 0], [step = 0]) => {
+      for (let i = 0; i < n; i++) host[at + i * step] = results[from++]!
     })
-  }
-}
-
-/** `n` elements (one, for step 0) as float32, without a copy where that is possible. */
-export function dense(x: TypedArray, offset: number, n: number): F32 {
-  if (x.constructor !== Float32Array) return Float32Array.from(x.subarray(offset, offset + n))
-  return offset === 0 && x.length === n ? (x as F32) : (x.subarray(offset, offset + n) as F32)
-}
-
-export function elementsOf(shape: Dims): number {
-  let n = 1
-  for (let d = 0; d < shape.length; d++) n *= shape[d]!
-  return n
-}
-
-/** A dense float32 copy of a strided operand. */
-export function gather(shape: Dims, x: TypedArray, offset: number, strides: Dims): F32 {
-  if (x.constructor === Float32Array) return gathered(shape, x as F32, offset, strides)
-  const out = new Float32Array(elementsOf(shape))
-  walk2(convert, shape, x, offset, strides, out, 0, denseStrides(shape))
-  return out
-}
-
-const convert: Row2<TypedArray, TypedArray> = (n, x, xo, xs, out, oo, os) => {
-  for (let i = 0; i < n; i++) out[oo + i * os] = x[xo + i * xs]!
-}
-
-export function scatter(shape: Dims, from: F32, out: TypedArray, offset: number, strides: Dims): void {
-  walk2(convert, shape, from as TypedArray, 0, denseStrides(shape), out, offset, strides)
-}
-
-export class GpuKernels {
-  readonly compiler: KernelCompiler
-
-  constructor(compiler: KernelCompiler) {
-    this.compiler = compiler
-  }
-
-  /** One thread per element. @throws KERNEL_UNSUPPORTED for too many elements, KERNEL_MODE */
-  launch(op: string, key: string, source: () => string, threads: number, constants: Constants, args: readonly Argument[]): F32 {
-    for (let i = 0; i < args.length; i++) {
-      const arg = args[i]!
-      if (typeof arg !== 'number') checkIndexable(op, 'gpujs', arg.length)
-    }
-    checkIndexable(op, 'gpujs', threads)
-    return this.compiler.run(key, source, [threads], constants, args) as F32
   }
 }
 

@@ -1,73 +1,31 @@
-/** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `GpuKernels.launch`. Sources: `neural-sources.ts`. */
+/** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `launch`. Sources: `neural-sources.ts`. */
+import { numelOf } from '../../values/shape.js'
 import { eachRow } from '../elementwise/rows.js'
-import type {
-  AvgPoolKernel,
-  ChannelNormBackwardKernel,
-  ChannelNormKernel,
-  ConvKernel,
-  LayerNormBackwardKernel,
-  LayerNormKernel,
-  MaxPoolKernel,
-} from '../table/neural.js'
-import type { Argument, Constants } from './compiler.js'
-import { dense, type GpuKernels, real } from './kernels.js'
+import { type AvgPool, type Conv, elementsOf, type MaxPool, type Norm, type NormBackward, type Operand } from '../table/operands.js'
+import type { Argument, Constants, KernelCompiler } from './compiler.js'
+import { floats, into, launch, real } from './kernels.js'
 import { CONV, NORM, POOL } from './neural-sources.js'
 
 type F32 = Float32Array
 
-function convKernel(gpu: GpuKernels, op: keyof typeof CONV): ConvKernel<F32> {
-  return {
-    run(g, a, ao, b, bo, out, oo) {
-      const [x, y] = [g.n * g.c * g.h * g.w, g.n * g.o * g.oh * g.ow]
-      const weight = (g.o * g.c * g.kh * g.kw) / g.groups
-      const [aSize, bSize, size] = op === 'conv2d' ? [x, weight, y] : op === 'conv2dInput' ? [y, weight, x] : [x, y, weight]
-      if (aSize * bSize * size === 0) out.fill(0, oo, oo + size)
-      else {
-        const constants = { ...g, cg: g.c / g.groups, og: g.o / g.groups }
-        const args = [dense(a, ao, aSize), dense(b, bo, bSize)]
-        out.set(
-          gpu.launch(op, `${op}|${keyOf(g)}`, () => CONV[op], size, constants, args),
-          oo,
-        )
-      }
-    },
+const conv =
+  (gpu: KernelCompiler, op: keyof typeof CONV): Conv =>
+  (a, b, out, g) => {
+    if (a.numel * b.numel === 0) elementsOf(out).fill(0)
+    else into(gpu, out, op, CONV[op], { ...g, cg: g.c / g.groups, og: g.o / g.groups }, [floats(a), floats(b)])
   }
-}
 
-const keyOf = (g: object): string => Object.values(g).join('|')
-
-function maxPoolKernel(gpu: GpuKernels): MaxPoolKernel<F32> {
-  return {
-    run(g, x, xo, out, oo, indices, io) {
-      const size = g.planes * g.oh * g.ow
-      if (size === 0) return
-      const args = [dense(x, xo, g.planes * g.h * g.w)]
-      out.set(
-        gpu.launch('maxPool2d', `maxima|${keyOf(g)}`, () => POOL.maxima, size, { ...g }, args),
-        oo,
-      )
-      indices.set(
-        gpu.launch('maxPool2d', `places|${keyOf(g)}`, () => POOL.places, size, { ...g }, args),
-        io,
-      )
-    },
+const maxPool =
+  (gpu: KernelCompiler): MaxPool =>
+  (x, out, indices, g) => {
+    into(gpu, out, 'maxPool2d', POOL.maxima, { ...g }, [floats(x)])
+    into(gpu, indices, 'maxPool2d|places', POOL.places, { ...g }, [floats(x)])
   }
-}
 
-function avgPoolKernel(gpu: GpuKernels, op: 'avgPool2d' | 'avgPool2dBackward'): AvgPoolKernel<F32> {
-  const source = op === 'avgPool2d' ? POOL.means : POOL.spread
-  return {
-    run(g, x, xo, out, oo) {
-      const [plane, pooled] = [g.planes * g.h * g.w, g.planes * g.oh * g.ow]
-      const [from, size] = op === 'avgPool2d' ? [plane, pooled] : [pooled, plane]
-      if (size > 0)
-        out.set(
-          gpu.launch(op, `${op}|${keyOf(g)}`, () => source, size, { ...g }, [dense(x, xo, from)]),
-          oo,
-        )
-    },
-  }
-}
+const avgPool =
+  (gpu: KernelCompiler, op: 'avgPool2d' | 'avgPool2dBackward', source: string): AvgPool =>
+  (x, out, g) =>
+    into(gpu, out, op, source, { ...g }, [floats(x)])
 
 /** Which elements share statistics, and which a weight; see `NORM`. */
 interface Grouping extends Constants {
@@ -76,143 +34,75 @@ interface Grouping extends Constants {
   readonly weights: number
 }
 
-const ofRows = (rows: number, d: number): Grouping => ({
-  ...{ elements: rows * d, stats: rows, per: d, many: 1, run: d, step: 0, first: d },
-  ...{ weights: d, wPer: 1, wMany: rows, wRun: 1, wStep: d, wFirst: 1 },
-})
+function ofRows({ shape }: Operand): Grouping {
+  const [rows, d] = shape as readonly [number, number]
+  return {
+    ...{ elements: rows * d, stats: rows, per: d, many: 1, run: d, step: 0, first: d },
+    ...{ weights: d, wPer: 1, wMany: rows, wRun: 1, wStep: d, wFirst: 1 },
+  }
+}
 
-const ofChannels = (outer: number, c: number, inner: number): Grouping => ({
-  ...{ elements: outer * c * inner, stats: c, per: inner, many: outer, run: inner, step: c * inner, first: inner },
-  ...{ weights: c, wPer: inner, wMany: outer, wRun: inner, wStep: c * inner, wFirst: inner },
-})
+function ofChannels({ shape, numel }: Operand): Grouping {
+  const [outer, c] = shape as readonly [number, number]
+  const inner = numelOf(shape.slice(2))
+  return {
+    ...{ elements: numel, stats: c, per: inner, many: outer, run: inner, step: c * inner, first: inner },
+    ...{ weights: c, wPer: inner, wMany: outer, wRun: inner, wStep: c * inner, wFirst: inner },
+  }
+}
 
 /** Runs sources of NORM over one grouping. */
-function normaliser(gpu: GpuKernels, op: string, g: Grouping) {
-  return (name: keyof typeof NORM, threads: number, ...args: Argument[]): F32 =>
-    gpu.launch(op, `norm ${name}|${keyOf(g)}`, () => NORM[name], threads, g, args)
+function normaliser(gpu: KernelCompiler, op: string, g: Grouping) {
+  return (name: keyof typeof NORM, threads: number, ...args: Argument[]): F32 => launch(gpu, `${op}|${name}`, NORM[name], threads, g, args)
 }
 
-const vectorOr = (x: F32 | null, offset: number, n: number, value: number): F32 =>
-  x === null ? new Float32Array(n).fill(value) : dense(x, offset, n)
+const vectorOr = (x: Operand | null, n: number, value: number): F32 => (x === null ? new Float32Array(n).fill(value) : floats(x))
 
-function normKernel(
-  gpu: GpuKernels,
-  op: string,
-  g: Grouping,
-  eps: number,
-  x: F32,
-  w: F32,
-  b: F32,
-): { out: F32; mean: F32; variance: F32; rstd: F32 } {
-  const run = normaliser(gpu, op, g)
-  const mean = run('mean', g.stats, x)
-  const variance = run('variance', g.stats, x, mean)
-  const rstd = run('rstd', g.stats, variance, eps)
-  return { out: run('apply', g.elements, x, mean, rstd, w, b), mean, variance, rstd }
-}
+/** What goes out as `spread`: layers' 1 / √(variance + eps), channels' variance. */
+type Spread = 'rstd' | 'variance'
 
-function normBackward(
-  gpu: GpuKernels,
-  op: string,
-  g: Grouping,
-  grad: F32,
-  x: F32,
-  mean: F32,
-  rstd: F32,
-  w: F32,
-  out: F32,
-  weightGrad: F32 | null,
-  biasGrad: F32 | null,
-): void {
-  const run = normaliser(gpu, op, g)
-  const first = run('first', g.stats, grad, w)
-  const second = run('second', g.stats, grad, w, x, mean, rstd)
-  out.set(run('backward', g.elements, grad, w, x, mean, rstd, first, second))
-  weightGrad?.set(run('weight', g.weights, grad, x, mean, rstd))
-  biasGrad?.set(run('bias', g.weights, grad))
-}
-
-function layerNormKernel(gpu: GpuKernels): LayerNormKernel<F32> {
-  return {
-    run(rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) {
-      if (rows * d === 0) return
-      const found = normKernel(gpu, 'layerNorm', ofRows(rows, d), eps, dense(x, xo, rows * d), vectorOr(w, wo, d, 1), vectorOr(b, bo, d, 0))
-      out.set(found.out)
-      mean.set(found.mean)
-      rstd.set(found.rstd)
-    },
+const norm =
+  (gpu: KernelCompiler, op: string, grouping: (x: Operand) => Grouping, spread: Spread): Norm =>
+  (input, weight, bias, out, means, spreads, eps) => {
+    if (input.numel === 0) return
+    const g = grouping(input)
+    const run = normaliser(gpu, op, g)
+    const x = floats(input)
+    const mean = run('mean', g.stats, x)
+    const variance = run('variance', g.stats, x, mean)
+    const rstd = run('rstd', g.stats, variance, eps)
+    elementsOf(out).set(run('apply', g.elements, x, mean, rstd, vectorOr(weight, g.weights, 1), vectorOr(bias, g.weights, 0)))
+    elementsOf(means).set(mean)
+    elementsOf(spreads).set(spread === 'rstd' ? rstd : variance)
   }
-}
 
-function layerNormBackwardKernel(gpu: GpuKernels): LayerNormBackwardKernel<F32> {
-  return {
-    run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
-      const n = rows * d
-      if (n === 0) {
-        weightGrad?.fill(0, 0, d)
-        biasGrad?.fill(0, 0, d)
-        return
-      }
-      const [m, r] = [dense(mean, 0, rows), dense(rstd, 0, rows)]
-      const weight = vectorOr(w, wo, d, 1)
-      normBackward(gpu, 'layerNormBackward', ofRows(rows, d), dense(grad, go, n), dense(x, xo, n), m, r, weight, out, weightGrad, biasGrad)
-    },
+const normBackward =
+  (gpu: KernelCompiler, op: string, grouping: (x: Operand) => Grouping, spread: Spread): NormBackward =>
+  (gradient, input, means, spreads, weight, out, weightGrad, biasGrad, eps) => {
+    const g = grouping(input)
+    const results = [weightGrad, biasGrad].map((x) => (x === null ? null : elementsOf(x)))
+    if (g.elements === 0) {
+      for (const result of results) result?.fill(0)
+      return
+    }
+    const run = normaliser(gpu, op, g)
+    const [grad, x, mean, saved] = [gradient, input, means, spreads].map(floats) as [F32, F32, F32, F32]
+    const rstd = spread === 'rstd' ? saved : run('rstd', g.stats, saved, eps)
+    const w = vectorOr(weight, g.weights, 1)
+    const first = run('first', g.stats, grad, w)
+    const second = run('second', g.stats, grad, w, x, mean, rstd)
+    elementsOf(out).set(run('backward', g.elements, grad, w, x, mean, rstd, first, second))
+    results[0]?.set(run('weight', g.weights, grad, x, mean, rstd))
+    results[1]?.set(run('bias', g.weights, grad))
   }
-}
 
-function channelNormKernel(gpu: GpuKernels): ChannelNormKernel<F32> {
-  return {
-    run(outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) {
-      const n = outer * c * inner
-      if (n === 0) return
-      const found = normKernel(
-        gpu,
-        'channelNorm',
-        ofChannels(outer, c, inner),
-        eps,
-        dense(x, xo, n),
-        vectorOr(w, wo, c, 1),
-        vectorOr(b, bo, c, 0),
-      )
-      out.set(found.out)
-      mean.set(found.mean)
-      variance.set(found.variance)
-    },
-  }
-}
-
-function channelNormBackwardKernel(gpu: GpuKernels): ChannelNormBackwardKernel<F32> {
-  return {
-    run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
-      const n = outer * c * inner
-      if (n === 0) return
-      const g = ofChannels(outer, c, inner)
-      const rstd = normaliser(gpu, 'channelNormBackward', g)('rstd', c, dense(variance, 0, c), eps)
-      const weight = vectorOr(w, wo, c, 1)
-      normBackward(
-        gpu,
-        'channelNormBackward',
-        g,
-        dense(grad, go, n),
-        dense(x, xo, n),
-        dense(mean, 0, c),
-        rstd,
-        weight,
-        out,
-        weightGrad,
-        biasGrad,
-      )
-    },
-  }
-}
-
-export const cells = (gpu: GpuKernels) => ({
-  ...eachRow(CONV, (_, op) => real(convKernel(gpu, op))),
-  maxPool2d: real(maxPoolKernel(gpu)),
-  avgPool2d: real(avgPoolKernel(gpu, 'avgPool2d')),
-  avgPool2dBackward: real(avgPoolKernel(gpu, 'avgPool2dBackward')),
-  layerNorm: real(layerNormKernel(gpu)),
-  layerNormBackward: real(layerNormBackwardKernel(gpu)),
-  channelNorm: real(channelNormKernel(gpu)),
-  channelNormBackward: real(channelNormBackwardKernel(gpu)),
+export const cells = (gpu: KernelCompiler) => ({
+  ...eachRow(CONV, (_, op) => real(conv(gpu, op))),
+  maxPool2d: real(maxPool(gpu)),
+  avgPool2d: real(avgPool(gpu, 'avgPool2d', POOL.means)),
+  avgPool2dBackward: real(avgPool(gpu, 'avgPool2dBackward', POOL.spread)),
+  layerNorm: real(norm(gpu, 'layerNorm', ofRows, 'rstd')),
+  layerNormBackward: real(normBackward(gpu, 'layerNormBackward', ofRows, 'rstd')),
+  channelNorm: real(norm(gpu, 'channelNorm', ofChannels, 'variance')),
+  channelNormBackward: real(normBackward(gpu, 'channelNormBackward', ofChannels, 'variance')),
 })

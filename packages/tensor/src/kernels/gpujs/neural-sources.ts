@@ -9,24 +9,44 @@ const place = (channels: string, rows: string, columns: string): string => `
     const n = Math.floor(r / this.constants.${channels});
     const channel = r - n * this.constants.${channels};`
 
+/** Where the window of the place (py, px) of the result begins. */
+const begin = `
+    const y0 = py * this.constants.strideH - this.constants.padH;
+    const x0 = px * this.constants.strideW - this.constants.padW;`
+
+/** The loop through the places (ky, kx) of a window. */
+const kernel = (body: string): string => `
+    for (let ky = 0; ky < this.constants.kh; ky++) {
+      for (let kx = 0; kx < this.constants.kw; kx++) { ${body} }
+    }`
+
+/** The loop through what the window that begins at (y0, x0) sees: at (iy, ix). */
+const seen = (body: string): string =>
+  kernel(`
+        const iy = y0 + ky * this.constants.dilH;
+        const ix = x0 + kx * this.constants.dilW;
+        if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) { ${body} }`)
+
+/** The loop through the windows that see the place (py, px): those of the places (oy, ox) of the result. */
+const seeing = (body: string): string =>
+  kernel(`
+        const ty = py + this.constants.padH - ky * this.constants.dilH;
+        const tx = px + this.constants.padW - kx * this.constants.dilW;
+        const oy = Math.floor(ty / this.constants.strideH);
+        const ox = Math.floor(tx / this.constants.strideW);
+        const fits = oy * this.constants.strideH == ty && ox * this.constants.strideW == tx;
+        if (fits && oy >= 0 && oy < this.constants.oh && ox >= 0 && ox < this.constants.ow) { ${body} }`)
+
 export const CONV = {
   conv2d: `function (x, weight) {
     ${place('o', 'oh', 'ow')}
+    ${begin}
     const first = Math.floor(channel / this.constants.og) * this.constants.cg;
-    const y0 = py * this.constants.strideH - this.constants.padH;
-    const x0 = px * this.constants.strideW - this.constants.padW;
     let total = 0;
     for (let c = 0; c < this.constants.cg; c++) {
-      for (let ky = 0; ky < this.constants.kh; ky++) {
-        for (let kx = 0; kx < this.constants.kw; kx++) {
-          const iy = y0 + ky * this.constants.dilH;
-          const ix = x0 + kx * this.constants.dilW;
-          if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) {
-            total += x[((n * this.constants.c + first + c) * this.constants.h + iy) * this.constants.w + ix]
-              * weight[((channel * this.constants.cg + c) * this.constants.kh + ky) * this.constants.kw + kx];
-          }
-        }
-      }
+      ${seen(`
+        total += x[((n * this.constants.c + first + c) * this.constants.h + iy) * this.constants.w + ix]
+          * weight[((channel * this.constants.cg + c) * this.constants.kh + ky) * this.constants.kw + kx];`)}
     }
     return total;
   }`,
@@ -37,18 +57,9 @@ export const CONV = {
     let total = 0;
     for (let i = 0; i < this.constants.og; i++) {
       const o = group * this.constants.og + i;
-      for (let ky = 0; ky < this.constants.kh; ky++) {
-        for (let kx = 0; kx < this.constants.kw; kx++) {
-          const ty = py + this.constants.padH - ky * this.constants.dilH;
-          const tx = px + this.constants.padW - kx * this.constants.dilW;
-          const oy = Math.floor(ty / this.constants.strideH);
-          const ox = Math.floor(tx / this.constants.strideW);
-          if (oy >= 0 && oy < this.constants.oh && oy * this.constants.strideH == ty && ox >= 0 && ox < this.constants.ow && ox * this.constants.strideW == tx) {
-            total += grad[((n * this.constants.o + o) * this.constants.oh + oy) * this.constants.ow + ox]
-              * weight[((o * this.constants.cg + c) * this.constants.kh + ky) * this.constants.kw + kx];
-          }
-        }
-      }
+      ${seeing(`
+        total += grad[((n * this.constants.o + o) * this.constants.oh + oy) * this.constants.ow + ox]
+          * weight[((o * this.constants.cg + c) * this.constants.kh + ky) * this.constants.kw + kx];`)}
     }
     return total;
   }`,
@@ -72,30 +83,18 @@ export const CONV = {
   }`,
 } as const
 
-/** Splits `this.thread.x` into (plane, row, column) of [planes, rows, columns], and says where the window of that place begins. */
-const window = `
-    const q = Math.floor(this.thread.x / this.constants.ow);
-    const ox = this.thread.x - q * this.constants.ow;
-    const plane = Math.floor(q / this.constants.oh);
-    const oy = q - plane * this.constants.oh;
-    const y0 = oy * this.constants.strideH - this.constants.padH;
-    const x0 = ox * this.constants.strideW - this.constants.padW;`
+/** The plane of pools is the channel of one image. */
+const window = `${place('planes', 'oh', 'ow')} ${begin}`
+const SEEN = 'x[(channel * this.constants.h + iy) * this.constants.w + ix]'
 
 /** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN takes the place of whatever is held. Nothing seen: -∞. */
 const maximum = `
     ${window}
     let best = 0;
     let at = -1;
-    for (let ky = 0; ky < this.constants.kh; ky++) {
-      for (let kx = 0; kx < this.constants.kw; kx++) {
-        const iy = y0 + ky * this.constants.dilH;
-        const ix = x0 + kx * this.constants.dilW;
-        if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) {
-          const v = x[(plane * this.constants.h + iy) * this.constants.w + ix];
-          if (at < 0 || v > best || v != v) { best = v; at = iy * this.constants.w + ix; }
-        }
-      }
-    }
+    ${seen(`
+      const v = ${SEEN};
+      if (at < 0 || v > best || v != v) { best = v; at = iy * this.constants.w + ix; }`)}
     if (at < 0) {
       let top = y0; let left = x0;
       if (y0 < 0) { top = y0 + Math.ceil(-y0 / this.constants.dilH) * this.constants.dilH; }
@@ -130,39 +129,20 @@ export const POOL = {
   means: `function (x) { ${window}
     ${divisor}
     let total = 0;
-    for (let ky = 0; ky < this.constants.kh; ky++) {
-      for (let kx = 0; kx < this.constants.kw; kx++) {
-        const iy = y0 + ky;
-        const ix = x0 + kx;
-        if (iy >= 0 && iy < this.constants.h && ix >= 0 && ix < this.constants.w) {
-          total += x[(plane * this.constants.h + iy) * this.constants.w + ix];
-        }
-      }
-    }
+    ${seen(`total += ${SEEN};`)}
     let mean = 0;
     if (total != 0) { mean = total / by; }
     return mean;
   }`,
-  // One thread per element of the plane: which windows read it.
+  // One thread per element of the plane: which windows see it.
   spread: `function (grad) {
-    const q = Math.floor(this.thread.x / this.constants.w);
-    const px = this.thread.x - q * this.constants.w;
-    const plane = Math.floor(q / this.constants.h);
-    const py = q - plane * this.constants.h;
+    ${place('planes', 'h', 'w')}
     let total = 0;
-    for (let ky = 0; ky < this.constants.kh; ky++) {
-      for (let kx = 0; kx < this.constants.kw; kx++) {
-        const y0 = py - ky;
-        const x0 = px - kx;
-        const oy = Math.floor((y0 + this.constants.padH) / this.constants.strideH);
-        const ox = Math.floor((x0 + this.constants.padW) / this.constants.strideW);
-        const fits = oy * this.constants.strideH - this.constants.padH == y0 && ox * this.constants.strideW - this.constants.padW == x0;
-        if (fits && oy >= 0 && oy < this.constants.oh && ox >= 0 && ox < this.constants.ow) {
-          ${divisor}
-          total += grad[(plane * this.constants.oh + oy) * this.constants.ow + ox] / by;
-        }
-      }
-    }
+    ${seeing(`
+      const y0 = py - ky;
+      const x0 = px - kx;
+      ${divisor}
+      total += grad[(channel * this.constants.oh + oy) * this.constants.ow + ox] / by;`)}
     return total;
   }`,
 } as const
@@ -171,53 +151,42 @@ export const POOL = {
  * Normalisation. Elements that share statistics are `many` runs of `run` elements, `step` apart, from stat · `first` on; those that share a weight
  * likewise with `wMany`, `wRun`, `wStep`, `wFirst`. Element i belongs to statistics floor(i / per) mod stats and weight floor(i / wPer) mod weights.
  */
-const statistics = (body: string): string => `
-    const from = this.thread.x * this.constants.first;
+const sums = (first: string, many: string, run: string, step: string, body: string): string => `
+    const from = this.thread.x * this.constants.${first};
     let total = 0;
-    for (let a = 0; a < this.constants.many; a++) {
-      for (let b = 0; b < this.constants.run; b++) {
-        const i = from + a * this.constants.step + b;
+    for (let a = 0; a < this.constants.${many}; a++) {
+      for (let b = 0; b < this.constants.${run}; b++) {
+        const i = from + a * this.constants.${step} + b;
         ${body}
       }
     }`
+const mean = (body: string): string => `${sums('first', 'many', 'run', 'step', body)}
+    return total / (this.constants.many * this.constants.run);`
+const column = (body: string): string => `${sums('wFirst', 'wMany', 'wRun', 'wStep', body)}
+    return total;`
 const belongs = (i: string): string => `
     const sq = Math.floor(${i} / this.constants.per);
     const stat = sq - Math.floor(sq / this.constants.stats) * this.constants.stats;
     const wq = Math.floor(${i} / this.constants.wPer);
     const column = wq - Math.floor(wq / this.constants.weights) * this.constants.weights;`
-const columns = (body: string): string => `
-    const from = this.thread.x * this.constants.wFirst;
-    let total = 0;
-    for (let a = 0; a < this.constants.wMany; a++) {
-      for (let b = 0; b < this.constants.wRun; b++) {
-        const i = from + a * this.constants.wStep + b;
-        ${body}
-      }
-    }
-    return total;`
 
 export const NORM = {
-  mean: `function (x) { ${statistics('total += x[i];')}
-    return total / (this.constants.many * this.constants.run);
-  }`,
+  mean: `function (x) { ${mean('total += x[i];')} }`,
   variance: `function (x, mean) {
-    const m = mean[this.thread.x]; ${statistics('total += (x[i] - m) * (x[i] - m);')}
-    return total / (this.constants.many * this.constants.run);
+    const m = mean[this.thread.x]; ${mean('total += (x[i] - m) * (x[i] - m);')}
   }`,
-  rstd: `function (variance, eps) { return 1 / Math.sqrt(variance[this.thread.x] + eps); }`,
+  rstd: 'function (variance, eps) { return 1 / Math.sqrt(variance[this.thread.x] + eps); }',
   apply: `function (x, mean, rstd, weight, bias) { ${belongs('this.thread.x')}
     return (x[this.thread.x] - mean[stat]) * rstd[stat] * weight[column] + bias[column];
   }`,
   // Σ g w and Σ g w x̂ over those that share statistics.
-  first: `function (grad, weight) { ${statistics(`${belongs('i')} total += grad[i] * weight[column];`)}
-    return total / (this.constants.many * this.constants.run);
-  }`,
-  second: `function (grad, weight, x, mean, rstd) { ${statistics(`${belongs('i')} total += grad[i] * weight[column] * (x[i] - mean[stat]) * rstd[stat];`)}
-    return total / (this.constants.many * this.constants.run);
+  first: `function (grad, weight) { ${mean(`${belongs('i')} total += grad[i] * weight[column];`)} }`,
+  second: `function (grad, weight, x, mean, rstd) {
+    ${mean(`${belongs('i')} total += grad[i] * weight[column] * (x[i] - mean[stat]) * rstd[stat];`)}
   }`,
   backward: `function (grad, weight, x, mean, rstd, first, second) { ${belongs('this.thread.x')}
     return rstd[stat] * (grad[this.thread.x] * weight[column] - first[stat] - (x[this.thread.x] - mean[stat]) * rstd[stat] * second[stat]);
   }`,
-  weight: `function (grad, x, mean, rstd) { ${columns(`${belongs('i')} total += grad[i] * (x[i] - mean[stat]) * rstd[stat];`)} }`,
-  bias: `function (grad) { ${columns('total += grad[i];')} }`,
+  weight: `function (grad, x, mean, rstd) { ${column(`${belongs('i')} total += grad[i] * (x[i] - mean[stat]) * rstd[stat];`)} }`,
+  bias: `function (grad) { ${column('total += grad[i];')} }`,
 } as const

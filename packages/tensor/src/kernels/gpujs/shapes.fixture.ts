@@ -1,4 +1,6 @@
 /** A program for a process of its own: kernels of many shapes, one after the other, and what that did to the process's memory. */
+import { operandOf } from '../suite/layouts.suite.js'
+import { isUnsupported } from '../table/table.js'
 import { createGpujsBackend } from './backend.js'
 import { KernelCompiler } from './compiler.js'
 
@@ -13,14 +15,15 @@ function rssMB(): number {
 const compiler = new KernelCompiler(kernelsMax)
 const { kernels, userKernels } = createGpujsBackend(compiler)
 const { exp } = kernels
-if ('unsupported' in exp.float32) throw new Error(exp.float32.unsupported)
+if (isUnsupported(exp.float32)) throw new Error(exp.float32.unsupported)
+const run32 = exp.float32
 const own = { name: 'own', inputs: ['x'], source: 'function (x) { return 2 * x[this.thread.x]; }' }
 
 function run(n: number): void {
   const x = new Float32Array(n).fill(1)
   const out = new Float32Array(n)
-  if (n % 2 === 0) userKernels.run(own, n, {}, [x], out, 0)
-  else if ('flat' in exp.float32) exp.float32.flat(n, x, 0, out, 0, 0, 0)
+  if (n % 2 === 0) userKernels.run(own, {}, [operandOf(x, 0, [n])], operandOf(out, 0, [n]))
+  else run32(operandOf(x, 0, [n]), operandOf(out, 0, [n]), 0, 0)
   const want = n % 2 === 0 ? 2 : Math.E
   if (Math.abs(out[n - 1]! - want) > 1e-5) throw new Error(`${n}: ${out[n - 1]}`)
 }

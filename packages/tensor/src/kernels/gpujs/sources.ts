@@ -43,57 +43,38 @@ export const AXPY = `function (out, x, alpha) {
   return out[this.thread.x] + alpha * x[this.thread.x * this.constants.xStep];
 }`
 
-/** Where fibre `this.thread.x` of [outer, k, inner] begins; its elements are `inner` apart. */
+/** Where fibre `this.thread.x` of [outer, k, inner] begins; its elements are `inner` apart. Constants of all that goes along fibres: k, inner. */
 const FIBRE =
   'const row = Math.floor(this.thread.x / this.constants.inner); const from = row * (this.constants.k - 1) * this.constants.inner + this.thread.x;'
 
-/** Constants of the reductions: k, inner. */
+/** The loop along a fibre: `body` with its place j, and the place in the whole, `at`. */
+const along = (body: string): string => `
+    for (let j = 0; j < this.constants.k; j++) { const at = from + j * this.constants.inner; ${body} }`
+
+/** What a fibre amounts to, from `start` on. */
+const reduction = (start: string, body: string): string => `function (x) {
+    ${FIBRE}
+    let total = ${start};
+    ${along(body)}
+    return total;
+  }`
+
+/** The first of the best. A NaN that is held stays; else a better one or the first NaN takes its place. */
+const placeOf = (better: string): string => `function (x) {
+    ${FIBRE}
+    let best = x[from];
+    let place = 0;
+    ${along(`const v = x[at]; if (best == best && (v ${better} best || v != v)) { best = v; place = j; }`)}
+    return place;
+  }`
+
 export const REDUCTION = {
-  sum: `function (x) {
-    ${FIBRE}
-    let total = 0;
-    for (let j = 0; j < this.constants.k; j++) { total += x[from + j * this.constants.inner]; }
-    return total;
-  }`,
-  amax: `function (x) {
-    ${FIBRE}
-    let best = x[from];
-    for (let j = 1; j < this.constants.k; j++) { best = Math.max(best, x[from + j * this.constants.inner]); }
-    return best;
-  }`,
-  prod: `function (x) {
-    ${FIBRE}
-    let total = 1;
-    for (let j = 0; j < this.constants.k; j++) { total *= x[from + j * this.constants.inner]; }
-    return total;
-  }`,
-  amin: `function (x) {
-    ${FIBRE}
-    let best = x[from];
-    for (let j = 1; j < this.constants.k; j++) { best = Math.min(best, x[from + j * this.constants.inner]); }
-    return best;
-  }`,
-  argmin: `function (x) {
-    ${FIBRE}
-    let best = x[from];
-    let at = 0;
-    for (let j = 1; j < this.constants.k; j++) {
-      const v = x[from + j * this.constants.inner];
-      if (best == best && (v < best || v != v)) { best = v; at = j; }
-    }
-    return at;
-  }`,
-  // A NaN that is held stays; else a greater one or the first NaN takes its place.
-  argmax: `function (x) {
-    ${FIBRE}
-    let best = x[from];
-    let at = 0;
-    for (let j = 1; j < this.constants.k; j++) {
-      const v = x[from + j * this.constants.inner];
-      if (best == best && (v > best || v != v)) { best = v; at = j; }
-    }
-    return at;
-  }`,
+  sum: reduction('0', 'total += x[at];'),
+  amax: reduction('x[from]', 'total = Math.max(total, x[at]);'),
+  prod: reduction('1', 'total *= x[at];'),
+  amin: reduction('x[from]', 'total = Math.min(total, x[at]);'),
+  argmin: placeOf('<'),
+  argmax: placeOf('>'),
 } as const
 
 /** The fibre to which element `this.thread.x` of [outer, k, inner] belongs. */
@@ -104,99 +85,77 @@ const FIBRE_OF =
 const PLACE =
   'const place = Math.floor(this.thread.x / this.constants.inner) - Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.k; const from = this.thread.x - place * this.constants.inner;'
 
-/** How many elements of the fibre come before this one. Constants: k, inner, descending (1 or 0). NaN is the greatest; equals keep their order. */
+/** How many elements of the fibre come before this one. One more constant: descending (1 or 0). NaN is the greatest; equals keep their order. */
 export const RANK = `function (x) {
   ${PLACE}
   const v = x[this.thread.x];
   let rank = 0;
-  for (let j = 0; j < this.constants.k; j++) {
-    const w = x[from + j * this.constants.inner];
+  ${along(`
+    const w = x[at];
     let before = 0;
     let same = 0;
     if (w == v || (w != w && v != v)) { same = 1; }
     if (this.constants.descending == 1) { if (w > v || (w != w && v == v)) { before = 1; } }
     if (this.constants.descending == 0) { if (w < v || (v != v && w == w)) { before = 1; } }
     if (same == 1 && j < place) { before = 1; }
-    rank += before;
-  }
+    rank += before;`)}
   return rank;
 }`
 
-/** Constants: k, inner. The divisor is an argument. */
-export const VARIANCE = `function (x, divisor) {
+const MEAN = `
   ${FIBRE}
   let total = 0;
-  for (let j = 0; j < this.constants.k; j++) { total += x[from + j * this.constants.inner]; }
+  ${along('total += x[at];')}
   const mean = total / this.constants.k;
-  let squares = 0;
-  for (let j = 0; j < this.constants.k; j++) {
-    const d = x[from + j * this.constants.inner] - mean;
-    squares += d * d;
-  }
+  let squares = 0;`
+
+/** The divisor is an argument. */
+export const VARIANCE = `function (x, divisor) { ${MEAN}
+  ${along('const d = x[at] - mean; squares += d * d;')}
   return squares / divisor;
 }`
 
 /** Its root. Distances are measured in the largest of them, since in float32 their squares may be out of range. */
-export const DEVIATION = `function (x, divisor) {
-  ${FIBRE}
-  let total = 0;
-  for (let j = 0; j < this.constants.k; j++) { total += x[from + j * this.constants.inner]; }
-  const mean = total / this.constants.k;
+export const DEVIATION = `function (x, divisor) { ${MEAN}
   let unit = 0;
-  for (let j = 0; j < this.constants.k; j++) { unit = Math.max(unit, Math.abs(x[from + j * this.constants.inner] - mean)); }
+  ${along('unit = Math.max(unit, Math.abs(x[at] - mean));')}
   if (unit == 0 || unit != unit || unit > 3e38) { unit = 1; }
-  let squares = 0;
-  for (let j = 0; j < this.constants.k; j++) {
-    const d = (x[from + j * this.constants.inner] - mean) / unit;
-    squares += d * d;
-  }
+  ${along('const d = (x[at] - mean) / unit; squares += d * d;')}
   return unit * Math.sqrt(squares / divisor);
 }`
 
-/** Each thread runs through its fibre up to its own place. Constants: k, inner. */
+/** Each thread runs through its fibre; `body` adds up what its own place has of it. */
+const running = (start: string, body: string): string => `function (x) {
+    ${PLACE}
+    let total = ${start};
+    ${along(body)}
+    return total;
+  }`
+
 export const SCAN = {
-  cumsum: `function (x) {
-    ${PLACE}
-    let total = 0;
-    for (let j = 0; j < this.constants.k; j++) { if (j <= place) { total += x[from + j * this.constants.inner]; } }
-    return total;
-  }`,
-  cumprod: `function (x) {
-    ${PLACE}
-    let total = 1;
-    for (let j = 0; j < this.constants.k; j++) { if (j <= place) { total *= x[from + j * this.constants.inner]; } }
-    return total;
-  }`,
-  reverseCumsum: `function (x) {
-    ${PLACE}
-    let total = 0;
-    for (let j = 0; j < this.constants.k; j++) { if (j >= place) { total += x[from + j * this.constants.inner]; } }
-    return total;
-  }`,
+  cumsum: running('0', 'if (j <= place) { total += x[at]; }'),
+  cumprod: running('1', 'if (j <= place) { total *= x[at]; }'),
+  reverseCumsum: running('0', 'if (j >= place) { total += x[at]; }'),
 } as const
 
-/** Constants: k, inner. */
 export const PRODUCT_BACKWARD = {
   prodBackward: `function (grad, x) {
     ${FIBRE_OF}
     ${PLACE}
     let product = grad[fibre];
-    for (let j = 0; j < this.constants.k; j++) { if (j != place) { product *= x[from + j * this.constants.inner]; } }
+    ${along('if (j != place) { product *= x[at]; }')}
     return product;
   }`,
   cumprodBackward: `function (grad, x) {
     ${PLACE}
     let product = 1;
     let total = 0;
-    for (let j = 0; j < this.constants.k; j++) {
-      if (j != place) { product *= x[from + j * this.constants.inner]; }
-      if (j >= place) { total += grad[from + j * this.constants.inner] * product; }
-    }
+    ${along('if (j != place) { product *= x[at]; } if (j >= place) { total += grad[at] * product; }')}
     return total;
   }`,
 } as const
 
-/** The steps of a softmax after the maxima: exponentials, (their sums: REDUCTION.sum), results. Constants: k, inner. */
+/** The steps of a softmax after the maxima: exponentials, (their sums: REDUCTION.sum), results. */
 export const SOFTMAX = {
   exponentials: `function (x, maxima) {
     ${FIBRE_OF}
@@ -212,12 +171,12 @@ export const SOFTMAX = {
   }`,
 } as const
 
-/** The steps of a softmax's derivative: sums along each fibre, results. Constants: k, inner. */
+/** The steps of a softmax's derivative: sums along each fibre, results. */
 export const SOFTMAX_BACKWARD = {
-  softmaxSums: `function (g, y) {
+  sums: `function (g, y) {
     ${FIBRE}
     let total = 0;
-    for (let j = 0; j < this.constants.k; j++) { total += g[from + j * this.constants.inner] * y[from + j * this.constants.inner]; }
+    ${along('total += g[at] * y[at];')}
     return total;
   }`,
   softmaxBackward: `function (g, y, sums) {

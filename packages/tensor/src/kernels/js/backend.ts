@@ -2,7 +2,8 @@
  * The js backend: the cells of this folder's files. The table has all cells that PyTorch has, for machines without SIMD and for cells
  * in which it has nothing to give: the wasm backend lays its own cells over this table.
  */
-import type { ArrayBackend, ArrayKernelTable, ArrayUserKernels } from '../table/table.js'
+import type { Backend, KernelCells } from '../table/backend.js'
+import type { UserKernels } from '../table/operands.js'
 import * as conv from './conv.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
@@ -16,17 +17,18 @@ import * as reductions from './reduce.js'
 import * as sort from './sort.js'
 
 /** `userKernels` runs the kernels that users write. */
-export function createJsBackend(userKernels: ArrayUserKernels): ArrayBackend {
+export function createJsBackend(userKernels: UserKernels): Backend {
   return {
     name: 'js',
     label: 'js',
     kernels: jsKernels,
     userKernels,
+    ready: () => Promise.resolve(),
     variantOf: () => 'loop',
   }
 }
 
-export const jsKernels: ArrayKernelTable = {
+export const jsKernels: KernelCells = {
   ...elements.cells,
   ...elementwise.cells,
   ...movement.cells,

@@ -1,7 +1,8 @@
 /** The js backend's cells of the element-wise ops: a loop of its own where the op's row names one, else a loop over the row's function. Below: `elementwise.ts`. */
 import { type Functions, functionsOf } from '../elementwise/definition.js'
 import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
-import { type ArrayKernelTable, isUnsupported } from '../table/table.js'
+import type { KernelCells } from '../table/backend.js'
+import { isUnsupported } from '../table/table.js'
 import { REAL_MEAN, real } from './cells.js'
 import { binaryOf, binaryRows, gradient, unaryOf, unaryRows } from './elementwise.js'
 
@@ -23,4 +24,4 @@ export const cells = cellsOfRows({
   binary: (row) => cellsOf(row, row.loops, binaryOf, binaryRows),
   compare: ({ js, loops }) => cellsOf({ js, int32: 'js', bool: 'js' }, loops, binaryOf, binaryRows),
   grad: (row) => real(gradient(row), REAL_MEAN, REAL_MEAN),
-}) as Pick<ArrayKernelTable, ElementwiseOp>
+}) as Pick<KernelCells, ElementwiseOp>

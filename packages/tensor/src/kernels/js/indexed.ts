@@ -1,80 +1,69 @@
 /** Movement by indices and sums at indices of the js backend, for each dtype. Neighbour: `movement.ts`, copies and fills. */
 import type { TypedArray } from '../../values/dtype.js'
-import type { ArrayKernelTable, IndexKernel, IndexOp } from '../table/table.js'
+import type { Indexed } from '../table/operands.js'
 import { each, REAL_OR_INT } from './cells.js'
 import { BULK_FROM } from './movement.js'
 
 /** A row of `inner` elements at a time. */
-function indexSelect<A extends TypedArray>(): IndexKernel<A> {
-  return {
-    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
-      for (let o = 0; o < outer; o++) {
-        const from = xo + o * rows * inner
-        const to = oo + o * n * inner
-        if (inner === 1) for (let i = 0; i < n; i++) out[to + i] = x[from + index[io + i]!]!
-        else for (let i = 0; i < n; i++) copyRow(inner, x, from + index[io + i]! * inner, out, to + i * inner)
-      }
-    },
+const indexSelect = (): Indexed => (x, index, out, outer, rows, n, inner) => {
+  const [xs, at, to] = [x.storage.host!, index.storage.host!, out.storage.host!]
+  const io = index.offset
+  for (let o = 0; o < outer; o++) {
+    const from = x.offset + o * rows * inner
+    const first = out.offset + o * n * inner
+    if (inner === 1) for (let i = 0; i < n; i++) to[first + i] = xs[from + at[io + i]!]!
+    else for (let i = 0; i < n; i++) copyRow(inner, xs, from + at[io + i]! * inner, to, first + i * inner)
   }
 }
 
-function copyRow<A extends TypedArray>(n: number, x: A, from: number, out: A, to: number): void {
+function copyRow(n: number, x: TypedArray, from: number, out: TypedArray, to: number): void {
   if (n >= BULK_FROM) out.set(x.subarray(from, from + n), to)
   else for (let j = 0; j < n; j++) out[to + j] = x[from + j]!
 }
 
-function gather<A extends TypedArray>(): IndexKernel<A> {
-  return {
-    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
-      let at = 0
-      for (let o = 0; o < outer; o++) {
-        const from = xo + o * rows * inner
-        for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, at++) out[oo + at] = x[from + index[io + at]! * inner + j]!
-      }
-    },
+const gather = (): Indexed => (x, index, out, outer, rows, n, inner) => {
+  const [xs, at, to] = [x.storage.host!, index.storage.host!, out.storage.host!]
+  const [io, oo] = [index.offset, out.offset]
+  let k = 0
+  for (let o = 0; o < outer; o++) {
+    const from = x.offset + o * rows * inner
+    for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, k++) to[oo + k] = xs[from + at[io + k]! * inner + j]!
   }
 }
 
-function scatter<A extends TypedArray>(): IndexKernel<A> {
-  return {
-    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
-      let at = 0
-      for (let o = 0; o < outer; o++) {
-        const to = oo + o * rows * inner
-        for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, at++) out[to + index[io + at]! * inner + j] = x[xo + at]!
-      }
-    },
+const scatter = (): Indexed => (x, index, out, outer, rows, n, inner) => {
+  const [xs, at, to] = [x.storage.host!, index.storage.host!, out.storage.host!]
+  const [xo, io] = [x.offset, index.offset]
+  let k = 0
+  for (let o = 0; o < outer; o++) {
+    const first = out.offset + o * rows * inner
+    for (let i = 0; i < n; i++) for (let j = 0; j < inner; j++, k++) to[first + at[io + k]! * inner + j] = xs[xo + k]!
   }
 }
 
-function indexAdd<A extends TypedArray>(): IndexKernel<A> {
-  return {
-    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
-      let from = xo
-      for (let o = 0; o < outer; o++) {
-        for (let i = 0; i < n; i++) {
-          const to = oo + (o * rows + index[io + i]!) * inner
-          for (let j = 0; j < inner; j++) out[to + j] = out[to + j]! + x[from + j]!
-          from += inner
-        }
-      }
-    },
+const indexAdd = (): Indexed => (x, index, out, outer, rows, n, inner) => {
+  const [xs, at, to] = [x.storage.host!, index.storage.host!, out.storage.host!]
+  let from = x.offset
+  for (let o = 0; o < outer; o++) {
+    for (let i = 0; i < n; i++, from += inner) {
+      const first = out.offset + (o * rows + at[index.offset + i]!) * inner
+      for (let j = 0; j < inner; j++) to[first + j] = to[first + j]! + xs[from + j]!
+    }
   }
 }
 
-function scatterAdd<A extends TypedArray>(): IndexKernel<A> {
-  return {
-    run(outer, rows, n, inner, x, xo, index, io, out, oo) {
-      let at = 0
-      for (let o = 0; o < outer; o++) {
-        for (let i = 0; i < n; i++) {
-          for (let j = 0; j < inner; j++, at++) {
-            const to = oo + (o * rows + index[io + at]!) * inner + j
-            out[to] = out[to]! + x[xo + at]!
-          }
-        }
+const scatterAdd = (): Indexed => (x, index, out, outer, rows, n, inner) => {
+  const [xs, at, to] = [x.storage.host!, index.storage.host!, out.storage.host!]
+  const [xo, io] = [x.offset, index.offset]
+  let k = 0
+  for (let o = 0; o < outer; o++) {
+    const first = out.offset + o * rows * inner
+    for (let i = 0; i < n; i++) {
+      for (let j = 0; j < inner; j++, k++) {
+        const place = first + at[io + k]! * inner + j
+        to[place] = to[place]! + xs[xo + k]!
       }
-    },
+    }
   }
 }
 
@@ -83,10 +72,10 @@ export const moves = {
   indexSelect: each(indexSelect),
   gather: each(gather),
   scatter: each(scatter),
-} as Pick<ArrayKernelTable, 'indexSelect' | 'gather' | 'scatter'>
+}
 
 export const cells = {
   ...moves,
   indexAdd: { ...each(indexAdd), bool: REAL_OR_INT },
   scatterAdd: { ...each(scatterAdd), bool: REAL_OR_INT },
-} as Pick<ArrayKernelTable, IndexOp>
+}

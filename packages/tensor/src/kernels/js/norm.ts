@@ -3,25 +3,29 @@
  * side (element i to sum i mod 4, joined as (s0 + s1) + (s2 + s3)); over channels and for weights one element after the other.
  */
 import type { ArrayOf } from '../../values/dtype.js'
-import type { ChannelNormBackwardKernel, ChannelNormKernel, LayerNormBackwardKernel, LayerNormKernel } from '../table/neural.js'
+import { numelOf } from '../../values/shape.js'
+import { elementsOf, type Norm, type NormBackward, type Operand } from '../table/operands.js'
 import { realEach } from './cells.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
-function layerNorm<A extends Real>(): LayerNormKernel<A> {
-  return {
-    run(rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) {
-      for (let row = 0, from = xo, to = 0; row < rows; row++, from += d, to += d) {
-        const [m, variance] = momentsOf(d, x, from)
-        const r = 1 / Math.sqrt(variance + eps)
-        if (w !== null && b !== null) for (let i = 0; i < d; i++) out[to + i] = (x[from + i]! - m) * r * w[wo + i]! + b[bo + i]!
-        else if (w !== null) for (let i = 0; i < d; i++) out[to + i] = (x[from + i]! - m) * r * w[wo + i]!
-        else if (b !== null) for (let i = 0; i < d; i++) out[to + i] = (x[from + i]! - m) * r + b[bo + i]!
-        else for (let i = 0; i < d; i++) out[to + i] = (x[from + i]! - m) * r
-        mean[row] = m
-        rstd[row] = r
+const wanted = <A extends Real>(x: Operand | null): A | null => (x === null ? null : elementsOf<A>(x))
+
+function layerNorm<A extends Real>(): Norm {
+  return (input, weight, bias, output, mean, rstd, eps) => {
+    const d = input.shape[1]!
+    const [x, w, b, out] = [elementsOf<A>(input), wanted<A>(weight), wanted<A>(bias), elementsOf<A>(output)]
+    const [means, rstds] = [elementsOf<A>(mean), elementsOf<A>(rstd)]
+    for (let row = 0, from = 0; row < means.length; row++, from += d) {
+      const [m, variance] = momentsOf(d, x, from)
+      const r = 1 / Math.sqrt(variance + eps)
+      for (let i = 0; i < d; i++) {
+        const y = w === null ? (x[from + i]! - m) * r : (x[from + i]! - m) * r * w[i]!
+        out[from + i] = b === null ? y : y + b[i]!
       }
-    },
+      means[row] = m
+      rstds[row] = r
+    }
   }
 }
 
@@ -49,84 +53,91 @@ function momentsOf(n: number, x: Real, from: number): readonly [mean: number, va
   return [mean, (v0 + v1 + (v2 + v3)) / n]
 }
 
-function layerNormBackward<A extends Real>(): LayerNormBackwardKernel<A> {
-  return {
-    run(rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) {
-      const forWeight = weightGrad === null ? null : new Float64Array(d)
-      const forBias = biasGrad === null ? null : new Float64Array(d)
-      for (let row = 0, g = go, from = xo, to = 0; row < rows; row++, g += d, from += d, to += d) {
-        const m = mean[row]!
-        const r = rstd[row]!
-        let first = 0
-        let second = 0
-        for (let i = 0; i < d; i++) {
-          const gw = w === null ? grad[g + i]! : grad[g + i]! * w[wo + i]!
-          first += gw
-          second += gw * (x[from + i]! - m)
-        }
-        first /= d
-        second = (second * r * r) / d
-        for (let i = 0; i < d; i++) {
-          const gw = w === null ? grad[g + i]! : grad[g + i]! * w[wo + i]!
-          out[to + i] = r * (gw - first - (x[from + i]! - m) * second)
-        }
-        if (forWeight !== null) for (let i = 0; i < d; i++) forWeight[i]! += grad[g + i]! * (x[from + i]! - m) * r
-        if (forBias !== null) for (let i = 0; i < d; i++) forBias[i]! += grad[g + i]!
+function layerNormBackward<A extends Real>(): NormBackward {
+  return (gradient, input, mean, rstd, weight, output, weightGrad, biasGrad) => {
+    const d = input.shape[1]!
+    const [grad, x, w, out] = [elementsOf<A>(gradient), elementsOf<A>(input), wanted<A>(weight), elementsOf<A>(output)]
+    const [means, rstds] = [elementsOf<A>(mean), elementsOf<A>(rstd)]
+    const forWeight = weightGrad === null ? null : new Float64Array(d)
+    const forBias = biasGrad === null ? null : new Float64Array(d)
+    for (let row = 0, from = 0; row < means.length; row++, from += d) {
+      const m = means[row]!
+      const r = rstds[row]!
+      let first = 0
+      let second = 0
+      for (let i = 0; i < d; i++) {
+        const gw = w === null ? grad[from + i]! : grad[from + i]! * w[i]!
+        first += gw
+        second += gw * (x[from + i]! - m)
       }
-      if (forWeight !== null) weightGrad!.set(forWeight)
-      if (forBias !== null) biasGrad!.set(forBias)
-    },
+      first /= d
+      second = (second * r * r) / d
+      for (let i = 0; i < d; i++) {
+        const [g, centred] = [grad[from + i]!, x[from + i]! - m]
+        out[from + i] = r * ((w === null ? g : g * w[i]!) - first - centred * second)
+        if (forWeight !== null) forWeight[i]! += g * centred * r
+        if (forBias !== null) forBias[i]! += g
+      }
+    }
+    wanted(weightGrad)?.set(forWeight!)
+    wanted(biasGrad)?.set(forBias!)
   }
 }
 
-function channelNorm<A extends Real>(): ChannelNormKernel<A> {
-  return {
-    run(outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) {
-      const count = outer * inner
-      for (let channel = 0; channel < c; channel++) {
-        let sum = 0
-        for (let o = 0, from = xo + channel * inner; o < outer; o++, from += c * inner) for (let i = 0; i < inner; i++) sum += x[from + i]!
-        const m = sum / count
-        let squares = 0
-        for (let o = 0, from = xo + channel * inner; o < outer; o++, from += c * inner) {
-          for (let i = 0; i < inner; i++) squares += (x[from + i]! - m) * (x[from + i]! - m)
-        }
-        const scale = (w === null ? 1 : w[wo + channel]!) / Math.sqrt(squares / count + eps)
-        const shift = b === null ? 0 : b[bo + channel]!
-        for (let o = 0, at = channel * inner; o < outer; o++, at += c * inner) {
-          for (let i = 0; i < inner; i++) out[at + i] = (x[xo + at + i]! - m) * scale + shift
-        }
-        mean[channel] = m
-        variance[channel] = squares / count
-      }
-    },
+/** x [outer, c, inner], of which each channel has a weight. */
+function channelsOf(x: Operand) {
+  const [outer, c] = x.shape as readonly [number, number]
+  const inner = numelOf(x.shape.slice(2))
+  return { c, inner, count: outer * inner, step: c * inner, end: x.numel }
+}
+
+function channelNorm<A extends Real>(): Norm {
+  return (input, weight, bias, output, mean, variance, eps) => {
+    const { c, inner, count, step, end } = channelsOf(input)
+    const [x, w, b, out] = [elementsOf<A>(input), wanted<A>(weight), wanted<A>(bias), elementsOf<A>(output)]
+    const [means, variances] = [elementsOf<A>(mean), elementsOf<A>(variance)]
+    for (let channel = 0; channel < c; channel++) {
+      const first = channel * inner
+      let sum = 0
+      for (let from = first; from < end; from += step) for (let i = from; i < from + inner; i++) sum += x[i]!
+      const m = sum / count
+      let squares = 0
+      for (let from = first; from < end; from += step) for (let i = from; i < from + inner; i++) squares += (x[i]! - m) * (x[i]! - m)
+      const scale = (w === null ? 1 : w[channel]!) / Math.sqrt(squares / count + eps)
+      const shift = b === null ? 0 : b[channel]!
+      for (let from = first; from < end; from += step) for (let i = from; i < from + inner; i++) out[i] = (x[i]! - m) * scale + shift
+      means[channel] = m
+      variances[channel] = squares / count
+    }
   }
 }
 
-function channelNormBackward<A extends Real>(): ChannelNormBackwardKernel<A> {
-  return {
-    run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
-      const count = outer * inner
-      for (let channel = 0; channel < c; channel++) {
-        const m = mean[channel]!
-        const r = 1 / Math.sqrt(variance[channel]! + eps)
-        let first = 0
-        let second = 0
-        for (let o = 0, at = channel * inner; o < outer; o++, at += c * inner) {
-          for (let i = 0; i < inner; i++) {
-            first += grad[go + at + i]!
-            second += grad[go + at + i]! * (x[xo + at + i]! - m)
-          }
+function channelNormBackward<A extends Real>(): NormBackward {
+  return (gradient, input, mean, variance, weight, output, weightGrad, biasGrad, eps) => {
+    const { c, inner, count, step, end } = channelsOf(input)
+    const [grad, x, w, out] = [elementsOf<A>(gradient), elementsOf<A>(input), wanted<A>(weight), elementsOf<A>(output)]
+    const [means, variances] = [elementsOf<A>(mean), elementsOf<A>(variance)]
+    const [forWeight, forBias] = [wanted<A>(weightGrad), wanted<A>(biasGrad)]
+    for (let channel = 0; channel < c; channel++) {
+      const begin = channel * inner
+      const m = means[channel]!
+      const r = 1 / Math.sqrt(variances[channel]! + eps)
+      let first = 0
+      let second = 0
+      for (let from = begin; from < end; from += step) {
+        for (let i = from; i < from + inner; i++) {
+          first += grad[i]!
+          second += grad[i]! * (x[i]! - m)
         }
-        const scale = r * (w === null ? 1 : w[wo + channel]!)
-        const slope = (second * r * r) / count
-        for (let o = 0, at = channel * inner; o < outer; o++, at += c * inner) {
-          for (let i = 0; i < inner; i++) out[at + i] = scale * (grad[go + at + i]! - first / count - (x[xo + at + i]! - m) * slope)
-        }
-        if (weightGrad !== null) weightGrad[channel] = second * r
-        if (biasGrad !== null) biasGrad[channel] = first
       }
-    },
+      const scale = r * (w === null ? 1 : w[channel]!)
+      const slope = (second * r * r) / count
+      for (let from = begin; from < end; from += step) {
+        for (let i = from; i < from + inner; i++) out[i] = scale * (grad[i]! - first / count - (x[i]! - m) * slope)
+      }
+      if (forWeight !== null) forWeight[channel] = second * r
+      if (forBias !== null) forBias[channel] = first
+    }
   }
 }
 

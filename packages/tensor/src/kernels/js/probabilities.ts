@@ -1,59 +1,62 @@
 /** Probabilities of the js backend: softmax, its logarithm and their derivatives, in double precision, and the loss that reads one class for each row. */
-import type { TypedArray } from '../../values/dtype.js'
-import type { GradRowsKernel, NllBackwardKernel, NllKernel, ScanKernel } from '../table/table.js'
+import type { GradRows, Nll, NllBackward, Rows } from '../table/operands.js'
 import { REAL_LOSS, REAL_MEAN, real } from './cells.js'
 import { fibres, firstBest, greater } from './reduce.js'
 
-type T = TypedArray
-
 /** exp(x − max) / Σ exp(x − max), or its logarithm x − max − log Σ exp(x − max). */
-const softmax = (logarithm: boolean): ScanKernel<T> => ({
-  run(outer, k, inner, x, xo, out, oo) {
+const softmax =
+  (logarithm: boolean): Rows =>
+  (x, out, outer, k, inner) => {
     if (k === 0) return
-    fibres(outer, inner, k, (at) => {
-      const from = xo + at
-      const max = x[from + firstBest(greater, x, from, k, inner) * inner]!
+    const [xs, to] = [x.storage.host!, out.storage.host!]
+    fibres(outer, k, inner, (at) => {
+      const from = x.offset + at
+      const max = xs[from + firstBest(greater, xs, from, k, inner) * inner]!
       let total = 0
-      for (let j = 0; j < k; j++) total += Math.exp(x[from + j * inner]! - max)
+      for (let j = 0; j < k; j++) total += Math.exp(xs[from + j * inner]! - max)
       for (let j = 0; j < k; j++) {
-        const shifted = x[from + j * inner]! - max
-        out[oo + at + j * inner] = logarithm ? shifted - Math.log(total) : Math.exp(shifted) / total
+        const shifted = xs[from + j * inner]! - max
+        to[out.offset + at + j * inner] = logarithm ? shifted - Math.log(total) : Math.exp(shifted) / total
       }
     })
-  },
-})
+  }
 
-const softmaxBackward: GradRowsKernel<T> = {
-  run(outer, k, inner, grad, go, y, yo, out, oo) {
-    fibres(outer, inner, k, (at) => {
+/** `sum` is that of what `term` gives of each gradient and result along the row, from which `of` makes the gradient of an argument. */
+const softmaxGradient =
+  (term: (g: number, y: number) => number, of: (g: number, y: number, sum: number) => number): GradRows =>
+  (grad, y, out, outer, k, inner) => {
+    const [g, ys, to] = [grad.storage.host!, y.storage.host!, out.storage.host!]
+    fibres(outer, k, inner, (at) => {
       let sum = 0
-      for (let j = 0; j < k; j++) sum += grad[go + at + j * inner]! * y[yo + at + j * inner]!
-      for (let j = 0; j < k; j++) out[oo + at + j * inner] = y[yo + at + j * inner]! * (grad[go + at + j * inner]! - sum)
+      for (let j = 0; j < k; j++) sum += term(g[grad.offset + at + j * inner]!, ys[y.offset + at + j * inner]!)
+      for (let j = 0; j < k; j++) {
+        const here = at + j * inner
+        to[out.offset + here] = of(g[grad.offset + here]!, ys[y.offset + here]!, sum)
+      }
     })
-  },
+  }
+
+const softmaxBackward = softmaxGradient(
+  (g, y) => g * y,
+  (g, y, sum) => y * (g - sum),
+)
+const logSoftmaxBackward = softmaxGradient(
+  (g) => g,
+  (g, y, sum) => g - Math.exp(y) * sum,
+)
+
+const nll: Nll = (x, target, out) => {
+  const [from, at, to] = [x.storage.host!, target.storage.host!, out.storage.host!]
+  const classes = x.shape[1]!
+  for (let i = 0; i < target.numel; i++) to[out.offset + i] = -from[x.offset + i * classes + at[target.offset + i]!]!
 }
 
-const logSoftmaxBackward: GradRowsKernel<T> = {
-  run(outer, k, inner, grad, go, y, yo, out, oo) {
-    fibres(outer, inner, k, (at) => {
-      let sum = 0
-      for (let j = 0; j < k; j++) sum += grad[go + at + j * inner]!
-      for (let j = 0; j < k; j++) out[oo + at + j * inner] = grad[go + at + j * inner]! - Math.exp(y[yo + at + j * inner]!) * sum
-    })
-  },
-}
-
-const nll: NllKernel<T> = {
-  run(n, classes, x, xo, target, to, out, oo) {
-    for (let i = 0; i < n; i++) out[oo + i] = -x[xo + i * classes + target[to + i]!]!
-  },
-}
-
-const nllBackward: NllBackwardKernel<T> = {
-  run(n, classes, grad, go, gradStep, target, to, out, oo) {
-    out.fill(0, oo, oo + n * classes)
-    for (let i = 0; i < n; i++) out[oo + i * classes + target[to + i]!] = -grad[go + i * gradStep]!
-  },
+const nllBackward: NllBackward = (grad, target, out) => {
+  const [g, at, to] = [grad.storage.host!, target.storage.host!, out.storage.host!]
+  const [n, classes] = out.shape as readonly [number, number]
+  const step = grad.numel === 1 ? 0 : 1
+  to.fill(0, out.offset, out.offset + out.numel)
+  for (let i = 0; i < n; i++) to[out.offset + i * classes + at[target.offset + i]!] = -g[grad.offset + i * step]!
 }
 
 export const cells = {

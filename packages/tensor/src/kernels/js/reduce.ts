@@ -1,7 +1,7 @@
 /** Reductions and running sums of the js backend for every dtype, in double precision. Neighbours: `sum.ts` and `running.ts`, for float32. */
 import type { TypedArray } from '../../values/dtype.js'
 import type { Scalar2 } from '../elementwise/definition.js'
-import type { GradRowsKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import type { GradRows, Rows, Variance } from '../table/operands.js'
 import { allKernel, anyKernel } from './bool.js'
 import { everywhere, REAL_MEAN, REAL_OR_INT, real } from './cells.js'
 import { argmaxF32, argminF32, cumprodF32, cumsumF32, reverseCumsumF32 } from './running.js'
@@ -13,21 +13,28 @@ export const plus: Scalar2 = (a, b) => a + b
 export const plusInt: Scalar2 = (a, b) => (a + b) | 0
 export const times: Scalar2 = (a, b) => a * b
 
-/** Calls `f` with the offset of each fibre's first element (its step is `inner`) and its place in the output. */
-export function fibres(outer: number, inner: number, k: number, f: (at: number, to: number) => void): void {
+/** Calls `f` with the place of each fibre's first element (its step is `inner`) and that of its one result, both from 0 on. */
+export function fibres(outer: number, k: number, inner: number, f: (at: number, to: number) => void): void {
   for (let o = 0; o < outer; o++) for (let i = 0; i < inner; i++) f(o * k * inner + i, o * inner + i)
 }
 
-/** `sum` and `prod`. */
-const fold = (join: Scalar2, start: number): ReduceKernel<T, T> => ({
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, inner, k, (at, to) => {
-      let total = start
-      for (let j = 0; j < k; j++) total = join(total, x[xo + at + j * inner]!)
-      out[oo + to] = total
+/** `of` gives the one result of a fibre, which begins at `at`. */
+function reduction(of: (x: T, at: number, k: number, step: number) => number): Rows {
+  return (x, out, outer, k, inner) => {
+    const [from, to] = [x.storage.host!, out.storage.host!]
+    fibres(outer, k, inner, (at, place) => {
+      to[out.offset + place] = of(from, x.offset + at, k, inner)
     })
-  },
-})
+  }
+}
+
+/** `sum` and `prod`. */
+const fold = (join: Scalar2, start: number): Rows =>
+  reduction((x, at, k, step) => {
+    let total = start
+    for (let j = 0; j < k; j++) total = join(total, x[at + j * step]!)
+    return total
+  })
 
 /** `better(v, held)`: v takes the place of what is held. */
 type Choice = (v: number, held: number) => boolean
@@ -47,91 +54,76 @@ export function firstBest(better: Choice, x: T, from: number, k: number, step: n
 }
 
 /** `amax`, `amin`. */
-const extreme = (better: Choice): ReduceKernel<T, T> => ({
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, inner, k, (at, to) => {
-      out[oo + to] = x[xo + at + firstBest(better, x, xo + at, k, inner) * inner]!
-    })
-  },
-})
+const extreme = (better: Choice): Rows => reduction((x, at, k, step) => x[at + firstBest(better, x, at, k, step) * step]!)
 
 /** `argmax`, `argmin`. */
-const placeOf = (better: Choice): ReduceKernel<T, Int32Array> => ({
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, inner, k, (at, to) => {
-      out[oo + to] = firstBest(better, x, xo + at, k, inner)
-    })
-  },
-})
+const placeOf = (better: Choice): Rows => reduction((x, at, k, step) => firstBest(better, x, at, k, step))
 
-const variance: VarianceKernel<T> = {
-  run(outer, k, inner, x, xo, out, oo, correction, root) {
-    fibres(outer, inner, k, (at, to) => {
-      let sum = 0
-      for (let j = 0; j < k; j++) sum += x[xo + at + j * inner]!
-      const mean = sum / k
-      let squares = 0
-      for (let j = 0; j < k; j++) squares += (x[xo + at + j * inner]! - mean) ** 2
-      const found = squares / Math.max(0, k - correction)
-      out[oo + to] = root ? Math.sqrt(found) : found
-    })
-  },
-}
+const variance: Variance = (x, out, outer, k, inner, correction, root) =>
+  reduction((from, at) => {
+    let sum = 0
+    for (let j = 0; j < k; j++) sum += from[at + j * inner]!
+    const mean = sum / k
+    let squares = 0
+    for (let j = 0; j < k; j++) squares += (from[at + j * inner]! - mean) ** 2
+    const found = squares / Math.max(0, k - correction)
+    return root ? Math.sqrt(found) : found
+  })(x, out, outer, k, inner)
 
 /** `cumsum`, `cumprod`; `reverse` starts at the end. */
-const scan = (join: Scalar2, start: number, reverse: boolean): ScanKernel<T> => ({
-  run(outer, k, inner, x, xo, out, oo) {
-    fibres(outer, inner, k, (at) => {
+const scan =
+  (join: Scalar2, start: number, reverse: boolean): Rows =>
+  (x, out, outer, k, inner) => {
+    const [from, to] = [x.storage.host!, out.storage.host!]
+    fibres(outer, k, inner, (at) => {
       let total = start
       for (let j = 0; j < k; j++) {
         const here = at + (reverse ? k - 1 - j : j) * inner
-        total = join(total, x[xo + here]!)
-        out[oo + here] = total
+        total = join(total, from[x.offset + here]!)
+        to[out.offset + here] = total
       }
     })
-  },
-})
+  }
+
+/** Of each factor the product of those to its left. */
+function leftOf(x: T, at: number, k: number, step: number): Float64Array {
+  const left = new Float64Array(k)
+  let product = 1
+  for (let j = 0; j < k; j++) {
+    left[j] = product
+    product *= x[at + j * step]!
+  }
+  return left
+}
 
 /** Products from the left up to each place, then from the right: neither has the factor itself. */
-const prodBackward: GradRowsKernel<T> = {
-  run(outer, k, inner, grad, go, x, xo, out, oo) {
-    fibres(outer, inner, k, (at, to) => {
-      const left = new Float64Array(k)
-      let product = 1
-      for (let j = 0; j < k; j++) {
-        left[j] = product
-        product *= x[xo + at + j * inner]!
-      }
-      product = grad[go + to]!
-      for (let j = k - 1; j >= 0; j--) {
-        out[oo + at + j * inner] = left[j]! * product
-        product *= x[xo + at + j * inner]!
-      }
-    })
-  },
+const prodBackward: GradRows = (grad, x, out, outer, k, inner) => {
+  const [g, from, to] = [grad.storage.host!, x.storage.host!, out.storage.host!]
+  fibres(outer, k, inner, (at, single) => {
+    const left = leftOf(from, x.offset + at, k, inner)
+    let product = g[grad.offset + single]!
+    for (let j = k - 1; j >= 0; j--) {
+      to[out.offset + at + j * inner] = left[j]! * product
+      product *= from[x.offset + at + j * inner]!
+    }
+  })
 }
 
 /** Horner's rule from the right: the sum over j ≥ i of grad j · x (i+1) … x j, times the product to the left. */
-const cumprodBackward: GradRowsKernel<T> = {
-  run(outer, k, inner, grad, go, x, xo, out, oo) {
-    fibres(outer, inner, k, (at) => {
-      const left = new Float64Array(k)
-      let product = 1
-      for (let j = 0; j < k; j++) {
-        left[j] = product
-        product *= x[xo + at + j * inner]!
-      }
-      let sum = 0
-      for (let j = k - 1; j >= 0; j--) {
-        sum = grad[go + at + j * inner]! + (j === k - 1 ? 0 : sum * x[xo + at + (j + 1) * inner]!)
-        out[oo + at + j * inner] = left[j]! * sum
-      }
-    })
-  },
+const cumprodBackward: GradRows = (grad, x, out, outer, k, inner) => {
+  const [g, from, to] = [grad.storage.host!, x.storage.host!, out.storage.host!]
+  fibres(outer, k, inner, (at) => {
+    const left = leftOf(from, x.offset + at, k, inner)
+    let sum = 0
+    for (let j = k - 1; j >= 0; j--) {
+      sum = g[grad.offset + at + j * inner]! + (j === k - 1 ? 0 : sum * from[x.offset + at + (j + 1) * inner]!)
+      to[out.offset + at + j * inner] = left[j]! * sum
+    }
+  })
 }
 
 export const cells = {
-  sum: real({ run: sumLoop }, fold(plusInt, 0), REAL_OR_INT),
+  sum: real(sumLoop, fold(plusInt, 0), REAL_OR_INT),
   prod: real(fold(times, 1), fold(Math.imul, 1), REAL_OR_INT),
   amax: { ...everywhere(extreme(greater)), bool: anyKernel },
   amin: { ...everywhere(extreme(less)), bool: allKernel },

@@ -1,5 +1,6 @@
 /** Sums of the js backend, by rule SUM (KERNELS.md): what the wasm backend runs for few elements, and whose order its SIMD has. */
 import type { ArrayOf } from '../../values/dtype.js'
+import type { Rows } from '../table/operands.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
@@ -7,14 +8,15 @@ type Real = ArrayOf['float32'] | ArrayOf['float64']
  * Rule SUM, inner = 1: element i goes to double accumulator i mod 8 while whole groups of 8 last; the accumulators are joined in the order
  * of `join`; the rest is added one by one; the total is rounded once. inner > 1: element after element in double, rounded once.
  */
-export function sumLoop(outer: number, k: number, inner: number, x: Real, xo: number, out: Real, oo: number): void {
+export const sumLoop: Rows = (x, out, outer, k, inner) => {
+  const [from, to] = [x.storage.host as Real, out.storage.host as Real]
   for (let o = 0; o < outer; o++) {
-    if (inner === 1) out[oo + o] = sumRow(k, x, xo + o * k)
+    if (inner === 1) to[out.offset + o] = sumRow(k, from, x.offset + o * k)
     else {
       for (let i = 0; i < inner; i++) {
         let total = 0
-        for (let j = 0, at = xo + o * k * inner + i; j < k; j++, at += inner) total += x[at]!
-        out[oo + o * inner + i] = total
+        for (let j = 0, at = x.offset + o * k * inner + i; j < k; j++, at += inner) total += from[at]!
+        to[out.offset + o * inner + i] = total
       }
     }
   }

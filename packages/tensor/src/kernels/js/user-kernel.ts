@@ -5,7 +5,7 @@
 
 import { PostgradError } from '@postgrad/base'
 import { now } from '@postgrad/base/internal'
-import type { UserKernel } from '../table/table.js'
+import type { UserKernel } from '../table/operands.js'
 
 type Numbers = Float32Array | Float64Array
 type Args = readonly (Numbers | number)[]
@@ -30,8 +30,9 @@ const ENOUGH = Symbol('enough')
 const bodies = new WeakMap<UserKernel, Body | null>()
 
 /** All threads, in double precision. @throws KERNEL_COMPILE, KERNEL_RESULT, KERNEL_OUT_OF_RANGE */
-export function runPlain(kernel: UserKernel, n: number, constants: Constants, args: Args, out: Float64Array): void {
+export function runPlain(kernel: UserKernel, constants: Constants, args: Args, out: Float64Array): void {
   const { name } = kernel
+  const n = out.length
   try {
     const missing = /this\s*\.\s*constants\s*\.\s*(\w+)/g
     for (const [, constant] of kernel.source.matchAll(missing)) {
@@ -44,7 +45,7 @@ export function runPlain(kernel: UserKernel, n: number, constants: Constants, ar
     for (let i = 0; i < n; i++) {
       self.thread.x = i
       const value = body.apply(self, given)
-      if (typeof value !== 'number') throw noNumber(name, n, value)
+      if (typeof value !== 'number') throw noNumber(name, n, Array.isArray(value) ? `${value.length} numbers` : typeof value)
       out[i] = value
     }
   } catch (cause) {
@@ -184,11 +185,11 @@ function outOfRange(op: string, argument: string, index: unknown, length: number
   })
 }
 
-function noNumber(op: string, n: number, value: unknown): PostgradError {
+export function noNumber(op: string, n: number, got: string): PostgradError {
   return new PostgradError('KERNEL_RESULT', {
     op,
     expected: `one number from each of ${n} threads`,
-    got: Array.isArray(value) ? `${value.length} numbers` : typeof value,
+    got,
     remedy: 'Return one number: each thread computes one element of the result.',
   })
 }

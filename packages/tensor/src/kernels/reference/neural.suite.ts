@@ -1,20 +1,8 @@
 /** The oracle of convolutions, pooling and normalisation: each element from its definition, in double precision. Part of `oracle.suite.ts`. */
-import type { TypedArray } from '../../values/dtype.js'
-import type {
-  AvgPoolGeometry,
-  AvgPoolKernel,
-  ChannelNormBackwardKernel,
-  ChannelNormKernel,
-  ConvGeometry,
-  ConvKernel,
-  LayerNormBackwardKernel,
-  LayerNormKernel,
-  MaxPoolKernel,
-  PoolGeometry,
-} from '../table/neural.js'
+import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from '../table/neural.js'
+import type { AvgPool, Conv, MaxPool, Norm, NormBackward, Operand } from '../table/operands.js'
 import { unsupported } from '../table/table.js'
 
-type T = TypedArray
 type Index = readonly number[]
 
 /** All indices of a shape, in row-major order. */
@@ -33,10 +21,16 @@ function sumOver(shape: Index, term: (...index: number[]) => number): number {
   return total
 }
 
+/** Element i of a dense operand. */
+const at = (x: Operand, i: number): number => x.storage.host![x.offset + i]!
+function put(x: Operand, i: number, value: number): void {
+  x.storage.host![x.offset + i] = value
+}
+
 /** Writes `f` of each index of `shape`. */
-function fill(out: T, oo: number, shape: Index, f: (...index: number[]) => number): void {
-  let at = oo
-  for (const index of indicesOf(...shape)) out[at++] = f(...index)
+function fill(out: Operand, shape: Index, f: (...index: number[]) => number): void {
+  let i = 0
+  for (const index of indicesOf(...shape)) put(out, i++, f(...index))
 }
 
 /** The places of one convolution, and what is at them: nothing (0) outside. */
@@ -59,34 +53,28 @@ function convolution(g: ConvGeometry) {
   }
 }
 
-const conv2d: ConvKernel<T> = {
-  run(g, x, xo, weight, wo, out, oo) {
-    const { cg, shapes, term } = convolution(g)
-    fill(out, oo, shapes.y, (...y) => sumOver([cg, g.kh, g.kw], (...k) => term(y, k, (i, _, w) => x[xo + i]! * weight[wo + w]!)))
-  },
+const conv2d: Conv = (x, weight, out, g) => {
+  const { cg, shapes, term } = convolution(g)
+  fill(out, shapes.y, (...y) => sumOver([cg, g.kh, g.kw], (...k) => term(y, k, (i, _, w) => at(x, i) * at(weight, w))))
 }
 
-const conv2dInput: ConvKernel<T> = {
-  run(g, grad, go, weight, wo, out, oo) {
-    const { cg, og, shapes, term } = convolution(g)
-    fill(out, oo, shapes.x, (n, channel, iy, ix) =>
-      sumOver([og, g.kh, g.kw], (o, ky, kx) => {
-        const [oy, ox] = [(iy! + g.padH - ky! * g.dilH) / g.strideH, (ix! + g.padW - kx! * g.dilW) / g.strideW]
-        if (!Number.isInteger(oy) || !Number.isInteger(ox) || oy < 0 || oy >= g.oh || ox < 0 || ox >= g.ow) return 0
-        const y = [n!, Math.floor(channel! / cg) * og + o!, oy, ox]
-        return term(y, [channel! % cg, ky!, kx!], (_, at, w) => grad[go + at]! * weight[wo + w]!)
-      }),
-    )
-  },
+const conv2dInput: Conv = (grad, weight, out, g) => {
+  const { cg, og, shapes, term } = convolution(g)
+  fill(out, shapes.x, (n, channel, iy, ix) =>
+    sumOver([og, g.kh, g.kw], (o, ky, kx) => {
+      const [oy, ox] = [(iy! + g.padH - ky! * g.dilH) / g.strideH, (ix! + g.padW - kx! * g.dilW) / g.strideW]
+      if (!Number.isInteger(oy) || !Number.isInteger(ox) || oy < 0 || oy >= g.oh || ox < 0 || ox >= g.ow) return 0
+      const y = [n!, Math.floor(channel! / cg) * og + o!, oy, ox]
+      return term(y, [channel! % cg, ky!, kx!], (_, place, w) => at(grad, place) * at(weight, w))
+    }),
+  )
 }
 
-const conv2dWeight: ConvKernel<T> = {
-  run(g, x, xo, grad, go, out, oo) {
-    const { shapes, term } = convolution(g)
-    fill(out, oo, shapes.weight, (o, ...k) =>
-      sumOver([g.n, g.oh, g.ow], (n, oy, ox) => term([n!, o!, oy!, ox!], k, (i, y) => x[xo + i]! * grad[go + y]!)),
-    )
-  },
+const conv2dWeight: Conv = (x, grad, out, g) => {
+  const { shapes, term } = convolution(g)
+  fill(out, shapes.weight, (o, ...k) =>
+    sumOver([g.n, g.oh, g.ow], (n, oy, ox) => term([n!, o!, oy!, ox!], k, (i, y) => at(x, i) * at(grad, y))),
+  )
 }
 
 /** The places within the plane that the window at (oy, ox) reads. */
@@ -98,26 +86,24 @@ function windowOf(g: PoolGeometry, oy: number, ox: number): number[] {
   return places.filter(([y, x]) => y! >= 0 && y! < g.h && x! >= 0 && x! < g.w).map(([y, x]) => y! * g.w + x!)
 }
 
-const maxPool2d: MaxPoolKernel<T> = {
-  run(g, x, xo, out, oo, indices, io) {
-    fill(indices, io, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
-      const window = windowOf(g, oy!, ox!)
-      const values = window.map((place) => x[xo + plane! * g.h * g.w + place]!)
-      const nan = values.findLastIndex(Number.isNaN)
-      if (values.length > 0) return window[nan >= 0 ? nan : values.indexOf(Math.max(...values))]!
-      // Of a window that sees nothing: its first place that is not before the plane.
-      const first = (o: number, stride: number, pad: number, step: number): number => {
-        let at = o * stride - pad
-        while (at < 0) at += step
-        return at
-      }
-      return first(oy!, g.strideH, g.padH, g.dilH) * g.w + first(ox!, g.strideW, g.padW, g.dilW)
-    })
-    fill(out, oo, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
-      if (windowOf(g, oy!, ox!).length === 0) return Number.NEGATIVE_INFINITY
-      return x[xo + plane! * g.h * g.w + indices[io + placeOf([g.planes, g.oh, g.ow], [plane!, oy!, ox!])]!]!
-    })
-  },
+const maxPool2d: MaxPool = (x, out, indices, g) => {
+  fill(indices, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
+    const window = windowOf(g, oy!, ox!)
+    const values = window.map((place) => at(x, plane! * g.h * g.w + place))
+    const nan = values.findLastIndex(Number.isNaN)
+    if (values.length > 0) return window[nan >= 0 ? nan : values.indexOf(Math.max(...values))]!
+    // Of a window that sees nothing: its first place that is not before the plane.
+    const first = (o: number, stride: number, pad: number, step: number): number => {
+      let from = o * stride - pad
+      while (from < 0) from += step
+      return from
+    }
+    return first(oy!, g.strideH, g.padH, g.dilH) * g.w + first(ox!, g.strideW, g.padW, g.dilW)
+  })
+  fill(out, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
+    if (windowOf(g, oy!, ox!).length === 0) return Number.NEGATIVE_INFINITY
+    return at(x, plane! * g.h * g.w + at(indices, placeOf([g.planes, g.oh, g.ow], [plane!, oy!, ox!])))
+  })
 }
 
 /** What the sum of a window is divided by. */
@@ -127,22 +113,17 @@ function divisorOf(g: AvgPoolGeometry, oy: number, ox: number): number {
   return windowOf(g.includePad ? padded : g, oy, ox).length
 }
 
-const avgPool2d: AvgPoolKernel<T> = {
-  run(g, x, xo, out, oo) {
-    fill(out, oo, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
-      const total = windowOf(g, oy!, ox!).reduce((sum, place) => sum + x[xo + plane! * g.h * g.w + place]!, 0)
-      return total === 0 ? 0 : total / divisorOf(g, oy!, ox!)
-    })
-  },
-}
+const avgPool2d: AvgPool = (x, out, g) =>
+  fill(out, [g.planes, g.oh, g.ow], (plane, oy, ox) => {
+    const total = windowOf(g, oy!, ox!).reduce((sum, place) => sum + at(x, plane! * g.h * g.w + place), 0)
+    return total === 0 ? 0 : total / divisorOf(g, oy!, ox!)
+  })
 
-const avgPool2dBackward: AvgPoolKernel<T> = {
-  run(g, grad, go, out, oo) {
-    const windows = [...indicesOf(g.oh, g.ow)].map(([oy, ox]) => ({ seen: windowOf(g, oy!, ox!), by: divisorOf(g, oy!, ox!) }))
-    fill(out, oo, [g.planes, g.h * g.w], (plane, place) =>
-      windows.reduce((sum, { seen, by }, i) => (seen.includes(place!) ? sum + grad[go + plane! * windows.length + i]! / by : sum), 0),
-    )
-  },
+const avgPool2dBackward: AvgPool = (grad, out, g) => {
+  const windows = [...indicesOf(g.oh, g.ow)].map(([oy, ox]) => ({ seen: windowOf(g, oy!, ox!), by: divisorOf(g, oy!, ox!) }))
+  fill(out, [g.planes, g.h * g.w], (plane, place) =>
+    windows.reduce((sum, { seen, by }, i) => (seen.includes(place!) ? sum + at(grad, plane! * windows.length + i) / by : sum), 0),
+  )
 }
 
 /** The places that share statistics, and the place in the weight of each. */
@@ -153,99 +134,68 @@ interface Groups {
   readonly columns: number
 }
 
-const ofRows = (rows: number, d: number): Groups => ({
-  groups: Array.from({ length: rows }, (_, row) => Array.from({ length: d }, (_, i) => row * d + i)),
-  weightOf: (place) => place % d,
-  columns: d,
-})
+function ofRows({ shape }: Operand): Groups {
+  const [rows, d] = shape as readonly [number, number]
+  return {
+    groups: Array.from({ length: rows }, (_, row) => Array.from({ length: d }, (_, i) => row * d + i)),
+    weightOf: (place) => place % d,
+    columns: d,
+  }
+}
 
-const ofChannels = (outer: number, c: number, inner: number): Groups => ({
-  groups: Array.from({ length: c }, (_, channel) => [...indicesOf(outer, inner)].map(([o, i]) => (o! * c + channel) * inner + i!)),
-  weightOf: (place) => Math.floor(place / inner) % c,
-  columns: c,
-})
+/** x [outer, c, inner] by channel. */
+function ofChannels({ shape }: Operand): Groups {
+  const [outer, c, inner] = shape as readonly [number, number, number]
+  return {
+    groups: Array.from({ length: c }, (_, channel) => [...indicesOf(outer, inner)].map(([o, i]) => (o! * c + channel) * inner + i!)),
+    weightOf: (place) => Math.floor(place / inner) % c,
+    columns: c,
+  }
+}
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
-function normalise(
-  { groups, weightOf }: Groups,
-  eps: number,
-  x: (place: number) => number,
-  weight: (column: number) => number,
-  bias: (column: number) => number,
-  out: T,
-  statistics: (group: number, mean: number, variance: number) => void,
-): void {
-  groups.forEach((places, group) => {
-    const mean = meanOf(places.map(x))
-    const variance = meanOf(places.map((place) => (x(place) - mean) ** 2))
-    for (const place of places) {
-      out[place] = ((x(place) - mean) / Math.sqrt(variance + eps)) * weight(weightOf(place)) + bias(weightOf(place))
-    }
-    statistics(group, mean, variance)
-  })
-}
+/** `spreadOf` is what goes out of a variance. */
+const norm =
+  (groupsOf: (x: Operand) => Groups, spreadOf: (variance: number, eps: number) => number): Norm =>
+  (x, weight, bias, out, mean, spread, eps) => {
+    const { groups, weightOf } = groupsOf(x)
+    groups.forEach((places, group) => {
+      const m = meanOf(places.map((place) => at(x, place)))
+      const variance = meanOf(places.map((place) => (at(x, place) - m) ** 2))
+      for (const place of places) {
+        const y = ((at(x, place) - m) / Math.sqrt(variance + eps)) * (weight === null ? 1 : at(weight, weightOf(place)))
+        put(out, place, y + (bias === null ? 0 : at(bias, weightOf(place))))
+      }
+      put(mean, group, m)
+      put(spread, group, spreadOf(variance, eps))
+    })
+  }
 
 /** dx = rstd (g w − mean(g w) − x̂ mean(g w x̂)), means over those that share statistics. */
-function normaliseBackward(
-  { groups, weightOf, columns }: Groups,
-  rstd: (group: number) => number,
-  grad: (place: number) => number,
-  x: (place: number) => number,
-  mean: T,
-  weight: (column: number) => number,
-  out: T,
-  weightGrad: T | null,
-  biasGrad: T | null,
-): void {
-  const [forWeight, forBias] = [new Float64Array(columns), new Float64Array(columns)]
-  groups.forEach((places, group) => {
-    const xhat = (place: number): number => (x(place) - mean[group]!) * rstd(group)
-    const scaled = (place: number): number => grad(place) * weight(weightOf(place))
-    const first = meanOf(places.map(scaled))
-    const second = meanOf(places.map((place) => scaled(place) * xhat(place)))
-    for (const place of places) {
-      out[place] = rstd(group) * (scaled(place) - first - xhat(place) * second)
-      forWeight[weightOf(place)]! += grad(place) * xhat(place)
-      forBias[weightOf(place)]! += grad(place)
-    }
-  })
-  weightGrad?.set(forWeight)
-  biasGrad?.set(forBias)
-}
+const normBackward =
+  (groupsOf: (x: Operand) => Groups, rstdOf: (spread: number, eps: number) => number): NormBackward =>
+  (grad, x, mean, spread, weight, out, weightGrad, biasGrad, eps) => {
+    const { groups, weightOf, columns } = groupsOf(x)
+    const [forWeight, forBias] = [new Float64Array(columns), new Float64Array(columns)]
+    groups.forEach((places, group) => {
+      const rstd = rstdOf(at(spread, group), eps)
+      const xhat = (place: number): number => (at(x, place) - at(mean, group)) * rstd
+      const scaled = (place: number): number => at(grad, place) * (weight === null ? 1 : at(weight, weightOf(place)))
+      const first = meanOf(places.map(scaled))
+      const second = meanOf(places.map((place) => scaled(place) * xhat(place)))
+      for (const place of places) {
+        put(out, place, rstd * (scaled(place) - first - xhat(place) * second))
+        forWeight[weightOf(place)]! += at(grad, place) * xhat(place)
+        forBias[weightOf(place)]! += at(grad, place)
+      }
+    })
+    if (weightGrad !== null) for (const [i, value] of forWeight.entries()) put(weightGrad, i, value)
+    if (biasGrad !== null) for (const [i, value] of forBias.entries()) put(biasGrad, i, value)
+  }
 
-const at =
-  (x: T | null, offset: number, none = 0) =>
-  (place: number) =>
-    x === null ? none : x[offset + place]!
-
-const layerNorm: LayerNormKernel<T> = {
-  run: (rows, d, eps, x, xo, w, wo, b, bo, out, mean, rstd) =>
-    normalise(ofRows(rows, d), eps, at(x, xo), at(w, wo, 1), at(b, bo), out, (row, m, variance) => {
-      mean[row] = m
-      rstd[row] = 1 / Math.sqrt(variance + eps)
-    }),
-}
-
-const layerNormBackward: LayerNormBackwardKernel<T> = {
-  run: (rows, d, grad, go, x, xo, mean, rstd, w, wo, out, weightGrad, biasGrad) =>
-    normaliseBackward(ofRows(rows, d), at(rstd, 0), at(grad, go), at(x, xo), mean, at(w, wo, 1), out, weightGrad, biasGrad),
-}
-
-const channelNorm: ChannelNormKernel<T> = {
-  run: (outer, c, inner, eps, x, xo, w, wo, b, bo, out, mean, variance) =>
-    normalise(ofChannels(outer, c, inner), eps, at(x, xo), at(w, wo, 1), at(b, bo), out, (channel, m, found) => {
-      mean[channel] = m
-      variance[channel] = found
-    }),
-}
-
-const channelNormBackward: ChannelNormBackwardKernel<T> = {
-  run(outer, c, inner, eps, grad, go, x, xo, mean, variance, w, wo, out, weightGrad, biasGrad) {
-    const rstd = (channel: number): number => 1 / Math.sqrt(variance[channel]! + eps)
-    normaliseBackward(ofChannels(outer, c, inner), rstd, at(grad, go), at(x, xo), mean, at(w, wo, 1), out, weightGrad, biasGrad)
-  },
-}
+const rstdOf = (variance: number, eps: number): number => 1 / Math.sqrt(variance + eps)
+const itself = (spread: number): number => spread
 
 const NONE = unsupported('images, weights and statistics are real numbers')
 const real = <K>(kernel: K) => ({ float32: kernel, float64: kernel, int32: NONE, bool: NONE })
@@ -257,8 +207,8 @@ export const neural = {
   maxPool2d: real(maxPool2d),
   avgPool2d: real(avgPool2d),
   avgPool2dBackward: real(avgPool2dBackward),
-  layerNorm: real(layerNorm),
-  layerNormBackward: real(layerNormBackward),
-  channelNorm: real(channelNorm),
-  channelNormBackward: real(channelNormBackward),
+  layerNorm: real(norm(ofRows, rstdOf)),
+  layerNormBackward: real(normBackward(ofRows, itself)),
+  channelNorm: real(norm(ofChannels, itself)),
+  channelNormBackward: real(normBackward(ofChannels, rstdOf)),
 }

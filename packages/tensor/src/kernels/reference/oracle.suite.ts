@@ -2,204 +2,120 @@
  * The oracle of the kernel suite: each element from its definition, by one walk over strides and one function of numbers, slow and without a loop of the
  * backends. Sums have the order of KERNELS.md. Tests alone use it. Neighbours: `rows.suite.ts` and `neural.suite.ts`, the other parts of its table.
  */
-import type { DType, TypedArray } from '../../values/dtype.js'
+import { broadcastStrides, contiguousStrides, type Shape } from '../../values/shape.js'
 import { type Functions, functionsOf, type Reason, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import { cellsOfRows } from '../elementwise/rows.js'
-import {
-  type ArrayKernelTable,
-  type AxpyKernel,
-  type BinaryKernel,
-  type CopyKernel,
-  type Dims,
-  type FillKernel,
-  type GradKernel,
-  type IndexKernel,
-  type KernelOp,
-  type MatmulKernel,
-  type NllBackwardKernel,
-  type NllKernel,
-  type UnaryKernel,
-  unsupported,
-  type WhereKernel,
-} from '../table/table.js'
+import type { KernelCells } from '../table/backend.js'
+import type { Axpy, Binary, Copy, Fill, Grad, Indexed, Matmul, Nll, NllBackward, Operand, Unary, Where } from '../table/operands.js'
+import { type KernelOp, unsupported } from '../table/table.js'
 import { neural } from './neural.suite.js'
 import { rows } from './rows.suite.js'
 
-type T = TypedArray
-
-/** Calls `f` for each index of `shape` with the places in all operands. */
-function walk(shape: Dims, operands: readonly (readonly [offset: number, strides: Dims])[], f: (...places: number[]) => void): void {
+/** Calls `f` for each index of `shape` with the places in all operands, or in what has no elements of its own. */
+function walk(shape: Shape, operands: readonly Pick<Operand, 'offset' | 'shape' | 'strides'>[], f: (...places: number[]) => void): void {
   const elements = shape.reduce((n, extent) => n * extent, 1)
+  const strides = operands.map((x) => broadcastStrides(x.shape, x.strides, shape))
   for (let i = 0; i < elements; i++) {
-    const places = operands.map(([offset]) => offset)
+    const places = operands.map(({ offset }) => offset)
     for (let d = shape.length - 1, rest = i; d >= 0; rest = Math.floor(rest / shape[d]!), d--) {
-      for (let o = 0; o < places.length; o++) places[o]! += (rest % shape[d]!) * operands[o]![1][d]!
+      for (let o = 0; o < places.length; o++) places[o]! += (rest % shape[d]!) * strides[o]![d]!
     }
     f(...places)
   }
 }
 
-/** The strides of a dense view. */
-const dense = (shape: Dims): Dims => shape.map((_, d) => shape.slice(d + 1).reduce((n, extent) => n * extent, 1))
+/** Numbers in row-major order, as places of a dense view from 0 on. */
+const numbered = (shape: Shape) => ({ offset: 0, shape, strides: contiguousStrides(shape) })
 
-function unary(f: Scalar1): UnaryKernel<T> {
-  return {
-    flat: (n, x, xo, out, oo, p0, p1) => unary(f).strided([n], x, xo, [1], out, oo, p0, p1),
-    strided: (shape, x, xo, xs, out, oo, p0, p1) =>
-      walk(
-        shape,
-        [
-          [xo, xs],
-          [oo, dense(shape)],
-        ],
-        (from, to) => (out[to] = f(x[from]!, p0, p1)),
-      ),
-  }
-}
+const hostOf = ({ storage }: Operand) => storage.host!
 
-function binary(f: Scalar2): BinaryKernel<T, T> {
-  return {
-    flat: (n, a, ao, as, b, bo, bs, out, oo) => binary(f).strided([n], a, ao, [as], b, bo, [bs], out, oo, [1]),
-    strided: (shape, a, ao, as, b, bo, bs, out, oo, os) =>
-      walk(
-        shape,
-        [
-          [ao, as],
-          [bo, bs],
-          [oo, os],
-        ],
-        (left, right, to) => (out[to] = f(a[left]!, b[right]!)),
-      ),
-  }
-}
+const unary =
+  (f: Scalar1): Unary =>
+  (x, out, p0, p1) =>
+    walk(out.shape, [x, out], (from, to) => (hostOf(out)[to] = f(hostOf(x)[from]!, p0, p1)))
 
-const where: WhereKernel<T> = {
-  flat: (n, c, co, cs, a, ao, as, b, bo, bs, out, oo) => where.strided([n], c, co, [cs], a, ao, [as], b, bo, [bs], out, oo),
-  strided(shape, c, co, cs, a, ao, as, b, bo, bs, out, oo) {
-    const operands = [
-      [co, cs],
-      [ao, as],
-      [bo, bs],
-      [oo, dense(shape)],
-    ] as const
-    walk(shape, operands, (condition, left, right, to) => (out[to] = c[condition] !== 0 ? a[left]! : b[right]!))
-  },
-}
+const binary =
+  (f: Scalar2): Binary =>
+  (a, b, out) =>
+    walk(out.shape, [a, b, out], (left, right, to) => (hostOf(out)[to] = f(hostOf(a)[left]!, hostOf(b)[right]!)))
 
-function axpy(multiply: Scalar2): AxpyKernel<T> {
-  return {
-    flat: (n, alpha, x, xo, xs, out, oo) => axpy(multiply).strided([n], alpha, x, xo, [xs], out, oo, [1]),
-    strided: (shape, alpha, x, xo, xs, out, oo, os) =>
-      walk(
-        shape,
-        [
-          [xo, xs],
-          [oo, os],
-        ],
-        (from, to) => (out[to] = out[to]! + multiply(alpha, x[from]!)),
-      ),
-  }
-}
+const where: Where = (cond, a, b, out) =>
+  walk(out.shape, [cond, a, b, out], (condition, left, right, to) => {
+    hostOf(out)[to] = hostOf(cond)[condition] !== 0 ? hostOf(a)[left]! : hostOf(b)[right]!
+  })
 
-function copy(convert: (v: number) => number): CopyKernel<T> {
-  return {
-    flat: (n, x, xo, out, oo) => copy(convert).strided([n], x, xo, [1], out, oo, [1]),
-    strided: (shape, x, xo, xs, out, oo, os) =>
-      walk(
-        shape,
-        [
-          [xo, xs],
-          [oo, os],
-        ],
-        (from, to) => (out[to] = convert(x[from]!)),
-      ),
-  }
-}
+const axpy =
+  (multiply: Scalar2): Axpy =>
+  (alpha, x, out) =>
+    walk(out.shape, [x, out], (from, to) => (hostOf(out)[to] = hostOf(out)[to]! + multiply(alpha, hostOf(x)[from]!)))
 
-function fill(convert: (v: number) => number): FillKernel<T> {
-  return {
-    flat: (n, value, out, oo) => fill(convert).strided([n], value, out, oo, [1]),
-    strided: (shape, value, out, oo, os) => walk(shape, [[oo, os]], (to) => (out[to] = convert(value))),
-  }
-}
+const copy =
+  (convert: (v: number) => number): Copy =>
+  (x, out) =>
+    walk(out.shape, [x, out], (from, to) => (hostOf(out)[to] = convert(hostOf(x)[from]!)))
+
+const fill =
+  (convert: (v: number) => number): Fill =>
+  (value, out) =>
+    walk(out.shape, [out], (to) => (hostOf(out)[to] = convert(value)))
 
 /** Where the slope of relu is 0 so is the gradient, whatever arrived (NaN, too), as PyTorch's. */
-function gradient(slopeOf: Scalar1, op: KernelOp): GradKernel<T> {
-  return {
-    flat(n, grad, go, gs, x, xo, out, oo, p0, p1) {
-      walk(
-        [n],
-        [
-          [go, [gs]],
-          [xo, [1]],
-          [oo, [1]],
-        ],
-        (g, at, to) => {
-          const slope = slopeOf(x[at]!, p0, p1)
-          out[to] = op === 'reluBackward' && slope === 0 ? 0 : grad[g]! * slope
-        },
-      )
-    },
+const gradient =
+  (slopeOf: Scalar1, op: KernelOp): Grad =>
+  (grad, x, out, p0, p1) =>
+    walk(out.shape, [grad, x, out], (g, from, to) => {
+      const slope = slopeOf(hostOf(x)[from]!, p0, p1)
+      hostOf(out)[to] = op === 'reluBackward' && slope === 0 ? 0 : hostOf(grad)[g]! * slope
+    })
+
+/** Rule DOT: every product and every sum is rounded. Of matrices, in batches. */
+const matmul =
+  (multiply: Scalar2, add: Scalar2): Matmul =>
+  (a, b, out) => {
+    const [x, y] = [hostOf(a), hostOf(b)]
+    const k = a.shape.at(-1)!
+    const [aStep, bStep] = [a.strides.at(-1)!, b.strides.at(-2)!]
+    const rows = { ...a, shape: a.shape.with(-1, 1) }
+    const columns = { ...b, shape: b.shape.with(-2, 1) }
+    walk(out.shape, [rows, columns, out], (left, right, to) => {
+      let total = 0
+      for (let p = 0; p < k; p++) total = add(total, multiply(x[left + p * aStep]!, y[right + p * bStep]!))
+      hostOf(out)[to] = total
+    })
   }
-}
 
-/** Rule DOT: every product and every sum is rounded. */
-function matmul(multiply: Scalar2, add: Scalar2): MatmulKernel<T> {
-  return {
-    run(batch, m, n, k, a, ao, aBatch, aRow, aCol, b, bo, bBatch, bRow, bCol, out, oo) {
-      const operands = [
-        [ao, [aBatch, aRow, 0]],
-        [bo, [bBatch, 0, bCol]],
-        [oo, dense([batch, m, n])],
-      ] as const
-      walk([batch, m, n], operands, (left, right, to) => {
-        let total = 0
-        for (let p = 0; p < k; p++) total = add(total, multiply(a[left + p * aCol]!, b[right + p * bRow]!))
-        out[to] = total
-      })
-    },
+const nll: Nll = (x, target, out) =>
+  walk(out.shape, [target, numbered(out.shape), out], (t, i, to) => {
+    hostOf(out)[to] = -hostOf(x)[x.offset + i * x.shape[1]! + hostOf(target)[t]!]!
+  })
+
+const nllBackward: NllBackward = (grad, target, out) => {
+  const [n, classes] = out.shape as readonly [number, number]
+  for (let i = 0; i < n; i++) {
+    for (let c = 0; c < classes; c++) {
+      const g = hostOf(grad)[grad.offset + (grad.numel === 1 ? 0 : i)]!
+      hostOf(out)[out.offset + i * classes + c] = c === hostOf(target)[target.offset + i] ? -g : 0
+    }
   }
-}
-
-const nll: NllKernel<T> = {
-  run: (n, classes, x, xo, target, to, out, oo) => walk([n], [[0, [1]]], (i) => (out[oo + i] = -x[xo + i * classes + target[to + i]!]!)),
-}
-
-const nllBackward: NllBackwardKernel<T> = {
-  run: (n, classes, grad, go, gradStep, target, to, out, oo) =>
-    walk(
-      [n, classes],
-      [
-        [0, [1, 0]],
-        [0, [0, 1]],
-      ],
-      (i, c) => {
-        out[oo + i * classes + c] = c === target[to + i] ? -grad[go + i * gradStep]! : 0
-      },
-    ),
 }
 
 /**
  * `join` gives the new value from the old one and from what comes. `wide`: the index has all dimensions. `reads`: the index says where x is read, and not
  * where out is written.
  */
-function indexed(wide: boolean, reads: boolean, join: Scalar2): IndexKernel<T> {
-  return {
-    run(outer, extent, n, inner, x, xo, index, io, out, oo) {
-      const shape = [outer, n, inner]
-      const operands = [
-        [0, dense(shape)],
-        [io, wide ? dense(shape) : [0, 1, 0]],
-        [0, [extent * inner, 0, 1]],
-      ] as const
-      walk(shape, operands, (part, at, start) => {
-        const row = start + index[at]! * inner
-        const [from, to] = reads ? [row, part] : [part, row]
-        out[oo + to] = join(out[oo + to]!, x[xo + from]!)
-      })
-    },
+const indexed =
+  (wide: boolean, reads: boolean, join: Scalar2): Indexed =>
+  (x, index, out, outer, extent, n, inner) => {
+    const shape = [outer, n, inner]
+    const [xs, at, to] = [hostOf(x), hostOf(index), hostOf(out)]
+    const along = wide ? { ...numbered(shape), offset: index.offset } : { offset: index.offset, shape: [1, n, 1], strides: [0, 1, 0] }
+    const starts = { offset: 0, shape, strides: [extent * inner, 0, 1] }
+    walk(shape, [numbered(shape), along, starts], (part, place, start) => {
+      const row = start + at[place]! * inner
+      const [from, into] = reads ? [row, part] : [part, row]
+      to[out.offset + into] = join(to[out.offset + into]!, xs[x.offset + from]!)
+    })
   }
-}
 
 const NONE = unsupported('PyTorch has no such cell, or raw operations convert before')
 const cells = <K>(float32: K, float64: K | typeof NONE, int32: K | typeof NONE, bool: K | typeof NONE) => ({
@@ -258,4 +174,4 @@ export const oracle = {
   scatterAdd: sums(true),
   ...rows,
   ...neural,
-} as unknown as { readonly [Op in KernelOp]: { readonly [D in DType]: ArrayKernelTable[Op][D] } }
+} as unknown as KernelCells

@@ -1,35 +1,31 @@
 /** The oracle along the middle axis of [outer, k, inner]: each row becomes a list of numbers, and a function of lists gives the result. Part of `oracle.suite.ts`. */
-import type { TypedArray } from '../../values/dtype.js'
-import {
-  type ArgsortKernel,
-  type GradRowsKernel,
-  type ReduceKernel,
-  type ScanKernel,
-  unsupported,
-  type VarianceKernel,
-} from '../table/table.js'
+import type { Argsort, GradRows, Operand, Rows, Variance } from '../table/operands.js'
+import { unsupported } from '../table/table.js'
 
-type T = TypedArray
 type List = readonly number[]
 
-/** Calls `f` for each row, with what reads one of an array and what writes one, and the place of its single result. */
+/** Calls `f` for each row, with what reads one of an operand and what writes one, and the place of its single result. */
 function each(
   outer: number,
   k: number,
   inner: number,
-  f: (read: (x: T, xo: number) => List, write: (out: T, oo: number, values: List) => void, single: number) => void,
+  f: (read: (x: Operand) => List, write: (out: Operand, values: List) => void, single: number) => void,
 ): void {
   for (let row = 0; row < outer * inner; row++) {
     const at = (j: number): number => (Math.floor(row / inner) * k + j) * inner + (row % inner)
     const places = Array.from({ length: k }, (_, j) => at(j))
     f(
-      (x, xo) => places.map((place) => x[xo + place]!),
-      (out, oo, values) => {
-        for (const [j, place] of places.entries()) out[oo + place] = values[j]!
+      (x) => places.map((place) => x.storage.host![x.offset + place]!),
+      (out, values) => {
+        for (const [j, place] of places.entries()) put(out, place, values[j]!)
       },
       row,
     )
   }
+}
+
+function put(out: Operand, place: number, value: number): void {
+  out.storage.host![out.offset + place] = value
 }
 
 /** Rule SUM: along rows that lie in one piece eight sums side by side, otherwise one after the other. */
@@ -50,79 +46,73 @@ function best(values: List, extreme: (...values: number[]) => number): number {
   return nan >= 0 ? nan : values.indexOf(extreme(...values))
 }
 
-const reduce = (f: (values: List, inner: number) => number): ReduceKernel<T, T> => ({
-  run: (outer, k, inner, x, xo, out, oo) => each(outer, k, inner, (read, _, single) => (out[oo + single] = f(read(x, xo), inner))),
-})
+const reduce =
+  (f: (values: List, inner: number) => number): Rows =>
+  (x, out, outer, k, inner) =>
+    each(outer, k, inner, (read, _, single) => put(out, single, f(read(x), inner)))
 
-const scan = (f: (total: number, value: number) => number, start: number, reverse = false): ScanKernel<T> => ({
-  run: (outer, k, inner, x, xo, out, oo) =>
+const scan =
+  (f: (total: number, value: number) => number, start: number, reverse = false): Rows =>
+  (x, out, outer, k, inner) =>
     each(outer, k, inner, (read, write) => {
       let total = start
-      const values = reverse ? read(x, xo).toReversed() : read(x, xo)
+      const values = reverse ? read(x).toReversed() : read(x)
       const totals = values.map((value) => (total = f(total, value)))
-      write(out, oo, reverse ? totals.reverse() : totals)
-    }),
-})
+      write(out, reverse ? totals.reverse() : totals)
+    })
 
-const variance: VarianceKernel<T> = {
-  run: (outer, k, inner, x, xo, out, oo, correction, root) =>
-    each(outer, k, inner, (read, _, single) => {
-      const values = read(x, xo)
-      const mean = sum(values, inner) / k
-      const squares = values.map((value) => (value - mean) * (value - mean))
-      const found = sum(squares, inner) / Math.max(0, k - correction)
-      out[oo + single] = root ? Math.sqrt(found) : found
-    }),
-}
+const variance: Variance = (x, out, outer, k, inner, correction, root) =>
+  each(outer, k, inner, (read, _, single) => {
+    const values = read(x)
+    const mean = sum(values, inner) / k
+    const squares = values.map((value) => (value - mean) * (value - mean))
+    const found = sum(squares, inner) / Math.max(0, k - correction)
+    put(out, single, root ? Math.sqrt(found) : found)
+  })
 
 /** NaN is the greatest. */
 const before = (a: number, b: number): boolean => a < b || (!Number.isNaN(a) && Number.isNaN(b))
 
 /** An element's place is the number of those before it: equals keep their order. */
-const argsort: ArgsortKernel<T> = {
-  run: (outer, k, inner, x, xo, out, oo, descending) =>
-    each(outer, k, inner, (read, write) => {
-      const values = read(x, xo)
-      const precedes = (i: number, j: number): boolean => (descending ? before(values[j]!, values[i]!) : before(values[i]!, values[j]!))
-      const order = values.map(() => 0)
-      values.forEach((_, i) => {
-        order[values.filter((_, j) => precedes(j, i) || (j < i && !precedes(i, j))).length] = i
-      })
-      write(out, oo, order)
-    }),
-}
+const argsort: Argsort = (x, out, outer, k, inner, descending) =>
+  each(outer, k, inner, (read, write) => {
+    const values = read(x)
+    const precedes = (i: number, j: number): boolean => (descending ? before(values[j]!, values[i]!) : before(values[i]!, values[j]!))
+    const order = values.map(() => 0)
+    values.forEach((_, i) => {
+      order[values.filter((_, j) => precedes(j, i) || (j < i && !precedes(i, j))).length] = i
+    })
+    write(out, order)
+  })
 
-const softmax = (logarithm: boolean): ScanKernel<T> => ({
-  run: (outer, k, inner, x, xo, out, oo) =>
+const softmax =
+  (logarithm: boolean): Rows =>
+  (x, out, outer, k, inner) =>
     each(outer, k, inner, (read, write) => {
-      const values = read(x, xo)
+      const values = read(x)
       const max = values[best(values, Math.max)]!
       const total = plain(values.map((value) => Math.exp(value - max)))
       write(
         out,
-        oo,
         values.map((value) => (logarithm ? value - max - Math.log(total) : Math.exp(value - max) / total)),
       )
-    }),
-})
+    })
 
 /** `f` gives a row's gradient from that of its result, and from the result or the argument. */
-const gradients = (f: (grad: List, x: List) => List): GradRowsKernel<T> => ({
-  run: (outer, k, inner, grad, go, x, xo, out, oo) =>
-    each(outer, k, inner, (read, write) => write(out, oo, f(read(grad, go), read(x, xo)))),
-})
+const gradients =
+  (f: (grad: List, x: List) => List): GradRows =>
+  (grad, x, out, outer, k, inner) =>
+    each(outer, k, inner, (read, write) => write(out, f(read(grad), read(x))))
 
-const prodBackward: GradRowsKernel<T> = {
-  run: (outer, k, inner, grad, go, x, xo, out, oo) =>
-    each(outer, k, inner, (read, write, single) => {
-      const values = read(x, xo)
-      write(
-        out,
-        oo,
-        values.map((_, i) => product(values.slice(0, i)) * (grad[go + single]! * product(values.slice(i + 1).reverse()))),
-      )
-    }),
-}
+const prodBackward: GradRows = (grad, x, out, outer, k, inner) =>
+  each(outer, k, inner, (read, write, single) => {
+    const values = read(x)
+    const g = grad.storage.host![grad.offset + single]!
+    write(
+      out,
+      values.map((_, i) => product(values.slice(0, i)) * (g * product(values.slice(i + 1).reverse()))),
+    )
+  })
 
 /** The sum over j ≥ i of grad j times x 0 … j without x i. */
 function cumprodGradient(grad: List, x: List): List {

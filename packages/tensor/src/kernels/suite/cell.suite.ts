@@ -4,7 +4,8 @@
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
-import { type ArrayBackend, type ArrayKernelTable, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import type { Backend, KernelCells } from '../table/backend.js'
+import { KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { elementsOf } from './layouts.suite.js'
 import { observed, wanted } from './traits.suite.js'
 
@@ -15,7 +16,7 @@ export interface KernelSuiteOptions {
   /** Cells that the oracle has and this backend has not; default: none. */
   readonly lacks?: (op: KernelOp, dtype: DType) => boolean
   /** The table over which this backend lays its own. Cells that are this table's are not compared again: the suite of its own backend does. Default: none. */
-  readonly over?: ArrayKernelTable
+  readonly over?: KernelCells
   /** Special inputs that this backend treats differently, by op, each with its reason; they are left out. */
   readonly leaveOut?: Readonly<Partial<Record<KernelOp, { readonly values: readonly number[]; readonly reason: string }>>>
   /** The largest number of elements that is tried; slow backends take fewer. */
@@ -23,7 +24,7 @@ export interface KernelSuiteOptions {
   /** Shapes of element-wise operations, instead of all of the suite's. */
   readonly shapes?: readonly (readonly number[])[]
   /** What to compare with, instead of the oracle. */
-  readonly expected?: ArrayBackend
+  readonly expected?: Backend
 }
 
 // In jest's realm a look-up of a global costs more than what the loops below do with it.
@@ -97,7 +98,7 @@ export class Cell {
   constructor(op: KernelOp, dtype: DType, kernel: object, reference: object, options: KernelSuiteOptions, elementsMax: number) {
     this.op = op
     this.dtype = dtype
-    this.missing = new Set(wanted(kernel, op, dtype))
+    this.missing = new Set(wanted(op, dtype))
     this.#kernel = observed(kernel, this.missing)
     this.#reference = reference
     this.#exact = options.exact(op, dtype)

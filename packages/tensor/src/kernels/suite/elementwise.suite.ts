@@ -1,9 +1,13 @@
-/** Element-wise kernels: flat with steps, in place, strided in all layouts. */
+/** Element-wise kernels: dense with repeated elements, in place, strided in all layouts. */
 
 import type { DType } from '../../values/dtype.js'
-import type { AxpyKernel, BinaryKernel, KernelOp, UnaryKernel, WhereKernel } from '../table/table.js'
+import type { Axpy, Binary, Unary, Where } from '../table/operands.js'
+import type { KernelOp } from '../table/table.js'
 import type { Any, Cell } from './cell.suite.js'
-import { elementsOf, layouts, MARGIN } from './layouts.suite.js'
+import { elementsOf, laid, layouts, MARGIN, operandOf } from './layouts.suite.js'
+
+/** Dense, or one element that is repeated. */
+const stepped = (array: Any, offset: number, step: number, shape: readonly number[]) => operandOf(array, offset, step === 0 ? [] : shape)
 
 const EXPONENTS = [2, 0, 1, -1, 0.5, -0.5, 3, 2.5, Number.NaN, Infinity, -Infinity]
 /** p0 and p1 of functions that have some. */
@@ -23,7 +27,7 @@ export const PARAMETERS: Readonly<Partial<Record<KernelOp, readonly (readonly nu
 }
 
 export function unary(cell: Cell): void {
-  type K = UnaryKernel<Any>
+  type K = Unary
   const params =
     cell.op === 'pow'
       ? exponents(cell)
@@ -43,13 +47,13 @@ export function unary(cell: Cell): void {
       const x = cell.values(n + 2 * MARGIN)
       const out = cell.rubbish(cell.dtype, n + 2 * MARGIN)
       const what = `[${shape}] p ${p0}, ${p1}`
-      cell.compare<K>(`flat ${what}`, out, 1, scale, (k, o) => k.flat(n, x, 2, o, MARGIN, p0, p1))
-      cell.compare<K>(`in place ${what}`, x, 1, scale, (k, o) => k.flat(n, o, 2, o, 2, p0, p1))
+      cell.compare<K>(`flat ${what}`, out, 1, scale, (k, o) => k(operandOf(x, 2, shape), operandOf(o, MARGIN, shape), p0, p1))
+      cell.compare<K>(`in place ${what}`, x, 1, scale, (k, o) => k(operandOf(o, 2, shape), operandOf(o, 2, shape), p0, p1))
       // The strides do not depend on the parameters: the first ones are enough.
       for (const layout of p0 === params[0]![0] ? layouts(shape, true) : []) {
         const view = cell.values(layout.length)
         cell.compare<K>(`${layout.name} ${what}`, out, 1, scale, (k, o) =>
-          k.strided(shape, view, layout.offset, layout.strides, o, MARGIN, p0, p1),
+          k(laid(view, shape, layout), operandOf(o, MARGIN, shape), p0, p1),
         )
       }
     }
@@ -61,7 +65,7 @@ function exponents(cell: Cell): number[][] {
 }
 
 export function binary(cell: Cell, outDtype: DType): void {
-  type K = BinaryKernel<Any, Any>
+  type K = Binary
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
     const out = cell.rubbish(outDtype, n + 2 * MARGIN)
@@ -74,9 +78,13 @@ export function binary(cell: Cell, outDtype: DType): void {
       const a = cell.values(n + 3)
       const b = cell.values(n + 3)
       for (let i = 0; i < n; i += 3) b[i] = a[i + 1]! // ties, for comparisons
-      cell.compare<K>(`flat [${shape}] steps ${aStep} ${bStep}`, out, 1, 0, (k, o) => k.flat(n, a, 1, aStep, b, 0, bStep, o, MARGIN))
+      cell.compare<K>(`flat [${shape}] steps ${aStep} ${bStep}`, out, 1, 0, (k, o) =>
+        k(stepped(a, 1, aStep, shape), stepped(b, 0, bStep, shape), operandOf(o, MARGIN, shape)),
+      )
       if (aStep === 1 && outDtype === cell.dtype) {
-        cell.compare<K>(`in place [${shape}] step ${bStep}`, a, 1, 0, (k, o) => k.flat(n, o, 1, 1, b, 0, bStep, o, 1))
+        cell.compare<K>(`in place [${shape}] step ${bStep}`, a, 1, 0, (k, o) =>
+          k(operandOf(o, 1, shape), stepped(b, 0, bStep, shape), operandOf(o, 1, shape)),
+        )
       }
     }
     const views = layouts(shape, true)
@@ -88,14 +96,14 @@ export function binary(cell: Cell, outDtype: DType): void {
       const b = cell.values(right.length)
       const to = cell.rubbish(outDtype, target.length)
       cell.compare<K>(`[${shape}] ${left.name} with ${right.name} to ${target.name}`, to, 1, 0, (k, o) =>
-        k.strided(shape, a, left.offset, left.strides, b, right.offset, right.strides, o, target.offset, target.strides),
+        k(laid(a, shape, left), laid(b, shape, right), laid(o, shape, target)),
       )
     }
   }
 }
 
 export function where(cell: Cell): void {
-  type K = WhereKernel<Any>
+  type K = Where
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
     const out = cell.rubbish(cell.dtype, n + 2 * MARGIN)
@@ -106,11 +114,11 @@ export function where(cell: Cell): void {
       [0, 1, 1],
       [1, 0, 0],
     ] as const) {
-      const c = cell.values(n + 2, 'bool') as Uint8Array
+      const c = cell.values(n + 2, 'bool')
       const a = cell.values(n + 2)
       const b = cell.values(n + 2)
       cell.compare<K>(`flat [${shape}] steps ${steps}`, out, 1, 0, (k, o) =>
-        k.flat(n, c, 1, steps[0], a, 2, steps[1], b, 0, steps[2], o, MARGIN),
+        k(stepped(c, 1, steps[0], shape), stepped(a, 2, steps[1], shape), stepped(b, 0, steps[2], shape), operandOf(o, MARGIN, shape)),
       )
     }
     const views = layouts(shape, true)
@@ -118,18 +126,18 @@ export function where(cell: Cell): void {
       const lc = views[i]!
       const la = views[(i + 1) % views.length]!
       const lb = views[(i + 2) % views.length]!
-      const c = cell.values(lc.length, 'bool') as Uint8Array
+      const c = cell.values(lc.length, 'bool')
       const a = cell.values(la.length)
       const b = cell.values(lb.length)
       cell.compare<K>(`[${shape}] ${lc.name}, ${la.name}, ${lb.name}`, out, 1, 0, (k, o) =>
-        k.strided(shape, c, lc.offset, lc.strides, a, la.offset, la.strides, b, lb.offset, lb.strides, o, MARGIN),
+        k(laid(c, shape, lc), laid(a, shape, la), laid(b, shape, lb), operandOf(o, MARGIN, shape)),
       )
     }
   }
 }
 
 export function axpy(cell: Cell): void {
-  type K = AxpyKernel<Any>
+  type K = Axpy
   const alphas = cell.dtype === 'int32' ? [1, -3] : [1, -0.1, 0]
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
@@ -138,14 +146,16 @@ export function axpy(cell: Cell): void {
       const x = cell.values(n + 4)
       const scale = cell.dtype === 'int32' ? 0 : 1
       for (const step of [0, 1]) {
-        cell.compare<K>(`flat [${shape}] alpha ${alpha} step ${step}`, held, 1, scale, (k, o) => k.flat(n, alpha, x, 1, step, o, 2))
+        cell.compare<K>(`flat [${shape}] alpha ${alpha} step ${step}`, held, 1, scale, (k, o) =>
+          k(alpha, stepped(x, 1, step, shape), operandOf(o, 2, shape)),
+        )
       }
       for (const layout of layouts(shape, true)) {
         for (const target of layouts(shape, false)) {
           const view = cell.values(layout.length)
           const to = cell.values(target.length)
           cell.compare<K>(`[${shape}] ${layout.name} to ${target.name} alpha ${alpha}`, to, 1, scale, (k, o) =>
-            k.strided(shape, alpha, view, layout.offset, layout.strides, o, target.offset, target.strides),
+            k(alpha, laid(view, shape, layout), laid(o, shape, target)),
           )
         }
       }

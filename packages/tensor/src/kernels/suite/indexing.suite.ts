@@ -1,10 +1,12 @@
 /** Kernels that read and write at indices. */
 
-import type { IndexKernel, IndexOp, NllBackwardKernel, NllKernel } from '../table/table.js'
-import { type Any, type Cell, maxAbs } from './cell.suite.js'
+import type { Indexed, Nll, NllBackward } from '../table/operands.js'
+import type { IndexOp } from '../table/table.js'
+import { type Cell, maxAbs } from './cell.suite.js'
+import { elementsOf, operandOf } from './layouts.suite.js'
 
 export function nll(cell: Cell): void {
-  type K = NllKernel<Any>
+  type K = Nll
   for (const [n, classes] of [
     [0, 3],
     [1, 1],
@@ -13,12 +15,14 @@ export function nll(cell: Cell): void {
   ] as const) {
     const x = cell.values(n * classes + 3)
     const target = cell.indices(n + 2, classes)
-    cell.compare<K>(`[${n}, ${classes}]`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k.run(n, classes, x, 3, target, 2, o, 3))
+    cell.compare<K>(`[${n}, ${classes}]`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
+      k(operandOf(x, 3, [n, classes]), operandOf(target, 2, [n]), operandOf(o, 3, [n])),
+    )
   }
 }
 
 export function nllBackward(cell: Cell): void {
-  type K = NllBackwardKernel<Any>
+  type K = NllBackward
   for (const [n, classes] of [
     [0, 3],
     [1, 1],
@@ -29,14 +33,14 @@ export function nllBackward(cell: Cell): void {
       const grad = cell.values(n + 3)
       const target = cell.indices(n + 2, classes)
       cell.compare<K>(`[${n}, ${classes}] step ${step}`, cell.rubbish(cell.dtype, n * classes + 6), 1, 0, (k, o) =>
-        k.run(n, classes, grad, 1, step, target, 2, o, 3),
+        k(operandOf(grad, 1, step === 0 ? [] : [n]), operandOf(target, 2, [n]), operandOf(o, 3, [n, classes])),
       )
     }
   }
 }
 
 export function indexed(cell: Cell): void {
-  type K = IndexKernel<Any>
+  type K = Indexed
   const op = cell.op as IndexOp
   const reads = op === 'indexSelect' || op === 'gather'
   const sums = op === 'indexAdd' || op === 'scatterAdd'
@@ -52,14 +56,19 @@ export function indexed(cell: Cell): void {
     [1, 40, 90, 1],
   ] as const) {
     const wide = op !== 'indexSelect' && op !== 'indexAdd'
-    const x = cell.values(outer * (reads ? rows : n) * inner + 2, cell.dtype, !sums)
-    const index = cell.indices((wide ? outer * n * inner : n) + 1, rows)
-    const size = outer * (reads ? n : rows) * inner + 6
+    const [shape, outShape] = [
+      [outer, reads ? rows : n, inner],
+      [outer, reads ? n : rows, inner],
+    ]
+    const indexShape = wide ? [outer, n, inner] : [n]
+    const x = cell.values(elementsOf(shape) + 2, cell.dtype, !sums)
+    const index = cell.indices(elementsOf(indexShape) + 1, rows)
+    const size = elementsOf(outShape) + 6
     const out = reads ? cell.rubbish(cell.dtype, size) : cell.values(size, cell.dtype, !sums)
     const scale = !sums || cell.dtype === 'int32' ? 0 : Math.max(maxAbs(x), maxAbs(out))
     for (const from of sums ? cell.variants(x) : [x]) {
       cell.compare<K>(`[${outer}, ${rows}, ${inner}] at ${n}`, out, sums ? n : 1, scale, (k, o) =>
-        k.run(outer, rows, n, inner, from, 2, index, 1, o, 3),
+        k(operandOf(from, 2, shape), operandOf(index, 1, indexShape), operandOf(o, 3, outShape), outer, rows, n, inner),
       )
     }
   }

@@ -1,4 +1,7 @@
 /** Views on flat arrays: how the suite lays out strided operands and outputs. */
+import type { DType, TypedArray } from '../../values/dtype.js'
+import { isContiguous } from '../../values/shape.js'
+import type { Operand } from '../table/operands.js'
 
 /** Unused elements behind each operand. */
 export const MARGIN = 3
@@ -68,3 +71,23 @@ export function layouts(shape: readonly number[], repeated: boolean): Layout[] {
   }
   return out
 }
+
+const DTYPE_OF: Readonly<Record<string, DType>> = {
+  Float32Array: 'float32',
+  Float64Array: 'float64',
+  Int32Array: 'int32',
+  Uint8Array: 'bool',
+}
+
+/** An operand in an array, as kernels take it; dense by default. */
+export function operandOf(array: TypedArray, offset: number, shape: readonly number[], strides = dense(shape)): Operand {
+  return {
+    storage: { host: array } as unknown as Operand['storage'],
+    ...{ offset, shape, strides, numel: elementsOf(shape), isContiguous: isContiguous(shape, strides) },
+    dtype: DTYPE_OF[array.constructor.name]!,
+  }
+}
+
+/** An operand as a layout has it. */
+export const laid = (array: TypedArray, shape: readonly number[], { offset, strides }: Layout): Operand =>
+  operandOf(array, offset, shape, [...strides])

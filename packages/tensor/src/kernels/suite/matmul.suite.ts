@@ -1,11 +1,11 @@
 /** Products of matrices: batches, transposes and gaps as strides, sizes beyond the blocks of a tiled product. */
 
-import type { MatmulKernel } from '../table/table.js'
-import { type Any, type Cell, maxAbs } from './cell.suite.js'
-import { spanOf } from './layouts.suite.js'
+import type { Matmul } from '../table/operands.js'
+import { type Cell, maxAbs } from './cell.suite.js'
+import { operandOf, spanOf } from './layouts.suite.js'
 
 export function matmul(cell: Cell): void {
-  type K = MatmulKernel<Any>
+  type K = Matmul
   const sizes: (readonly [number, number, number, number])[] = [
     [1, 1, 1, 1],
     [1, 3, 3, 3],
@@ -40,20 +40,22 @@ export function matmul(cell: Cell): void {
         cell.rubbish(cell.dtype, batch * m * n + 6),
         k,
         scale,
-        (kernel, o) => kernel.run(batch, m, n, k, a, 2, sa[0], sa[1], sa[2], b, 1, sb[0], sb[1], sb[2], o, 3),
+        (kernel, o) =>
+          kernel(operandOf(a, 2, [batch, m, k], [...sa]), operandOf(b, 1, [batch, k, n], [...sb]), operandOf(o, 3, [batch, m, n])),
       )
     }
   }
   if (cell.dtype === 'int32') return
   for (const special of [Number.NaN, Infinity, -Infinity]) {
     for (const size of [3, 20]) {
+      const square = [size, size]
       const a = cell.values(size * size, cell.dtype, false)
       const b = cell.values(size * size, cell.dtype, false)
       a[1] = special
       b[size] = 0
       b[size + 1] = 1
       cell.compare<K>(`${size} with ${special}`, cell.rubbish(cell.dtype, size * size), size, 100, (kernel, o) =>
-        kernel.run(1, size, size, size, a, 0, 0, size, 1, b, 0, 0, size, 1, o, 0),
+        kernel(operandOf(a, 0, square), operandOf(b, 0, square), operandOf(o, 0, square)),
       )
     }
   }

@@ -1,17 +1,19 @@
 /** Copies, conversions and fills, from and to all layouts. */
 
 import { DTYPES } from '../../values/dtype.js'
-import type { CopyKernel, FillKernel } from '../table/table.js'
-import type { Any, Cell } from './cell.suite.js'
-import { elementsOf, layouts } from './layouts.suite.js'
+import type { Copy, Fill } from '../table/operands.js'
+import type { Cell } from './cell.suite.js'
+import { elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
 
 export function copy(cell: Cell): void {
-  type K = CopyKernel<Any>
+  type K = Copy
   for (const from of DTYPES) {
     for (const shape of cell.shapes) {
       const n = elementsOf(shape)
       const x = cell.values(n + 4, from)
-      cell.compare<K>(`flat [${shape}] from ${from}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k.flat(n, x, 1, o, 2))
+      cell.compare<K>(`flat [${shape}] from ${from}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
+        k(operandOf(x, 1, shape), operandOf(o, 2, shape)),
+      )
       for (const layout of layouts(shape, true)) {
         for (const target of layouts(shape, false)) {
           const view = cell.values(layout.length, from)
@@ -20,7 +22,7 @@ export function copy(cell: Cell): void {
             cell.rubbish(cell.dtype, target.length),
             1,
             0,
-            (k, o) => k.strided(shape, view, layout.offset, layout.strides, o, target.offset, target.strides),
+            (k, o) => k(laid(view, shape, layout), laid(o, shape, target)),
           )
         }
       }
@@ -29,15 +31,15 @@ export function copy(cell: Cell): void {
 }
 
 export function fill(cell: Cell): void {
-  type K = FillKernel<Any>
+  type K = Fill
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)
     for (const value of [0, 1, -3, 2.5, Number.NaN]) {
       if (cell.dtype === 'int32' && !Number.isInteger(value)) continue
-      cell.compare<K>(`flat [${shape}] ${value}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k.flat(n, value, o, 2))
+      cell.compare<K>(`flat [${shape}] ${value}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) => k(value, operandOf(o, 2, shape)))
       for (const target of layouts(shape, false)) {
         cell.compare<K>(`[${shape}] ${value} ${target.name}`, cell.rubbish(cell.dtype, target.length), 1, 0, (k, o) =>
-          k.strided(shape, value, o, target.offset, target.strides),
+          k(value, laid(o, shape, target)),
         )
       }
     }

@@ -1,32 +1,26 @@
 /** Kernels of neural networks. */
 
-import type {
-  AvgPoolKernel,
-  ChannelNormBackwardKernel,
-  ChannelNormKernel,
-  ConvGeometry,
-  ConvKernel,
-  LayerNormBackwardKernel,
-  LayerNormKernel,
-  MaxPoolKernel,
-  PoolGeometry,
-} from '../table/table.js'
+import type { ConvGeometry, PoolGeometry } from '../table/neural.js'
+import type { AvgPool, Conv, MaxPool, Norm, NormBackward, Operand } from '../table/operands.js'
 import { type Any, type Cell, maxAbs } from './cell.suite.js'
+import { elementsOf, operandOf } from './layouts.suite.js'
 
 export function conv(cell: Cell): void {
-  type K = ConvKernel<Any>
   const { op } = cell
   for (const g of convGeometries(cell.isSlow)) {
-    const [x, y] = [g.n * g.c * g.h * g.w, g.n * g.o * g.oh * g.ow]
-    const weight = (g.o * g.c * g.kh * g.kw) / g.groups
-    const [aSize, bSize, size] = op === 'conv2d' ? [x, weight, y] : op === 'conv2dInput' ? [y, weight, x] : [x, y, weight]
-    const plain = cell.values(aSize + 3, cell.dtype, false)
-    const b = cell.values(bSize + 3, cell.dtype, false)
-    const terms = op === 'conv2d' ? weight / g.o : op === 'conv2dInput' ? (g.o / g.groups) * g.kh * g.kw : g.n * g.oh * g.ow
+    const [x, y, weight] = [
+      [g.n, g.c, g.h, g.w],
+      [g.n, g.o, g.oh, g.ow],
+      [g.o, g.c / g.groups, g.kh, g.kw],
+    ]
+    const [aShape, bShape, shape] = op === 'conv2d' ? [x, weight, y] : op === 'conv2dInput' ? [y, weight, x] : [x, y, weight]
+    const plain = cell.values(elementsOf(aShape) + 3, cell.dtype, false)
+    const b = cell.values(elementsOf(bShape) + 3, cell.dtype, false)
+    const terms = op === 'conv2d' ? elementsOf(weight) / g.o : op === 'conv2dInput' ? (g.o / g.groups) * g.kh * g.kw : g.n * g.oh * g.ow
     // Not in b: whether a weight meets the padding depends on the form (rule CONV).
-    for (const a of aSize > 1000 ? [plain] : cell.variants(plain)) {
-      cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, size + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
-        k.run(g, a, 2, b, 1, o, 3),
+    for (const a of plain.length > 1000 ? [plain] : cell.variants(plain)) {
+      cell.compare<Conv>(JSON.stringify(g), cell.rubbish(cell.dtype, elementsOf(shape) + 6), terms, maxAbs(a) * maxAbs(b), (k, o) =>
+        k(operandOf(a, 2, aShape), operandOf(b, 1, bShape), operandOf(o, 3, shape), g),
       )
     }
   }
@@ -87,24 +81,30 @@ function convGeometries(slow: boolean): ConvGeometry[] {
 
 /** The maxima and their places, each compared in turn. */
 export function maxPool(cell: Cell): void {
-  type K = MaxPoolKernel<Any>
   for (const g of poolGeometries()) {
-    const size = g.planes * g.oh * g.ow
+    const [plane, pooled] = shapesOf(g)
+    const size = elementsOf(pooled)
     for (const special of [false, true]) {
-      const x = cell.values(g.planes * g.h * g.w + 3, cell.dtype, special)
-      for (let i = 0; i + 3 < x.length; i += 4) x[i] = x[i + 3]! // ties
+      const values = cell.values(elementsOf(plane) + 3, cell.dtype, special)
+      for (let i = 0; i + 3 < values.length; i += 4) values[i] = values[i + 3]! // ties
+      const x = operandOf(values, 2, plane)
       const what = JSON.stringify(g)
-      const places = new Int32Array(size + 6)
-      cell.compare<K>(what, cell.rubbish(cell.dtype, size + 6), 1, 0, (k, o) => k.run(g, x, 2, o, 3, places, 3))
-      const out = cell.rubbish(cell.dtype, size + 6)
-      cell.compare<K>(`places of ${what}`, cell.rubbish('int32', size + 6), 1, 0, (k, o) => k.run(g, x, 2, out, 3, o as Int32Array, 3))
+      const places = operandOf(new Int32Array(size + 6), 3, pooled)
+      cell.compare<MaxPool>(what, cell.rubbish(cell.dtype, size + 6), 1, 0, (k, o) => k(x, operandOf(o, 3, pooled), places, g))
+      const out = operandOf(cell.rubbish(cell.dtype, size + 6), 3, pooled)
+      cell.compare<MaxPool>(`places of ${what}`, cell.rubbish('int32', size + 6), 1, 0, (k, o) => k(x, out, operandOf(o, 3, pooled), g))
     }
   }
 }
 
+const shapesOf = (g: PoolGeometry) =>
+  [
+    [g.planes, g.h, g.w],
+    [g.planes, g.oh, g.ow],
+  ] as const
+
 export function avgPool(cell: Cell): void {
   const { op } = cell
-  type K = AvgPoolKernel<Any>
   for (const window of poolGeometries().filter((g) => g.dilH * g.dilW === 1)) {
     for (const [includePad, divisor] of [
       [1, 0],
@@ -112,19 +112,18 @@ export function avgPool(cell: Cell): void {
       [1, 7],
     ] as const) {
       const g = { ...window, includePad, divisor }
-      const [plane, pooled] = [g.planes * g.h * g.w, g.planes * g.oh * g.ow]
+      const [plane, pooled] = shapesOf(g)
       const [from, to] = op === 'avgPool2d' ? [plane, pooled] : [pooled, plane]
-      for (const x of cell.variants(cell.values(from + 3, cell.dtype, false))) {
-        cell.compare<K>(JSON.stringify(g), cell.rubbish(cell.dtype, to + 6), g.kh * g.kw, maxAbs(x), (k, o) => k.run(g, x, 2, o, 3))
+      for (const x of cell.variants(cell.values(elementsOf(from) + 3, cell.dtype, false))) {
+        cell.compare<AvgPool>(JSON.stringify(g), cell.rubbish(cell.dtype, elementsOf(to) + 6), g.kh * g.kw, maxAbs(x), (k, o) =>
+          k(operandOf(x, 2, from), operandOf(o, 3, to), g),
+        )
       }
     }
   }
 }
 
-/** Of the three outputs each in turn is the one that is compared. */
 export function layerNorm(cell: Cell): void {
-  const { op } = cell
-  type K = LayerNormKernel<Any> & LayerNormBackwardKernel<Any>
   for (const [rows, d] of [
     [3, 4],
     [1, 1],
@@ -132,29 +131,14 @@ export function layerNorm(cell: Cell): void {
     [5, 8],
     [0, 3],
     [6, 50],
+    // More than is read at once, and not a multiple of it.
+    ...(cell.isSlow ? [] : ([[90, 50]] as const)),
   ] as const) {
-    const plain = cell.values(rows * d + 3, cell.dtype, false)
-    const gradient = cell.values(rows * d + 3, cell.dtype, false)
-    for (const [affine, x, grad] of normInputs(cell, plain, gradient)) {
-      const [w, b] = affine ? [cell.values(d + 2, cell.dtype, false), cell.values(d + 2, cell.dtype, false)] : [null, null]
-      const [mean, rstd] = [cell.values(rows, cell.dtype, false), cell.values(rows, cell.dtype, false).map(Math.abs)]
-      const sizes = op === 'layerNorm' ? [rows * d, rows, rows] : [rows * d, d, d]
-      const scale = 10 * (maxAbs(x) + 1) * (1 + maxAbs(grad)) * (1 + maxAbs(rstd)) ** 2 * (w === null ? 1 : maxAbs(w) + 1)
-      for (let output = 0; output < 3; output++) {
-        const what = `[${rows}, ${d}] ${affine ? 'with' : 'without'} weights, output ${output}`
-        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]! + 2), Math.max(1, d, rows), scale, (k, o) => {
-          const [p, q, r] = sizes.map((n, i) => (i === output ? o : cell.rubbish(cell.dtype, n))) as [Any, Any, Any]
-          if (op === 'layerNorm') (k as LayerNormKernel<Any>).run(rows, d, 0.5, x, 2, w, 1, b, 2, p, q, r)
-          else (k as LayerNormBackwardKernel<Any>).run(rows, d, grad, 1, x, 2, mean, rstd, w, 1, p, q, r)
-        })
-      }
-    }
+    norm(cell, [rows, d], rows, d, Math.max(1, d, rows), (x, grad, spread) => 10 * (x + 1) * (1 + grad) * (1 + spread) ** 2)
   }
 }
 
 export function channelNorm(cell: Cell): void {
-  const { op } = cell
-  type K = ChannelNormKernel<Any> & ChannelNormBackwardKernel<Any>
   for (const [outer, c, inner] of [
     [3, 2, 4],
     [4, 3, 1],
@@ -163,22 +147,42 @@ export function channelNorm(cell: Cell): void {
     [7, 2, 12],
     [3, 0, 4],
   ] as const) {
-    const n = outer * c * inner
-    const plain = cell.values(n + 3, cell.dtype, false)
-    const gradient = cell.values(n + 3, cell.dtype, false)
-    for (const [affine, x, grad] of normInputs(cell, plain, gradient)) {
-      const [w, b] = affine ? [cell.values(c + 2, cell.dtype, false), cell.values(c + 2, cell.dtype, false)] : [null, null]
-      const [mean, variance] = [cell.values(c, cell.dtype, false), cell.values(c, cell.dtype, false).map(Math.abs)]
-      const sizes = [n, c, c]
-      const scale = 10 * (maxAbs(x) + 1) ** 2 * (1 + maxAbs(grad)) * (w === null ? 1 : maxAbs(w) + 1)
-      for (let output = 0; output < 3; output++) {
-        const what = `[${outer}, ${c}, ${inner}] ${affine ? 'with' : 'without'} weights, output ${output}`
-        cell.compare<K>(what, cell.rubbish(cell.dtype, sizes[output]! + 2), outer * inner, scale, (k, o) => {
-          const [p, q, r] = sizes.map((size, i) => (i === output ? o : cell.rubbish(cell.dtype, size))) as [Any, Any, Any]
-          if (op === 'channelNorm') (k as ChannelNormKernel<Any>).run(outer, c, inner, 0.5, x, 2, w, 1, b, 2, p, q, r)
-          else (k as ChannelNormBackwardKernel<Any>).run(outer, c, inner, 0.5, grad, 1, x, 2, mean, variance, w, 1, p, q, r)
-        })
-      }
+    norm(cell, [outer, c, inner], c, c, outer * inner, (x, grad) => 10 * (x + 1) ** 2 * (1 + grad))
+  }
+}
+
+/** x [shape] of so many statistics and weights; `scale` is of the largest x, gradient and spread. Of the three outputs each in turn is compared. */
+function norm(
+  cell: Cell,
+  shape: readonly number[],
+  statistics: number,
+  weights: number,
+  terms: number,
+  scale: (x: number, grad: number, spread: number) => number,
+): void {
+  type K = Norm & NormBackward
+  const forward = cell.op === 'layerNorm' || cell.op === 'channelNorm'
+  const vector = (array: Any | null, offset: number, n: number) => (array === null ? null : operandOf(array, offset, [n]))
+  const values = (n: number) => cell.values(n + 3, cell.dtype, false)
+  for (const [affine, x, grad] of normInputs(cell, values(elementsOf(shape)), values(elementsOf(shape)))) {
+    const [weight, bias] = affine ? [values(weights), values(weights)] : [null, null]
+    const [mean, spread] = [values(statistics), values(statistics).map(Math.abs)]
+    const [w, b, m, s] = [
+      vector(weight, 1, weights),
+      vector(bias, 2, weights),
+      vector(mean, 1, statistics)!,
+      vector(spread, 2, statistics)!,
+    ]
+    const shapes = forward ? [shape, [statistics], [statistics]] : [shape, [weights], [weights]]
+    const size = scale(maxAbs(x), maxAbs(grad), maxAbs(spread)) * (weight === null ? 1 : maxAbs(weight) + 1)
+    for (let output = 0; output < 3; output++) {
+      const what = `[${shape.join(', ')}] ${affine ? 'with' : 'without'} weights, output ${output}`
+      cell.compare<K>(what, cell.rubbish(cell.dtype, elementsOf(shapes[output]!) + 4), terms, size, (k, o) => {
+        const outs = shapes.map((each, i) => operandOf(i === output ? o : cell.rubbish(cell.dtype, elementsOf(each) + 4), 2, each))
+        const [p, q, r] = outs as [Operand, Operand, Operand]
+        if (forward) (k as Norm)(operandOf(x, 2, shape), w, b, p, q, r, 0.5)
+        else (k as NormBackward)(operandOf(grad, 1, shape), operandOf(x, 2, shape), m, s, w, p, q, r, 0.5)
+      })
     }
   }
 }

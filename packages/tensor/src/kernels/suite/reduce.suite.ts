@@ -1,8 +1,9 @@
 /** Kernels along the middle axis of [outer, k, inner]: reductions, running sums, sorting, softmax. */
 
 import { allocate } from '../../values/dtype.js'
-import type { ArgsortKernel, GradRowsKernel, ReduceKernel, ScanKernel, VarianceKernel } from '../table/table.js'
+import type { Argsort, GradRows, Rows, Variance } from '../table/operands.js'
 import { type Any, type Cell, maxAbs, SPECIAL } from './cell.suite.js'
+import { elementsOf, operandOf } from './layouts.suite.js'
 
 /** [outer, k, inner] of reductions and softmax. */
 export function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number, number])[] {
@@ -25,7 +26,7 @@ export function fibres(cell: Cell, emptyToo: boolean): (readonly [number, number
 }
 
 export function reduce(cell: Cell): void {
-  type K = ReduceKernel<Any, Any>
+  type K = Rows
   const outDtype = cell.op === 'argmax' || cell.op === 'argmin' ? 'int32' : cell.dtype
   for (const [outer, k, inner] of fibres(cell, cell.op === 'sum')) {
     for (const special of [false, true]) {
@@ -33,7 +34,9 @@ export function reduce(cell: Cell): void {
       if (cell.op !== 'sum') for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
       const scale = maxAbs(x)
       const out = cell.rubbish(outDtype, outer * inner + 6)
-      cell.compare<K>(`[${outer}, ${k}, ${inner}]`, out, k, scale, (kernel, o) => kernel.run(outer, k, inner, x, 2, o, 3))
+      cell.compare<K>(`[${outer}, ${k}, ${inner}]`, out, k, scale, (kernel, o) =>
+        kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, inner]), outer, k, inner),
+      )
     }
   }
   for (const value of SPECIAL[cell.dtype].filter((v) => !cell.isLeftOut(v) && (cell.op !== 'sum' || !Number.isFinite(v)))) {
@@ -45,7 +48,7 @@ export function reduce(cell: Cell): void {
       [1, 3, 100],
     ] as const) {
       cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${value}`, cell.rubbish(outDtype, 100), k, 10, (kernel, o) =>
-        kernel.run(outer, k, inner, x, 0, o, 0),
+        kernel(operandOf(x, 0, [outer, k, inner]), operandOf(o, 0, [outer, inner]), outer, k, inner),
       )
     }
   }
@@ -62,12 +65,12 @@ function factors(cell: Cell, length: number): Any {
 }
 
 export function products(cell: Cell, size: (outer: number, k: number, inner: number) => number): void {
-  type K = ScanKernel<Any>
+  type K = Rows
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = size(outer, k, inner)
     const x = factors(cell, outer * k * inner + 4)
     cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, 0, (kernel, o) =>
-      kernel.run(outer, k, inner, x, 2, o, 3),
+      kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [n]), outer, k, inner),
     )
   }
   for (const value of SPECIAL[cell.dtype].filter(
@@ -75,30 +78,34 @@ export function products(cell: Cell, size: (outer: number, k: number, inner: num
   )) {
     const x = factors(cell, 12)
     x[7] = value
-    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 0, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 0, (kernel, o) =>
+      kernel(operandOf(x, 0, [2, 3, 2]), operandOf(o, 0, [size(2, 3, 2)]), 2, 3, 2),
+    )
   }
 }
 
 export function runningSums(cell: Cell): void {
-  type K = ScanKernel<Any>
+  type K = Rows
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
     const x = cell.values(n + 4, cell.dtype, false)
     const scale = cell.dtype === 'int32' ? 0 : maxAbs(x)
     cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
-      kernel.run(outer, k, inner, x, 2, o, 3),
+      kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, k, inner]), outer, k, inner),
     )
   }
   for (const value of [Number.NaN, Infinity, -Infinity]) {
     if (cell.dtype === 'int32') continue
     const x = cell.values(12, cell.dtype, false)
     x[7] = value
-    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 100, (kernel, o) => kernel.run(2, 3, 2, x, 0, o, 0))
+    cell.compare<K>(`with ${value}`, cell.rubbish(cell.dtype, 12), 3, 100, (kernel, o) =>
+      kernel(operandOf(x, 0, [2, 3, 2]), operandOf(o, 0, [2, 3, 2]), 2, 3, 2),
+    )
   }
 }
 
 export function argsort(cell: Cell): void {
-  type K = ArgsortKernel<Any>
+  type K = Argsort
   for (const [outer, k, inner] of fibres(cell, true)) {
     // The oracle counts, which takes k² steps.
     if (k > 300) continue
@@ -107,14 +114,14 @@ export function argsort(cell: Cell): void {
       const x = cell.values(n + 4)
       for (let i = 0; i + 7 < x.length; i += 5) x[i] = x[i + 7]! // ties
       cell.compare<K>(`[${outer}, ${k}, ${inner}] ${descending}`, cell.rubbish('int32', n + 6), 1, 0, (kernel, o) =>
-        kernel.run(outer, k, inner, x, 2, o as Int32Array, 3, descending),
+        kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, k, inner]), outer, k, inner, descending),
       )
     }
   }
 }
 
 export function variance(cell: Cell): void {
-  type K = VarianceKernel<Any>
+  type K = Variance
   for (const [outer, k, inner] of fibres(cell, true)) {
     for (const [correction, root] of [
       [1, false],
@@ -126,7 +133,7 @@ export function variance(cell: Cell): void {
       const out = cell.rubbish(cell.dtype, outer * inner + 6)
       const scale = k === 1 ? 0 : maxAbs(x) ** (root ? 1 : 2)
       cell.compare<K>(`[${outer}, ${k}, ${inner}] correction ${correction}, root ${root}`, out, k, scale, (kernel, o) =>
-        kernel.run(outer, k, inner, x, 2, o, 3, correction, root),
+        kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, inner]), outer, k, inner, correction, root),
       )
     }
   }
@@ -135,24 +142,26 @@ export function variance(cell: Cell): void {
     x[130] = value
     for (const root of [false, true])
       cell.compare<K>(`with ${value}, root ${root}`, cell.rubbish(cell.dtype, 3), 100, 1e4, (kernel, o) =>
-        kernel.run(3, 100, 1, x, 0, o, 0, 1, root),
+        kernel(operandOf(x, 0, [3, 100, 1]), operandOf(o, 0, [3, 1]), 3, 100, 1, 1, root),
       )
   }
 }
 
 export function productBackward(cell: Cell): void {
-  type K = GradRowsKernel<Any>
+  type K = GradRows
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
     for (const zeros of [0, 1, 2]) {
       const plain = factors(cell, n + 4)
       for (let i = 0; i < zeros && n > 0; i++) plain[2 + Math.floor(cell.random() * n)] = 0
-      const grad = cell.values(cell.op === 'prodBackward' ? outer * inner + 1 : n + 1, cell.dtype, false)
+      const shape = [outer, k, inner]
+      const gradShape = cell.op === 'prodBackward' ? [outer, inner] : shape
+      const grad = cell.values(elementsOf(gradShape) + 1, cell.dtype, false)
       const scale = maxAbs(grad)
       // Of a running product's derivative the infinite terms may cancel in one order of summation and not in another.
       for (const x of zeros === 0 ? cell.variants(plain, cell.op === 'cumprodBackward') : [plain]) {
         cell.compare<K>(`[${outer}, ${k}, ${inner}] with ${zeros} zeros`, cell.rubbish(cell.dtype, n + 6), k, scale, (kernel, o) =>
-          kernel.run(outer, k, inner, grad, 1, x, 2, o, 3),
+          kernel(operandOf(grad, 1, gradShape), operandOf(x, 2, shape), operandOf(o, 3, shape), outer, k, inner),
         )
       }
     }
@@ -160,12 +169,12 @@ export function productBackward(cell: Cell): void {
 }
 
 export function softmax(cell: Cell): void {
-  type K = ScanKernel<Any>
+  type K = Rows
   for (const [outer, k, inner] of fibres(cell, true)) {
     const n = outer * k * inner
     const x = cell.values(n + 4, cell.dtype, false)
     cell.compare<K>(`[${outer}, ${k}, ${inner}]`, cell.rubbish(cell.dtype, n + 6), k, 1, (kernel, o) =>
-      kernel.run(outer, k, inner, x, 2, o, 3),
+      kernel(operandOf(x, 2, [outer, k, inner]), operandOf(o, 3, [outer, k, inner]), outer, k, inner),
     )
   }
   for (const row of [
@@ -179,6 +188,8 @@ export function softmax(cell: Cell): void {
   ]) {
     const x = allocate(cell.dtype, 3)
     x.set(row)
-    cell.compare<K>(`row ${row}`, cell.rubbish(cell.dtype, 3), 3, 1, (kernel, o) => kernel.run(1, 3, 1, x, 0, o, 0))
+    cell.compare<K>(`row ${row}`, cell.rubbish(cell.dtype, 3), 3, 1, (kernel, o) =>
+      kernel(operandOf(x, 0, [1, 3, 1]), operandOf(o, 0, [1, 3, 1]), 1, 3, 1),
+    )
   }
 }

@@ -1,18 +1,21 @@
-/** A backend: the kernels of operands with which a device computes. Devices stand above; `over-arrays.ts` makes one of kernels over arrays of this process. */
+/** A backend: the kernels with which a device computes. Devices stand above. */
 import type { DType } from '../../values/dtype.js'
+import type { Shape } from '../../values/shape.js'
 import type { KernelMap, UserKernels } from './operands.js'
-import type { BackendName, Dims, KernelOp, Unsupported } from './table.js'
+import type { BackendName, KernelOp, Unsupported } from './table.js'
+
+/** op × dtype → kernel | unsupported(reason), total. */
+export type KernelCells = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] | Unsupported } }
 
 /** A set of kernels, made once per device and thread. Kernels may compile lazily, at their first call. */
 export interface Backend {
   readonly name: BackendName
   /** As the user asks for it: 'wasm', 'js', … */
   readonly label: string
-  /** op × dtype → kernel | unsupported(reason), total. */
-  readonly kernels: { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] | Unsupported } }
+  readonly kernels: KernelCells
   readonly userKernels: UserKernels
   /** Resolves when kernels may be called (a GPU: when the adapter is there); at once in this process. Rejects with a PostgradError. */
   ready(): Promise<void>
   /** Names the code that would run, without running it: 'loop', 'simd', 'simd tiles', …; a function of its arguments alone. */
-  variantOf(op: KernelOp, dtype: DType, shape: Dims): string
+  variantOf(op: KernelOp, dtype: DType, shape: Shape): string
 }

@@ -1,7 +1,6 @@
 /**
  * The waist between operations and devices: one table, kernel op × dtype → a function of operands. Above it `raw/` checks shapes, promotes, allocates; below
- * it a device computes, wherever its elements are. A device whose elements are arrays of this process makes the table of kernels over arrays
- * (`over-arrays.ts`, `table.ts`).
+ * it a device computes, wherever its elements are.
  *
  * Promises of the caller (`raw/`), for every family:
  * - All inputs have the dtype that selects the kernel, unless the family says otherwise. The output is explicit and preallocated.
@@ -15,11 +14,10 @@
  * `settle()`), and which code runs depends on op, dtype, shape and device alone, not on where an operand lies.
  */
 import type { Storage } from '../../heap/storage.js'
-import type { DType } from '../../values/dtype.js'
+import type { DType, TypedArray } from '../../values/dtype.js'
 import type { Shape } from '../../values/shape.js'
 import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './neural.js'
-import { type ByOp, OPS } from './ops.js'
-import type { KernelOp, UserKernel } from './table.js'
+import { type ByOp, type KernelOp, OPS } from './ops.js'
 
 /** What kernels see of a tensor. Offset and strides count elements. */
 export interface Operand {
@@ -33,7 +31,13 @@ export interface Operand {
   readonly isContiguous: boolean
 }
 
-/** out is dense, with as many elements as x. */
+/** The elements of a dense operand of the cpu, as an array of their own. */
+export function elementsOf<A extends TypedArray>({ storage, offset, numel }: Operand): A {
+  const host = storage.host!
+  return (offset === 0 && host.length === numel ? host : host.subarray(offset, offset + numel)) as A
+}
+
+/** out is dense, of x's shape. */
 export type Unary = (x: Operand, out: Operand, p0: number, p1: number) => void
 /** a and b broadcast to out's shape. The output of a comparison is bool. */
 export type Binary = (a: Operand, b: Operand, out: Operand) => void
@@ -89,7 +93,10 @@ export type Indexed = (x: Operand, index: Operand, out: Operand, outer: number, 
 
 /** The three of a convolution, each bilinear in a and b; all dense. */
 export type Conv = (a: Operand, b: Operand, out: Operand, geometry: ConvGeometry) => void
-/** out, and indices (int32 y · w + x within the plane) of each window's maximum; all dense. */
+/**
+ * out and indices (int32 y · w + x within the plane) of each window's maximum, all dense: the first of equals, the last NaN. A window that sees nothing of the
+ * plane, over which its dilation carries it, has the maximum -∞ at its first place that is not before the plane, as in PyTorch.
+ */
 export type MaxPool = (x: Operand, out: Operand, indices: Operand, geometry: PoolGeometry) => void
 /** The means of windows, and their adjoint; both dense. */
 export type AvgPool = (x: Operand, out: Operand, geometry: AvgPoolGeometry) => void
@@ -155,6 +162,14 @@ export type KernelMap = ByOp<Forms>
 
 /** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. What operations call. */
 export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] } }
+
+/** A kernel in the words of its user (`defineKernel`): a name, and the text of a gpu.js function. This object's identity is the kernel's. */
+export interface UserKernel {
+  readonly name: string
+  readonly source: string
+  /** What the text calls its inputs: its first parameters, which are arrays. */
+  readonly inputs: readonly string[]
+}
 
 /** Runs kernels that users write. */
 export interface UserKernels {

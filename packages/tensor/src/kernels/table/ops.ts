@@ -1,6 +1,6 @@
 /**
- * The kernel ops by family. The kernels of a family have one form, so the types of the tables (`table.ts`, `operands.ts`) and the adapters between them
- * (`over-arrays.ts`) are by family, and follow an op that is added here, or as a row of `elementwise/`.
+ * The kernel ops by family. The kernels of a family have one form (`operands.ts`), so types are by family, and follow an op that is added here, or as a row of
+ * `elementwise/`.
  */
 import { ROWS } from '../elementwise/rows.js'
 
@@ -45,10 +45,8 @@ export const OPS = {
 
 export type Family = keyof typeof OPS
 export type OpsOf<F extends Family> = (typeof OPS)[F][number]
+/** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
+export type KernelOp = OpsOf<Family>
 
 /** Op → what `Forms` has for its family. */
 export type ByOp<Forms extends Readonly<Record<Family, unknown>>> = { [F in Family as OpsOf<F>]: Forms[F] }
-
-export const FAMILY_OF = Object.fromEntries(Object.entries(OPS).flatMap(([family, ops]) => ops.map((op) => [op, family]))) as ByOp<{
-  [F in Family]: F
-}>

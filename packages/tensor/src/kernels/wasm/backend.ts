@@ -5,12 +5,12 @@
 import type { DType } from '../../values/dtype.js'
 import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { jsKernels } from '../js/backend.js'
-import { type ArrayBackend, type ArrayKernelTable, KERNEL_OPS, type KernelOp } from '../table/table.js'
+import type { Backend, KernelCells } from '../table/backend.js'
+import { KERNEL_OPS, type KernelOp } from '../table/table.js'
 import * as conv from './conv.js'
 import * as convert from './convert.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
-import * as gradients from './gradients.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
@@ -18,13 +18,12 @@ import type { OwnCell, OwnCells } from './own.js'
 import * as pool from './pool.js'
 import * as products from './products.js'
 import * as rows from './rows.js'
-import * as select from './select.js'
 import * as statistics from './statistics.js'
 
-const FILES = [elements, elementwise, select, convert, rows, statistics, gradients, products, conv, pool, norm]
+const FILES = [elements, elementwise, convert, rows, statistics, products, conv, pool, norm]
 
 /** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
-export function createWasmBackend(heap: () => KernelHeap): ArrayBackend {
+export function createWasmBackend(heap: () => KernelHeap): Backend {
   const instance = new LazyInstance(heap)
   const own: AnyCells = Object.assign({}, ...FILES.map(({ cells }): OwnCells => cells(instance)))
   return {
@@ -32,6 +31,7 @@ export function createWasmBackend(heap: () => KernelHeap): ArrayBackend {
     label: 'wasm',
     kernels: overJs(own),
     userKernels: hostUserKernels(),
+    ready: () => Promise.resolve(),
     // For dense operands; strided ones may run as loops, with the same bits.
     variantOf: (op, dtype, shape) => own[op]?.[dtype]?.variant(shape.reduce((n, extent) => n * extent, 1)) ?? 'loop',
   }
@@ -40,9 +40,7 @@ export function createWasmBackend(heap: () => KernelHeap): ArrayBackend {
 /** The cells without the types of their kernels, whose union would be too large for the compiler. */
 type AnyCells = Readonly<Partial<Record<KernelOp, Partial<Record<DType, OwnCell<object>>>>>>
 
-function overJs(own: AnyCells): ArrayKernelTable {
+function overJs(own: AnyCells): KernelCells {
   const cells = (op: KernelOp) => Object.entries(own[op] ?? {}).map(([dtype, cell]) => [dtype, cell.kernel])
-  return Object.fromEntries(
-    KERNEL_OPS.map((op) => [op, { ...jsKernels[op], ...Object.fromEntries(cells(op)) }]),
-  ) as unknown as ArrayKernelTable
+  return Object.fromEntries(KERNEL_OPS.map((op) => [op, { ...jsKernels[op], ...Object.fromEntries(cells(op)) }])) as unknown as KernelCells
 }

@@ -8,14 +8,14 @@
  *
  * Order of summation: KERNELS.md, rule CONV.
  */
-import type { ArrayOf } from '../../values/dtype.js'
-import type { ConvGeometry, ConvKernel } from '../table/neural.js'
-import { align, type LazyInstance, SINGLE_BELOW, type Window } from './instance.js'
+import type { ConvGeometry } from '../table/neural.js'
+import { type Conv, elementsOf, type Operand } from '../table/operands.js'
+import type { LazyInstance, WasmInstance, Window } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { worked } from './pause.js'
 import { product, productScratch } from './products.js'
+import { Staged } from './staged.js'
 
-type Real = ArrayOf['float32'] | ArrayOf['float64']
 /** The image to its columns, or back. */
 type Columns = (c: number, ...rest: [...Window, oy0: number, oy1: number, ow: number, x: number, col: number]) => void
 type Depthwise = (...rest: [...Window, oh: number, ow: number, a: number, b: number, out: number]) => void
@@ -40,159 +40,133 @@ const COLUMNS = 131_072
 /** What one of them counts between two pauses. */
 const WORK_PER_COLUMN_ELEMENT = 8
 
-class ConvTiles<A extends Real> implements ConvKernel<A> {
-  readonly #instance: LazyInstance
-  readonly #role: Role
-  readonly #bytes: 4 | 8
+function windowOf(g: ConvGeometry): Window {
+  return [g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW]
+}
 
-  constructor(instance: LazyInstance, dtype: 'float32' | 'float64', role: Role) {
-    this.#instance = instance
-    this.#role = role
-    this.#bytes = dtype === 'float32' ? 4 : 8
+/** The two inputs and the output by what they are. */
+type Operands = Readonly<Record<'x' | 'weight' | 'y', Operand>>
+
+function byRole(role: Role, a: Operand, b: Operand, out: Operand): Operands {
+  if (role === 'conv2d') return { x: a, weight: b, y: out }
+  return role === 'conv2dInput' ? { x: out, weight: b, y: a } : { x: a, weight: out, y: b }
+}
+
+const conv =
+  (lazy: LazyInstance, role: Role, bytes: 4 | 8): Conv =>
+  (a, b, out, g) => {
+    if (out.numel === 0) return
+    if (a.numel === 0 || b.numel === 0) elementsOf(out).fill(0)
+    else if (bytes === 4 && g.groups === g.c && g.c > 1) depthwise(lazy.get(), role, g, byRole(role, a, b, out))
+    else columns(lazy.get(), role, bytes, g, byRole(role, a, b, out))
   }
 
-  run(g: ConvGeometry, a: A, ao: number, b: A, bo: number, out: A, oo: number): void {
-    const role = this.#role
-    const sizes = { x: g.n * g.c * g.h * g.w, weight: (g.o * g.c * g.kh * g.kw) / g.groups, y: g.n * g.o * g.oh * g.ow }
-    const length = role === 'conv2d' ? sizes.y : role === 'conv2dInput' ? sizes.x : sizes.weight
-    if (length === 0) return
-    if (sizes.x === 0 || sizes.weight === 0 || sizes.y === 0) {
-      out.fill(0, oo, oo + length)
-      return
-    }
-    const depthwise = this.#bytes === 4 && g.groups === g.c && g.c > 1
-    if (depthwise) this.#depthwise(g, a as Float32Array, ao, b as Float32Array, bo, out as Float32Array, oo)
-    else this.#columns(g, a, ao, b, bo, out, oo)
-  }
+function columns(instance: WasmInstance, role: Role, bytes: 4 | 8, g: ConvGeometry, { x, weight, y }: Operands): void {
+  const { kernels } = instance
+  const [cg, og] = [g.c / g.groups, g.o / g.groups]
+  const k = cg * g.kh * g.kw
+  const plane = g.oh * g.ow
+  const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
+  // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
+  const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
+  // What lies in the memory is used there, an image of anything else is staged when its turn comes.
+  const [xs, ys] = [new Staged(instance, x, g.c * g.h * g.w), new Staged(instance, y, g.o * plane)]
+  const weights = new Staged(instance, weight, g.o * k)
+  const output = { conv2d: ys, conv2dInput: xs, conv2dWeight: weights }[role]
+  const address = (operand: Staged, i: number): number => (operand === output ? operand.at(i) : operand.read(i))
+  const sums = role === 'conv2dWeight'
+  // Of each role's largest product; the strides of b are those of the calls below.
+  const scratchBytes =
+    role === 'conv2d'
+      ? productScratch(og, rows * g.ow, k, bytes, bytes)
+      : role === 'conv2dInput'
+        ? productScratch(k, rows * g.ow, og, bytes, bytes)
+        : productScratch(k, og, rows * g.ow, bytes, bytes * plane)
+  const [colAt, sumAt, partAt, scratch] = Staged.begin(
+    instance,
+    [xs, ys, weights],
+    isImage ? 0 : k * rows * g.ow * bytes,
+    sums ? g.o * k * bytes : 0,
+    sums ? og * k * bytes : 0,
+    scratchBytes,
+  ) as [number, number, number, number]
+  const memory = bytes === 4 ? instance.f32 : instance.f64
+  const [im2col, col2im] = bytes === 4 ? [kernels.im2col_f32, kernels.col2im_f32] : [kernels.im2col_f64, kernels.col2im_f64]
+  // The image to its columns, or back.
+  const turn = (role === 'conv2dInput' ? col2im : im2col).bind(null, cg, ...windowOf(g))
+  // Strides in elements.
+  const matrix = (pointer: number, row: number, col: number) => ({ pointer, row: row * bytes, col: col * bytes })
+  const wAt = address(weights, 0)
 
-  #columns(g: ConvGeometry, a: A, ao: number, b: A, bo: number, out: A, oo: number): void {
-    const instance = this.#instance.get()
-    const { kernels } = instance
-    const bytes = this.#bytes
-    const role = this.#role
-    const [cg, og] = [g.c / g.groups, g.o / g.groups]
-    const k = cg * g.kh * g.kw
-    const plane = g.oh * g.ow
-    const [xSize, ySize, weightSize] = [g.c * g.h * g.w, g.o * plane, g.o * k]
-    const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
-    // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
-    const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
-    // What lies in the memory is used there, an image of anything else is staged when its turn comes.
-    const direct = (array: A, offset: number): number => (array.length < SINGLE_BELOW ? -1 : instance.direct(array, offset))
-    const xDirect = role === 'conv2dInput' ? direct(out, oo) : direct(a, ao)
-    const yDirect = role === 'conv2d' ? direct(out, oo) : role === 'conv2dInput' ? direct(a, ao) : direct(b, bo)
-    const wDirect = role === 'conv2dWeight' ? direct(out, oo) : direct(b, bo)
-    const staged = [xDirect < 0 ? xSize * bytes : 0, yDirect < 0 ? ySize * bytes : 0, wDirect < 0 ? weightSize * bytes : 0] as const
-    const columnBytes = isImage ? 0 : k * rows * g.ow * bytes
-    const [sumBytes, partBytes] = role === 'conv2dWeight' ? [weightSize * bytes, og * k * bytes] : [0, 0]
-    // Of each role's largest product; the strides of b are those of the calls below.
-    const scratchBytes =
-      role === 'conv2d'
-        ? productScratch(og, rows * g.ow, k, bytes, bytes)
-        : role === 'conv2dInput'
-          ? productScratch(k, rows * g.ow, og, bytes, bytes)
-          : productScratch(k, og, rows * g.ow, bytes, bytes * plane)
-    instance.begin([...staged, columnBytes, sumBytes, partBytes, scratchBytes].reduce((sum, size) => sum + align(size), 0))
-    const memory = (bytes === 4 ? instance.f32 : instance.f64) as A
-    const [xStaged, yStaged, wStaged] = [instance.take(staged[0]), instance.take(staged[1]), instance.take(staged[2])]
-    const [colAt, sumAt, partAt, scratch] = [
-      instance.take(columnBytes),
-      instance.take(sumBytes),
-      instance.take(partBytes),
-      instance.take(scratchBytes),
-    ]
-    const im2col = bytes === 4 ? kernels.im2col_f32 : kernels.im2col_f64
-    const col2im = bytes === 4 ? kernels.col2im_f32 : kernels.col2im_f64
-    const stage = (array: A, from: number, to: number, size: number): void =>
-      memory.set(array.subarray(from, from + size) as never, to / bytes)
-    const unstage = (at: number, to: number, size: number): void => out.set(memory.subarray(at / bytes, at / bytes + size) as never, to)
-    // Strides in elements.
-    const matrix = (pointer: number, row: number, col: number) => ({ pointer, row: row * bytes, col: col * bytes })
-    if (role !== 'conv2dWeight' && wDirect < 0) stage(b, bo, wStaged, weightSize)
-    const wAt = wDirect < 0 ? wStaged : wDirect
-
-    for (let n = 0; n < g.n; n++) {
-      const xAt = xDirect < 0 ? xStaged : xDirect + n * xSize * bytes
-      const yAt = yDirect < 0 ? yStaged : yDirect + n * ySize * bytes
-      if (xDirect < 0 && role !== 'conv2dInput') stage(a, ao + n * xSize, xAt, xSize)
-      if (yDirect < 0 && role === 'conv2dInput') stage(a, ao + n * ySize, yAt, ySize)
-      if (yDirect < 0 && role === 'conv2dWeight') stage(b, bo + n * ySize, yAt, ySize)
-      if (role === 'conv2dInput' && !isImage) memory.fill(0, xAt / bytes, xAt / bytes + xSize)
-      for (let group = 0; group < g.groups; group++) {
-        const x = xAt + group * cg * g.h * g.w * bytes
-        const y = yAt + group * og * plane * bytes
-        const w = wAt + group * og * k * bytes
-        for (let oy0 = 0; oy0 < g.oh; oy0 += rows) {
-          const oy1 = Math.min(g.oh, oy0 + rows)
-          const block = (oy1 - oy0) * g.ow
-          const at = oy0 * g.ow * bytes
-          const columns = isImage ? matrix(x + at, plane, 1) : matrix(colAt, block, 1)
-          if (role !== 'conv2dInput' && !isImage) {
-            im2col(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
+  for (let n = 0; n < g.n; n++) {
+    const [xAt, yAt] = [address(xs, n), address(ys, n)]
+    if (role === 'conv2dInput' && !isImage) memory.fill(0, xAt / bytes, xAt / bytes + g.c * g.h * g.w)
+    for (let group = 0; group < g.groups; group++) {
+      const x = xAt + group * cg * g.h * g.w * bytes
+      const y = yAt + group * og * plane * bytes
+      const w = wAt + group * og * k * bytes
+      for (let oy0 = 0; oy0 < g.oh; oy0 += rows) {
+        const oy1 = Math.min(g.oh, oy0 + rows)
+        const block = (oy1 - oy0) * g.ow
+        const at = oy0 * g.ow * bytes
+        const columns = isImage ? matrix(x + at, plane, 1) : matrix(colAt, block, 1)
+        if (role !== 'conv2dInput' && !isImage) {
+          turn(oy0, oy1, g.ow, x, colAt)
+          worked(k * block * WORK_PER_COLUMN_ELEMENT)
+        }
+        if (role === 'conv2d') {
+          product(instance, bytes, [og, block, k], matrix(w, k, 1), columns, matrix(y + at, plane, 1), scratch)
+        } else if (role === 'conv2dInput') {
+          product(instance, bytes, [k, block, og], matrix(w, 1, k), matrix(y + at, plane, 1), columns, scratch)
+          if (!isImage) {
+            turn(oy0, oy1, g.ow, x, colAt)
             worked(k * block * WORK_PER_COLUMN_ELEMENT)
           }
-          if (role === 'conv2d') {
-            product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + at, plane * bytes, scratch)
-          } else if (role === 'conv2dInput') {
-            product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + at, plane, 1), columns.pointer, columns.row, scratch)
-            if (!isImage) {
-              col2im(cg, g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, oy0, oy1, g.ow, x, colAt)
-              worked(k * block * WORK_PER_COLUMN_ELEMENT)
-            }
-          } else {
-            // Transposed, [k, og]: what must be packed is the gradient, which is smaller than the columns. The first one needs no sum.
-            const sum = sumAt + group * og * k * bytes
-            const isFirst = n === 0 && oy0 === 0
-            product(instance, bytes, k, og, block, columns, matrix(y + at, 1, plane), isFirst ? sum : partAt, og * bytes, scratch)
-            if (!isFirst) (bytes === 4 ? kernels.accumulate_f32 : kernels.accumulate_f64)(og * k, partAt, sum)
-          }
+        } else {
+          // Transposed, [k, og]: what must be packed is the gradient, which is smaller than the columns. The first one needs no sum.
+          const sum = sumAt + group * og * k * bytes
+          const isFirst = n === 0 && oy0 === 0
+          product(instance, bytes, [k, og, block], columns, matrix(y + at, 1, plane), matrix(isFirst ? sum : partAt, og, 1), scratch)
+          if (!isFirst) (bytes === 4 ? kernels.accumulate_f32 : kernels.accumulate_f64)(og * k, partAt, sum)
         }
       }
-      if (role === 'conv2d' && yDirect < 0) unstage(yAt, oo + n * ySize, ySize)
-      if (role === 'conv2dInput' && xDirect < 0) unstage(xAt, oo + n * xSize, xSize)
     }
-    if (role !== 'conv2dWeight') return
-    const move = bytes === 4 ? kernels.move_32 : kernels.move_64
-    for (let group = 0; group < g.groups; group++) {
-      const part = group * og * k * bytes
-      move(og, k, sumAt + part, bytes, og * bytes, wAt + part, k * bytes, bytes)
-      worked(og * k * WORK_PER_COLUMN_ELEMENT)
-    }
-    if (wDirect < 0) unstage(wAt, oo, weightSize)
+    if (!sums) output.written(n)
   }
+  if (!sums) return
+  const move = bytes === 4 ? kernels.move_32 : kernels.move_64
+  for (let group = 0; group < g.groups; group++) {
+    const part = group * og * k * bytes
+    move(og, k, sumAt + part, bytes, og * bytes, wAt + part, k * bytes, bytes)
+    worked(og * k * WORK_PER_COLUMN_ELEMENT)
+  }
+  output.written(0)
+}
 
-  /** Output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */
-  #depthwise(g: ConvGeometry, a: Float32Array, ao: number, b: Float32Array, bo: number, out: Float32Array, oo: number): void {
-    const instance = this.#instance.get()
-    const { kernels } = instance
-    const role = this.#role
-    const multiplier = g.o / g.c
-    const [xPlane, yPlane, window] = [g.h * g.w, g.oh * g.ow, g.kh * g.kw]
-    instance.begin(align(xPlane * 4) + align(yPlane * 4) + align(g.o * window * 4))
-    const { f32 } = instance
-    const [x, y, weight] = [instance.take(xPlane * 4), instance.take(yPlane * 4), instance.take(g.o * window * 4)]
-    if (role === 'conv2dWeight') f32.fill(0, weight / 4, weight / 4 + g.o * window)
-    else f32.set(b.subarray(bo, bo + g.o * window), weight / 4)
-    for (let n = 0; n < g.n; n++) {
-      for (let c = 0; c < g.c; c++) {
-        const xFrom = (n * g.c + c) * xPlane
-        if (role === 'conv2dInput') f32.fill(0, x / 4, x / 4 + xPlane)
-        else f32.set(a.subarray(ao + xFrom, ao + xFrom + xPlane), x / 4)
-        for (let o = c * multiplier; o < (c + 1) * multiplier; o++) {
-          const yFrom = (n * g.o + o) * yPlane
-          const w = weight + o * window * 4
-          if (role === 'conv2dInput') f32.set(a.subarray(ao + yFrom, ao + yFrom + yPlane), y / 4)
-          else if (role === 'conv2dWeight') f32.set(b.subarray(bo + yFrom, bo + yFrom + yPlane), y / 4)
-          const [from, by, to] = role === 'conv2d' ? [x, w, y] : role === 'conv2dInput' ? [y, w, x] : [x, y, w]
-          kernels[DEPTHWISE[role]](g.h, g.w, g.kh, g.kw, g.strideH, g.strideW, g.padH, g.padW, g.dilH, g.dilW, g.oh, g.ow, from, by, to)
-          worked(yPlane * window)
-          if (role === 'conv2d') out.set(f32.subarray(y / 4, y / 4 + yPlane), oo + yFrom)
-        }
-        if (role === 'conv2dInput') out.set(f32.subarray(x / 4, x / 4 + xPlane), oo + xFrom)
-      }
+/** float32, plane by plane: output channel o reads input channel o / multiplier, with a weight [kh, kw] of its own. */
+function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, weight, y }: Operands): void {
+  const { f32 } = instance
+  const kernel = instance.kernels[DEPTHWISE[role]].bind(null, ...windowOf(g), g.oh, g.ow)
+  const multiplier = g.o / g.c
+  const [xPlane, yPlane, window] = [g.h * g.w, g.oh * g.ow, g.kh * g.kw]
+  const [xs, ys, weights] = [new Staged(instance, x, xPlane), new Staged(instance, y, yPlane), new Staged(instance, weight, weight.numel)]
+  Staged.begin(instance, [xs, ys, weights])
+  const weightAt = role === 'conv2dWeight' ? weights.at(0) : weights.read(0)
+  if (role === 'conv2dWeight') f32.fill(0, weightAt / 4, weightAt / 4 + weight.numel)
+  for (let c = 0; c < g.n * g.c; c++) {
+    const xAt = role === 'conv2dInput' ? xs.at(c) : xs.read(c)
+    if (role === 'conv2dInput') f32.fill(0, xAt / 4, xAt / 4 + xPlane)
+    for (let o = c * multiplier; o < (c + 1) * multiplier; o++) {
+      const w = weightAt + (o % g.o) * window * 4
+      const yAt = role === 'conv2d' ? ys.at(o) : ys.read(o)
+      const [from, by, to] = role === 'conv2d' ? [xAt, w, yAt] : role === 'conv2dInput' ? [yAt, w, xAt] : [xAt, yAt, w]
+      kernel(from, by, to)
+      worked(yPlane * window)
+      if (role === 'conv2d') ys.written(o)
     }
-    if (role === 'conv2dWeight') out.set(f32.subarray(weight / 4, weight / 4 + g.o * window), oo)
+    if (role === 'conv2dInput') xs.written(c)
   }
+  if (role === 'conv2dWeight') weights.written(0)
 }
 
 const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32', conv2dWeight: 'depthwise_weight_f32' } as const
@@ -200,10 +174,6 @@ const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32',
 const tiles: Rule = () => 'simd tiles'
 
 export function cells(instance: LazyInstance): OwnCells {
-  const conv = (role: Role) =>
-    by(tiles, {
-      float32: new ConvTiles<ArrayOf['float32']>(instance, 'float32', role),
-      float64: new ConvTiles<ArrayOf['float64']>(instance, 'float64', role),
-    })
-  return { conv2d: conv('conv2d'), conv2dInput: conv('conv2dInput'), conv2dWeight: conv('conv2dWeight') }
+  const cell = (role: Role) => by(tiles, { float32: conv(instance, role, 4), float64: conv(instance, role, 8) })
+  return { conv2d: cell('conv2d'), conv2dInput: cell('conv2dInput'), conv2dWeight: cell('conv2dWeight') }
 }

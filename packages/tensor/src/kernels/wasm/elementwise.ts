@@ -1,319 +1,185 @@
 /**
- * Arithmetic, functions and axpy of the wasm backend. Operands that lie in the kernels' memory are used there; others pass through scratch in chunks
- * that stay in the first-level cache. Where that costs more than the work, plain rows with the same bits run instead: by the number of
- * elements alone. Comparisons and `where`: `select.ts`.
+ * Element-wise kernels of the wasm backend. Those whose loops have the same bits run as loops below SIMD_FROM elements, and where strides make a walk
+ * better; the others are exports that run at every size. Above: `element-cells.ts`. Below: `dense.ts` and `strided.ts`, which bring operands into the memory.
  */
-import type { ArrayOf, TypedArray } from '../../values/dtype.js'
-import type { SimdDType } from '../elementwise/definition.js'
-import type { Row2, Row3 } from '../elementwise/loops.js'
-import { copyF32 } from '../js/movement.js'
-import { denseStrides, walk2, walk3 } from '../js/walk.js'
-import type { AxpyKernel, BinaryKernel, Dims, UnaryKernel } from '../table/table.js'
-import { type BinaryExport, copyRun, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './instance.js'
-import { by, bySize, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { moveStrided, runStrided, SLICE } from './strided.js'
+import { INT32_SPAN } from '../../values/dtype.js'
+import { binaryRows } from '../js/elementwise.js'
+import { copy } from '../js/movement.js'
+import type { Axpy, Binary, Grad, Operand, Unary, Where } from '../table/operands.js'
+import { stepOver } from '../table/walk.js'
+import { runDense } from './dense.js'
+import {
+  type BinaryExport,
+  copyRun,
+  type GradientExport,
+  type LazyInstance,
+  SIMD_FROM,
+  SINGLE_BELOW,
+  type UnaryExport,
+} from './instance.js'
+import { by, bySize, loopsOf, type OwnCells } from './own.js'
+import { type BlockKernel, moveStrided, runStrided, type StridedOptions } from './strided.js'
 
-/** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
-export const CHUNK = 2048
-
-type F32 = ArrayOf['float32']
-/** The instance's view on its memory for each dtype with SIMD arithmetic. */
-export const VIEWS = { float32: 'f32', float64: 'f64', int32: 'i32' } as const satisfies Record<SimdDType, string>
-
-type Axpy = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
+type AxpyExport = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
+type Choice = [x: number, row: number, step: number]
+type WhereExport = (rows: number, n: number, cond: number, condRow: number, ...rest: [...a: Choice, ...b: Choice, out: number]) => void
 declare module './instance.js' {
   interface KernelExports {
-    readonly axpy_f32: Axpy
-    readonly axpy_f64: Axpy
-  }
-}
-
-/** A function that has the same bits as a plain row: the row runs below SIMD_FROM. */
-export class UnaryArithmetic<D extends SimdDType> implements UnaryKernel<ArrayOf[D]> {
-  readonly #instance: LazyInstance
-  readonly #name: UnaryExport
-  readonly #view: (typeof VIEWS)[D]
-  readonly #row: Row2<ArrayOf[D], ArrayOf[D]>
-
-  constructor(instance: LazyInstance, dtype: D, name: UnaryExport, row: Row2<ArrayOf[D], ArrayOf[D]>) {
-    this.#instance = instance
-    this.#name = name
-    this.#view = VIEWS[dtype]
-    this.#row = row
-  }
-
-  flat(n: number, x: ArrayOf[D], xOffset: number, out: ArrayOf[D], outOffset: number): void {
-    if (n < SIMD_FROM) this.#row(n, x, xOffset, 1, out, outOffset, 1)
-    else runUnary(this.#instance, this.#name, this.#view, n, x, xOffset, out, outOffset)
-  }
-
-  strided(shape: Dims, x: ArrayOf[D], xOffset: number, xStrides: Dims, out: ArrayOf[D], outOffset: number): void {
-    const n = elementsOf(shape)
-    if (n < SIMD_FROM || !gather(this.#instance, shape, x, xOffset, xStrides, out, outOffset)) {
-      walk2(this.#row, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
-    } else runUnary(this.#instance, this.#name, this.#view, n, out, outOffset, out, outOffset)
-  }
-}
-
-/** A polynomial of kernels.wasm: it runs for every size, so that a value's bits do not depend on how many there are. */
-export class UnaryPolynomial implements UnaryKernel<F32> {
-  readonly #instance: LazyInstance
-  readonly #name: UnaryExport
-
-  constructor(instance: LazyInstance, name: UnaryExport) {
-    this.#instance = instance
-    this.#name = name
-  }
-
-  flat(n: number, x: F32, xOffset: number, out: F32, outOffset: number, p0: number, p1: number): void {
-    if (n >= SINGLE_BELOW) {
-      runUnary(this.#instance, this.#name, 'f32', n, x, xOffset, out, outOffset, p0, p1)
-      return
-    }
-    const instance = this.#instance.get()
-    const pointer = instance.begin(SINGLE_BELOW * 4)
-    const memory = instance.f32
-    const at = pointer / 4
-    copyRun(n, x, xOffset, memory, at)
-    instance.kernels[this.#name](n, pointer, pointer, p0, p1)
-    copyRun(n, memory, at, out, outOffset)
-  }
-
-  strided(shape: Dims, x: F32, xOffset: number, xStrides: Dims, out: F32, outOffset: number, p0: number, p1: number): void {
-    const n = elementsOf(shape)
-    if (n < SIMD_FROM || !gather(this.#instance, shape, x, xOffset, xStrides, out, outOffset)) {
-      walk2(copyF32, shape, x, xOffset, xStrides, out, outOffset, denseStrides(shape))
-    }
-    this.flat(n, out, outOffset, out, outOffset, p0, p1)
-  }
-}
-
-/** x → out, of at least SINGLE_BELOW elements. Staged elements are computed in place. */
-export function runUnary<D extends SimdDType>(
-  lazy: LazyInstance,
-  name: UnaryExport,
-  view: (typeof VIEWS)[D],
-  n: number,
-  x: ArrayOf[D],
-  xOffset: number,
-  out: ArrayOf[D],
-  outOffset: number,
-  p0 = 0,
-  p1 = 0,
-): void {
-  const instance = lazy.get()
-  const kernel = instance.kernels[name]
-  const bytes = out.BYTES_PER_ELEMENT
-  const staged = instance.begin(CHUNK * bytes)
-  const xAt = instance.direct(x, xOffset)
-  const outAt = instance.direct(out, outOffset)
-  const memory = instance[view] as TypedArray as ArrayOf[D]
-  const at = staged / bytes
-  const chunk = xAt < 0 || outAt < 0 ? CHUNK : SLICE
-  for (let i = 0; i < n; i += chunk) {
-    const count = Math.min(chunk, n - i)
-    if (xAt < 0) copyRun(count, x, xOffset + i, memory, at)
-    kernel(count, xAt < 0 ? staged : xAt + i * bytes, outAt < 0 ? staged : outAt + i * bytes, p0, p1)
-    if (outAt < 0) copyRun(count, memory, at, out, outOffset + i)
-    workedElements(count)
+    readonly axpy_f32: AxpyExport
+    readonly axpy_f64: AxpyExport
+    readonly where_32: WhereExport
+    readonly where_64: WhereExport
   }
 }
 
 /**
- * Gathers x into the dense output, which can hold it: it is no other view of x. (In place, x is dense too and the copy moves nothing.)
- * Returns false where a walk is better.
+ * x if it is dense, otherwise out, into which x is gathered: out can hold it, for it is no other view of x. (In place, x is dense too.) Null where a
+ * walk is better.
  */
-export function gather(lazy: LazyInstance, shape: Dims, x: TypedArray, xo: number, xStrides: Dims, out: TypedArray, oo: number): boolean {
-  return moveStrided(
-    lazy.get(),
-    shape,
-    { array: x, offset: xo, strides: xStrides },
-    { array: out, offset: oo, strides: denseStrides(shape) },
+function denseOf(lazy: LazyInstance, x: Operand, out: Operand): Operand | null {
+  if (x.isContiguous) return x
+  return out.numel >= SIMD_FROM && moveStrided(lazy.get(), x, out) ? out : null
+}
+
+function runUnary(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number): void {
+  const instance = lazy.get()
+  const kernel = instance.kernels[name]
+  runDense(instance, [x, out], (_, n, at) => kernel(n, at[0]!, at[1]!, p0, p1))
+}
+
+/** A function that has the bits of `loops`. */
+export function unaryBySize(lazy: LazyInstance, name: UnaryExport, loops: Unary): Unary {
+  return (x, out, p0, p1) => {
+    const dense = out.numel < SIMD_FROM ? null : denseOf(lazy, x, out)
+    if (dense === null) loops(x, out, p0, p1)
+    else if (out.dtype === 'int32') runUnary(lazy, name, dense, out, bound(p0), bound(p1))
+    else runUnary(lazy, name, dense, out, p0, p1)
+  }
+}
+
+/** What an int32 is compared with: infinity means the end of the range, and a fraction is cut as a result would be. */
+function bound(p: number): number {
+  return Math.max(-INT32_SPAN, Math.min(INT32_SPAN - 1, Math.trunc(p)))
+}
+
+/** A polynomial of kernels.wasm: it runs for every size, so that a value's bits do not depend on how many there are. */
+export function unaryPolynomial(lazy: LazyInstance, name: UnaryExport): Unary {
+  return (x, out, p0, p1) => {
+    const dense = denseOf(lazy, x, out)
+    if (dense === null) copy(x, out)
+    if (out.numel < SINGLE_BELOW) runFew(lazy, name, dense ?? out, out, p0, p1)
+    else runUnary(lazy, name, dense ?? out, out, p0, p1)
+  }
+}
+
+/** As `runUnary`, without what a few elements would not pay for. */
+function runFew(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number): void {
+  const instance = lazy.get()
+  const pointer = instance.begin(SINGLE_BELOW * 4)
+  copyRun(out.numel, x.storage.host!, x.offset, instance.f32, pointer / 4)
+  instance.kernels[name](out.numel, pointer, pointer, p0, p1)
+  copyRun(out.numel, instance.f32, pointer / 4, out.storage.host!, out.offset)
+}
+
+/** Runs `kernel` on dense operands as they lie, on others by blocks; the last one is the output. Returns false where a walk is better. */
+function runBlocks(lazy: LazyInstance, operands: readonly Operand[], kernel: BlockKernel, options: StridedOptions = {}): boolean {
+  const out = operands.at(-1)!
+  if (!out.isContiguous || operands.some((x) => stepOver(x, out) < 0)) return runStrided(lazy.get(), operands, kernel, options)
+  runDense(lazy.get(), operands, kernel, options.readsOutput)
+  return true
+}
+
+/** `loops` runs below SIMD_FROM, and where strides make a walk better. `swapped`: the export takes b before a. */
+export function binaryBySize(lazy: LazyInstance, name: BinaryExport, loops: Binary, swapped = false): Binary {
+  return (a, b, out) => {
+    if (out.numel < SIMD_FROM || !(swapped ? runBinary(lazy, name, b, a, out) : runBinary(lazy, name, a, b, out))) loops(a, b, out)
+  }
+}
+
+function runBinary(lazy: LazyInstance, name: BinaryExport, a: Operand, b: Operand, out: Operand): boolean {
+  const kernel = lazy.get().kernels[name]
+  return runBlocks(lazy, [a, b, out], (rows, n, at, row, step) =>
+    kernel(rows, n, at[0]!, row[0]!, step[0]!, at[1]!, row[1]!, step[1]!, at[2]!, row[2]!),
   )
 }
 
-export class BinaryArithmetic<D extends SimdDType> implements BinaryKernel<ArrayOf[D], ArrayOf[D]> {
-  readonly #instance: LazyInstance
-  readonly #name: BinaryExport
-  readonly #view: (typeof VIEWS)[D]
-  readonly #row: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]>
-
-  constructor(instance: LazyInstance, dtype: D, name: BinaryExport, row: Row3<ArrayOf[D], ArrayOf[D], ArrayOf[D]>) {
-    this.#instance = instance
-    this.#name = name
-    this.#view = VIEWS[dtype]
-    this.#row = row
-  }
-
-  flat(n: number, a: ArrayOf[D], ao: number, as: number, b: ArrayOf[D], bo: number, bs: number, out: ArrayOf[D], oo: number): void {
-    if (n < SIMD_FROM) this.#row(n, a, ao, as, b, bo, bs, out, oo, 1)
-    else runBinary(this.#instance, this.#name, this.#view, this.#view, n, a, ao, as, b, bo, bs, out, oo)
-  }
-
-  strided(
-    shape: Dims,
-    a: ArrayOf[D],
-    ao: number,
-    aStrides: Dims,
-    b: ArrayOf[D],
-    bo: number,
-    bStrides: Dims,
-    out: ArrayOf[D],
-    oo: number,
-    outStrides: Dims,
-  ): void {
-    if (elementsOf(shape) >= SIMD_FROM) {
-      if (stridedBinary(this.#instance, this.#name, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)) return
+/**
+ * A function of two arguments without a loop of the same bits: kernels.wasm computes it for every size; what is too small or lies too wide to be staged
+ * whole goes through scratch a few elements at a time.
+ */
+export function binaryPolynomial(lazy: LazyInstance, name: BinaryExport): Binary {
+  const rows = binaryRows<Float32Array, Float32Array>((n, a, ao, as, b, bo, bs, out, oo, os) => {
+    const instance = lazy.get()
+    const pointer = instance.begin(2 * SINGLE_BELOW * 4)
+    const second = pointer + SINGLE_BELOW * 4
+    const memory = instance.f32
+    const kernel = instance.kernels[name]
+    for (let from = 0; from < n; from += SINGLE_BELOW) {
+      const count = Math.min(SINGLE_BELOW, n - from)
+      for (let i = 0; i < count; i++) {
+        memory[pointer / 4 + i] = a[ao + (from + i) * as]!
+        memory[second / 4 + i] = b[bo + (from + i) * bs]!
+      }
+      kernel(1, count, pointer, 0, 1, second, 0, 1, pointer, 0)
+      for (let i = 0; i < count; i++) out[oo + (from + i) * os] = memory[pointer / 4 + i]!
     }
-    walk3(this.#row, shape, a, ao, aStrides, b, bo, bStrides, out, oo, outStrides)
-  }
-}
-
-/** At least SIMD_FROM elements. A repeated element is always staged: its array may be tiny. */
-export function runBinary(
-  lazy: LazyInstance,
-  name: BinaryExport,
-  view: (typeof VIEWS)[SimdDType],
-  outView: (typeof VIEWS)[SimdDType] | 'u8',
-  n: number,
-  a: TypedArray,
-  ao: number,
-  as: number,
-  b: TypedArray,
-  bo: number,
-  bs: number,
-  out: TypedArray,
-  oo: number,
-): void {
-  const instance = lazy.get()
-  const kernel = instance.kernels[name]
-  const bytes = a.BYTES_PER_ELEMENT
-  const outBytes = out.BYTES_PER_ELEMENT
-  const staged = instance.begin((2 * bytes + outBytes) * CHUNK)
-  const stagedB = staged + CHUNK * bytes
-  const stagedOut = stagedB + CHUNK * bytes
-  const memory = instance[view] as TypedArray
-  const at = staged / bytes
-  const aAt = as === 0 ? -1 : instance.direct(a, ao)
-  const bAt = bs === 0 ? -1 : instance.direct(b, bo)
-  const outAt = instance.direct(out, oo)
-  if (as === 0) memory[at] = a[ao]!
-  if (bs === 0) memory[at + CHUNK] = b[bo]!
-  const stageA = as !== 0 && aAt < 0
-  const stageB = bs !== 0 && bAt < 0
-  const chunk = stageA || stageB || outAt < 0 ? CHUNK : SLICE
-  for (let i = 0; i < n; i += chunk) {
-    const count = Math.min(chunk, n - i)
-    if (stageA) copyRun(count, a, ao + i, memory, at)
-    if (stageB) copyRun(count, b, bo + i, memory, at + CHUNK)
-    const aPointer = aAt < 0 ? staged : aAt + i * bytes
-    const bPointer = bAt < 0 ? stagedB : bAt + i * bytes
-    kernel(1, count, aPointer, 0, as, bPointer, 0, bs, outAt < 0 ? stagedOut : outAt + i * outBytes, 0)
-    if (outAt < 0) copyRun(count, instance[outView], stagedOut / outBytes, out, oo + i)
-    workedElements(count)
-  }
-}
-
-/** False where a walk is better. */
-export function stridedBinary(
-  lazy: LazyInstance,
-  name: BinaryExport,
-  shape: Dims,
-  a: TypedArray,
-  ao: number,
-  aStrides: Dims,
-  b: TypedArray,
-  bo: number,
-  bStrides: Dims,
-  out: TypedArray,
-  oo: number,
-  outStrides: Dims,
-): boolean {
-  const instance = lazy.get()
-  const kernel = instance.kernels[name]
-  const operands = [
-    { array: a, offset: ao, strides: aStrides },
-    { array: b, offset: bo, strides: bStrides },
-    { array: out, offset: oo, strides: outStrides },
-  ]
-  return runStrided(instance, shape, operands, false, (rows, n, p, row, step) => {
-    kernel(rows, n, p[0]!, row[0]!, step[0]!, p[1]!, row[1]!, step[1]!, p[2]!, row[2]!)
   })
+  return binaryBySize(lazy, name, rows)
 }
 
-class AxpyArithmetic<D extends 'float32' | 'float64'> implements AxpyKernel<ArrayOf[D]> {
-  readonly #instance: LazyInstance
-  readonly #name: 'axpy_f32' | 'axpy_f64'
-  readonly #view: (typeof VIEWS)[D]
-  readonly #round: (x: number) => number
-
-  constructor(instance: LazyInstance, dtype: D) {
-    this.#instance = instance
-    this.#name = dtype === 'float32' ? 'axpy_f32' : 'axpy_f64'
-    this.#view = VIEWS[dtype]
-    this.#round = dtype === 'float32' ? Math.fround : identity
+/** A power whose exponent 2 is a multiplication by `name` (PyTorch's as well); other exponents are the js backend's loops. */
+export function powBySize(lazy: LazyInstance, name: BinaryExport, loops: Unary): Unary {
+  return (x, out, exponent, p1) => {
+    const dense = exponent !== 2 || out.numel < SIMD_FROM ? null : denseOf(lazy, x, out)
+    if (dense === null) loops(x, out, exponent, p1)
+    else runBinary(lazy, name, dense, dense, out)
   }
+}
 
-  flat(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
-    if (n < SIMD_FROM) this.#loop(n, alpha, x, xo, xs, out, oo, 1)
-    else this.#run(n, alpha, x, xo, xs, out, oo)
+/** `special` runs the exponents that have a form of their own: 2 is a product, ±0.5 are roots (PyTorch's as well). */
+export function powF32(general: Unary, special: Unary): Unary {
+  return (x, out, exponent, p1) => (exponent === 2 || Math.abs(exponent) === 0.5 ? special : general)(x, out, exponent, p1)
+}
+
+function axpy(lazy: LazyInstance, name: 'axpy_f32' | 'axpy_f64', loops: Axpy): Axpy {
+  return (alpha, x, out) => {
+    const run: BlockKernel = (rows, n, at, row, step) =>
+      lazy.get().kernels[name](rows, n, alpha, at[0]!, row[0]!, step[0]!, at[1]!, row[1]!)
+    if (out.numel < SIMD_FROM || !runBlocks(lazy, [x, out], run, { readsOutput: true })) loops(alpha, x, out)
   }
+}
 
-  strided(shape: Dims, alpha: number, x: ArrayOf[D], xo: number, xStrides: Dims, out: ArrayOf[D], oo: number, outStrides: Dims): void {
-    if (elementsOf(shape) >= SIMD_FROM) {
-      const instance = this.#instance.get()
-      const kernel = instance.kernels[this.#name]
-      const operands = [
-        { array: x, offset: xo, strides: xStrides },
-        { array: out, offset: oo, strides: outStrides },
-      ]
-      const ran = runStrided(instance, shape, operands, true, (rows, n, p, row, step) => {
-        kernel(rows, n, alpha, p[0]!, row[0]!, step[0]!, p[1]!, row[1]!)
-      })
-      if (ran) return
+function where(lazy: LazyInstance, name: 'where_32' | 'where_64', loops: Where): Where {
+  return (cond, a, b, out) => {
+    const run: BlockKernel = (rows, n, at, row, step) =>
+      lazy.get().kernels[name](rows, n, at[0]!, row[0]!, at[1]!, row[1]!, step[1]!, at[2]!, row[2]!, step[2]!, at[3]!)
+    // One condition for all is a copy or a fill: too rare for a kernel.
+    const few = out.numel < SIMD_FROM || cond.numel === 1
+    if (few || !runBlocks(lazy, [cond, a, b, out], run, { denseFirst: true })) loops(cond, a, b, out)
+  }
+}
+
+/** `loop` has the bits of the export, which runs at every size where there is none. */
+export function gradient(lazy: LazyInstance, name: GradientExport, loops: Grad | null): Grad {
+  return (g, x, out, p0, p1) => {
+    if (loops !== null && out.numel < SIMD_FROM) {
+      loops(g, x, out, p0, p1)
+      return
     }
-    const row: Row2<ArrayOf[D], ArrayOf[D]> = (n, x, xo, xs, out, oo, os) => this.#loop(n, alpha, x, xo, xs, out, oo, os)
-    walk2(row, shape, x, xo, xStrides, out, oo, outStrides)
-  }
-
-  #loop(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number, os: number): void {
-    const round = this.#round
-    const scale = round(alpha)
-    for (let i = 0; i < n; i++) out[oo + i * os] = out[oo + i * os]! + round(scale * x[xo + i * xs]!)
-  }
-
-  #run(n: number, alpha: number, x: ArrayOf[D], xo: number, xs: number, out: ArrayOf[D], oo: number): void {
-    const instance = this.#instance.get()
-    const kernel = instance.kernels[this.#name]
-    const bytes = out.BYTES_PER_ELEMENT
-    const staged = instance.begin(2 * CHUNK * bytes)
-    const memory = instance[this.#view] as TypedArray as ArrayOf[D]
-    const at = staged / bytes
-    const xAt = xs === 0 ? -1 : instance.direct(x, xo)
-    const outAt = instance.direct(out, oo)
-    if (xs === 0) memory[at] = x[xo]!
-    const stageX = xs !== 0 && xAt < 0
-    const chunk = stageX || outAt < 0 ? CHUNK : SLICE
-    for (let i = 0; i < n; i += chunk) {
-      const count = Math.min(chunk, n - i)
-      if (stageX) copyRun(count, x, xo + i, memory, at)
-      if (outAt < 0) copyRun(count, out, oo + i, memory, at + CHUNK)
-      kernel(1, count, alpha, xAt < 0 ? staged : xAt + i * bytes, 0, xs, outAt < 0 ? staged + CHUNK * bytes : outAt + i * bytes, 0)
-      if (outAt < 0) copyRun(count, memory, at + CHUNK, out, oo + i)
-      workedElements(count)
-    }
+    const instance = lazy.get()
+    const kernel = instance.kernels[name]
+    runDense(instance, [g, x, out], (_, n, at, _rows, step) => kernel(n, at[0]!, step[0]!, at[1]!, at[2]!, p0, p1))
   }
 }
 
-const identity = (x: number): number => x
-
-export function elementsOf(shape: Dims): number {
-  let n = 1
-  for (let d = 0; d < shape.length; d++) n *= shape[d]!
-  return n
+export function cells(instance: LazyInstance): OwnCells {
+  const [sums, choices] = [loopsOf('axpy'), loopsOf('where')]
+  return {
+    axpy: by(bySize, { float32: axpy(instance, 'axpy_f32', sums.float32), float64: axpy(instance, 'axpy_f64', sums.float64) }),
+    where: by(bySize, {
+      float32: where(instance, 'where_32', choices.float32),
+      float64: where(instance, 'where_64', choices.float64),
+      int32: where(instance, 'where_32', choices.int32),
+    }),
+  }
 }
-
-export const cells = (instance: LazyInstance): OwnCells => ({
-  axpy: by(bySize, { float32: new AxpyArithmetic(instance, 'float32'), float64: new AxpyArithmetic(instance, 'float64') }),
-})

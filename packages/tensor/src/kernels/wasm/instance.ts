@@ -18,19 +18,10 @@ type InRows = readonly [at: number, row: number, step: number]
 type Binary = (...args: [rows: number, n: number, ...a: InRows, ...b: InRows, out: number, outRow: number]) => void
 type Gradient = (n: number, g: number, gStep: number, x: number, out: number, p0: number, p1: number) => void
 
-/** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left, dilations. */
-export type Window = readonly [
-  h: number,
-  w: number,
-  kh: number,
-  kw: number,
-  strideH: number,
-  strideW: number,
-  padH: number,
-  padW: number,
-  dilH: number,
-  dilW: number,
-]
+/** [h, w] read by a window: sizes of the plane and the kernel, strides, paddings above and on the left; */
+export type Plane = readonly [h: number, w: number, kh: number, kw: number, strideH: number, strideW: number, padH: number, padW: number]
+/** and its dilations. */
+export type Window = readonly [...Plane, dilH: number, dilW: number]
 
 /** The exports that the rows of element-wise ops name. */
 type In<F extends keyof typeof ROWS> = ExportsIn<(typeof ROWS)[F]>
@@ -139,11 +130,11 @@ export class WasmInstance {
   }
 
   /**
-   * The address of x[offset] if x lies in the memory, else -1: then it must be staged. Ask only for arrays of more than 64 bytes (`SINGLE_BELOW`):
-   * V8 keeps smaller ones without a buffer, and makes one, for good, when asked.
+   * The address of x[offset] if x lies in the memory, else -1: then it must be staged. So must arrays of up to 64 bytes: V8 keeps them without a buffer,
+   * and makes one, for good, when asked.
    */
   direct(x: TypedArray, offset: number): number {
-    return x.buffer === this.#buffer ? x.byteOffset + offset * x.BYTES_PER_ELEMENT : -1
+    return x.length >= SINGLE_BELOW && x.buffer === this.#buffer ? x.byteOffset + offset * x.BYTES_PER_ELEMENT : -1
   }
 }
 

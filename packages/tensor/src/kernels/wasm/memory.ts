@@ -9,8 +9,8 @@ export interface KernelHeap {
   /** Of the memory. An array whose buffer this is can be used by address. */
   readonly buffer: SharedArrayBuffer
   /**
-   * The address of at least `bytes` bytes that are this thread's own, 16-byte aligned. Their contents are anything, and nothing survives until
-   * the next call, which may answer with another address.
+   * The address of at least `bytes` bytes that are this thread's own, 16-byte aligned; never 0, which kernels take for an operand that is not there.
+   * Their contents are anything, and nothing survives until the next call, which may answer with another address.
    * @throws STAGING_EXHAUSTED when the memory does not hold them
    */
   scratch(bytes: number): number

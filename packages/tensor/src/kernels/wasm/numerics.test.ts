@@ -8,6 +8,7 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { threadHeap } from '../../heap/thread-heap.js'
 import { allocate } from '../../values/dtype.js'
 import { erf, erfc } from '../elementwise/erf.js'
+import { operandOf } from '../suite/layouts.suite.js'
 import { OPS } from '../table/ops.js'
 import { createWasmBackend } from './backend.js'
 import { SIMD_FROM } from './instance.js'
@@ -117,7 +118,7 @@ test(`NUM-3 power and atan2 are within 0.51 ulp, and C's special cases hold (see
     const a = Float32Array.from({ length: n }, () => (op === 'power' ? 1 : random() - 0.5) * 2 ** ((random() - 0.5) * 60))
     const b = Float32Array.from({ length: n }, () => (random() - 0.5) * 8)
     const out = new Float32Array(n)
-    kernel.flat(n, a, 0, 1, b, 0, 1, out, 0)
+    kernel(operandOf(a, 0, [n]), operandOf(b, 0, [n]), operandOf(out, 0, [n]))
     for (let i = 0; i < n; i++) {
       const error = ulps(out[i]!, definitions[op](a[i]!, b[i]!))
       if (error > 0.51) throw new Error(`${op}(${a[i]}, ${b[i]}) is ${error} ulp off`)
@@ -128,7 +129,7 @@ test(`NUM-3 power and atan2 are within 0.51 ulp, and C's special cases hold (see
         // JavaScript's differs from C's pow in these.
         const isOne = op === 'power' && (x === 1 || (x === -1 && Math.abs(y) === Infinity))
         const got = new Float32Array(1)
-        kernel.flat(1, Float32Array.of(x), 0, 1, Float32Array.of(y), 0, 1, got, 0)
+        kernel(operandOf(Float32Array.of(x), 0, [1]), operandOf(Float32Array.of(y), 0, [1]), operandOf(got, 0, [1]))
         const want = isOne ? 1 : definitions[op](x, y)
         if (ulps(got[0]!, want) > 0.51) throw new Error(`${op}(${x}, ${y}) is ${got[0]}, not ${want}`)
       }
@@ -173,7 +174,7 @@ function run(op: Poly, x: Float32Array, out: Float32Array, n = x.length, from = 
   const kernel = kernels[op].float32
   if ('unsupported' in kernel) throw new Error(kernel.unsupported)
   const [p0, p1] = PARAMETERS[op] ?? [0, 0]
-  kernel.flat(n, x, from, out, from, p0, p1)
+  kernel(operandOf(x, from, [n]), operandOf(out, from, [n]), p0, p1)
 }
 
 function values(op: Poly, x: Float32Array): number[] {
@@ -238,7 +239,7 @@ describe('BITS: a value does not depend on how many there are', () => {
         const b = make(k * n)
         const [row, col] = transposed ? [1, k] : [n, 1]
         const out = make(m * n)
-        kernel.run(1, m, n, k, a, 0, 0, k, 1, b, 0, 0, row, col, out, 0)
+        kernel(operandOf(a, 0, [m, k]), operandOf(b, 0, [k, n], [row, col]), operandOf(out, 0, [m, n]))
         for (let i = 0; i < m; i++) {
           for (let j = 0; j < n; j++) {
             let sum = 0
@@ -266,7 +267,7 @@ describe('BITS: a value does not depend on how many there are', () => {
     ] as const) {
       const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
       const out = new Float32Array(outer * inner)
-      kernel.run(outer, k, inner, x, 0, out, 0)
+      kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner)
       for (let o = 0; o < outer; o++) {
         for (let i = 0; i < inner; i++) {
           const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)
@@ -286,9 +287,11 @@ test(`BITS-5 derivatives of activations, one by one and all at once (seed ${SEED
     const kernel = kernels[op].float32
     if ('unsupported' in kernel) throw new Error(kernel.unsupported)
     const [all, single, some] = [new Float32Array(n), new Float32Array(n), new Float32Array(n)]
-    kernel.flat(n, g, 0, 1, x, 0, all, 0, 0.75, 3)
-    for (let i = 0; i < n; i++) kernel.flat(1, g, i, 1, x, i, single, i, 0.75, 3)
-    for (let i = 0; i < n; i += 71) kernel.flat(Math.min(71, n - i), g, i, 1, x, i, some, i, 0.75, 3)
+    const run = (count: number, from: number, out: Float32Array) =>
+      kernel(operandOf(g, from, [count]), operandOf(x, from, [count]), operandOf(out, from, [count]), 0.75, 3)
+    run(n, 0, all)
+    for (let i = 0; i < n; i++) run(1, i, single)
+    for (let i = 0; i < n; i += 71) run(Math.min(71, n - i), i, some)
     expect(Buffer.from(single.buffer).equals(Buffer.from(all.buffer))).toBe(true)
     expect(Buffer.from(some.buffer).equals(Buffer.from(all.buffer))).toBe(true)
   }
@@ -308,8 +311,8 @@ test(`BITS-4 SUM: a variance takes both of its sums in the documented order (see
     const x = Float32Array.from({ length: outer * k * inner }, () => (random() - 0.5) * 10 ** (random() * 6))
     const out = new Float32Array(outer * inner)
     const roots = new Float32Array(outer * inner)
-    kernel.run(outer, k, inner, x, 0, out, 0, 1, false)
-    kernel.run(outer, k, inner, x, 0, roots, 0, 1, true)
+    kernel(operandOf(x, 0, [outer, k, inner]), operandOf(out, 0, [outer, inner]), outer, k, inner, 1, false)
+    kernel(operandOf(x, 0, [outer, k, inner]), operandOf(roots, 0, [outer, inner]), outer, k, inner, 1, true)
     for (let o = 0; o < outer; o++) {
       for (let i = 0; i < inner; i++) {
         const column = Array.from({ length: k }, (_, j) => x[(o * k + j) * inner + i]!)

@@ -1,7 +1,8 @@
 /** The form of the wasm backend's own cells: a kernel, and which of its codes runs for how many elements. Above: the cells of this folder's files. */
 import type { DType } from '../../values/dtype.js'
 import { jsKernels } from '../js/backend.js'
-import type { ArrayKernelMap, KernelOp } from '../table/table.js'
+import type { KernelMap } from '../table/operands.js'
+import type { KernelOp } from '../table/table.js'
 import { SIMD_FROM } from './instance.js'
 
 /** Names the code that runs for so many elements of the output: what `variantOf` answers. */
@@ -12,7 +13,7 @@ export interface OwnCell<K> {
   readonly variant: Rule
 }
 
-export type OwnCells = { readonly [Op in KernelOp]?: { readonly [D in DType]?: OwnCell<ArrayKernelMap<D>[Op]> } }
+export type OwnCells = { readonly [Op in KernelOp]?: { readonly [D in DType]?: OwnCell<KernelMap[Op]> } }
 
 /** The kernels of some dtypes under one rule. */
 export function by<K extends { readonly [D in DType]?: object }>(variant: Rule, kernels: K): { readonly [D in keyof K]: OwnCell<K[D]> } {
@@ -27,5 +28,5 @@ export const byInput: Rule = () => 'simd (loop for small inputs)'
 
 /** The js backend's kernels of an op, which has one for every dtype that is asked for here. */
 export function loopsOf<Op extends KernelOp>(op: Op) {
-  return jsKernels[op] as unknown as { readonly [D in DType]: ArrayKernelMap<D>[Op] }
+  return jsKernels[op] as unknown as { readonly [D in DType]: KernelMap[Op] }
 }

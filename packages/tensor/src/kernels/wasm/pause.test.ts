@@ -5,18 +5,23 @@ import { threadHeap } from '../../heap/thread-heap.js'
 import { memoryScope, rand } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'
 import { allocate, type TypedArray } from '../../values/dtype.js'
-import { type AxpyKernel, type BinaryKernel, isUnsupported, type MatmulKernel, type UnaryKernel } from '../table/table.js'
+import { operandOf } from '../suite/layouts.suite.js'
+import type { KernelMap } from '../table/operands.js'
+import { isUnsupported } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import { installKernelPause } from './pause.js'
 
 const { kernels } = createWasmBackend(threadHeap)
 type F32 = Float32Array
 
-function f32<K>(op: 'add' | 'sin' | 'matmul' | 'axpy'): K {
+function f32<Op extends 'add' | 'sin' | 'matmul' | 'axpy'>(op: Op): KernelMap[Op] {
   const kernel = kernels[op].float32
   if (isUnsupported(kernel)) throw new Error(kernel.unsupported)
-  return kernel as K
+  return kernel as KernelMap[Op]
 }
+
+/** All elements of an array, as a vector unless `shape` says otherwise. */
+const whole = (x: F32, shape: readonly number[] = [x.length]) => operandOf(x, 0, shape)
 
 let remove = (): void => {}
 afterEach(() => remove())
@@ -33,10 +38,10 @@ function pausesOf(fn: () => void): number {
 const ones = (n: number): F32 => allocate('float32', n).fill(1) as TypedArray as F32
 
 test('a product pauses every 2²⁴ multiplications, packed or not, and gives the same', () => {
-  const matmul = f32<MatmulKernel<F32>>('matmul')
+  const matmul = f32('matmul')
   const product = (m: number, n: number, k: number): F32 => {
     const out = ones(m * n)
-    matmul.run(1, m, n, k, ones(m * k), 0, 0, k, 1, ones(k * n), 0, 0, n, 1, out, 0)
+    matmul(whole(ones(m * k), [m, k]), whole(ones(k * n), [k, n]), whole(out, [m, n]))
     return out
   }
   const [m, n, k] = [520, 512, 640]
@@ -58,15 +63,16 @@ test('element-wise kernels pause as well, dense and strided', () => {
   const n = 2 ** 20
   const x = ones(n)
   const out = ones(n)
-  expect(pausesOf(() => f32<UnaryKernel<F32>>('sin').flat(n, x, 0, out, 0, 0, 0))).toBeGreaterThanOrEqual(3)
-  expect(pausesOf(() => f32<AxpyKernel<F32>>('axpy').flat(n, 2, x, 0, 1, out, 0))).toBeGreaterThanOrEqual(3)
-  const add = f32<BinaryKernel<F32, F32>>('add')
-  expect(pausesOf(() => add.strided([2, n / 2], x, 0, [n / 2, 1], x, 0, [0, 1], out, 0, [n / 2, 1]))).toBeGreaterThanOrEqual(3)
+  expect(pausesOf(() => f32('sin')(whole(x), whole(out), 0, 0))).toBeGreaterThanOrEqual(3)
+  expect(pausesOf(() => f32('axpy')(2, whole(x), whole(out)))).toBeGreaterThanOrEqual(3)
+  const add = f32('add')
+  const half = [2, n / 2]
+  expect(pausesOf(() => add(whole(x, half), operandOf(x, 0, [n / 2]), whole(out, half)))).toBeGreaterThanOrEqual(3)
   expect(out[n - 1]).toBe(2)
 })
 
 test('a kernel that is called from the pause is a bug, and the next one runs again', () => {
-  const add = f32<BinaryKernel<F32, F32>>('add')
+  const add = f32('add')
   const x = ones(1000)
   const big = ones(2 ** 20)
   let failure: unknown = null
@@ -74,15 +80,15 @@ test('a kernel that is called from the pause is a bug, and the next one runs aga
     remove()
     remove = installKernelPause(() => {
       try {
-        add.flat(1000, x, 0, 1, x, 0, 1, x, 0)
+        add(whole(x), whole(x), whole(x))
       } catch (error) {
         failure = error
       }
     })
-    add.flat(big.length, big, 0, 1, big, 0, 1, big, 0)
+    add(whole(big), whole(big), whole(big))
   })
   expect(failure).toMatchObject({ message: 'a kernel was called from the kernel pause' })
-  add.flat(1000, x, 0, 1, x, 0, 1, x, 0)
+  add(whole(x), whole(x), whole(x))
   expect(x[999]).toBe(2)
 })
 
@@ -107,8 +113,8 @@ test('a convolution pauses for its columns and its products', () => {
   const g = { n: 2, c: 8, h, w: h, o, kh: 3, kw: 3, oh: h, ow: h, strideH: 1, strideW: 1, padH: 1, padW: 1, dilH: 1, dilW: 1, groups: 1 }
   const out = ones(2 * o * h * h)
   const work = 2 * 72 * h * h * (o + 8)
-  const [x, weight] = [ones(2 * 8 * h * h), ones(o * 72)]
-  const pauses = pausesOf(() => conv.run(g, x, 0, weight, 0, out, 0))
+  const [x, weight] = [operandOf(ones(2 * 8 * h * h), 0, [2, 8, h, h]), operandOf(ones(o * 72), 0, [o, 8, 3, 3])]
+  const pauses = pausesOf(() => conv(x, weight, operandOf(out, 0, [2, o, h, h]), g))
   // What was counted before the call is unknown, and each pause forgets what is above.
   expect(Math.abs(pauses - work / 2 ** 24)).toBeLessThan(1.5)
   expect(out[h + 1]).toBe(72)

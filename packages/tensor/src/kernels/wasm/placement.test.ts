@@ -5,6 +5,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { DTYPES, type TypedArray } from '../../values/dtype.js'
 import { checkKernel } from '../kernel.suite.js'
+import { operandOf } from '../suite/layouts.suite.js'
+import type { Fill, Operand } from '../table/operands.js'
 import { isUnsupported, KERNEL_OPS, type KernelOp } from '../table/table.js'
 import { createWasmBackend } from './backend.js'
 import type { KernelHeap } from './memory.js'
@@ -72,22 +74,24 @@ class TestHeap implements KernelHeap {
 
 type Entry = (...args: unknown[]) => void
 
+const isOperand = (arg: unknown): arg is Operand => typeof arg === 'object' && arg !== null && 'storage' in arg
+
 /** `kernel`, with the k-th distinct array of each call placed inside if bit k of `mask` is set. Reports how many arrays there were. */
 function placed(kernel: object, heap: TestHeap, mask: number, seen: (arrays: number) => void): object {
-  const wrap =
-    (name: string): Entry =>
-    (...args) => {
-      const arrays = [...new Set(args.filter((arg) => ArrayBuffer.isView(arg)))] as TypedArray[]
-      seen(arrays.length)
-      const inside = new Map(arrays.filter((_, k) => (mask >> k) & 1).map((x) => [x, heap.place(x)]))
-      const target = kernel as Record<string, Entry>
-      target[name]!(...args.map((arg) => inside.get(arg as TypedArray) ?? arg))
-      for (const [x, copy] of inside) heap.takeBack(copy, x)
+  return (...args: unknown[]) => {
+    const arrays = [...new Set(args.filter(isOperand).map(({ storage }) => storage.host!))]
+    seen(arrays.length)
+    const inside = new Map(arrays.filter((_, k) => (mask >> k) & 1).map((x) => [x, heap.place(x)]))
+    const moved = (arg: unknown): unknown => {
+      const host = isOperand(arg) ? inside.get(arg.storage.host!) : undefined
+      return host === undefined ? arg : { ...(arg as Operand), storage: { host } }
     }
-  return { flat: wrap('flat'), strided: wrap('strided'), run: wrap('run') }
+    ;(kernel as Entry)(...args.map(moved))
+    for (const [x, copy] of inside) heap.takeBack(copy, x)
+  }
 }
 
-const heap = new TestHeap(0)
+const heap = new TestHeap(PAGE_BYTES)
 const backend = createWasmBackend(() => heap)
 const SEED = 11
 /** Below and above every size at which another form begins. */
@@ -135,14 +139,12 @@ describe(`PLACE: the same bits wherever operands lie (seed ${SEED})`, () => {
   })
 
   test('canary: a write beyond an operand is found', () => {
-    const wild = {
-      flat(n: number, _value: number, out: TypedArray, oo: number) {
-        const bytes = new Uint8Array(out.buffer)
-        bytes[out.byteOffset + out.byteLength] = 0
-        out.fill(0, oo, oo + n)
-      },
+    const wild: Fill = (value, out) => {
+      const host = out.storage.host!
+      new Uint8Array(host.buffer)[host.byteOffset + host.byteLength] = 0
+      host.fill(value)
     }
     const out = new Float32Array(8)
-    expect(() => (placed(wild, heap, 1, () => {}) as { flat: Entry }).flat(8, 0, out, 0)).toThrow('beyond an operand')
+    expect(() => (placed(wild, heap, 1, () => {}) as Fill)(0, operandOf(out, 0, [8]))).toThrow('beyond an operand')
   })
 })

@@ -3,11 +3,12 @@
  * are strides. Rule DOT (KERNELS.md): each element is the sum over p in ascending order, every product and every sum rounded, in each of the
  * forms below, so that the choice between them shows in no bit.
  */
-import type { ArrayOf } from '../../values/dtype.js'
-import type { MatmulKernel } from '../table/table.js'
-import { align, copyRun, type LazyInstance, type ProductKernels, SINGLE_BELOW, type WasmInstance } from './instance.js'
+import type { ArrayOf, TypedArray } from '../../values/dtype.js'
+import { type Factor, matmulOf, type Product } from '../table/matmul.js'
+import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
+import { viewOf } from './strided.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
@@ -27,139 +28,69 @@ const BLOCK_COLUMNS = 4096
 const PANEL_BYTES = 32
 const TILE_BYTES = 128
 
+/** The extents of a product: out [m, n] = a [m, k] · b [k, n]. */
+export type Sizes = readonly [m: number, n: number, k: number]
+
 /** Where a matrix lies for the kernel: a byte address and strides in bytes. */
 export interface Matrix {
   readonly pointer: number
   readonly row: number
   readonly col: number
 }
+/** One whose columns are adjacent. */
+export type Rows = Omit<Matrix, 'col'>
 
-class Placed implements Matrix {
-  pointer = 0
-  row = 0
-  col = 0
+/** The matrix where it lies, if that is in the memory. */
+function placeOf(instance: WasmInstance, { host, at, row, col }: Factor): Matrix | null {
+  const pointer = instance.direct(host, at)
+  const bytes = host.BYTES_PER_ELEMENT
+  return pointer < 0 ? null : { pointer, row: row * bytes, col: col * bytes }
+}
 
-  /** Takes it where it lies, if that is in the memory. */
-  isDirect(instance: WasmInstance, x: Real, xo: number, row: number, col: number, bytes: number): boolean {
-    if (x.length < SINGLE_BELOW) return false
-    this.pointer = instance.direct(x, xo)
-    this.row = row * bytes
-    this.col = col * bytes
-    return this.pointer >= 0
+const tiles =
+  (lazy: LazyInstance, bytes: 4 | 8): Product =>
+  (m, n, k, a, b, out, at) => {
+    if (m * n * k < TILES_FROM) loop(m, n, k, a, b, out as Real, at)
+    // A product with a column is one of its transpose with a row.
+    else if (n === 1) place(lazy.get(), bytes, [1, m, k], transposed(b), transposed(a), out, at)
+    else place(lazy.get(), bytes, [m, n, k], a, b, out, at)
+  }
+
+const transposed = ({ host, at, row, col }: Factor): Factor => ({ host, at, row: col, col: row })
+
+function loop(m: number, n: number, k: number, a: Factor, b: Factor, out: Real, at: number): void {
+  const x = a.host as Real
+  const y = b.host as Real
+  const aStep = a.col
+  const bStep = b.row
+  const single = out.BYTES_PER_ELEMENT === 4
+  for (let i = 0; i < m; i++) {
+    for (let j = 0; j < n; j++) {
+      let ax = a.at + i * a.row
+      let by = b.at + j * b.col
+      let sum = 0
+      if (single) for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum = Math.fround(sum + Math.fround(x[ax]! * y[by]!))
+      else for (let p = 0; p < k; p++, ax += aStep, by += bStep) sum += x[ax]! * y[by]!
+      out[at + i * n + j] = sum
+    }
   }
 }
 
-class MatmulTiles<A extends Real> implements MatmulKernel<A> {
-  readonly #instance: LazyInstance
-  readonly #bytes: 4 | 8
-  readonly #a = new Placed()
-  readonly #b = new Placed()
-
-  constructor(instance: LazyInstance, dtype: 'float32' | 'float64') {
-    this.#instance = instance
-    this.#bytes = dtype === 'float32' ? 4 : 8
-  }
-
-  run(
-    batch: number,
-    m: number,
-    n: number,
-    k: number,
-    a: A,
-    ao: number,
-    aBatch: number,
-    aRow: number,
-    aCol: number,
-    b: A,
-    bo: number,
-    bBatch: number,
-    bRow: number,
-    bCol: number,
-    out: A,
-    oo: number,
-  ): void {
-    const each = m * n
-    if (batch * each === 0) return
-    if (k === 0) {
-      out.fill(0, oo, oo + batch * each)
-      return
-    }
-    for (let t = 0; t < batch; t++) {
-      const at = ao + t * aBatch
-      const bt = bo + t * bBatch
-      const ot = oo + t * each
-      if (each * k < TILES_FROM) this.#loop(m, n, k, a, at, aRow, aCol, b, bt, bRow, bCol, out, ot)
-      // A product with a column is one of its transpose with a row.
-      else if (n === 1) this.#place(1, m, k, b, bt, 0, bRow, a, at, aCol, aRow, out, ot)
-      else this.#place(m, n, k, a, at, aRow, aCol, b, bt, bRow, bCol, out, ot)
-    }
-  }
-
-  #loop(
-    m: number,
-    n: number,
-    k: number,
-    a: A,
-    ao: number,
-    aRow: number,
-    aCol: number,
-    b: A,
-    bo: number,
-    bRow: number,
-    bCol: number,
-    out: A,
-    oo: number,
-  ): void {
-    const single = this.#bytes === 4
-    for (let i = 0; i < m; i++) {
-      for (let j = 0; j < n; j++) {
-        let x = ao + i * aRow
-        let y = bo + j * bCol
-        let sum = 0
-        if (single) for (let p = 0; p < k; p++, x += aCol, y += bRow) sum = Math.fround(sum + Math.fround(a[x]! * b[y]!))
-        else for (let p = 0; p < k; p++, x += aCol, y += bRow) sum += a[x]! * b[y]!
-        out[oo + i * n + j] = sum
-      }
-    }
-  }
-
-  /** Stages what does not lie in the memory, reserves scratch, and runs the form that fits. */
-  #place(
-    m: number,
-    n: number,
-    k: number,
-    a: A,
-    ao: number,
-    aRow: number,
-    aCol: number,
-    b: A,
-    bo: number,
-    bRow: number,
-    bCol: number,
-    out: A,
-    oo: number,
-  ): void {
-    const instance = this.#instance.get()
-    const bytes = this.#bytes
-    const x = this.#a
-    const y = this.#b
-    // What must be staged is known before scratch is reserved.
-    const aBytes = x.isDirect(instance, a, ao, aRow, aCol, bytes) ? 0 : m * k * bytes
-    const bBytes = y.isDirect(instance, b, bo, bRow, bCol, bytes) ? 0 : k * n * bytes
-    const direct = m * n < SINGLE_BELOW ? -1 : instance.direct(out, oo)
-    const outBytes = direct < 0 ? m * n * bytes : 0
-    const scratchBytes = productScratch(m, n, k, bytes, bCol * bytes)
-    instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
-    const memory = (bytes === 4 ? instance.f32 : instance.f64) as A
-    if (aBytes > 0) stage(memory, instance.take(aBytes), m, k, a, ao, aRow, aCol, x)
-    if (bBytes > 0) stage(memory, instance.take(bBytes), k, n, b, bo, bRow, bCol, y)
-    const outAt = direct < 0 ? instance.take(outBytes) : direct
-    product(instance, bytes, m, n, k, x, y, outAt, n * bytes, instance.take(scratchBytes))
-    if (direct < 0) {
-      const at = outAt / bytes
-      copyRun(m * n, memory, at, out, oo)
-    }
-  }
+/** Stages what does not lie in the memory, reserves scratch, and runs the form that fits. */
+function place(instance: WasmInstance, bytes: 4 | 8, sizes: Sizes, a: Factor, b: Factor, out: TypedArray, at: number): void {
+  const [m, n, k] = sizes
+  // What must be staged is known before scratch is reserved.
+  const x = placeOf(instance, a)
+  const y = placeOf(instance, b)
+  const direct = instance.direct(out, at)
+  const [aBytes, bBytes, outBytes] = [x === null ? m * k * bytes : 0, y === null ? k * n * bytes : 0, direct < 0 ? m * n * bytes : 0]
+  const scratchBytes = productScratch(m, n, k, bytes, b.col * bytes)
+  instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
+  const left = x ?? stage(instance, instance.take(aBytes), m, k, a)
+  const right = y ?? stage(instance, instance.take(bBytes), k, n, b)
+  const outAt = direct < 0 ? instance.take(outBytes) : direct
+  product(instance, bytes, sizes, left, right, { pointer: outAt, row: n * bytes }, instance.take(scratchBytes))
+  if (direct < 0) copyRun(m * n, viewOf(instance, out), outAt / bytes, out, at)
 }
 
 /** Whether b is packed: when its columns do not lie side by side, and when it is large. */
@@ -181,25 +112,15 @@ export function productScratch(m: number, n: number, k: number, bytes: number, b
 }
 
 /**
- * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes; out's rows are `outRow` bytes apart. For all kernels that
+ * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes; out's columns are adjacent. For all kernels that
  * stand on products. m, n, k ≥ 1.
  */
-export function product(
-  instance: WasmInstance,
-  bytes: 4 | 8,
-  m: number,
-  n: number,
-  k: number,
-  a: Matrix,
-  b: Matrix,
-  out: number,
-  outRow: number,
-  scratch: number,
-): void {
+export function product(instance: WasmInstance, bytes: 4 | 8, sizes: Sizes, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
+  const [m, n, k] = sizes
   const kernels = instance.products[bytes]
-  if (m === 1) vector(kernels, n, k, bytes, a, b, out)
-  else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, m, n, k, bytes, a, b, out, outRow, scratch)
-  else rowsOf(kernels, m, n, k, bytes, a, b, out, outRow, scratch)
+  if (m === 1) vector(kernels, n, k, bytes, a, b, out.pointer)
+  else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, sizes, bytes, a, b, out, scratch)
+  else rowsOf(kernels, sizes, bytes, a, b, out, scratch)
 }
 
 /** One row times b, in pieces of columns. */
@@ -216,18 +137,7 @@ function vector(kernels: ProductKernels, n: number, k: number, bytes: number, a:
 }
 
 /** b's columns are adjacent; of it no more than a ragged last panel is packed. */
-function rowsOf(
-  kernels: ProductKernels,
-  m: number,
-  n: number,
-  k: number,
-  bytes: number,
-  a: Matrix,
-  b: Matrix,
-  out: number,
-  outRow: number,
-  scratch: number,
-): void {
+function rowsOf(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
   const width = PANEL_BYTES / bytes
   const ragged = n % width
   const tile = scratch
@@ -241,28 +151,17 @@ function rowsOf(
   for (let i = 0; i < m; i += atOnce) {
     const rows = Math.min(atOnce, m - i)
     const at = a.pointer + i * a.row
-    const to = out + i * outRow
+    const to = out.pointer + i * out.row
     if (packs) {
       kernels.packA(rows, k, at, a.row, a.col, packedA)
-      kernels.gemm(rows, n, k, packedA, k * step, bytes, step, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
-    } else kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
+      kernels.gemm(rows, n, k, packedA, k * step, bytes, step, b.pointer, PANEL_BYTES, b.row, tail, to, out.row, 1, 0, tile)
+    } else kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, out.row, 1, 0, tile)
     worked(rows * n * k)
   }
 }
 
 /** In blocks of b that are packed, and of a if they are used often enough. */
-function blocks(
-  kernels: ProductKernels,
-  m: number,
-  n: number,
-  k: number,
-  bytes: number,
-  a: Matrix,
-  b: Matrix,
-  out: number,
-  outRow: number,
-  scratch: number,
-): void {
+function blocks(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
   const columns = BLOCK_COLUMNS / bytes
   const width = PANEL_BYTES / bytes
   const tile = scratch
@@ -279,13 +178,13 @@ function blocks(
       for (let i = 0; i < m; i += BLOCK_ROWS) {
         const mc = Math.min(BLOCK_ROWS, m - i)
         const at = a.pointer + i * a.row + p * a.col
-        const to = out + i * outRow + j * bytes
+        const to = out.pointer + i * out.row + j * bytes
         const first = p === 0 ? 1 : 0
         if (packs) {
           kernels.packA(mc, kc, at, a.row, a.col, packedA)
           const step = 4 * bytes
-          kernels.gemm(mc, nc, kc, packedA, kc * step, bytes, step, packedB, panel, PANEL_BYTES, ragged, to, outRow, first, 1, tile)
-        } else kernels.gemm(mc, nc, kc, at, 4 * a.row, a.row, a.col, packedB, panel, PANEL_BYTES, ragged, to, outRow, first, 1, tile)
+          kernels.gemm(mc, nc, kc, packedA, kc * step, bytes, step, packedB, panel, PANEL_BYTES, ragged, to, out.row, first, 1, tile)
+        } else kernels.gemm(mc, nc, kc, at, 4 * a.row, a.row, a.col, packedB, panel, PANEL_BYTES, ragged, to, out.row, first, 1, tile)
         worked(mc * nc * kc)
       }
     }
@@ -296,46 +195,29 @@ function blocks(
  * Copies a [rows, cols] matrix to `pointer` and says with which strides it lies there: as it is where its elements are dense in some order,
  * else row by row (column by column, element by element).
  */
-function stage<A extends Real>(
-  memory: A,
-  pointer: number,
-  rows: number,
-  cols: number,
-  x: A,
-  xo: number,
-  row: number,
-  col: number,
-  to: Placed,
-): void {
-  const bytes = memory.BYTES_PER_ELEMENT
+function stage(instance: WasmInstance, pointer: number, rows: number, cols: number, { host, at: from, row, col }: Factor): Matrix {
+  const memory = viewOf(instance, host)
+  const bytes = host.BYTES_PER_ELEMENT
   const at = pointer / bytes
   const span = (rows - 1) * row + (cols - 1) * col + 1
-  to.pointer = pointer
-  to.row = row * bytes
-  to.col = col * bytes
   // A repeated row or column (stride 0) spans even less than the matrix has elements.
   if (span <= rows * cols) {
-    copyRun(span, x, xo, memory, at)
-    return
+    copyRun(span, host, from, memory, at)
+    return { pointer, row: row * bytes, col: col * bytes }
   }
   if (row === 1) {
-    to.col = rows * bytes
-    for (let j = 0; j < cols; j++) copyRun(rows, x, xo + j * col, memory, at + j * rows)
-    return
+    for (let j = 0; j < cols; j++) copyRun(rows, host, from + j * col, memory, at + j * rows)
+    return { pointer, row: bytes, col: rows * bytes }
   }
-  to.row = cols * bytes
-  to.col = bytes
   for (let i = 0; i < rows; i++) {
-    if (col === 1) copyRun(cols, x, xo + i * row, memory, at + i * cols)
-    else for (let j = 0; j < cols; j++) memory[at + i * cols + j] = x[xo + i * row + j * col]!
+    if (col === 1) copyRun(cols, host, from + i * row, memory, at + i * cols)
+    else for (let j = 0; j < cols; j++) memory[at + i * cols + j] = host[from + i * row + j * col]!
   }
+  return { pointer, row: cols * bytes, col: bytes }
 }
 
 const byProduct: Rule = () => 'simd tiles (loop for small products)'
 
 export const cells = (instance: LazyInstance): OwnCells => ({
-  matmul: by(byProduct, {
-    float32: new MatmulTiles<ArrayOf['float32']>(instance, 'float32'),
-    float64: new MatmulTiles<ArrayOf['float64']>(instance, 'float64'),
-  }),
+  matmul: by(byProduct, { float32: matmulOf(tiles(instance, 4)), float64: matmulOf(tiles(instance, 8)) }),
 })

@@ -3,11 +3,10 @@
  */
 import type { ArrayOf } from '../../values/dtype.js'
 import { join, sumRow } from '../js/sum.js'
-import type { VarianceKernel } from '../table/table.js'
-import { copyRun, type LazyInstance, SIMD_FROM } from './instance.js'
+import type { Operand, Variance } from '../table/operands.js'
+import { type LazyInstance, SIMD_FROM } from './instance.js'
 import { by, byInput, type OwnCells } from './own.js'
-import { workedElements } from './pause.js'
-import { SLICE } from './strided.js'
+import { shortRows } from './rows.js'
 
 type F32 = ArrayOf['float32']
 
@@ -17,46 +16,25 @@ declare module './instance.js' {
   }
 }
 
-/** Floats that are staged at once. */
-const CHUNK = 2048
-
-class VarianceRows implements VarianceKernel<F32> {
-  readonly #instance: LazyInstance
-
-  constructor(instance: LazyInstance) {
-    this.#instance = instance
-  }
-
-  run(outer: number, k: number, inner: number, x: F32, xo: number, out: F32, oo: number, correction: number, root: boolean): void {
+const variance =
+  (lazy: LazyInstance): Variance =>
+  (x, out, outer, k, inner, correction, root) => {
     const divisor = Math.max(0, k - correction)
-    if (inner !== 1) varianceColumns(outer, k, inner, x, xo, out, oo, divisor, root)
-    else if (outer * k < SIMD_FROM || !this.#rows(outer, k, x, xo, out, oo, divisor, root)) {
+    const [from, to, xo, oo] = [x.storage.host as F32, out.storage.host as F32, x.offset, out.offset]
+    const inRows = (): boolean => {
+      const instance = lazy.get()
+      const run = (rows: number, k: number, at: number, results: number) =>
+        instance.kernels.variance_rows_f32(rows, k, at, results, divisor, root ? 1 : 0)
+      return shortRows(instance, run, outer, k, from, xo, to, oo)
+    }
+    if (inner !== 1) varianceColumns(x, out, outer, k, inner, divisor, root)
+    else if (outer * k < SIMD_FROM || !inRows()) {
       for (let o = 0; o < outer; o++) {
-        const found = squaresRow(k, x, xo + o * k, sumRow(k, x, xo + o * k) / k) / divisor
-        out[oo + o] = root ? Math.sqrt(found) : found
+        const found = squaresRow(k, from, xo + o * k, sumRow(k, from, xo + o * k) / k) / divisor
+        to[oo + o] = root ? Math.sqrt(found) : found
       }
     }
   }
-
-  /** Returns false where a row is too long to be staged. */
-  #rows(rows: number, k: number, x: F32, xo: number, out: F32, oo: number, divisor: number, root: boolean): boolean {
-    const instance = this.#instance.get()
-    const staged = instance.begin(2 * CHUNK * 4)
-    const { f32, kernels } = instance
-    const xAt = instance.direct(x, xo)
-    if (xAt < 0 && k > CHUNK) return false
-    const results = staged + CHUNK * 4
-    const atOnce = xAt < 0 ? Math.floor(CHUNK / k) : Math.max(1, Math.min(CHUNK, Math.floor(SLICE / k)))
-    for (let r = 0; r < rows; r += atOnce) {
-      const count = Math.min(atOnce, rows - r)
-      if (xAt < 0) copyRun(count * k, x, xo + r * k, f32, staged / 4)
-      kernels.variance_rows_f32(count, k, xAt < 0 ? staged : xAt + r * k * 4, results, divisor, root ? 1 : 0)
-      workedElements(count * k)
-      for (let i = 0; i < count; i++) out[oo + r + i] = f32[results / 4 + i]!
-    }
-    return true
-  }
-}
 
 /** Σ (x − mean)² of a row, in the order of rule SUM. */
 function squaresRow(k: number, x: F32, xo: number, mean: number): number {
@@ -76,36 +54,27 @@ function squaresRow(k: number, x: F32, xo: number, mean: number): number {
 }
 
 /** Row after row, so that memory is read in order; each column element after element, as rule SUM has it. */
-function varianceColumns(
-  outer: number,
-  k: number,
-  inner: number,
-  x: F32,
-  xo: number,
-  out: F32,
-  oo: number,
-  divisor: number,
-  root: boolean,
-): void {
+function varianceColumns(x: Operand, out: Operand, outer: number, k: number, inner: number, divisor: number, root: boolean): void {
+  const [host, to] = [x.storage.host as F32, out.storage.host as F32]
   const means = new Float64Array(inner)
   const squares = new Float64Array(inner)
   for (let o = 0; o < outer; o++) {
-    const from = xo + o * k * inner
+    const from = x.offset + o * k * inner
     means.fill(0)
     squares.fill(0)
-    for (let j = 0; j < k; j++) for (let i = 0; i < inner; i++) means[i] = means[i]! + x[from + j * inner + i]!
+    for (let j = 0; j < k; j++) for (let i = 0; i < inner; i++) means[i] = means[i]! + host[from + j * inner + i]!
     for (let i = 0; i < inner; i++) means[i] = means[i]! / k
     for (let j = 0; j < k; j++) {
       for (let i = 0; i < inner; i++) {
-        const d = x[from + j * inner + i]! - means[i]!
+        const d = host[from + j * inner + i]! - means[i]!
         squares[i] = squares[i]! + d * d
       }
     }
     for (let i = 0; i < inner; i++) {
       const found = squares[i]! / divisor
-      out[oo + o * inner + i] = root ? Math.sqrt(found) : found
+      to[out.offset + o * inner + i] = root ? Math.sqrt(found) : found
     }
   }
 }
 
-export const cells = (instance: LazyInstance): OwnCells => ({ variance: by(byInput, { float32: new VarianceRows(instance) }) })
+export const cells = (instance: LazyInstance): OwnCells => ({ variance: by(byInput, { float32: variance(instance) }) })

@@ -1,5 +1,5 @@
 /**
- * What the adapters make of operands: every family on views with offsets, gaps, transposes and repeated elements, without dimensions and without elements, in
+ * What kernels make of operands: every family on views with offsets, gaps, transposes and repeated elements, without dimensions and without elements, in
  * place, against the same kernel on dense copies; and nothing but the output is written.
  */
 import { describe, expect, test } from '@jest/globals'
@@ -10,9 +10,9 @@ import { contiguousStrides, numelOf, type Shape } from '../../values/shape.js'
 import { hostUserKernels } from '../gpujs/user-kernels.js'
 import { createJsBackend } from '../js/backend.js'
 import { createWasmBackend } from '../wasm/backend.js'
+import type { Backend } from './backend.js'
 import type { KernelMap, Operand } from './operands.js'
-import { kernelOver, userKernelsOverArrays } from './over-arrays.js'
-import { type ArrayBackend, isUnsupported, type KernelOp } from './table.js'
+import { isUnsupported, type KernelOp } from './table.js'
 
 type Layout = 'dense' | 'offset' | 'gaps' | 'turned'
 const LAYOUTS: readonly Layout[] = ['dense', 'offset', 'gaps', 'turned']
@@ -76,14 +76,14 @@ function compare(what: string, out: Tensor, call: (out: Tensor) => void, plain: 
 /** Shapes that broadcast to this one. */
 const smaller = (shape: Shape): Shape[] => [shape, [], shape.map((n, d) => (d === 0 && n > 0 ? 1 : n)), shape.slice(1)]
 
-describe.each<[string, ArrayBackend]>([
+describe.each<[string, Backend]>([
   ['js', createJsBackend(hostUserKernels())],
   ['wasm', createWasmBackend(threadHeap)],
 ])('%s', (_, backend) => {
   function kernel<Op extends KernelOp>(op: Op, dtype: DType = 'float32'): KernelMap[Op] {
     const entry = backend.kernels[op][dtype]
     if (isUnsupported(entry)) throw new Error(entry.unsupported)
-    return kernelOver(op, entry) as KernelMap[Op]
+    return entry as KernelMap[Op]
   }
   const random = (shape: Shape, layout: Layout, dtype: DType = 'float32') => laid(numbers(numelOf(shape), dtype), dtype, shape, layout)
 
@@ -405,7 +405,7 @@ describe.each<[string, ArrayBackend]>([
   })
 
   test("users' kernels, which read nothing but their operands", () => {
-    const userKernels = userKernelsOverArrays(backend.userKernels)
+    const { userKernels } = backend
     const kernelOf = (body: string) => ({ name: 'mine', source: `function (x, y) { return ${body}; }`, inputs: ['x', 'y'] })
     const [x, y, out] = [at([3], 'float64'), at([1], 'float64'), at([3], 'float64')]
     compare(

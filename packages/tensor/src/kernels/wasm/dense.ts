@@ -1,0 +1,54 @@
+/**
+ * Dense calls of kernels.wasm: operands that lie in the kernels' memory are used there; others pass through scratch in chunks that stay in the first-level
+ * cache. Neighbour: `strided.ts`. Above: the element-wise kernels of this folder.
+ */
+import type { Operand } from '../table/operands.js'
+import type { WasmInstance } from './instance.js'
+import { workedElements } from './pause.js'
+import { type BlockKernel, SLICE, stage, unstage } from './strided.js'
+
+/** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
+export const CHUNK = 2048
+/** Bytes of room for a chunk of any dtype. */
+const ROOM = CHUNK * 8
+
+/**
+ * Runs `kernel` on all elements, as blocks of one row; the last operand is the output. An input that is not dense over it is one element repeated, and
+ * always staged: its array may be tiny.
+ */
+export function runDense(instance: WasmInstance, operands: readonly Operand[], kernel: BlockKernel, readsOutput = false): void {
+  const last = operands.length - 1
+  const n = operands[last]!.numel
+  const staged = instance.begin((last + 1) * ROOM)
+  const pointers = [0, 0, 0, 0]
+  const steps = [1, 1, 1, 1]
+  /** Bytes from an element to the next; 0 for what is staged. */
+  const advance = [0, 0, 0, 0]
+  let chunk = SLICE
+  for (let k = 0; k <= last; k++) {
+    const x = operands[k]!
+    const host = x.storage.host!
+    const isDense = k === last || (x.isContiguous && x.numel === n)
+    const direct = isDense ? instance.direct(host, x.offset) : -1
+    pointers[k] = direct < 0 ? staged + k * ROOM : direct
+    if (direct >= 0) advance[k] = host.BYTES_PER_ELEMENT
+    else if (isDense) chunk = CHUNK
+    else {
+      steps[k] = 0
+      stage(instance, 1, x, pointers[k]!)
+    }
+  }
+  for (let i = 0; i < n; i += chunk) {
+    const count = Math.min(chunk, n - i)
+    for (let k = 0; k <= last; k++) {
+      if (advance[k] === 0 && steps[k] === 1 && (k < last || readsOutput)) stage(instance, count, operands[k]!, pointers[k]!, i)
+    }
+    kernel(1, count, pointers, NO_ROWS, steps)
+    if (advance[last] === 0) unstage(instance, count, pointers[last]!, operands[last]!, i)
+    for (let k = 0; k <= last; k++) pointers[k]! += count * advance[k]!
+    workedElements(count)
+  }
+}
+
+/** Of a single row, the step to the next does not count. */
+const NO_ROWS: readonly number[] = [0, 0, 0, 0]
