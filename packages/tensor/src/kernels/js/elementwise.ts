@@ -5,8 +5,8 @@
 import type { TypedArray } from '../../values/dtype.js'
 import { type GradDefinition, NOT_ON_BOOL, type Scalar1, type Scalar2 } from '../elementwise/definition.js'
 import type { Row2, Row3 } from '../elementwise/loops.js'
-import type { Axpy, Binary, Grad, Unary, Where } from '../table/operands.js'
-import { walk } from '../table/walk.js'
+import type { Axpy, Binary, Grad, Operand, Unary, Where } from '../table/operands.js'
+import { stepOver, walk } from '../table/walk.js'
 import { everywhere } from './cells.js'
 
 type T = TypedArray
@@ -33,8 +33,20 @@ export function binaryRows<A extends T, O extends T>(row: Row3<A, A, O>): Binary
     const y = b.storage.host as A
     const z = out.storage.host as O
     if (aStep >= 0 && bStep >= 0 && out.isContiguous) row(n, x, a.offset, aStep, y, b.offset, bStep, z, out.offset, 1)
-    else walk(out.shape, [a, b, out], (n, at, step) => row(n, x, at[0]!, step[0]!, y, at[1]!, step[1]!, z, at[2]!, step[2]!))
+    else if (aStep === 1 && out.isContiguous && isRowOf(b, out)) {
+      // As of a bias: b is added to each row.
+      const width = b.numel
+      for (let i = 0; i < n; i += width) row(width, x, a.offset + i, 1, y, b.offset, 1, z, out.offset + i, 1)
+    } else walk(out.shape, [a, b, out], (n, at, step) => row(n, x, at[0]!, step[0]!, y, at[1]!, step[1]!, z, at[2]!, step[2]!))
   }
+}
+
+/** Whether b is dense, and the last dimensions of out: so it repeats itself along the others. */
+function isRowOf(b: Operand, out: Operand): boolean {
+  const missing = out.shape.length - b.shape.length
+  if (!b.isContiguous || b.numel === 0) return false
+  for (let d = 0; d < b.shape.length; d++) if (b.shape[d] !== out.shape[missing + d]) return false
+  return true
 }
 
 /** In double precision; storing rounds. */
@@ -56,11 +68,14 @@ function axpyOf<A extends T>(row: Row2<A, A>): Axpy {
 
 const where: Where = (cond, a, b, out) => {
   const [c, x, y, z] = [cond.storage.host!, a.storage.host!, b.storage.host!, out.storage.host!]
-  walk(out.shape, [cond, a, b, out], (n, at, step) => {
-    const [co, ao, bo, oo] = at as readonly [number, number, number, number]
-    const [cs, as, bs, os] = step as readonly [number, number, number, number]
+  const choose = (n: number, co: number, cs: number, ao: number, as: number, bo: number, bs: number, oo: number, os: number): void => {
     for (let i = 0; i < n; i++) z[oo + i * os] = c[co + i * cs] !== 0 ? x[ao + i * as]! : y[bo + i * bs]!
-  })
+  }
+  const [cStep, aStep, bStep] = [stepOver(cond, out), stepOver(a, out), stepOver(b, out)]
+  if (cStep >= 0 && aStep >= 0 && bStep >= 0) choose(out.numel, cond.offset, cStep, a.offset, aStep, b.offset, bStep, out.offset, 1)
+  else {
+    walk(out.shape, [cond, a, b, out], (n, at, step) => choose(n, at[0]!, step[0]!, at[1]!, step[1]!, at[2]!, step[2]!, at[3]!, step[3]!))
+  }
 }
 
 /** A gradient times a slope, in double precision. */

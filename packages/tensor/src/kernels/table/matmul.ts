@@ -50,9 +50,17 @@ function inBatches(product: Product, m: number, n: number, k: number, a: Operand
   // Of a batch with one row the stride of rows says nothing.
   const row = m === 1 && aStep !== null && aStep > 0 ? aStep : x.row
   const host = out.storage.host!
-  if (mergedStride(batches, bStrides) === 0 && a.shape.length > 1 && aStep === m * row) {
+  const bStep = mergedStride(batches, bStrides)
+  if (bStep === 0 && a.shape.length > 1 && aStep === m * row) {
     // One matrix b for all batches, and the rows of a follow each other through them: a single product of all rows.
     product(numelOf(batches) * m, n, k, { ...x, row }, y, host, out.offset)
+    return
+  }
+  if (aStep !== null && bStep !== null) {
+    const count = numelOf(batches)
+    for (let t = 0; t < count; t++) {
+      product(m, n, k, moved(x, x.at + t * aStep), moved(y, y.at + t * bStep), host, out.offset + t * m * n)
+    }
     return
   }
   const at = [x.at, y.at, out.offset]

@@ -10,7 +10,18 @@ import { type BlockKernel, SLICE, stage, unstage } from './strided.js'
 /** Elements of a chunk: three buffers of 8 KiB (float64: 16) stay in the first-level cache. */
 export const CHUNK = 2048
 /** Bytes of room for a chunk of any dtype. */
-const ROOM = CHUNK * 8
+export const ROOM = CHUNK * 8
+
+/**
+ * Where a kernel finds the `n` elements of x, of one call without chunks: at their own address, else at `scratch`, to which they are copied. An x that
+ * repeats one element (`step` 0) is always copied. For calls of at most a chunk, which have no lists and no closures.
+ */
+export function placed(instance: WasmInstance, n: number, x: Operand, step: number, scratch: number): number {
+  const direct = step === 0 ? -1 : instance.direct(x.storage.host!, x.offset)
+  if (direct >= 0) return direct
+  stage(instance, step === 0 ? 1 : n, x, scratch)
+  return scratch
+}
 
 /**
  * Runs `kernel` on all elements, as blocks of one row; the last operand is the output. An input that is not dense over it is one element repeated, and

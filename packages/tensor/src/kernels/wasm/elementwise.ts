@@ -7,18 +7,11 @@ import { binaryRows } from '../js/elementwise.js'
 import { copy } from '../js/movement.js'
 import type { Axpy, Binary, Grad, Operand, Unary, Where } from '../table/operands.js'
 import { stepOver } from '../table/walk.js'
-import { runDense } from './dense.js'
-import {
-  type BinaryExport,
-  copyRun,
-  type GradientExport,
-  type LazyInstance,
-  SIMD_FROM,
-  SINGLE_BELOW,
-  type UnaryExport,
-} from './instance.js'
+import { CHUNK, placed, ROOM, runDense } from './dense.js'
+import { type BinaryExport, type GradientExport, type LazyInstance, SIMD_FROM, SINGLE_BELOW, type UnaryExport } from './instance.js'
 import { by, bySize, loopsOf, type OwnCells } from './own.js'
-import { type BlockKernel, moveStrided, runStrided, type StridedOptions } from './strided.js'
+import { workedElements } from './pause.js'
+import { type BlockKernel, moveStrided, runStrided, type StridedOptions, unstage } from './strided.js'
 
 type AxpyExport = (rows: number, n: number, alpha: number, x: number, xRow: number, xStep: number, out: number, outRow: number) => void
 type Choice = [x: number, row: number, step: number]
@@ -44,7 +37,18 @@ function denseOf(lazy: LazyInstance, x: Operand, out: Operand): Operand | null {
 function runUnary(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number): void {
   const instance = lazy.get()
   const kernel = instance.kernels[name]
-  runDense(instance, [x, out], (_, n, at) => kernel(n, at[0]!, at[1]!, p0, p1))
+  const n = out.numel
+  if (n > CHUNK) {
+    runDense(instance, [x, out], (_, count, at) => kernel(count, at[0]!, at[1]!, p0, p1))
+    return
+  }
+  const scratch = instance.begin(ROOM)
+  const from = placed(instance, n, x, 1, scratch)
+  const direct = instance.direct(out.storage.host!, out.offset)
+  const to = direct < 0 ? scratch : direct
+  kernel(n, from, to, p0, p1)
+  if (direct < 0) unstage(instance, n, to, out)
+  workedElements(n)
 }
 
 /** A function that has the bits of `loops`. */
@@ -67,18 +71,8 @@ export function unaryPolynomial(lazy: LazyInstance, name: UnaryExport): Unary {
   return (x, out, p0, p1) => {
     const dense = denseOf(lazy, x, out)
     if (dense === null) copy(x, out)
-    if (out.numel < SINGLE_BELOW) runFew(lazy, name, dense ?? out, out, p0, p1)
-    else runUnary(lazy, name, dense ?? out, out, p0, p1)
+    runUnary(lazy, name, dense ?? out, out, p0, p1)
   }
-}
-
-/** As `runUnary`, without what a few elements would not pay for. */
-function runFew(lazy: LazyInstance, name: UnaryExport, x: Operand, out: Operand, p0: number, p1: number): void {
-  const instance = lazy.get()
-  const pointer = instance.begin(SINGLE_BELOW * 4)
-  copyRun(out.numel, x.storage.host!, x.offset, instance.f32, pointer / 4)
-  instance.kernels[name](out.numel, pointer, pointer, p0, p1)
-  copyRun(out.numel, instance.f32, pointer / 4, out.storage.host!, out.offset)
 }
 
 /** Runs `kernel` on dense operands as they lie, on others by blocks; the last one is the output. Returns false where a walk is better. */
@@ -97,7 +91,22 @@ export function binaryBySize(lazy: LazyInstance, name: BinaryExport, loops: Bina
 }
 
 function runBinary(lazy: LazyInstance, name: BinaryExport, a: Operand, b: Operand, out: Operand): boolean {
-  const kernel = lazy.get().kernels[name]
+  const instance = lazy.get()
+  const kernel = instance.kernels[name]
+  const n = out.numel
+  const aStep = stepOver(a, out)
+  const bStep = stepOver(b, out)
+  if (n <= CHUNK && aStep >= 0 && bStep >= 0 && out.isContiguous) {
+    const scratch = instance.begin(3 * ROOM)
+    const left = placed(instance, n, a, aStep, scratch)
+    const right = placed(instance, n, b, bStep, scratch + ROOM)
+    const direct = instance.direct(out.storage.host!, out.offset)
+    const to = direct < 0 ? scratch + 2 * ROOM : direct
+    kernel(1, n, left, 0, aStep, right, 0, bStep, to, 0)
+    if (direct < 0) unstage(instance, n, to, out)
+    workedElements(n)
+    return true
+  }
   return runBlocks(lazy, [a, b, out], (rows, n, at, row, step) =>
     kernel(rows, n, at[0]!, row[0]!, step[0]!, at[1]!, row[1]!, step[1]!, at[2]!, row[2]!),
   )
@@ -168,7 +177,19 @@ export function gradient(lazy: LazyInstance, name: GradientExport, loops: Grad |
     }
     const instance = lazy.get()
     const kernel = instance.kernels[name]
-    runDense(instance, [g, x, out], (_, n, at, _rows, step) => kernel(n, at[0]!, step[0]!, at[1]!, at[2]!, p0, p1))
+    const n = out.numel
+    if (n > CHUNK) {
+      runDense(instance, [g, x, out], (_, count, at, _rows, step) => kernel(count, at[0]!, step[0]!, at[1]!, at[2]!, p0, p1))
+      return
+    }
+    const scratch = instance.begin(3 * ROOM)
+    const step = g.isContiguous ? 1 : 0
+    const slopes = placed(instance, n, x, 1, scratch + ROOM)
+    const direct = instance.direct(out.storage.host!, out.offset)
+    const to = direct < 0 ? scratch + 2 * ROOM : direct
+    kernel(n, placed(instance, n, g, step, scratch), step, slopes, to, p0, p1)
+    if (direct < 0) unstage(instance, n, to, out)
+    workedElements(n)
   }
 }
 
