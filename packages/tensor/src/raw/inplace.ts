@@ -2,7 +2,9 @@
  * What operations in place are made of: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
  * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
  */
+
 import { PostgradError } from '@postgrad/base'
+import type { BinaryOp } from '../kernels/table/table.js'
 import { kernelsFor } from '../tensor/device.js'
 import type { Tensor } from '../tensor/tensor.js'
 import { categoryOf, type DType, isFloating } from '../values/dtype.js'
@@ -100,7 +102,7 @@ export function apart(x: Tensor, y: Tensor): Tensor {
 }
 
 /** x = x op y. @throws SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP */
-export function binaryInPlace(op: 'add' | 'sub' | 'mul' | 'div', name: string, x: Tensor, y: Tensor | number): Tensor {
+export function binaryInPlace(op: BinaryOp, name: string, x: Tensor, y: Tensor | number): Tensor {
   checkWritable(name, x)
   const b = argument(name, x, y, op === 'div')
   if (isWider(y, x)) return overwrite(name, x, binary(op, x, y, false, op === 'div'))
