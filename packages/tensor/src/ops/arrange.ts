@@ -42,8 +42,10 @@ export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
     // No dimensions are none here.
     for (const d of typeof dims !== 'number' && dims.length === 0 ? [] : normalizeDims('flip', dims, x.ndim)) {
       const extent = x.shape[d]!
-      const backwards = placesFor(x, extent, (i) => extent - 1 - i)
-      if (extent > 1) out = ops.indexSelect(out, d, backwards)
+      if (extent > 1) {
+        const backwards = placesFor(x, extent, (i) => extent - 1 - i)
+        out = ops.indexSelect(out, d, backwards)
+      }
     }
     return own(x, out, ops)
   },

@@ -32,7 +32,7 @@ export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = com
   betweenDevices: true,
   // The formula asks where x was. What another tensor says is taken from it: the graph would keep its elements.
   of: (ops) => (x, target, dtype) =>
-    isTensor(target) ? ops.toFrom(x, target.device, target.dtype, x.device) : ops.toFrom(x, target, dtype, x.device),
+    isTensor(target) ? ops.toFrom(x, target.device, dtype ?? target.dtype, x.device) : ops.toFrom(x, target, dtype, x.device),
   raw: copy.to,
 })
 

@@ -19,9 +19,10 @@ export function stridesOver(shape: Shape, operands: readonly Operand[]): Shape[]
 /** Calls `f` for each index of the first `ndim` dimensions of `shape`, with `at` moved to its place in every operand; afterwards `at` is as before. */
 export function eachPlace(shape: Shape, strides: readonly Shape[], at: number[], f: () => void, ndim = shape.length): void {
   const places = extentOf(shape, ndim)
-  for (let i = 0; i < places; ) {
+  const index = shape.map(() => 0)
+  for (let i = 0; i < places; i++) {
     f()
-    advance(++i, shape, ndim, strides, at)
+    advance(index, shape, ndim, at.length, strides, at)
   }
 }
 
@@ -48,11 +49,17 @@ export function walk(
   let outer = Math.max(last, 0)
   while (outer > 0 && areEven(operands.length, strides, steps, outer - 1, n)) n *= shape[--outer]!
   const rows = n === 0 ? 0 : extentOf(shape, outer)
-  for (let i = 0; i < rows; ) {
+  const count = operands.length
+  const index = outer > 1 ? shape.map(() => 0) : NONE
+  for (let i = 0; i < rows; i++) {
     row(n, at, steps)
-    advance(++i, shape, outer, strides, at)
+    // Of one dimension there is nothing to count.
+    if (outer === 1) for (let k = 0; k < count; k++) at[k]! += strides[k]![0]!
+    else if (outer > 1) advance(index, shape, outer, count, strides, at)
   }
 }
+
+const NONE: number[] = []
 
 /** Whether dimension `d` goes on where a run of `n` elements ends, in each of `count` operands. */
 function areEven(count: number, strides: readonly Shape[], steps: readonly number[], d: number, n: number): boolean {
@@ -60,13 +67,13 @@ function areEven(count: number, strides: readonly Shape[], steps: readonly numbe
   return true
 }
 
-/** Moves `at` to the next index of the first `ndim` dimensions, before which there were `done`; from the last one back to the first. */
-function advance(done: number, shape: Shape, ndim: number, strides: readonly Shape[], at: number[]): void {
-  for (let d = ndim - 1, size = 1; d >= 0; d--) {
-    size *= shape[d]!
-    const ends = done % size === 0
-    for (let k = 0; k < at.length; k++) at[k]! += ends ? strides[k]![d]! * (1 - shape[d]!) : strides[k]![d]!
+/** Moves `index` to the next of the first `ndim` dimensions, and `at` to its place in each of `count` operands; from the last one back to the first. */
+function advance(index: number[], shape: Shape, ndim: number, count: number, strides: readonly Shape[], at: number[]): void {
+  for (let d = ndim - 1; d >= 0; d--) {
+    const ends = ++index[d]! === shape[d]
+    for (let k = 0; k < count; k++) at[k]! += ends ? strides[k]![d]! * (1 - shape[d]!) : strides[k]![d]!
     if (!ends) return
+    index[d] = 0
   }
 }
 
