@@ -50,6 +50,15 @@ export const backends = [
     'the last part of what is staged is as long as the others',
   ),
   t(
+    'backends-last-planes-as-many',
+    'packages/tensor/src/kernels/wasm/placement.test.ts',
+    'PLACE: the same bits wherever operands lie (seed 11) maxPool2d',
+    'packages/tensor/src/kernels/wasm/pool.ts',
+    'inSlices(Math.min(atOnce, g.planes - p), g, (oy0, oy1, before, done) => {\n        const [from, to, at]',
+    'inSlices(atOnce, g, (oy0, oy1, before, done) => {\n        const [from, to, at]',
+    'the last planes that a pool stages are as many as the others',
+  ),
+  t(
     'backends-name-of-an-export',
     'packages/tensor/src/kernels/wasm/instance.test.ts',
     'kernels.wasm exports a function of every name',

@@ -29,7 +29,8 @@ export const layerNorm: Functional<
           'The last extents of the input are the normalizedShape.',
         )
       }
-      checkAffine('layerNorm', { weight, bias }, shape)
+      checkAffine('layerNorm', 'weight', weight, shape)
+      checkAffine('layerNorm', 'bias', bias, shape)
       const d = numelOf(shape)
       const rows = numelOf(x.shape.slice(0, lead))
       const flat = (t: Tensor | null): Tensor | null => (t === null ? null : ops.reshape(t, [d]))
@@ -62,7 +63,10 @@ export const batchNorm: Functional<
       if (x.ndim < 2)
         throw shapeMismatch('batchNorm', 'an input [N, C] or [N, C, …]', shapeText(x.shape), 'Insert the batch with unsqueeze(0).')
       const c = x.shape[1]!
-      checkAffine('batchNorm', { runningMean, runningVar, weight, bias }, [c])
+      checkAffine('batchNorm', 'runningMean', runningMean, [c])
+      checkAffine('batchNorm', 'runningVar', runningVar, [c])
+      checkAffine('batchNorm', 'weight', weight, [c])
+      checkAffine('batchNorm', 'bias', bias, [c])
       if (training) {
         const count = c === 0 ? 0 : x.numel / c
         // As PyTorch: nothing to normalize, and the running statistics stay. The gradients of weight and bias are 0.
@@ -125,11 +129,9 @@ function oneValue(op: string, expected: string, x: Tensor, remedy = 'Use a large
   return shapeMismatch(op, expected, shapeText(x.shape), remedy)
 }
 
-function checkAffine(op: string, tensors: Readonly<Record<string, Tensor | null>>, shape: Shape): void {
-  for (const [name, t] of Object.entries(tensors)) {
-    if (t !== null && !sameShape(t.shape, shape))
-      throw shapeMismatch(op, `a ${name} ${shapeText(shape)}`, shapeText(t.shape), 'There is one for each channel or normalised element.')
-  }
+function checkAffine(op: string, name: string, t: Tensor | null, shape: Shape): void {
+  if (t === null || sameShape(t.shape, shape)) return
+  throw shapeMismatch(op, `a ${name} ${shapeText(shape)}`, shapeText(t.shape), 'There is one for each channel or normalised element.')
 }
 
 /** A vector [C] for x [N, C, …]. */
@@ -153,7 +155,8 @@ function grouped(ops: Ops, op: string, x: Tensor, groups: number, weight: Tensor
   if (x.ndim < 2 || !Number.isInteger(groups) || groups < 1 || c % groups !== 0) {
     throw invalidArgument(op, 'an input [N, C, …] whose channels the groups divide', `${shapeText(x.shape)} in ${groups} groups`)
   }
-  checkAffine(op, { weight, bias }, [c])
+  checkAffine(op, 'weight', weight, [c])
+  checkAffine(op, 'bias', bias, [c])
   const rows = x.shape[0]! * groups
   const normal = ops.reshape(ops.layerNormRows(ops.reshape(x, [rows, rows === 0 ? 0 : x.numel / rows]), null, null, eps)[0], x.shape)
   return affine(ops, normal, weight, bias)

@@ -5,7 +5,6 @@ import { Tensor } from '../tensor/tensor.js'
 import { allocate } from '../values/dtype.js'
 import { invalidArgument, shapeMismatch, shapeText } from '../values/errors.js'
 import type { AvgPoolOptions, MaxPoolOptions, Pair } from '../values/options-neural.js'
-import { numelOf } from '../values/shape.js'
 import { composite, type Functional, type Ops } from './define/define.js'
 import { placesFor } from './parts/common.js'
 import { pair } from './parts/window.js'
@@ -169,8 +168,10 @@ function wrongRank(op: string, expected: string, x: Tensor) {
 
 /** @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
 function geometry(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptions<Pair>, dilation: Pair): PoolGeometry {
-  if (x.ndim !== 3 && x.ndim !== 4) throw wrongRank(op, '[N, C, H, W] or [C, H, W]', x)
-  const [h, w] = x.shape.slice(-2) as [number, number]
+  const { ndim, shape } = x
+  if (ndim !== 3 && ndim !== 4) throw wrongRank(op, '[N, C, H, W] or [C, H, W]', x)
+  const h = shape[ndim - 2]!
+  const w = shape[ndim - 1]!
   const [kh, kw] = pair(op, 'kernelSize', kernelSize, 1)
   const [strideH, strideW] = pair(op, 'stride', options.stride ?? kernelSize, 1)
   const [padH, padW] = pair(op, 'padding', options.padding ?? 0, 0)
@@ -193,9 +194,10 @@ function geometry(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptio
     throw shapeMismatch(
       op,
       `planes of at least ${dilH * (kh - 1) + 1} × ${dilW * (kw - 1) + 1} with their padding`,
-      shapeText(x.shape),
+      shapeText(shape),
       'Pad more, or use a smaller kernel.',
     )
   }
-  return { planes: numelOf(x.shape.slice(0, -2)), h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }
+  const planes = ndim === 3 ? shape[0]! : shape[0]! * shape[1]!
+  return { planes, h, w, kh, kw, oh, ow, strideH, strideW, padH, padW, dilH, dilW }
 }

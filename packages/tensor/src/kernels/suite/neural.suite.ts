@@ -210,6 +210,8 @@ function poolGeometries(): PoolGeometry[] {
     { kh: 3, kw: 2, oh: 2, ow: 3 },
     { planes: 9, kh: 3, kw: 3, strideH: 1, strideW: 1, padH: 1, padW: 1, oh: 4, ow: 5 },
     { h: 5, w: 19, kh: 3, kw: 3, padH: 1, padW: 1, oh: 3, ow: 10 },
+    // More planes than the wasm backend stages at once.
+    { planes: 4, h: 30, w: 30, oh: 15, ow: 15 },
     // Dilation carries the only window over the whole plane.
     { h: 2, w: 2, dilH: 3, dilW: 3, padH: 1, padW: 1, oh: 1, ow: 1 },
     { planes: 0 },

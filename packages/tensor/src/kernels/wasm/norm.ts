@@ -31,14 +31,19 @@ const layerNorm =
     const atOnce = rowsAtOnce(rows, d)
     const w = weight === null ? null : new Staged(instance, weight, d)
     const b = bias === null ? null : new Staged(instance, bias, d)
-    const [xs, outs] = [new Staged(instance, x, atOnce * d), new Staged(instance, out, atOnce * d)]
-    const [means, rstds] = [new Staged(instance, mean, atOnce), new Staged(instance, rstd, atOnce)]
+    const xs = new Staged(instance, x, atOnce * d)
+    const outs = new Staged(instance, out, atOnce * d)
+    const means = new Staged(instance, mean, atOnce)
+    const rstds = new Staged(instance, rstd, atOnce)
     Staged.begin(instance, [w, b, xs, outs, means, rstds])
-    const [wAt, bAt] = [w?.read(0) ?? 0, b?.read(0) ?? 0]
+    const wAt = w === null ? 0 : w.read(0)
+    const bAt = b === null ? 0 : b.read(0)
     for (let part = 0, row = 0; row < rows; part++, row += atOnce) {
       const count = Math.min(atOnce, rows - row)
       instance.kernels.layer_norm_f32(count, d, eps, xs.read(part), wAt, bAt, outs.at(part), means.at(part), rstds.at(part))
-      for (const output of [outs, means, rstds]) output.written(part)
+      outs.written(part)
+      means.written(part)
+      rstds.written(part)
       worked(count * d * WORK_PER_ELEMENT)
     }
   }

@@ -1,4 +1,4 @@
-/** Pooling of float32 in the wasm backend, plane by plane, staged where a plane lies outside of the memory, in slices of rows of the result. */
+/** Pooling of float32 in the wasm backend: as many planes at a time as stay in the first-level cache, in slices of rows of the result. */
 import type { PoolGeometry } from '../table/neural.js'
 import type { AvgPool, MaxPool } from '../table/operands.js'
 import type { LazyInstance, Plane } from './instance.js'
@@ -17,19 +17,26 @@ declare module './instance.js' {
   }
 }
 
+/** Floats of planes, and of their results, that are staged at once. */
+const CHUNK = 4096
 /** Elements of windows that are looked at in one call. */
 const SLICE = 2 ** 18
 /** What one of them counts between two pauses. */
 const WORK_PER_ELEMENT = 16
 
-/** Calls `run` for rows [from, to) of the result until they are all done, with the bytes of those before. */
-function inSlices(g: PoolGeometry, run: (from: number, to: number, done: number) => void): void {
+/** How many planes are staged at once. */
+const planesAtOnce = (g: PoolGeometry): number => Math.max(1, Math.min(g.planes, Math.floor(CHUNK / (g.h * g.w + g.oh * g.ow))))
+
+/** Calls `run` for rows [from, to) of the results of so many planes until they are all done, with the bytes of the planes and of the results before. */
+function inSlices(planes: number, g: PoolGeometry, run: (from: number, to: number, before: number, done: number) => void): void {
   const perRow = g.ow * g.kh * g.kw
   const rows = Math.max(1, Math.floor(SLICE / perRow))
-  for (let oy = 0; oy < g.oh; oy += rows) {
-    const to = Math.min(g.oh, oy + rows)
-    run(oy, to, oy * g.ow * 4)
-    worked((to - oy) * perRow * WORK_PER_ELEMENT)
+  for (let p = 0; p < planes; p++) {
+    for (let oy = 0; oy < g.oh; oy += rows) {
+      const to = Math.min(g.oh, oy + rows)
+      run(oy, to, p * g.h * g.w * 4, (p * g.oh + oy) * g.ow * 4)
+      worked((to - oy) * perRow * WORK_PER_ELEMENT)
+    }
   }
 }
 
@@ -39,17 +46,20 @@ const maxPool2d =
     if (out.numel === 0) return
     const instance = lazy.get()
     const { h, w, kh, kw, strideH, strideW, padH, padW, dilH, dilW, ow } = g
-    const plane = g.oh * ow
-    const [xs, maxima, places] = [new Staged(instance, x, h * w), new Staged(instance, out, plane), new Staged(instance, indices, plane)]
+    const atOnce = planesAtOnce(g)
+    const size = atOnce * g.oh * ow
+    const xs = new Staged(instance, x, atOnce * h * w)
+    const maxima = new Staged(instance, out, size)
+    const places = new Staged(instance, indices, size)
     Staged.begin(instance, [xs, maxima, places])
-    for (let p = 0; p < g.planes; p++) {
-      const [xAt, outAt, placesAt] = [xs.read(p), maxima.at(p), places.at(p)]
-      inSlices(g, (oy0, oy1, done) => {
-        const [to, at] = [outAt + done, placesAt + done]
-        instance.kernels.max_pool_f32(h, w, kh, kw, strideH, strideW, padH, padW, dilH, dilW, ow, oy0, oy1, xAt, to, at)
+    for (let part = 0, p = 0; p < g.planes; part++, p += atOnce) {
+      const [xAt, outAt, placesAt] = [xs.read(part), maxima.at(part), places.at(part)]
+      inSlices(Math.min(atOnce, g.planes - p), g, (oy0, oy1, before, done) => {
+        const [from, to, at] = [xAt + before, outAt + done, placesAt + done]
+        instance.kernels.max_pool_f32(h, w, kh, kw, strideH, strideW, padH, padW, dilH, dilW, ow, oy0, oy1, from, to, at)
       })
-      maxima.written(p)
-      places.written(p)
+      maxima.written(part)
+      places.written(part)
     }
   }
 
@@ -59,15 +69,17 @@ const avgPool2d =
     if (out.numel === 0) return
     const instance = lazy.get()
     const { h, w, kh, kw, strideH, strideW, padH, padW, includePad, divisor, ow } = g
-    const [xs, means] = [new Staged(instance, x, h * w), new Staged(instance, out, g.oh * ow)]
+    const atOnce = planesAtOnce(g)
+    const xs = new Staged(instance, x, atOnce * h * w)
+    const means = new Staged(instance, out, atOnce * g.oh * ow)
     Staged.begin(instance, [xs, means])
-    for (let p = 0; p < g.planes; p++) {
-      const [xAt, outAt] = [xs.read(p), means.at(p)]
-      inSlices(g, (oy0, oy1, done) => {
-        const to = outAt + done
-        instance.kernels.avg_pool_f32(h, w, kh, kw, strideH, strideW, padH, padW, includePad, divisor, ow, oy0, oy1, xAt, to)
+    for (let part = 0, p = 0; p < g.planes; part++, p += atOnce) {
+      const [xAt, outAt] = [xs.read(part), means.at(part)]
+      inSlices(Math.min(atOnce, g.planes - p), g, (oy0, oy1, before, done) => {
+        const [from, to] = [xAt + before, outAt + done]
+        instance.kernels.avg_pool_f32(h, w, kh, kw, strideH, strideW, padH, padW, includePad, divisor, ow, oy0, oy1, from, to)
       })
-      means.written(p)
+      means.written(part)
     }
   }
 
@@ -84,7 +96,7 @@ const avgPool2dBackward =
     for (let p = 0; p < g.planes; p++) {
       const gradAt = grads.read(p)
       f64.fill(0, sums / 8, sums / 8 + size)
-      inSlices(g, (oy0, oy1, done) => {
+      inSlices(1, g, (oy0, oy1, _, done) => {
         const from = gradAt + done
         kernels.avg_pool_spread_f32(h, w, kh, kw, strideH, strideW, padH, padW, includePad, divisor, ow, oy0, oy1, from, sums)
       })

@@ -53,8 +53,17 @@ export class Staged {
     let bytes = 0
     for (const x of operands) if (x !== null) bytes += x.#scratchBytes
     for (const size of more) bytes += align(size)
-    instance.begin(bytes)
-    for (const x of operands) if (x !== null) x.#scratch = instance.take(x.#scratchBytes)
-    return more.map((size) => instance.take(size))
+    let next = instance.begin(bytes)
+    for (const x of operands) {
+      if (x === null) continue
+      x.#scratch = next
+      next += x.#scratchBytes
+    }
+    const addresses: number[] = []
+    for (const size of more) {
+      addresses.push(next)
+      next += align(size)
+    }
+    return addresses
   }
 }

@@ -90,9 +90,9 @@ function normalized(
   eps: number,
 ): readonly [Tensor, Tensor, Tensor] {
   const { dtype, shape, storage } = x
-  const others = [weight, bias].filter((t) => t !== null)
-  if (!isFloating(dtype) || others.some((t) => t.dtype !== dtype)) {
-    const got = [x, ...others].map((t) => t.dtype).join(', ')
+  const fits = (t: Tensor | null): boolean => t === null || t.dtype === dtype
+  if (!isFloating(dtype) || !fits(weight) || !fits(bias)) {
+    const got = [x, weight, bias].flatMap((t) => (t === null ? [] : [t.dtype])).join(', ')
     throw dtypeMismatch(name, 'one floating point dtype for input, weight and bias', got, "Convert with to('float32').")
   }
   const out = Tensor.uninitialized(dtype, shape, storage.memory)

@@ -70,7 +70,7 @@ export const convolutionWeight: Functional<(x: Tensor, grad: Tensor, geometry: C
 export const maxPoolPlanes: Functional<(x: Tensor, geometry: PoolGeometry) => readonly [Tensor, Tensor]> = primitive('maxPoolPlanes', {
   raw: (x, g) => {
     floatingOnly('maxPool2d', x)
-    const shape = [...x.shape.slice(0, -2), g.oh, g.ow]
+    const shape = withPlanes(x.shape, g.oh, g.ow)
     const out = Tensor.uninitialized(x.dtype, shape, x.storage.memory)
     const indices = Tensor.uninitialized('int32', shape, x.storage.memory)
     kernelsFor(x).maxPool2d[x.dtype](contiguous(x), out, indices, g)
@@ -117,8 +117,16 @@ function checkDTypes(op: string, a: Tensor, b: Tensor): void {
 
 function average(op: 'avgPool2d' | 'avgPool2dBackward', x: Tensor, h: number, w: number, g: AvgPoolGeometry): Tensor {
   floatingOnly(op, x)
-  const out = Tensor.uninitialized(x.dtype, [...x.shape.slice(0, -2), h, w], x.storage.memory)
+  const out = Tensor.uninitialized(x.dtype, withPlanes(x.shape, h, w), x.storage.memory)
   kernelsFor(x)[op][x.dtype](contiguous(x), out, g)
+  return out
+}
+
+/** The shape with planes of another size. */
+function withPlanes(shape: Shape, h: number, w: number): Shape {
+  const out = shape.slice()
+  out[out.length - 2] = h
+  out[out.length - 1] = w
   return out
 }
 
