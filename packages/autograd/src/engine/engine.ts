@@ -16,6 +16,7 @@ import {
   argumentText,
   beginTemporaries,
   broadcastsTo,
+  CPU,
   deviceOf,
   endTemporaries,
   type Storage,
@@ -184,8 +185,10 @@ function run(engine: Engine, { task, node, inputs }: NodeTask): void {
   const arrived: Grads = inputs.take()
   let grads = arrived
   if (hooks !== null) {
-    grads = hooks.runBefore(grads, (slot) => inputs.owns(slot))
-    checkHooked(node, grads)
+    grads = checkHooked(
+      node,
+      hooks.runBefore(grads, (slot) => inputs.owns(slot)),
+    )
   }
   if (task.captures !== null) {
     const captures = task.captures.get(node) ?? []
@@ -265,7 +268,7 @@ function conform(node: Node, index: number, grad: Tensor, meta: InputMeta): Tens
     if (!broadcastsTo(meta.shape, grad.shape)) throw invalidGradient(node.name, index, grad, meta)
     result = sumToShape(grad, meta.shape)
   }
-  if (grad.storage.memory !== meta.memory) throw onOtherDevice(node.name, index, grad, meta)
+  if (grad.storage.memory !== meta.memory) result = broughtTo(node.name, index, result, meta)
   if (grad.dtype === meta.dtype) return result
   if (grad.dtype !== 'float32' && grad.dtype !== 'float64') throw invalidGradient(node.name, index, grad, meta)
   return result.to(meta.dtype)
@@ -291,26 +294,34 @@ function invalidGradient(name: string, index: number, grad: Tensor, meta: InputM
   })
 }
 
-function onOtherDevice(name: string, index: number, grad: Tensor, meta: InputMeta): PostgradError {
-  const device = deviceOf(meta.memory).toString()
-  return new PostgradError('DEVICE_MISMATCH', {
+/** A gradient of the cpu without dimensions follows its value, as a number does. PyTorch: `validate_outputs`. @throws DEVICE_MISMATCH */
+function broughtTo(name: string, index: number, grad: Tensor, meta: InputMeta): Tensor {
+  const there = deviceOf(meta.memory)
+  if (grad.storage.memory === CPU && grad.ndim === 0) return grad.to(there)
+  throw new PostgradError('DEVICE_MISMATCH', {
     op: name,
-    expected: `gradient ${index} on device '${device}', where the value that it belongs to is`,
+    expected: `gradient ${index} on device '${there}', where the value that it belongs to is`,
     got: `one on '${grad.device}'`,
-    remedy: `Let backward (or the hook) return it there: grad.to('${device}').`,
-    values: { index, devices: [device, String(grad.device)] },
+    remedy: `Let backward (or the hook) return it there: ${grad.storage.memory === CPU ? `grad.to('${there}')` : 'await grad.cpu() is too late, so compute it there'}.`,
+    values: { index, devices: [String(there), String(grad.device)] },
   })
 }
 
-function checkHooked(node: Node, grads: Grads): void {
+/** What hooks returned, checked; gradients of the cpu without dimensions on the device of their values. */
+function checkHooked(node: Node, grads: Grads): Grads {
+  let checked: (Tensor | null)[] | null = null
   for (let i = 0; i < grads.length; i++) {
     const grad = grads[i]
     const meta = node.inputMeta[i]
-    if (grad && meta && grad.shape === undefined) throw noGradient(`hook of ${node.name}`, i, grad)
-    if (grad && meta && !(sameShape(grad.shape, meta.shape) && grad.dtype === meta.dtype))
-      throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
-    if (grad && meta && grad.storage.memory !== meta.memory) throw onOtherDevice(`hook of ${node.name}`, i, grad, meta)
+    if (!grad || !meta) continue
+    if (grad.shape === undefined) throw noGradient(`hook of ${node.name}`, i, grad)
+    if (!(sameShape(grad.shape, meta.shape) && grad.dtype === meta.dtype)) throw invalidGradient(`hook of ${node.name}`, i, grad, meta)
+    if (grad.storage.memory !== meta.memory) {
+      checked ??= [...grads]
+      checked[i] = broughtTo(`hook of ${node.name}`, i, grad, meta)
+    }
   }
+  return checked ?? grads
 }
 
 function checkSurplus(node: Node, results: Grads): void {

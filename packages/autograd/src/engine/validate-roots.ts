@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
-import { argumentText, checkTensor, invalidArgument, sameShape } from '@postgrad/tensor/internal'
+import { argumentText, CPU, checkTensor, invalidArgument, sameShape } from '@postgrad/tensor/internal'
 import { metaOf } from '../graph/variable.js'
 
 export interface RootRules {
@@ -68,6 +68,15 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       got: `[${grad.shape.join(', ')}]`,
       remedy: 'Pass a gradient of the shape of the root.',
       values: valuesOf(root, index),
+    })
+  }
+  if (grad !== null && grad.storage.memory !== root.storage.memory && !(grad.storage.memory === CPU && grad.ndim === 0)) {
+    throw new PostgradError('DEVICE_MISMATCH', {
+      op,
+      expected: `the gradient of root ${index} on device '${root.device}', where the root is`,
+      got: `one on '${grad.device}'`,
+      remedy: `Make it there: { device: '${root.device}' }.`,
+      values: { ...valuesOf(root, index), devices: [String(root.device), String(grad.device)] },
     })
   }
   if (needGradFn && metaOf(root)!.gradFn === null) {

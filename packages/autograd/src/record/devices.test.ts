@@ -107,6 +107,35 @@ test('a gradient on another device than its value is refused, whether backward, 
   const y = leaf.mul(1)
   y.gradFn!.registerPreHook(() => [tensor([1, 1])])
   expect(() => y.sum().backward()).toThrow(refused('hook of MulBackward'))
-  expect(() => leaf.mul(1).backward(tensor([1, 1]))).toThrow(expect.objectContaining({ code: 'DEVICE_MISMATCH' }))
+  expect(() => leaf.mul(1).backward(tensor([1, 1]))).toThrow(
+    expect.objectContaining({
+      code: 'DEVICE_MISMATCH',
+      op: 'backward',
+      message: expect.stringContaining(`the gradient of root 0 on device '${there}', where the root is`),
+    }),
+  )
   expect(leaf.grad).toBeNull()
+})
+
+test('a gradient of the cpu without dimensions follows its value to the device, as a number does', async () => {
+  const there = residentDevice()
+  const leaf = tensor([1, 2], { device: there, requiresGrad: true })
+  leaf.sum().backward(tensor(3))
+  const total = defineFunction({ name: 'Total', forward: (_, x: Tensor) => x.mul(1), backward: () => tensor(2) })
+  const part = tensor(1, { device: there, requiresGrad: true })
+  total(part).backward()
+  expect([leaf.grad!, part.grad!].map(({ device }) => String(device))).toEqual([String(there), String(there)])
+  expect([(await leaf.grad!.cpu()).toArray(), await part.grad!.item()]).toEqual([[3, 3], 2])
+  const hooked = tensor(1, { device: there, requiresGrad: true })
+  const y = hooked.mul(2)
+  y.registerHook(() => tensor(5))
+  y.backward()
+  expect([String(hooked.grad!.device), await hooked.grad!.item()]).toEqual([String(there), 10])
+})
+
+test('to() takes dtype and device from another tensor, and the dtype that is given goes before', () => {
+  const other = tensor([1], { dtype: 'float64' })
+  const x = tensor([1.5, 2], { requiresGrad: true })
+  expect([x.to(other).dtype, x.to(other, 'int32').dtype, x.to(other, 'float32') === x]).toEqual(['float64', 'int32', true])
+  expect(() => x.to(other, 'bogus' as 'int32')).toThrow(expect.objectContaining({ code: 'DTYPE_MISMATCH' }))
 })

@@ -43,8 +43,9 @@ export const cos: WithInPlace<(x: Tensor) => Tensor> = real('cos', ['a'], (g, s,
 
 /** The tangent of each element, in radians. int32 and bool become float32. PyTorch: `torch.tan`. */
 export const tan: WithInPlace<(x: Tensor) => Tensor> = real('tan', ['result'], (g, s, ops) =>
+  // g (1 + y²)
   ops.mul(g, ops.add(ops.mul(s.result, s.result), 1)),
-) // g (1 + y²)
+)
 
 /** The hyperbolic tangent of each element. int32 and bool become float32. PyTorch: `torch.tanh`. */
 export const tanh: WithInPlace<(x: Tensor) => Tensor> = primitive('tanh', {
@@ -67,8 +68,9 @@ export const cosh: WithInPlace<(x: Tensor) => Tensor> = real('cosh', ['a'], (g, 
 
 /** The arc sine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.asin`. */
 export const asin: WithInPlace<(x: Tensor) => Tensor> = real('asin', ['a'], (g, s, ops) =>
+  // g / √(1 − a²)
   ops.mul(g, ops.rsqrt(ops.sub(1, ops.mul(s.a, s.a)))),
-) // g / √(1 − a²)
+)
 
 /** The arc cosine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.acos`. */
 export const acos: WithInPlace<(x: Tensor) => Tensor> = real('acos', ['a'], (g, s, ops) =>
@@ -80,8 +82,9 @@ export const atan: WithInPlace<(x: Tensor) => Tensor> = real('atan', ['a'], (g, 
 
 /** The error function of each element. int32 and bool become float32. PyTorch: `torch.erf`. */
 export const erf: WithInPlace<(x: Tensor) => Tensor> = real('erf', ['a'], (g, s, ops) =>
+  // g · 2/√π · exp(−a²)
   ops.mul(ops.mul(g, 2 / Math.sqrt(Math.PI)), ops.exp(ops.neg(ops.mul(s.a, s.a)))),
-) // g · 2/√π · exp(−a²)
+)
 
 /**
  * The inverse of `erf` on [−1, 1], ±Infinity at the ends; NaN outside. int32 and bool become float32. PyTorch: `torch.erfinv`, whose float64 loses digits
@@ -97,13 +100,15 @@ export const erfinv: WithInPlace<(x: Tensor) => Tensor> = primitive('erfinv', {
 
 /** 1 / x of each element. int32 and bool become float32. PyTorch: `torch.reciprocal`. */
 export const reciprocal: WithInPlace<(x: Tensor) => Tensor> = real('reciprocal', ['result'], (g, s, ops) =>
+  // −g y²
   ops.neg(ops.mul(g, ops.mul(s.result, s.result))),
-) // −g y²
+)
 
 /** 1 / √x of each element. int32 and bool become float32. PyTorch: `torch.rsqrt`. */
 export const rsqrt: WithInPlace<(x: Tensor) => Tensor> = real('rsqrt', ['result'], (g, s, ops) =>
+  // −g y³ / 2
   ops.mul(ops.mul(g, -0.5), ops.mul(s.result, ops.mul(s.result, s.result))),
-) // −g y³ / 2
+)
 
 /** x² of each element; int32 stays, bool becomes int32. PyTorch: `torch.square`. */
 export const square: WithInPlace<(x: Tensor) => Tensor> = primitive('square', {
