@@ -128,4 +128,22 @@ export const pipelinesAndCollectives = [
     'false',
     'who comes late to initProcessGroup reads that it did not come',
   ),
+  t(
+    'waits-in-another-group',
+    'packages/process-group/src/groups.sim.test.ts',
+    'PG-1: who waits in a group of another name',
+    'packages/process-group/src/common/errors.ts',
+    '...(Array.isArray(elsewhere) ? elsewhere : []),',
+    '',
+    'initProcessGroup does not say that who is missing waits in a group of another name',
+  ),
+  t(
+    'a-meeting-names-its-operation',
+    'packages/process-group/src/groups.sim.test.ts',
+    'PG-1: a worker that is closed',
+    'packages/rpc/src/groups/meet.ts',
+    '{ timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 }, op)',
+    '{ timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })',
+    'who waits in initProcessGroup and is closed reads the name of a built-in function',
+  ),
 ]

@@ -68,6 +68,32 @@ describe('the default group', () => {
     expect(await ranks.leftovers()).toEqual([])
   })
 
+  test('PG-1: who waits in a group of another name is named with it, and nothing that users read names what they cannot call', async () => {
+    const ranks = new Ranks(1, 2)
+    const ends = await ranks.all((rank) =>
+      failure(pg.initProcessGroup({ name: rank === 0 ? 'one' : 'other', timeoutMs: rank === 0 ? 100 : 5000 })),
+    )
+    const [first, second] = valuesOf(ends)
+    expect(first!.message).toContain(
+      "'worker1' did not come, 'worker1' waits in initProcessGroup 'other'. Every member calls initProcessGroup()",
+    )
+    expect(second!.message).toContain("'worker0' did not come. Every member")
+    for (const { cause } of [first!, second!]) {
+      expect(cause).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'initProcessGroup' })
+      expect((cause as Error).message).not.toMatch(/meet\b/)
+    }
+    expect(await ranks.leftovers()).toEqual([])
+  })
+
+  test('PG-1: a worker that is closed while it waits for the others reads what it has called', async () => {
+    const ranks = new Ranks(1, 2)
+    for (const rank of [0, 1]) {
+      const forming = ranks.run(rank, () => failure(pg.initProcessGroup()))
+      await ranks.workers[rank]!.close()
+      expect(await forming).toMatchObject({ code: 'RPC_SHUT_DOWN', op: 'initProcessGroup' })
+    }
+  })
+
   test('PG-1: where no worker is current, the error says where to call it', async () => {
     const error = await failure(pg.initProcessGroup())
     expect(error).toMatchObject({ code: 'RPC_NOT_INITIALIZED', op: 'initProcessGroup' })

@@ -82,9 +82,10 @@ export function directTimedOut(
 
 /** Of `initProcessGroup`: GROUP_TIMEOUT, whose cause is that of the meeting, with its values. */
 export function notMet(name: string, cause: PostgradError): PostgradError {
-  const { missing, timeoutMs, late } = cause.values
+  const { missing, timeoutMs, late, elsewhere } = cause.values
   const parts = [
     Array.isArray(missing) && missing.length > 0 && `${missing.map((worker) => `'${worker}'`).join(', ')} did not come`,
+    ...(Array.isArray(elsewhere) ? elsewhere : []),
     late === true && 'this call came after that',
   ].filter(Boolean)
   return new PostgradError('GROUP_TIMEOUT', {

@@ -32,8 +32,7 @@ export async function formDefault(
   const ids = workers.map(({ id }) => id)
   const own: Proposal = { id: groups.runtime.ids.take(), heap: groups.heapAmong(ids), ranks: ids, debug }
   return groups.whileForming(async () => {
-    const round = `initProcessGroup '${name}'`
-    const proposals = await meet(own, workers, { round, timeoutMs, warnAfterMs }).catch((error: unknown) => {
+    const proposals = await meet(own, workers, { op: 'initProcessGroup', round: name, timeoutMs, warnAfterMs }).catch((error: unknown) => {
       if (isPostgradError(error, 'PROGRAM_OVER')) throw neverMet({ name, workers }, Number(error.values.workerId))
       throw isPostgradError(error, 'GROUP_TIMEOUT') ? notMet(name, error) : error
     })

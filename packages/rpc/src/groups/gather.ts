@@ -28,6 +28,8 @@ import { groupTimeout } from './group-errors.js'
 
 /** What a member says when it comes. */
 export interface Coming {
+  /** The operation of users that it is part of, which errors name. */
+  readonly op: string
   /** Sorted by name. */
   readonly members: readonly WorkerInfo[]
   /** Its name; null for the next of the unnamed. */
@@ -62,6 +64,7 @@ interface Round {
 
 interface Meeting {
   readonly key: string
+  readonly op: string
   readonly members: readonly WorkerInfo[]
   readonly name: string | null
   era: number
@@ -72,9 +75,7 @@ interface Meeting {
   givenUp: { readonly round: Round; readonly timeoutMs: number; readonly missing: readonly string[] } | null
 }
 
-/** What errors name. */
-export const MEET = 'meet'
-/** The built-in function behind it. */
+/** The built-in function that `meet` calls on the leader. */
 export const ARRIVE = 'postgrad.arrive'
 /** A round with such a limit, in ms, or with none, waits for what members' programs do: see Note [Programs that are over] in `standstill.ts`. */
 export const STANDING_MS = 30 * 60 * 1000
@@ -113,13 +114,14 @@ class Gathers {
     worker.contributeWaits(() => this.waits())
   }
 
-  async arrive({ members, round: name, era, from, value, timeoutMs }: Coming): Promise<Met> {
-    const limitMs = timeLimit(MEET, timeoutMs)
+  async arrive(coming: Coming): Promise<Met> {
+    const { op, members, era, from, value, timeoutMs } = coming
+    const limitMs = timeLimit(op, timeoutMs)
     for (const { id } of members) {
       const death = this.worker.deathOf(id)
       if (death !== null) throw death
     }
-    const meeting = this.meeting(members, name)
+    const meeting = this.meeting(coming)
     // A later era than the meeting's is that of one which has been forgotten since: all was well then.
     if (meeting.givenUp !== null && era !== null && era < meeting.era) throw this.tooLate(meeting, from)
     return new Promise((resolve, reject) => {
@@ -150,11 +152,12 @@ class Gathers {
     return meeting.members.filter(({ name }) => meeting.open.some(({ arrived }) => !arrived.has(name)))
   }
 
-  private meeting(members: readonly WorkerInfo[], name: string | null): Meeting {
-    const key = meetingKey(members, name)
+  private meeting(coming: Coming): Meeting {
+    const key = meetingKey(coming)
     let meeting = this.meetings.get(key)
     if (meeting === undefined) {
-      meeting = { key, members, name, era: 0, begun: 0, open: [], givenUp: null }
+      const { op, members, round: name } = coming
+      meeting = { key, op, members, name, era: 0, begun: 0, open: [], givenUp: null }
       this.meetings.set(key, meeting)
     }
     return meeting
@@ -188,7 +191,7 @@ class Gathers {
     meeting.givenUp = { round, timeoutMs, missing }
     meeting.era++
     const elsewhere = this.elsewhere(meeting, round, missing)
-    this.fail(meeting, groupTimeout(MEET, timeoutMs, missing, [], { round: round.name, elsewhere }))
+    this.fail(meeting, groupTimeout(meeting.op, timeoutMs, missing, [], { round: round.name, elsewhere }))
     if (meeting.name !== null) this.forgetOldNames()
   }
 
@@ -198,14 +201,14 @@ class Gathers {
     if (arrival === undefined || !meeting.open.includes(round)) return
     round.arrived.delete(from)
     arrival.timer?.cancel()
-    arrival.reject(callCancelled(MEET, null, undefined))
+    arrival.reject(callCancelled(meeting.op, null, undefined))
     if (round.arrived.size === 0) remove(meeting.open, round)
     if (meeting.name !== null && meeting.open.length === 0 && meeting.givenUp === null) this.meetings.delete(meeting.key)
   }
 
-  private tooLate({ givenUp }: Meeting, from: string): PostgradError {
+  private tooLate({ op, givenUp }: Meeting, from: string): PostgradError {
     const { round, timeoutMs, missing } = givenUp!
-    return groupTimeout(MEET, timeoutMs, missing, [], { round: round.name, late: from })
+    return groupTimeout(op, timeoutMs, missing, [], { round: round.name, late: from })
   }
 
   private fail(meeting: Meeting, error: PostgradError): void {
@@ -236,7 +239,7 @@ class Gathers {
       if (groupKey(other.members) !== groupKey(meeting.members)) continue
       for (const round of other.open) {
         const there = round === missed ? [] : missing.filter((name) => round.arrived.has(name))
-        for (const name of there) lines.push(`'${name}' waits in round ${round.name}`)
+        for (const name of there) lines.push(`'${name}' waits in ${other.op} '${round.name}'`)
       }
     }
     return lines
@@ -248,7 +251,7 @@ class Gathers {
       for (const round of meeting.open) {
         const on = meeting.members.filter(({ name }) => !round.arrived.has(name))
         for (const [name, { served }] of round.arrived) {
-          const what = `${whatOf(meeting.members, meeting.name)}, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
+          const what = `${whatOf(meeting.op, meeting.members, meeting.name)}, in which ${name} waits for ${on.map((each) => each.name).join(', ')}`
           yield { kind: 'gather', what, on, requestId: null, within: keyOf(served) }
         }
       }
@@ -269,8 +272,9 @@ function remove(open: Round[], round: Round): void {
 
 function isComing(coming: Coming): boolean {
   if (typeof coming !== 'object' || coming === null) return false
-  const { members, round, era, from } = coming
+  const { op, members, round, era, from } = coming
   return (
+    typeof op === 'string' &&
     Array.isArray(members) &&
     members.every((member) => typeof member?.name === 'string' && typeof member.id === 'number') &&
     members.some(({ name }) => name === from) &&
@@ -280,13 +284,13 @@ function isComing(coming: Coming): boolean {
 }
 
 /** What is counted, or named, together. */
-export function meetingKey(members: readonly WorkerInfo[], round: string | null): string {
-  return `${groupKey(members)}${round === null ? '' : ` ${round}`}`
+export function meetingKey({ op, members, round }: Pick<Coming, 'op' | 'members' | 'round'>): string {
+  return `${groupKey(members)} ${op}${round === null ? '' : ` ${round}`}`
 }
 
-/** For those who read what somebody waits in. A round is named after the operation of users that it is part of. */
-export function whatOf(members: readonly WorkerInfo[], round: string | null): string {
-  return `${round ?? MEET} of ${members.length} workers`
+/** For those who read what somebody waits in. */
+export function whatOf(op: string, members: readonly WorkerInfo[], round: string | null): string {
+  return `${op}${round === null ? '' : ` '${round}'`} of ${members.length} workers`
 }
 
 /** Names do not suffice: a worker that was started again is another. */

@@ -17,7 +17,7 @@ export interface GivenUpRound {
   readonly late?: string
 }
 
-/** GROUP_TIMEOUT; values: missing and busy, the names, timeoutMs, and of a round its name or number, and whether this call came too late for it. */
+/** GROUP_TIMEOUT; values: missing and busy, the names, timeoutMs, and of a round its name or number, whether this call came too late for it, and where the missing wait. */
 export function groupTimeout(
   op: string,
   timeoutMs: number,
@@ -25,10 +25,11 @@ export function groupTimeout(
   busy: readonly string[] = [],
   givenUp: GivenUpRound | null = null,
 ): PostgradError {
+  const { elsewhere = [] } = givenUp ?? {}
   const parts = [
     missing.length > 0 && `${list(missing)} did not take part`,
     busy.length > 0 && `${list(busy)} still had calls under way`,
-    ...(givenUp?.elsewhere ?? []),
+    ...elsewhere,
     givenUp?.late !== undefined && `this call of worker '${givenUp.late}' came after that`,
   ].filter(Boolean)
   const round = givenUp === null ? '' : `round ${givenUp.round} `
@@ -36,7 +37,12 @@ export function groupTimeout(
     op,
     message: `${round}timed out after ${Math.round(timeoutMs)} ms: ${parts.join(', ') || 'the last word was still on its way'}`,
     remedy: remedyOf(op, givenUp),
-    values: { missing, busy, timeoutMs, ...(givenUp === null ? {} : { round: givenUp.round, late: givenUp.late !== undefined }) },
+    values: {
+      missing,
+      busy,
+      timeoutMs,
+      ...(givenUp === null ? {} : { round: givenUp.round, late: givenUp.late !== undefined, elsewhere }),
+    },
   })
 }
 

@@ -312,7 +312,7 @@ describe('meetings', () => {
           if (epoch === 1) {
             expect(gathered).toMatchObject({ code: 'GROUP_TIMEOUT', values: { round: '1', missing: ['worker1'], late: false } })
             expect((gathered as PostgradError).message).toBe(
-              "meet: round 1 timed out after 100 ms: worker 'worker1' did not take part, 'worker1' waits in round 2. " +
+              "meet: round 1 timed out after 100 ms: worker 'worker1' did not take part, 'worker1' waits in meet '2'. " +
                 'All members must give the same name.',
             )
             // Worker 1 has waited in the next one meanwhile.
@@ -353,6 +353,25 @@ describe('meetings', () => {
     })
   })
 
+  test('GRP-8, GRP-10: every error names the operation of users that the round is part of, and those of different ones do not meet', async () => {
+    const cluster = new Cluster(1, 2)
+    const op = 'initX'
+    await everywhere(cluster, async ({ info: { id } }) => {
+      const ends = (options: object, names?: string[]) => failure(meet(null, names, { op, ...options }))
+      expect(await ends({}, [`worker${1 - id}`])).toMatchObject({ code: 'INVALID_ARGUMENT', op })
+      expect(await ends({}, ['nobody'])).toMatchObject({ code: 'UNKNOWN_WORKER', op })
+      expect(await ends({ timeoutMs: -1 })).toMatchObject({ code: 'TIMEOUT_INVALID', op })
+      if (id === 0) {
+        const error = await ends({ round: 'a', timeoutMs: 100 })
+        expect(error).toMatchObject({ code: 'GROUP_TIMEOUT', op, values: { elsewhere: ["'worker1' waits in initY 'a'"] } })
+      } else await failure(meet(null, undefined, { op: 'initY', round: 'a', timeoutMs: 150 }))
+      if (id === 1) return
+      const last = ends({ timeoutMs: 0 })
+      await currentRuntime().close()
+      expect(await last).toMatchObject({ code: 'RPC_SHUT_DOWN', op })
+    })
+  })
+
   test('GRP-16: who looks at what waits finds the name of a round', async () => {
     const cluster = new Cluster(1, 3)
     await cluster.run(0, async () => {
@@ -362,7 +381,7 @@ describe('meetings', () => {
         .waits()
         .waits.filter(({ kind }) => kind === 'gather')
       expect(waits.map(({ what }) => what)).toEqual([
-        'step 3 of 3 workers, in which worker0 waits for worker1, worker2',
+        "meet 'step 3' of 3 workers, in which worker0 waits for worker1, worker2",
         'meet of 3 workers, in which worker0 waits for worker1, worker2',
       ])
       await Promise.all(rounds)
@@ -467,7 +486,7 @@ describe('meetings', () => {
         cluster.world.crash('worker2')
         await sleep(10)
         const error = await failure(
-          call('worker0', arrive, [{ members, round: null, era: 0, from: 'worker1', value: null, timeoutMs: 1000 }]),
+          call('worker0', arrive, [{ op: 'meet', members, round: null, era: 0, from: 'worker1', value: null, timeoutMs: 1000 }]),
         )
         expect(error).toMatchObject({ code: 'WORKER_DIED', values: { worker: 'worker2' } })
       })

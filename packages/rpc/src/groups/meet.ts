@@ -8,11 +8,13 @@ import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { currentCore, WorkerSlot } from '../core/slots.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { REFERENCES } from '../references/references.js'
-import { ARRIVE, type Coming, MEET, type Met, meetingKey, NAMES_KEPT, STANDING_MS } from './gather.js'
+import { ARRIVE, type Coming, type Met, meetingKey, NAMES_KEPT, STANDING_MS } from './gather.js'
 import { byName, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
 import { StandingRound } from './standing-round.js'
 
 export interface MeetOptions {
+  /** The operation of users that it is part of, which errors name: those of different ones do not meet. Default 'meet'. */
+  readonly op?: string
   /** In ms; default the worker's `rpcTimeoutMs`, 0 is no limit. */
   readonly timeoutMs?: number
   /**
@@ -33,19 +35,20 @@ export interface MeetOptions {
  */
 export async function meet<T>(value: T, names?: readonly Target[], options: MeetOptions = {}): Promise<Map<string, T>> {
   const worker = currentCore()
-  const limitMs = timeLimit(MEET, options.timeoutMs ?? worker.rpcTimeoutMs)
+  const { op = 'meet' } = options
+  const limitMs = timeLimit(op, options.timeoutMs ?? worker.rpcTimeoutMs)
   const hasLimit = limitMs !== Number.POSITIVE_INFINITY
   const round = options.round === undefined ? null : String(options.round)
-  const members = membersOf(worker, names)
+  const members = membersOf(worker, op, names)
   const leader = members[0]!
   const abandoned = ABANDONED.of(worker)
-  const key = meetingKey(members, round)
+  const key = meetingKey({ op, members, round })
   const known = abandoned.get(key) ?? { members, isNamed: round !== null, era: 0, failures: 0 }
   const { era, failures } = known
-  const stands = limitMs < STANDING_MS ? null : new StandingRound(worker, members, round, options.warnAfterMs ?? 0)
-  const coming: Coming = { members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
+  const coming: Coming = { op, members, round, era, from: worker.info.name, value, timeoutMs: hasLimit ? limitMs : 0 }
+  const stands = limitMs < STANDING_MS ? null : new StandingRound(worker, coming, options.warnAfterMs ?? 0)
   try {
-    const call = REFERENCES.of(worker).caller.call(leader, ARRIVE, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 })
+    const call = REFERENCES.of(worker).caller.call(leader, ARRIVE, [coming], { timeoutMs: hasLimit ? limitMs + LEADER_GRACE_MS : 0 }, op)
     const met = (await (stands === null ? call : stands.until(call))) as Met
     if (failures === known.failures) known.era = met.era
     if (known.era === 0 && abandoned.get(key) === known) abandoned.delete(key)
@@ -53,7 +56,7 @@ export async function meet<T>(value: T, names?: readonly Target[], options: Meet
   } catch (error) {
     const isSilent = isPostgradError(error, 'RPC_TIMEOUT')
     if (isSilent || isPostgradError(error, 'GROUP_TIMEOUT')) noteAbandoned(abandoned, key, known)
-    throw isSilent ? leaderSilent(MEET, limitMs, leader) : error
+    throw isSilent ? leaderSilent(op, limitMs, leader) : error
   } finally {
     stands?.end()
   }
@@ -91,12 +94,12 @@ function noteAbandoned(abandoned: Map<string, Known>, key: string, own: Known): 
 }
 
 /** Sorted by name, each once. */
-function membersOf(worker: WorkerCore, names: readonly Target[] | undefined): readonly WorkerInfo[] {
-  const infos = names === undefined ? worker.workers() : names.map((name) => worker.resolve(name, MEET))
+function membersOf(worker: WorkerCore, op: string, names: readonly Target[] | undefined): readonly WorkerInfo[] {
+  const infos = names === undefined ? worker.workers() : names.map((name) => worker.resolve(name, op))
   const members = [...new Map(infos.map((info) => [info.id, info])).values()].sort(byName)
   if (!members.some(({ id }) => id === worker.info.id)) {
     throw new PostgradError('INVALID_ARGUMENT', {
-      op: MEET,
+      op,
       expected: `worker '${worker.info.name}', which calls it, among the names`,
       got: members.length === 0 ? 'none' : members.map(({ name }) => `'${name}'`).join(', '),
       remedy: 'Only members call it, and every member does.',

@@ -5,25 +5,25 @@
 import { type Future, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { WorkerCore } from '../core/worker-core.js'
-import { GATHERS, MEET, meetingKey, whatOf } from './gather.js'
+import { type Coming, GATHERS, meetingKey, whatOf } from './gather.js'
 import { MEMBERSHIP } from './membership.js'
 
 export class StandingRound {
   readonly end: () => void
-  private readonly members: readonly WorkerInfo[]
+  private readonly coming: Coming
   private call: Future<unknown> | null = null
   private over: PostgradError | null = null
 
-  /** @param members sorted by name: the first one leads */
-  constructor(core: WorkerCore, members: readonly WorkerInfo[], round: string | null, warnAfterMs: number) {
-    this.members = members
+  constructor(core: WorkerCore, coming: Coming, warnAfterMs: number) {
+    this.coming = coming
+    const { op, members, round } = coming
     const [leader] = members as readonly [WorkerInfo]
-    const key = meetingKey(members, round)
+    const key = meetingKey(coming)
     this.end = MEMBERSHIP.of(core).standstill.onRound({
       group: { key, workers: members, warnAfterMs, onOver: (worker) => this.onOver(worker) },
       number: 0,
       sinceMs: core.clock.now(),
-      what: whatOf(members, round),
+      what: whatOf(op, members, round),
       get on() {
         return leader.id === core.info.id ? GATHERS.of(core).missing(key) : [leader]
       },
@@ -42,15 +42,16 @@ export class StandingRound {
 
   private onOver(worker: WorkerId): void {
     if (this.over !== null) return
-    const name = this.members.find(({ id }) => id === worker)?.name ?? ''
-    this.over = programOver({ name, id: worker })
+    const { op, members } = this.coming
+    const name = members.find(({ id }) => id === worker)?.name ?? ''
+    this.over = programOver(op, { name, id: worker })
     this.call?.cancel(this.over)
   }
 }
 
-function programOver({ name, id }: WorkerInfo): PostgradError {
+function programOver(op: string, { name, id }: WorkerInfo): PostgradError {
   return new PostgradError('PROGRAM_OVER', {
-    op: MEET,
+    op,
     message: `worker '${name}' has returned from its main or called shutdown(), and every other worker waits in an operation of a group`,
     remedy: `Every member calls it equally often. Look at why worker '${name}' ended before this call.`,
     values: { worker: name, workerId: id },

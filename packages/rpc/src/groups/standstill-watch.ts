@@ -9,7 +9,7 @@ import { CALL_SERVING } from '../calls/call-serving.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import type { Peer } from '../core/peer.js'
 import type { Standing, StandingGroup, WaitAbout } from '../core/pending-calls.js'
-import { ARRIVE, GATHERS } from './gather.js'
+import { GATHERS } from './gather.js'
 import { type AnswerData, type AskData, GroupWhat, type OverData, type Said, type Waiting } from './group-protocol.js'
 import type { GroupView } from './group-view.js'
 import { goneIn } from './standstill.js'
@@ -113,13 +113,9 @@ export class Standstill {
     const { mailbox } = core.pump
     // Calls that are held (MB-21) do not count in the size.
     if (CALL_SERVING.of(core).count > GATHERS.of(core).standing || mailbox.size > 0 || mailbox.depth(Lane.call) > 0) return null
+    // Each round that this worker waits in is one call.
     let calls = 0
-    for (const { pending } of core.peers) {
-      for (const [, { op }] of pending.entries()) {
-        if (op !== ARRIVE) return null
-        calls++
-      }
-    }
+    for (const { pending } of core.peers) calls += pending.size
     if (calls > this.rounding.size) return null
     const waits = [...this.rounding].map(({ group, on }) => this.waiting(group, on))
     for (const [, call] of core.requests.waits.entries()) {

@@ -216,8 +216,17 @@ test('RPC-50: more progress than was possible is a dead letter and changes nothi
 test('GRP-6: a member arrives under its own name, and with what a member says', () =>
   overSeeds(3, 2, async ({ workers }) => {
     const members = workers.map(({ info }) => info)
-    const coming: Coming = { members, round: null, era: 0, from: 'worker0', value: null, timeoutMs: 50 }
-    const odd = [{ from: 'worker1' }, { from: 'nobody' }, { members: [{}] }, { members: 2 }, { round: 3 }, { era: 'first' }, { era: 0.5 }]
+    const coming: Coming = { op: 'meet', members, round: null, era: 0, from: 'worker0', value: null, timeoutMs: 50 }
+    const odd = [
+      { op: 3 },
+      { from: 'worker1' },
+      { from: 'nobody' },
+      { members: [{}] },
+      { members: 2 },
+      { round: 3 },
+      { era: 'first' },
+      { era: 0.5 },
+    ]
     for (const part of odd) expect(await callBuiltIn('postgrad.arrive', [{ ...coming, ...part }])).toBe('INVALID_ARGUMENT')
     for (const args of [[], [null], ['worker0', members]]) expect(await callBuiltIn('postgrad.arrive', args)).toBe('INVALID_ARGUMENT')
     expect(await callBuiltIn('postgrad.arrive', [{ ...coming, timeoutMs: -1 }])).toBe('TIMEOUT_INVALID')
