@@ -28,9 +28,9 @@ test('a right kernel passes', () => {
 
 test('what a kernel was not tried with is told: a suite of one shape', () => {
   const { missing } = checkKernel('add', 'float32', add, { ...options, shapes: [[130]] })
-  expect(missing).toEqual(['empty', '0-d'])
+  expect(missing).toEqual(['dense empty', 'dense 0-d', 'strided empty', 'strided row repeated'])
   const without = { ...options, leaveOut: { add: { values: [Number.NaN, -0], reason: 'a test' } } }
-  expect(checkKernel('add', 'float32', add, without).missing).toEqual(['NaN', '-0'])
+  expect(checkKernel('add', 'float32', add, without).missing).toEqual(['dense NaN', 'dense -0', 'strided NaN', 'strided -0'])
 })
 
 const FAULTS: Readonly<Record<string, (n: number, out: A, oo: number) => void>> = {
@@ -56,6 +56,25 @@ const FAULTS: Readonly<Record<string, (n: number, out: A, oo: number) => void>> 
 
 test.each(Object.keys(FAULTS))('found: %s', (name) => {
   expect(() => checkKernel('add', 'float32', faulty(add, FAULTS[name]!), options)).toThrow('add float32')
+})
+
+const STRIDED_FAULTS: Readonly<Record<string, Binary>> = {
+  'NaN lost'(a, b, out) {
+    add(a, b, out)
+    const host = out.storage.host!
+    if (!out.isContiguous) for (let i = 0; i < host.length; i++) if (Number.isNaN(host[i]!)) host[i] = 0
+  },
+  'a row of which only the first element is repeated'(a, b, out) {
+    const isRow = b.isContiguous && b.numel > 1 && b.numel < out.numel
+    add(a, isRow ? { ...b, strides: b.strides.map(() => 0) } : b, out)
+  },
+  'nothing added in place'(a, b, out) {
+    if (a.storage.host !== out.storage.host || out.isContiguous) add(a, b, out)
+  },
+}
+
+test.each(Object.keys(STRIDED_FAULTS))('found where operands are strided: %s', (name) => {
+  expect(() => checkKernel('add', 'float32', STRIDED_FAULTS[name]!, options)).toThrow('add float32')
 })
 
 test('found: a stride ignored', () => {

@@ -4,7 +4,7 @@ import type { DType } from '../../values/dtype.js'
 import type { Axpy, Binary, Unary, Where } from '../table/operands.js'
 import type { KernelOp } from '../table/table.js'
 import type { Any, Cell } from './cell.suite.js'
-import { elementsOf, laid, layouts, MARGIN, operandOf } from './layouts.suite.js'
+import { broadcasting, elementsOf, laid, layouts, MARGIN, operandOf } from './layouts.suite.js'
 
 /** Dense, or one element that is repeated. */
 const stepped = (array: Any, offset: number, step: number, shape: readonly number[]) => operandOf(array, offset, step === 0 ? [] : shape)
@@ -87,7 +87,7 @@ export function binary(cell: Cell, outDtype: DType): void {
         )
       }
     }
-    const views = layouts(shape, true)
+    const views = broadcasting(shape)
     for (let i = 0; i < views.length; i++) {
       const left = views[i]!
       const right = views[(i + 1) % views.length]!
@@ -98,6 +98,12 @@ export function binary(cell: Cell, outDtype: DType): void {
       cell.compare<K>(`[${shape}] ${left.name} with ${right.name} to ${target.name}`, to, 1, 0, (k, o) =>
         k(laid(a, shape, left), laid(b, shape, right), laid(o, shape, target)),
       )
+      if (outDtype === cell.dtype) {
+        const held = cell.values(target.length)
+        cell.compare<K>(`in place [${shape}] ${target.name} with ${right.name}`, held, 1, 0, (k, o) =>
+          k(laid(o, shape, target), laid(b, shape, right), laid(o, shape, target)),
+        )
+      }
     }
   }
 }
@@ -121,7 +127,7 @@ export function where(cell: Cell): void {
         k(stepped(c, 1, steps[0], shape), stepped(a, 2, steps[1], shape), stepped(b, 0, steps[2], shape), operandOf(o, MARGIN, shape)),
       )
     }
-    const views = layouts(shape, true)
+    const views = broadcasting(shape)
     for (let i = 0; i < views.length; i++) {
       const lc = views[i]!
       const la = views[(i + 1) % views.length]!
@@ -150,7 +156,7 @@ export function axpy(cell: Cell): void {
           k(alpha, stepped(x, 1, step, shape), operandOf(o, 2, shape)),
         )
       }
-      for (const layout of layouts(shape, true)) {
+      for (const layout of broadcasting(shape)) {
         for (const target of layouts(shape, false)) {
           const view = cell.values(layout.length)
           const to = cell.values(target.length)

@@ -12,6 +12,8 @@ export interface Layout {
   readonly strides: readonly number[]
   readonly offset: number
   readonly length: number
+  /** The view's own shape, where it broadcasts to the one it was made for. */
+  readonly shape?: readonly number[]
 }
 
 export function dense(shape: readonly number[]): number[] {
@@ -72,6 +74,16 @@ export function layouts(shape: readonly number[], repeated: boolean): Layout[] {
   return out
 }
 
+/** Those of an operand that broadcasts: also its last dimension alone, which is repeated as a row, and one element for each row. */
+export function broadcasting(shape: readonly number[]): Layout[] {
+  const [first, ...others] = layouts(shape, true)
+  const smaller = (name: string, own: readonly number[]): Layout => {
+    return { name, strides: dense(own), offset: 1, length: 1 + elementsOf(own) + MARGIN, shape: own }
+  }
+  if (shape.length === 0) return [first!, ...others]
+  return [first!, smaller('row', shape.slice(-1)), ...others, smaller('column', shape.with(-1, 1))]
+}
+
 const DTYPE_OF: Readonly<Record<string, DType>> = {
   Float32Array: 'float32',
   Float64Array: 'float64',
@@ -89,5 +101,5 @@ export function operandOf(array: TypedArray, offset: number, shape: readonly num
 }
 
 /** An operand as a layout has it. */
-export const laid = (array: TypedArray, shape: readonly number[], { offset, strides }: Layout): Operand =>
-  operandOf(array, offset, shape, [...strides])
+export const laid = (array: TypedArray, shape: readonly number[], layout: Layout): Operand =>
+  operandOf(array, layout.offset, layout.shape ?? shape, [...layout.strides])

@@ -3,7 +3,7 @@
 import { DTYPES } from '../../values/dtype.js'
 import type { Copy, Fill } from '../table/operands.js'
 import type { Cell } from './cell.suite.js'
-import { elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
+import { broadcasting, elementsOf, laid, layouts, operandOf } from './layouts.suite.js'
 
 export function copy(cell: Cell): void {
   type K = Copy
@@ -14,7 +14,7 @@ export function copy(cell: Cell): void {
       cell.compare<K>(`flat [${shape}] from ${from}`, cell.rubbish(cell.dtype, n + 6), 1, 0, (k, o) =>
         k(operandOf(x, 1, shape), operandOf(o, 2, shape)),
       )
-      for (const layout of layouts(shape, true)) {
+      for (const layout of broadcasting(shape)) {
         for (const target of layouts(shape, false)) {
           const view = cell.values(layout.length, from)
           cell.compare<K>(

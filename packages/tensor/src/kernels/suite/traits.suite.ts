@@ -6,24 +6,44 @@ import type { DType } from '../../values/dtype.js'
 import { ELEMENT_WISE, type Operand } from '../table/operands.js'
 import { OPS } from '../table/ops.js'
 import type { KernelOp } from '../table/table.js'
+import { stepOver } from '../table/walk.js'
 
 type Special = 'NaN' | 'infinite' | '-0' | 'denormal'
-type Trait = 'empty' | '0-d' | 'offset' | 'broadcast' | 'one repeated' | 'gaps' | 'in place' | 'long' | Special
+type Trait = 'empty' | '0-d' | 'offset' | 'broadcast' | 'one repeated' | 'row repeated' | 'gaps' | 'in place' | 'long' | Special
+type Form = 'dense' | 'strided'
 type Kernel = (...args: unknown[]) => void
 
 /** From here on SIMD kernels leave their loops for small operands. */
 const LONG = 80
 
-/** The kernel; every call takes what it shows out of `missing`. */
+/** The kernel; every call takes what it shows out of `missing`, where it stands as 'trait' or as 'form trait'. */
 export function observed(kernel: object, missing: Set<string>): object {
   return (...args: unknown[]) => {
-    if (missing.size > 0) for (const trait of traitsOf(args, missing)) missing.delete(trait)
+    if (missing.size > 0) account(args, missing)
     ;(kernel as Kernel)(...args)
   }
 }
 
-function* traitsOf(args: readonly unknown[], missing: ReadonlySet<string>): Generator<Trait> {
+function account(args: readonly unknown[], missing: Set<string>): void {
   const operands = args.filter((arg): arg is Operand => typeof arg === 'object' && arg !== null && 'storage' in arg)
+  const form = formOf(operands)
+  const isMissing = (trait: Trait) => missing.has(trait) || missing.has(`${form} ${trait}`)
+  for (const trait of traitsOf(operands, isMissing)) {
+    missing.delete(trait)
+    missing.delete(`${form} ${trait}`)
+  }
+}
+
+/** Kernels have a run for operands that are dense over the output, or one element; strides, and what broadcasts otherwise, take other code. */
+function formOf(operands: readonly Operand[]): Form {
+  const out = operands.at(-1)!
+  return operands.every((x) => stepOver(x, out) >= 0) ? 'dense' : 'strided'
+}
+
+const isRowOf = ({ shape, numel, isContiguous }: Operand, out: Operand): boolean =>
+  isContiguous && numel > 1 && numel < out.numel && shape.at(-1) === out.shape.at(-1)
+
+function* traitsOf(operands: readonly Operand[], isMissing: (trait: Trait) => boolean): Generator<Trait> {
   const arrays = operands.map(({ storage }) => storage.host!)
   const out = operands.at(-1)!
   if (operands.some(({ numel }) => numel === 0)) yield 'empty'
@@ -31,11 +51,12 @@ function* traitsOf(args: readonly unknown[], missing: ReadonlySet<string>): Gene
   if (operands.some(({ offset }) => offset > 0)) yield 'offset'
   if (operands.some(({ shape, strides }) => strides.some((step, d) => step === 0 && shape[d]! > 1))) yield 'broadcast'
   if (operands.some(({ numel }) => numel === 1 && out.numel > 1)) yield 'one repeated'
+  if (operands.some((x) => isRowOf(x, out))) yield 'row repeated'
   if (operands.every(({ shape }) => shape.length === 0)) yield '0-d'
   if (operands.some(({ strides, numel }) => numel > 1 && strides.length > 0 && strides.at(-1)! > 1)) yield 'gaps'
   if (new Set(arrays).size < arrays.length) yield 'in place'
   for (const trait of ['NaN', 'infinite', '-0', 'denormal'] as const) {
-    if (missing.has(trait) && arrays.slice(0, Math.max(1, arrays.length - 1)).some((array) => array.some(IS[trait]))) yield trait
+    if (isMissing(trait) && arrays.slice(0, Math.max(1, arrays.length - 1)).some((array) => array.some(IS[trait]))) yield trait
   }
 }
 
@@ -65,17 +86,31 @@ const SIGNED: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.bi
 const IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.binary])
 
 const SEVERAL: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.binary, ...OPS.compare, 'where', 'axpy'])
+/** Their inputs may be smaller than the output. */
+const BROADCASTS: ReadonlySet<KernelOp> = new Set<KernelOp>([...SEVERAL, 'copy'])
+/** Of the others the output is dense, and so is one in place. */
+const STRIDED_IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>(OPS.binary)
 
-/** What a kernel must have been tried with. */
+/** What a kernel must have been tried with: an element-wise one in both forms, as 'form trait'. */
 export function wanted(op: KernelOp, dtype: DType): string[] {
-  const real = (dtype === 'float32' || dtype === 'float64') && !NO_INPUT.has(op)
-  const traits: Trait[] = ['empty', 'offset', 'long']
-  if (ELEMENT_WISE.has(op)) traits.push('0-d', 'gaps')
-  if (ELEMENT_WISE.has(op) && !NO_INPUT.has(op)) traits.push('broadcast')
-  if (SEVERAL.has(op)) traits.push('one repeated')
-  if (IN_PLACE.has(op)) traits.push('in place')
-  if (real) traits.push('NaN')
-  if (real && !NO_INFINITY.has(op)) traits.push('infinite')
-  if (real && SIGNED.has(op)) traits.push('-0', 'denormal')
-  return ['guarded', ...traits]
+  const special = specialsOf(op, dtype)
+  if (!ELEMENT_WISE.has(op)) return ['guarded', 'empty', 'offset', 'long', ...special]
+  // Strides of no dimension, or of no element, are dense: in the strided form only an operand that broadcasts can meet an empty output.
+  const dense: Trait[] = ['empty', '0-d', 'offset', 'long']
+  const strided: Trait[] = ['offset', 'long', 'gaps']
+  if (!NO_INPUT.has(op)) strided.push('broadcast')
+  if (BROADCASTS.has(op)) strided.push('empty', 'row repeated')
+  if (IN_PLACE.has(op)) dense.push('in place')
+  if (STRIDED_IN_PLACE.has(op)) strided.push('in place')
+  const several: Trait[] = SEVERAL.has(op) ? ['one repeated'] : []
+  return [
+    'guarded',
+    ...[...dense, ...several, ...special].map((trait) => `dense ${trait}`),
+    ...[...strided, ...several, ...special].map((trait) => `strided ${trait}`),
+  ]
+}
+
+function specialsOf(op: KernelOp, dtype: DType): Special[] {
+  if ((dtype !== 'float32' && dtype !== 'float64') || NO_INPUT.has(op)) return []
+  return ['NaN', ...(NO_INFINITY.has(op) ? [] : ['infinite' as const]), ...(SIGNED.has(op) ? (['-0', 'denormal'] as const) : [])]
 }
