@@ -153,7 +153,7 @@ const ROUNDER: f64 = 6755399441055744
   return powOf(x, y)
 }
 
-/** Of four float32 x; y in double. */
+/** The function of four float32 elements; y is in double. */
 @inline function of4(op: Op, x: v128, yLow: v128, yHigh: v128): v128 {
   return join4(of2(op, f64x2.promote_low_f32x4(x), yLow), of2(op, upperPair(x), yHigh))
 }

@@ -164,7 +164,7 @@ function edge<T>(
   for (; i < bytes; i += 4) store<u32>(to + i, load<u32>(from + i))
 }
 
-/** Panels of WIDTH columns, each [k, WIDTH], one behind the other; columns beyond `cols` are zero. @exports pack_b: f32 f64 */
+/** Panels of WIDTH columns, each [k, WIDTH], one after the other; columns beyond `cols` are zero. @exports pack_b: f32 f64 */
 @inline function packB<T>(k: i32, cols: i32, b: usize, bRow: usize, bCol: usize, to: usize): void {
   const width = <i32>(WIDTH / sizeof<T>())
   for (let j = 0; j < cols; j += width) {

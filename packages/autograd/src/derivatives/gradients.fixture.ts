@@ -30,7 +30,7 @@ export function gradientsOf(c: GoldenCase, pass: Pass): Gradients {
   return { out, tensors, found: tensors.map((x) => found[inputs.indexOf(x)] ?? null) }
 }
 
-/** By `grad`, which leaves nothing behind. */
+/** `grad` computes them: it writes to no `.grad`. */
 export function byGrad(c: GoldenCase): Gradients {
   return gradientsOf(c, (outputs, inputs, gradOutputs) => grad(outputs, inputs, { gradOutputs, allowUnused: true }))
 }

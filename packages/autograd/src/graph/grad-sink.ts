@@ -18,7 +18,7 @@ export interface GradSink {
 
 /** Where a pass that can wait keeps the gradients of leaves. */
 export interface AwaitablePass {
-  /** Of a distributed pass, whose context keeps them; null: they are in `.grad`. */
+  /** The context of a distributed pass, which keeps the gradients. Null: they are in `.grad`. */
   readonly contextId: bigint | null
   /** What the pass has put there for a leaf. */
   gradOf(leaf: Tensor): Tensor | null

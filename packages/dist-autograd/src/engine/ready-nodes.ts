@@ -1,6 +1,6 @@
 /**
  * What runs the nodes of all passes of a worker, each in the scope of its pass: a scope is entered only where the next node needs another one. The engine above
- * hears when a node has failed.
+ * is notified of a node that has failed.
  */
 import assert from 'node:assert'
 import { type Engine, HIGHEST_PRIORITY, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'

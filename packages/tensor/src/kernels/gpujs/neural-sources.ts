@@ -87,7 +87,7 @@ export const CONV = {
 const window = `${place('planes', 'oh', 'ow')} ${begin}`
 const SEEN = 'x[(channel * this.constants.h + iy) * this.constants.w + ix]'
 
-/** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN takes the place of whatever is held. Nothing seen: -∞. */
+/** The loop that finds a window's maximum, in `best`, and its place, in `at`: a NaN replaces what it has. A window that sees nothing has -∞. */
 const maximum = `
     ${window}
     let best = 0;

@@ -44,7 +44,7 @@ function maxPool2d<A extends Real>(): MaxPool {
           for (let y = row.begin; y < row.end; y += g.dilH) {
             for (let i = y * g.w + column.begin; i < y * g.w + column.end; i += g.dilW) {
               const v = x[plane + i]!
-              // Not v <= best: a NaN takes the place of whatever is held.
+              // Not v <= best: a NaN replaces the maximum so far.
               if (v > best || Number.isNaN(v)) {
                 best = v
                 at = i

@@ -85,7 +85,7 @@ const scan =
     })
   }
 
-/** Of each factor the product of those to its left. */
+/** For each factor the product of the factors to its left. */
 function leftOf(x: T, at: number, k: number, step: number): Float64Array {
   const left = new Float64Array(k)
   let product = 1

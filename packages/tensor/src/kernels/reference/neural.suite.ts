@@ -92,7 +92,7 @@ const maxPool2d: MaxPool = (x, out, indices, g) => {
     const values = window.map((place) => at(x, plane! * g.h * g.w + place))
     const nan = values.findLastIndex(Number.isNaN)
     if (values.length > 0) return window[nan >= 0 ? nan : values.indexOf(Math.max(...values))]!
-    // Of a window that sees nothing: its first place that is not before the plane.
+    // A window that sees nothing has its first place that is not before the plane.
     const first = (o: number, stride: number, pad: number, step: number): number => {
       let from = o * stride - pad
       while (from < 0) from += step

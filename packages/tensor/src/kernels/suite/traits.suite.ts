@@ -88,7 +88,7 @@ const IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.unary, ...OPS.
 const SEVERAL: ReadonlySet<KernelOp> = new Set<KernelOp>([...OPS.binary, ...OPS.compare, 'where', 'axpy'])
 /** Their inputs may be smaller than the output. */
 const BROADCASTS: ReadonlySet<KernelOp> = new Set<KernelOp>([...SEVERAL, 'copy'])
-/** Of the others the output is dense, and so is one in place. */
+/** The other families write to a dense output, also in place. */
 const STRIDED_IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>(OPS.binary)
 
 /** What a kernel must have been tried with: an element-wise one in both forms, as 'form trait'. */
