@@ -115,9 +115,9 @@ function columns(instance: WasmInstance, role: Role, bytes: 4 | 8, g: ConvGeomet
           worked(k * block * WORK_PER_COLUMN_ELEMENT)
         }
         if (role === 'conv2d') {
-          product(instance, bytes, [og, block, k], matrix(w, k, 1), columns, matrix(y + at, plane, 1), scratch)
+          product(instance, bytes, og, block, k, matrix(w, k, 1), columns, y + at, plane * bytes, scratch)
         } else if (role === 'conv2dInput') {
-          product(instance, bytes, [k, block, og], matrix(w, 1, k), matrix(y + at, plane, 1), columns, scratch)
+          product(instance, bytes, k, block, og, matrix(w, 1, k), matrix(y + at, plane, 1), columns.pointer, columns.row, scratch)
           if (!isImage) {
             turn(oy0, oy1, g.ow, x, colAt)
             worked(k * block * WORK_PER_COLUMN_ELEMENT)
@@ -126,7 +126,7 @@ function columns(instance: WasmInstance, role: Role, bytes: 4 | 8, g: ConvGeomet
           // Transposed, [k, og]: what must be packed is the gradient, which is smaller than the columns. The first one needs no sum.
           const sum = sumAt + group * og * k * bytes
           const isFirst = n === 0 && oy0 === 0
-          product(instance, bytes, [k, og, block], columns, matrix(y + at, 1, plane), matrix(isFirst ? sum : partAt, og, 1), scratch)
+          product(instance, bytes, k, og, block, columns, matrix(y + at, 1, plane), isFirst ? sum : partAt, og * bytes, scratch)
           if (!isFirst) (bytes === 4 ? kernels.accumulate_f32 : kernels.accumulate_f64)(og * k, partAt, sum)
         }
       }

@@ -8,7 +8,6 @@ import { type Factor, matmulOf, type Product } from '../table/matmul.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
-import { viewOf } from './strided.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
@@ -28,23 +27,16 @@ const BLOCK_COLUMNS = 4096
 const PANEL_BYTES = 32
 const TILE_BYTES = 128
 
-/** The extents of a product: out [m, n] = a [m, k] · b [k, n]. */
-export type Sizes = readonly [m: number, n: number, k: number]
-
 /** Where a matrix lies for the kernel: a byte address and strides in bytes. */
 export interface Matrix {
   readonly pointer: number
   readonly row: number
   readonly col: number
 }
-/** One whose columns are adjacent. */
-export type Rows = Omit<Matrix, 'col'>
 
-/** The matrix where it lies, if that is in the memory. */
-function placeOf(instance: WasmInstance, { host, at, row, col }: Factor): Matrix | null {
-  const pointer = instance.direct(host, at)
-  const bytes = host.BYTES_PER_ELEMENT
-  return pointer < 0 ? null : { pointer, row: row * bytes, col: col * bytes }
+/** The matrix with its first element at `pointer`, and the strides of x, which are in elements. */
+function matrixAt(pointer: number, { row, col }: Factor, bytes: number): Matrix {
+  return { pointer, row: row * bytes, col: col * bytes }
 }
 
 const tiles =
@@ -52,8 +44,8 @@ const tiles =
   (m, n, k, a, b, out, at) => {
     if (m * n * k < TILES_FROM) loop(m, n, k, a, b, out as Real, at)
     // A product with a column is one of its transpose with a row.
-    else if (n === 1) place(lazy.get(), bytes, [1, m, k], transposed(b), transposed(a), out, at)
-    else place(lazy.get(), bytes, [m, n, k], a, b, out, at)
+    else if (n === 1) place(lazy.get(), bytes, 1, m, k, transposed(b), transposed(a), out, at)
+    else place(lazy.get(), bytes, m, n, k, a, b, out, at)
   }
 
 const transposed = ({ host, at, row, col }: Factor): Factor => ({ host, at, row: col, col: row })
@@ -76,21 +68,33 @@ function loop(m: number, n: number, k: number, a: Factor, b: Factor, out: Real, 
   }
 }
 
-/** Stages what does not lie in the memory, reserves scratch, and runs the form that fits. */
-function place(instance: WasmInstance, bytes: 4 | 8, sizes: Sizes, a: Factor, b: Factor, out: TypedArray, at: number): void {
-  const [m, n, k] = sizes
+/** Stages what does not lie in the memory, reserves scratch, and runs the form that fits. A small product costs what is made here, so nothing needless is. */
+function place(
+  instance: WasmInstance,
+  bytes: 4 | 8,
+  m: number,
+  n: number,
+  k: number,
+  a: Factor,
+  b: Factor,
+  out: TypedArray,
+  at: number,
+): void {
+  const memory = bytes === 4 ? instance.f32 : instance.f64
+  const x = instance.direct(a.host, a.at)
+  const y = instance.direct(b.host, b.at)
+  const z = instance.direct(out, at)
   // What must be staged is known before scratch is reserved.
-  const x = placeOf(instance, a)
-  const y = placeOf(instance, b)
-  const direct = instance.direct(out, at)
-  const [aBytes, bBytes, outBytes] = [x === null ? m * k * bytes : 0, y === null ? k * n * bytes : 0, direct < 0 ? m * n * bytes : 0]
+  const aBytes = x < 0 ? m * k * bytes : 0
+  const bBytes = y < 0 ? k * n * bytes : 0
+  const outBytes = z < 0 ? m * n * bytes : 0
   const scratchBytes = productScratch(m, n, k, bytes, b.col * bytes)
   instance.begin(align(aBytes) + align(bBytes) + align(outBytes) + align(scratchBytes))
-  const left = x ?? stage(instance, instance.take(aBytes), m, k, a)
-  const right = y ?? stage(instance, instance.take(bBytes), k, n, b)
-  const outAt = direct < 0 ? instance.take(outBytes) : direct
-  product(instance, bytes, sizes, left, right, { pointer: outAt, row: n * bytes }, instance.take(scratchBytes))
-  if (direct < 0) copyRun(m * n, viewOf(instance, out), outAt / bytes, out, at)
+  const left = x < 0 ? stage(memory, instance.take(aBytes), m, k, a) : matrixAt(x, a, bytes)
+  const right = y < 0 ? stage(memory, instance.take(bBytes), k, n, b) : matrixAt(y, b, bytes)
+  const to = z < 0 ? instance.take(outBytes) : z
+  product(instance, bytes, m, n, k, left, right, to, n * bytes, instance.take(scratchBytes))
+  if (z < 0) copyRun(m * n, memory, to / bytes, out, at)
 }
 
 /** Whether b is packed: when its columns do not lie side by side, and when it is large. */
@@ -112,15 +116,25 @@ export function productScratch(m: number, n: number, k: number, bytes: number, b
 }
 
 /**
- * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes; out's columns are adjacent. For all kernels that
- * stand on products. m, n, k ≥ 1.
+ * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes, for all kernels that stand on products. m, n, k ≥ 1. Rows of
+ * the output lie `outRow` bytes apart, its columns are adjacent.
  */
-export function product(instance: WasmInstance, bytes: 4 | 8, sizes: Sizes, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
-  const [m, n, k] = sizes
+export function product(
+  instance: WasmInstance,
+  bytes: 4 | 8,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  scratch: number,
+): void {
   const kernels = instance.products[bytes]
-  if (m === 1) vector(kernels, n, k, bytes, a, b, out.pointer)
-  else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, sizes, bytes, a, b, out, scratch)
-  else rowsOf(kernels, sizes, bytes, a, b, out, scratch)
+  if (m === 1) vector(kernels, n, k, bytes, a, b, out)
+  else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
+  else rowsOf(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
 }
 
 /** One row times b, in pieces of columns. */
@@ -137,7 +151,18 @@ function vector(kernels: ProductKernels, n: number, k: number, bytes: number, a:
 }
 
 /** b's columns are adjacent; of it no more than a ragged last panel is packed. */
-function rowsOf(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
+function rowsOf(
+  kernels: ProductKernels,
+  bytes: number,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  scratch: number,
+): void {
   const width = PANEL_BYTES / bytes
   const ragged = n % width
   const tile = scratch
@@ -151,17 +176,28 @@ function rowsOf(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Mat
   for (let i = 0; i < m; i += atOnce) {
     const rows = Math.min(atOnce, m - i)
     const at = a.pointer + i * a.row
-    const to = out.pointer + i * out.row
+    const to = out + i * outRow
     if (packs) {
       kernels.packA(rows, k, at, a.row, a.col, packedA)
-      kernels.gemm(rows, n, k, packedA, k * step, bytes, step, b.pointer, PANEL_BYTES, b.row, tail, to, out.row, 1, 0, tile)
-    } else kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, out.row, 1, 0, tile)
+      kernels.gemm(rows, n, k, packedA, k * step, bytes, step, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
+    } else kernels.gemm(rows, n, k, at, 4 * a.row, a.row, a.col, b.pointer, PANEL_BYTES, b.row, tail, to, outRow, 1, 0, tile)
     worked(rows * n * k)
   }
 }
 
 /** In blocks of b that are packed, and of a if they are used often enough. */
-function blocks(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Matrix, b: Matrix, out: Rows, scratch: number): void {
+function blocks(
+  kernels: ProductKernels,
+  bytes: number,
+  m: number,
+  n: number,
+  k: number,
+  a: Matrix,
+  b: Matrix,
+  out: number,
+  outRow: number,
+  scratch: number,
+): void {
   const columns = BLOCK_COLUMNS / bytes
   const width = PANEL_BYTES / bytes
   const tile = scratch
@@ -178,13 +214,13 @@ function blocks(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Mat
       for (let i = 0; i < m; i += BLOCK_ROWS) {
         const mc = Math.min(BLOCK_ROWS, m - i)
         const at = a.pointer + i * a.row + p * a.col
-        const to = out.pointer + i * out.row + j * bytes
+        const to = out + i * outRow + j * bytes
         const first = p === 0 ? 1 : 0
         if (packs) {
           kernels.packA(mc, kc, at, a.row, a.col, packedA)
           const step = 4 * bytes
-          kernels.gemm(mc, nc, kc, packedA, kc * step, bytes, step, packedB, panel, PANEL_BYTES, ragged, to, out.row, first, 1, tile)
-        } else kernels.gemm(mc, nc, kc, at, 4 * a.row, a.row, a.col, packedB, panel, PANEL_BYTES, ragged, to, out.row, first, 1, tile)
+          kernels.gemm(mc, nc, kc, packedA, kc * step, bytes, step, packedB, panel, PANEL_BYTES, ragged, to, outRow, first, 1, tile)
+        } else kernels.gemm(mc, nc, kc, at, 4 * a.row, a.row, a.col, packedB, panel, PANEL_BYTES, ragged, to, outRow, first, 1, tile)
         worked(mc * nc * kc)
       }
     }
@@ -195,15 +231,15 @@ function blocks(kernels: ProductKernels, [m, n, k]: Sizes, bytes: number, a: Mat
  * Copies a [rows, cols] matrix to `pointer` and says with which strides it lies there: as it is where its elements are dense in some order,
  * else row by row (column by column, element by element).
  */
-function stage(instance: WasmInstance, pointer: number, rows: number, cols: number, { host, at: from, row, col }: Factor): Matrix {
-  const memory = viewOf(instance, host)
-  const bytes = host.BYTES_PER_ELEMENT
+function stage(memory: Real, pointer: number, rows: number, cols: number, x: Factor): Matrix {
+  const { host, at: from, row, col } = x
+  const bytes = memory.BYTES_PER_ELEMENT
   const at = pointer / bytes
   const span = (rows - 1) * row + (cols - 1) * col + 1
   // A repeated row or column (stride 0) spans even less than the matrix has elements.
   if (span <= rows * cols) {
     copyRun(span, host, from, memory, at)
-    return { pointer, row: row * bytes, col: col * bytes }
+    return matrixAt(pointer, x, bytes)
   }
   if (row === 1) {
     for (let j = 0; j < cols; j++) copyRun(rows, host, from + j * col, memory, at + j * rows)

@@ -3,7 +3,7 @@
  * operands with other inner steps than 0 and 1 are gathered into scratch, and the kernel runs over blocks of rows. Above: the element-wise
  * kernels of this folder. What is too small or too wide for this is walked row by row (`table/walk.ts`).
  */
-import type { TypedArray } from '../../values/dtype.js'
+import type { DType, TypedArray } from '../../values/dtype.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape } from '../../values/shape.js'
 import type { Operand } from '../table/operands.js'
 import { eachPlace, stridesOver } from '../table/walk.js'
@@ -120,13 +120,13 @@ function inSlices(rows: number, cols: number, f: (row: number, col: number, rows
 }
 
 /** Copies `n` elements of x, from element `from` on, to an address; `unstage`: back. */
-export function stage(instance: WasmInstance, n: number, { storage, offset }: Operand, to: number, from = 0): void {
-  const host = storage.host!
-  copyRun(n, host, offset + from, viewOf(instance, host), to / host.BYTES_PER_ELEMENT)
+export function stage(instance: WasmInstance, n: number, { storage, offset, dtype }: Operand, to: number, from = 0): void {
+  const memory = viewOf(instance, dtype)
+  copyRun(n, storage.host!, offset + from, memory, to / memory.BYTES_PER_ELEMENT)
 }
-export function unstage(instance: WasmInstance, n: number, from: number, { storage, offset }: Operand, to = 0): void {
-  const host = storage.host!
-  copyRun(n, viewOf(instance, host), from / host.BYTES_PER_ELEMENT, host, offset + to)
+export function unstage(instance: WasmInstance, n: number, from: number, { storage, offset, dtype }: Operand, to = 0): void {
+  const memory = viewOf(instance, dtype)
+  copyRun(n, memory, from / memory.BYTES_PER_ELEMENT, storage.host!, offset + to)
 }
 
 /** out = x by bits, any strides on both sides. Returns false as `runStrided`. */
@@ -208,10 +208,9 @@ function spanOf(dims: Shape, strides: Shape): number {
   return span
 }
 
-/** The instance's view whose elements are x's. */
-export function viewOf(instance: WasmInstance, x: TypedArray): TypedArray {
-  const size = x.BYTES_PER_ELEMENT
-  if (size === 1) return instance.u8
-  if (size === 8) return instance.f64
-  return x.constructor === Int32Array ? instance.i32 : instance.f32
+/** The instance's view of elements of this dtype. */
+function viewOf(instance: WasmInstance, dtype: DType): TypedArray {
+  if (dtype === 'float32') return instance.f32
+  if (dtype === 'float64') return instance.f64
+  return dtype === 'int32' ? instance.i32 : instance.u8
 }
