@@ -296,8 +296,8 @@ export const MUTATIONS = [
     'call-programs',
     10,
     'rpc/src/core/requests.ts',
-    'this.messages.postIfReachable(peer.info.id, MessageType.CALL_CANCEL, [requestId, false])',
-    ';',
+    'this.messages.postIfReachable(info.id, MessageType.CALL_CANCEL, [requestId, false]),\n',
+    '{},\n',
     'a call that is cancelled goes on at its callee',
   ),
   m(
