@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { capture, root, setupOrExit } from './setup.mjs'
 
-/** What is here under another name, or as a method of something. */
+/** Names that postgrad spells otherwise, or has as a method. */
 const OTHER_NAMES = {
   absolute: 'abs',
   arccos: 'acos',
@@ -47,9 +47,9 @@ const OTHER_NAMES = {
   t: 'T',
   true_divide: 'div',
 }
-/** Interfaces leave no value behind. */
+/** Interfaces: the compiled code has no value of that name. */
 const TYPES = ['Dataset', 'IterableDataset', 'Sampler']
-/** Not what a program calls: switches of back ends, traces, quantization's own, what only forwards or is obsolete. */
+/** Names that a program does not call: switches of back ends, tracing, quantization, mere forwards, obsolete names. */
 const LEFT_OUT =
   /_copy$|^(fake_)?quantiz|vital|torch_function|^(Callable|List|Optional|Tuple|Union|Container|RNNBase|RNNCellBase|NLLLoss2d|fork|wait|obj|candidate)$|^(DF|Map|Iter)\w*Pipe$|^(DataChunk|DataLoader2|functional_datapipe|guaranteed_\w+|non_deterministic|runtime_\w+)$|^(import_ir|merge_type|parse_|unify_|init_num|unsafe_|native_)|_script|^(set_flush_denormal|(s|g)et_num\w*threads|skip_init|convert_conv2d\w+)$/
 
@@ -71,7 +71,7 @@ const have = {
   'torch.nn': both,
   'torch.nn.init': ours.init,
   'torch.nn.utils': nn,
-  'torch.distributed': distributed,
+  'torch.distributed': { ...distributed, PrefixStore: ours.PrefixStore },
   'torch.nn.parallel': both,
   'torch.distributed.optim': both,
 }
@@ -79,10 +79,23 @@ const have = {
 const lines = [
   '# What of PyTorch is here',
   '',
-  `The public names of PyTorch ${version.replace(/[a-z].*/, '')} by kind, written by \`npm run pytorch\`. Here a name is spelt in camelCase, or as it stands behind the arrow. Functions of one`,
-  'tensor are methods of it too. That a name is here does not mean that each option of it is: its type shows those that are.',
-  '`torch.nn.functional` is `postgrad/nn/functional`, which also has what PyTorch has in `torch` besides, as `conv1d`. `torch.nn` with `init` and `utils` is `postgrad/nn`, `torch.optim` `postgrad/optim`, `torch.utils.data`',
-  '`postgrad/data`, `torch.distributed`, `torch.nn.parallel` and `SyncBatchNorm` `postgrad/distributed`; the rest is in `postgrad`.',
+  `This page lists the public names of PyTorch ${version.replace(/[a-z].*/, '')} by kind: those that postgrad has, and those that it does not have. Search it for a name that your program uses. \`npm run pytorch\` writes it.`,
+  '',
+  '- A name is spelt in camelCase, or as after the arrow. A function of one tensor is also a method of it.',
+  '- A name that is here need not have all of its options. Its type shows those that it has.',
+  '',
+  '| PyTorch | import from |',
+  '|---|---|',
+  '| `torch.nn`, `torch.nn.utils` | `postgrad/nn` |',
+  '| `torch.nn.init` | `postgrad/nn`, as `init.zeros_` |',
+  '| `torch.nn.functional`; names of `torch` that are also there, such as `conv1d` | `postgrad/nn/functional` |',
+  '| `torch.optim`, `torch.optim.lr_scheduler` | `postgrad/optim` |',
+  '| `torch.utils.data` | `postgrad/data` |',
+  '| `torch.distributed`, `torch.nn.parallel`, `SyncBatchNorm` | `postgrad/distributed` |',
+  '| `torch.distributed.optim` | `postgrad` (`DistributedOptimizer`), `postgrad/distributed` (others) |',
+  '| all others | `postgrad` |',
+  '',
+  'The stores `FileStore`, `HashStore` and `PrefixStore` are in `postgrad`. For `torch.distributed.rpc` and `torch.distributed.pipelining`, see [Coming from PyTorch](guide/pytorch.md).',
   '',
   '| | here | not here |',
   '|---|---|---|',
@@ -96,8 +109,8 @@ for (const [kind, names] of Object.entries(kinds)) {
 }
 lines.push(
   '',
-  'Nothing else of PyTorch is here: complex and half-precision numbers, quantization, sparse layouts but the gradients of embeddings, `torch.jit`, `torch.compile`, `torch.distributions`,',
-  '`torch.fx`, torchvision and its siblings. Numbers are float32, float64, int32 and bool. What stands here for `torch.distributed.rpc`, and for `torch.distributed.pipelining` of later versions, is in [the guide](guide/pytorch.md).',
+  'Tensors are float32, float64, int32 or bool. postgrad does not have complex and half-precision numbers, quantization, `torch.jit`, `torch.compile`, `torch.fx`, `torch.distributions` or torchvision.',
+  'Sparse tensors exist as gradients of embeddings.',
   '',
 )
 writeFileSync(join(root, 'docs/pytorch.md'), lines.join('\n'))

@@ -1,5 +1,5 @@
 /**
- * Runs what README.md, the guide and docs/testing.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
+ * Runs what README.md, the guide, docs/testing.md and SECURITY.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
  * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks. A block with variables is run whole.
  * A block that no command reaches fails. Needs the registry; `npm run pack:check` runs it last.
  */
@@ -20,6 +20,7 @@ const DOCUMENTS = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/guide/${name}`),
   'docs/testing.md',
+  'SECURITY.md',
 ]
 
 if (!existsSync(tarball)) {

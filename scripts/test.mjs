@@ -39,6 +39,7 @@ if (!narrowed) {
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))
   checks.push(check('few files name an operation', ...node('scripts/check-operations.mjs')))
   checks.push(check('rules of SPEC.md', ...node('scripts/check-rules.mjs')))
+  checks.push(check('plain English', ...node('scripts/check-english.mjs')))
   checks.push(check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies')))
 }
 const tree = built ? await library() : null

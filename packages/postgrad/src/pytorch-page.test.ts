@@ -15,7 +15,7 @@ const OWN: Readonly<Record<string, object>> = {
   'torch.nn': { ...ours, ...distributed },
   'torch.nn.init': ours.init,
   'torch.nn.utils': nn,
-  'torch.distributed': distributed,
+  'torch.distributed': { ...distributed, PrefixStore: index.PrefixStore },
   'torch.nn.parallel': { ...ours, ...distributed },
   'torch.distributed.optim': { ...ours, ...distributed },
 }
