@@ -18,7 +18,7 @@ import ts from '@typescript/typescript6'
 import { read, root } from './setup.mjs'
 
 /** By name: what is counted, a sentence that has it, and what to write in its place. */
-export const PATTERNS = {
+const PATTERNS = {
   whoever: [/\bwho(?:so)?ever\b/gi, 'Whoever asks waits.', 'name who acts: a worker, a process, a user'],
   behind: [/\bbehind\b/gi, 'It comes behind the others.', 'after'],
   beside: [/\bbesides?\b/gi, 'It stands beside it.', 'next to, in addition to, at the same time'],
@@ -36,7 +36,7 @@ export const PATTERNS = {
 }
 
 /** The sentences of a file, as [line, text, whether it is a string]: of Markdown all but code, of TypeScript and JavaScript comments, and strings with a space. */
-export function proseOf(path, text) {
+function proseOf(path, text) {
   return path.endsWith('.md') ? markdownProse(text) : sourceProse(text)
 }
 
@@ -85,8 +85,8 @@ function sourceProse(text) {
   })
 }
 
-/** Of the places in a file: [line, name of the pattern, text, area]. */
-export function placesIn(path, text) {
+/** All places in a file where a pattern matches, as [line, name of the pattern, text, area]. */
+function placesIn(path, text) {
   const [place, isTest] = [placeOf(path), TESTS.test(path)]
   return proseOf(path, text).flatMap(([line, prose, isString]) => {
     const area = isTest ? `${place} tests` : isString ? `${place} messages` : place
@@ -106,12 +106,12 @@ function isCounted(path) {
   return /\.(md|ts|mts|mjs)$/.test(path) && !/\.d\.ts$|^docs\/mutations\.md$|^scripts\/check-english\.mjs$/.test(path)
 }
 
-export function wordsOf(text) {
+function wordsOf(text) {
   return markdownProse(text).reduce((sum, [, line]) => sum + (line.match(/[\p{L}\p{N}][\p{L}\p{N}'’.-]*/gu)?.length ?? 0), 0)
 }
 
-/** Counts by area and pattern next to their ceilings: one line for each that has risen, and for each that has fallen. */
-export function compared(counts, ceilings) {
+/** Compares counts, by area and pattern, with their ceilings. Each count that has risen gets a line, and so does each that has fallen. */
+function compared(counts, ceilings) {
   const [risen, fallen] = [[], []]
   for (const area of new Set([...Object.keys(counts), ...Object.keys(ceilings)])) {
     for (const [name, [, , instead]] of Object.entries(PATTERNS)) {
@@ -143,10 +143,11 @@ assert.deepEqual(lengths({ a: { told: 1 } }, { a: { told: 1 } }), [0, 0])
 
 const CEILINGS = join(root, 'scripts/english-ceilings.json')
 const [mode, ...given] = process.argv.slice(2)
-const wanted = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: root, maxBuffer: 2 ** 26 })
+const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard', '-z'], { cwd: root, maxBuffer: 2 ** 26 })
   .toString()
   .split('\0')
-  .filter((path) => isCounted(path) && (given.length === 0 || given.some((begin) => path.startsWith(begin))))
+  .filter(isCounted)
+const wanted = given.length === 0 ? files : files.filter((path) => given.some((begin) => path.startsWith(begin)))
 
 if (mode === '--words') {
   let sum = 0
@@ -160,21 +161,20 @@ if (mode === '--words') {
   for (const path of wanted)
     for (const [line, name, text] of placesIn(path, read(join(root, path)) ?? '')) console.log(`${path}:${line} '${name}' ${text}`)
 } else {
+  // Always of all files: ceilings of areas that were left out would be lost.
   const counts = {}
-  for (const path of wanted) {
+  let total = 0
+  for (const path of files) {
     for (const [, name, , area] of placesIn(path, read(join(root, path)) ?? '')) {
       counts[area] ??= {}
       counts[area][name] = (counts[area][name] ?? 0) + 1
+      total++
     }
   }
-  const { risen, fallen } = compared(counts, JSON.parse(read(CEILINGS) ?? '{}'))
-  const isFirst = read(CEILINGS) === null
-  if (mode === '--write' && (risen.length === 0 || isFirst)) writeFileSync(CEILINGS, `${JSON.stringify(counts, null, 2)}\n`)
-  const problems = mode === '--write' ? (isFirst ? [] : risen) : [...risen, ...fallen]
+  const { risen, fallen } = compared(counts, JSON.parse(read(CEILINGS)))
+  if (mode === '--write' && risen.length === 0) writeFileSync(CEILINGS, `${JSON.stringify(counts, null, 2)}\n`)
+  const problems = mode === '--write' ? risen : [...risen, ...fallen]
   for (const problem of problems) console.error(problem)
   if (problems.length > 0) process.exitCode = 1
-  const total = Object.values(counts)
-    .flatMap((own) => Object.values(own))
-    .reduce((sum, n) => sum + n, 0)
-  console.log(`English: ${wanted.length} files, ${total} phrases that are read twice, ${problems.length} problems`)
+  console.log(`English: ${files.length} files, ${total} phrases that are read twice, ${problems.length} problems`)
 }

@@ -53,7 +53,7 @@ export function walk(
   const index = outer > 1 ? shape.map(() => 0) : NONE
   for (let i = 0; i < rows; i++) {
     row(n, at, steps)
-    // Of one dimension there is nothing to count.
+    // A shape of one dimension needs no index.
     if (outer === 1) for (let k = 0; k < count; k++) at[k]! += strides[k]![0]!
     else if (outer > 1) advance(index, shape, outer, count, strides, at)
   }
