@@ -1,6 +1,6 @@
 /**
- * What an editor shows of the names that users import: every one of the doors of `postgrad` has a doc comment where it is declared (a tag alone, `@throws …`, is
- * none), and each `@example` compiles. `api-report.mjs`, which has the program of all declarations, asks here.
+ * Checks what an editor shows of the names that users import: every name of a `postgrad` door has a doc comment where it is declared (not `@throws …` alone),
+ * and each `@example` compiles. `api-report.mjs`, which has the program of all declarations, calls it.
  */
 import { join, relative } from 'node:path'
 import ts from '@typescript/typescript6'
@@ -61,7 +61,7 @@ function brokenExamples(program, options) {
   const file = join(root, 'packages/postgrad/src/examples.ts')
   const host = ts.createCompilerHost(options)
   const { getSourceFile } = host
-  // Two lines each: a comment may stand behind the code.
+  // Two lines each: a comment may follow the code.
   const lines = [...head, ...bodies.flatMap(({ text }, i) => [`export async function example${i}() { ${text.replaceAll('\n', ' ')}`, '}'])]
   host.getSourceFile = (name, ...rest) =>
     name === file ? ts.createSourceFile(file, lines.join('\n'), ...rest) : (program.getSourceFile(name) ?? getSourceFile(name, ...rest))

@@ -3,9 +3,9 @@
  * review. `npm run api` writes; `npm test` runs it with `--check`, which changes nothing and fails with the difference.
  *
  * It reads the compiled declarations with the checker of TypeScript 6 (version 7 has no stable API), so it runs after the build. A name that
- * a package passes on from another one is a single line with its origin; the signature stands in the report of its home.
+ * a package passes on from another one is a single line with its origin; its signature is in the report of its home.
  *
- * It also fails, with or without `--check`, where what users import is not documented (`api-docs.mjs`).
+ * It also fails, with or without `--check`, if a name that users import is not documented (`api-docs.mjs`).
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

@@ -13,7 +13,7 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 const PACKAGE = join(ROOT, 'packages', 'tensor')
 const SOURCE = join(PACKAGE, 'assembly')
 const TARGET = join(PACKAGE, 'dist', 'kernels.wasm')
-/** Beside the module: the hash of what it was made from. Times would lie after a checkout. */
+/** Next to the module: the hash of its sources. Times would lie after a checkout. */
 const STAMP = join(PACKAGE, 'dist', 'kernels.stamp')
 
 /** No runtime and no statics (scratch is passed in), so that instances share a memory; no assertions, which would be abort imports. */
@@ -52,7 +52,7 @@ export async function buildKernels({ force = false } = {}) {
   return true
 }
 
-/** What a comment exports, and the head of the function after it. */
+/** A comment's exports, and the head of the function after it. */
 const EXPORTS = /@exports (?:(?!\*\/)[\s\S])*\*\/\n(?:@inline )?function (\w+)(?:<([\w, ]+)>)?\(([^)]*)\)/g
 const TAG = /@exports (?:([\w ]+): )?(\w+(?: \w+)*)(?: \*\/)?\n/g
 

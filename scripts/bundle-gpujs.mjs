@@ -1,5 +1,5 @@
 /**
- * gpu.js as one file, beside the place of the module that loads it. As a dependency it would bring along what it never loads: `webgpu` (84 MB), and the
+ * gpu.js as one file, next to the module that loads it. As a dependency it would bring along what it never loads: `webgpu` (84 MB), and the
  * optional `gl` with the 140 packages that build it; pnpm's overrides work in this repository alone. `pack.mjs` calls it.
  */
 import { dirname, join, relative } from 'node:path'

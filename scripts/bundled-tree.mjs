@@ -1,9 +1,9 @@
 /**
- * What `tsc -b` made, once more, with the library in one file, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
- * starts in a quarter of the time, and what is tested has been through the bundler.
+ * The output of `tsc -b`, once more, with the library in one file, as users install it: a folder of `.cache/bundled` for each build. Tests run there. A worker
+ * starts in a quarter of the time, and the tested code has been through the bundler.
  *
- *   dist/                   the library, by `library.mjs`, with all names of all modules, and what threads load by its place
- *   packages/x/dist/y.js    a module of the library passes on its names from there: whoever imports it has the one instance
+ *   dist/                   the library, by `library.mjs`, with all names of all modules, and files that threads load by place
+ *   packages/x/dist/y.js    a module of the library passes on its names from there: all importers share one instance
  *   packages/, apps/        tests, fixtures, apps and private packages, as they are
  *   node_modules/           the packages of this tree, and what they need; `@jest/globals` for tests that Node loads (`jest-globals.mjs`)
  */
@@ -106,7 +106,7 @@ function placeJestGlobals() {
 function place(folder, folders) {
   mkdirSync(inTree(folder), { recursive: true })
   for (const name of readdirSync(folder)) {
-    // Of what is found by its place: package.json says where a package is, and programs in TypeScript are run from src.
+    // Files that are found by their place: package.json marks a package, and programs in TypeScript are run from src.
     if (name === 'package.json') copyFileSync(join(folder, name), join(inTree(folder), name))
     else if (name === 'src') cpSync(join(folder, name), join(inTree(folder), name), { recursive: true })
     else if (name !== 'dist' && name !== 'node_modules') link(join(folder, name), join(inTree(folder), name))
@@ -144,7 +144,7 @@ async function library(folders, edit, isMutant) {
       const place = besideLibrary(from)
       return { from, to: [inTree(from), ...(isByPlace(place) ? [place] : [])] }
     })
-  // Modules run in the order in which a program loads them that imports postgrad, and what is beside that behind it.
+  // Modules run in the order in which a program that imports postgrad loads them; all others run after them.
   const isDoor = ({ from }) => from.startsWith(join(root, 'packages/postgrad'))
   await buildLibrary({ modules: [...modules.filter(isDoor), ...modules.filter((one) => !isDoor(one))], outdir: dist, edit, isMutant })
 }

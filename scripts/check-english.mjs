@@ -29,7 +29,7 @@ const PATTERNS = {
   'is CODE': [/\b(?:is|are|was|were) `?[A-Z]{2,}_[A-Z_]+\b/g, 'Others are WORKER_DIED.', 'fails with CODE, is rejected with CODE'],
   'is no': [/\b(?:is|are|was|were) no\b(?! (?:longer|more)\b)/gi, 'It is no leak.', 'is not a'],
   'free relative': [
-    /(?:^|[.:;!?] +|\| +|- +)(?:What|Who|Of what|Of which|With what|For what|By what)\b(?![^.:;!?]*\?)/g,
+    /(?:^|[.:;!?] +|\| +|- +)(?:What(?! to do:)|Who|Of what|Of which|With what|For what|By what)\b(?![^.:;!?]*\?)/g,
     'What is left stays.',
     'name the actor: a peer that, a value that',
   ],

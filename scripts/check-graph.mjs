@@ -174,7 +174,7 @@ function cyclesOf(one, imports) {
     folders.set(roomOf(file), others)
   }
   const inFiles = cycles(files).map((cycle) => `${one.folder}/src: import cycle ${cycle.join(' → ')}`)
-  // A cycle of files over several folders is one of folders as well, and is told once.
+  // A cycle of files over several folders is one of folders as well. Report it once.
   return inFiles.length > 0 ? inFiles : cycles(folders).map((cycle) => `${one.folder}/src: cycle of folders ${cycle.join(' → ')}`)
 }
 
@@ -202,7 +202,7 @@ function cycles(arrows) {
   return found
 }
 
-/** A file's folder; the doors, and what starts an app, join all folders and stand for themselves. */
+/** A file's folder; the doors, and files that start an app, join all folders: each is one of its own. */
 const roomOf = (file) => (/^(index|internal|main|install)\.ts$/.test(file) ? file : dirname(file))
 
 const isProduct = (file) => !/\.(test|suite|fixture)\.ts$/.test(file) && !/(^|\/)fixtures\//.test(file)
@@ -276,7 +276,7 @@ export function checkSetUp(scripts) {
   return [...problems]
 }
 
-/** What a module loads before its first line runs. */
+/** Modules that load before its first line runs. */
 const staticImports = (text) =>
   ts
     .preProcessFile(text, true, false)

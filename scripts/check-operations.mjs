@@ -139,7 +139,7 @@ function importsFrom(source, path) {
   return new Set(bindings.flatMap((one) => (ts.isNamespaceImport(one) ? [one.name.text] : one.elements.map((e) => e.name.text))))
 }
 
-/** What comes to kernels or views. */
+/** Modules of kernels or views. */
 const KERNEL_USERS = /\/raw\/(?!operations|copy|promotion)|\/parts\/(fibres|slopes|classes)|\/tensor\/(device|tensor)\.js$/
 
 /** These names, and the functions of a file that use them. */

@@ -1,7 +1,7 @@
 /**
  * `npm run coverage`: line and branch coverage of the packages that carry a gradient, by V8's own counters (an instrumenter would rewrite gpu.js's
- * kernels, and would not see worker threads). Every test file runs in a process of its own, so that what V8 writes stays small. What is not covered
- * must stand, with its reason, in `scripts/coverage-explained.md`; a line that does not, or one that is covered by now, fails the run.
+ * kernels, and would not see worker threads). Every test file runs in a process of its own, so that what V8 writes stays small.
+ * `scripts/coverage-explained.md` lists uncovered lines with their reasons; a line that is missing there, or one that is covered by now, fails the run.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -110,7 +110,7 @@ function digestOf(url) {
   return digest
 }
 
-/** What earlier runs wrote of files that have changed since. */
+/** Results of earlier runs for files that have changed. */
 function dropStale() {
   for (const name of readdirSync(raw)) {
     const { result } = JSON.parse(read(join(raw, name)))
@@ -155,7 +155,7 @@ async function report() {
   return uncovered.filter(({ text }) => /[A-Za-z]/.test(text))
 }
 
-/** Entries of the list: a heading with the file's path, then "- `line`: reason". What is covered in some runs and not in others has a reason that begins with "at times". */
+/** Entries of the list: a heading with the file's path, then "- `line`: reason". A line that only some runs cover has a reason that begins with "at times". */
 function judge(uncovered) {
   const reasons = new Map()
   let path = ''

@@ -1,4 +1,4 @@
-/** `npm run example NAME -- …`: set-up, then one of the examples; without a name it lists them. Arguments behind it go to the example. */
+/** `npm run example NAME -- …`: set-up, then one of the examples; without a name it lists them. Later arguments go to the example. */
 import { runApp } from './run-app.mjs'
 import { setupOrExit } from './setup.mjs'
 

@@ -1,4 +1,4 @@
-/** `@jest/globals` in `bundled-tree.mjs`, where Node loads the tests (`jest-runtime.cjs`): what jest has put in the environment of the test file that runs. */
+/** `@jest/globals` in `bundled-tree.mjs`, where Node loads the tests (`jest-runtime.cjs`): the globals that jest has made for the test file that runs. */
 const environment = () => globalThis[Symbol.for('postgrad.jest')]
 
 /** A module of shared tests is loaded once and serves several files, each with functions of its own. */

@@ -1,4 +1,4 @@
-/** Runs one lane of jest in a process of its own and counts what came of it; `test.mjs` and `soak.mjs` stand on it. */
+/** Runs one lane of jest in a process of its own and counts the results; `test.mjs` and `soak.mjs` use it. */
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ const GARBAGE = ['--max-semi-space-size=64', '--single-threaded-gc']
 /** Tests on threads and processes wait for a part of their time: with one process more than there are cores two cores took 123 and 138 s for those of threads, and 150 and 158 without. */
 const processesOf = (lane) => Math.min(4, lane === 'real' ? cores + 2 : cores)
 
-/** Tests are found in dist; whoever names a source file means its output. */
+/** Tests are found in dist, so a source file's name means its output. */
 const toPattern = (arg, tree) =>
   arg.startsWith('-')
     ? arg

@@ -1,5 +1,5 @@
 /**
- * Jest's runtime, but that Node itself loads the test files of `bundled-tree.mjs`, once for a process of jest; `jest.config.js` says which. Jest would compile the whole library anew for
+ * Jest's runtime, except that Node itself loads the test files of `bundled-tree.mjs`, once in a process of jest; `jest.config.js` sets it. Jest would compile the whole library anew for
  * each file, in a context where each look at a global is slow, and V8 would begin again to find out what is hot.
  * So the files of a process share their modules and globals: a test puts back what it changes.
  */
@@ -10,7 +10,7 @@ const ofJest = require('./of-jest.cjs')
 const { default: Runtime } = ofJest('@jest/core', 'jest-runner')('jest-runtime')
 
 /**
- * What this thread exposes by name. Files may give the same name to functions of their own, as if each had a thread of its own: whoever exposes does not see the names of
+ * The names that this thread exposes. Files may give the same name to functions of their own, as if each had a thread of its own: `expose` does not see the names of
  * other files, and a name that is called by its function is that function's again.
  */
 class ExposedNames {

@@ -1,13 +1,13 @@
 /**
- * The library in one file, for `pack.mjs` and `bundled-tree.mjs`. A thread that starts loads what stands in its way: 380 modules take Node 20 some 0.3 s of a core, one file
+ * The library in one file, for `pack.mjs` and `bundled-tree.mjs`, so that threads start faster: 380 modules take Node 20 some 0.3 s of a core, one file
  * a third of that, and less than a fifth where another thread has compiled it.
  *
  *   library.cjs            every package of this repository, and those of others that each thread needs (`INSIDE`); the rest is required
  *   base/load.cjs          loads it, once in a thread, and hands on what is compiled (`packages/base/src/load.cts`)
- *   <package>/…            what is loaded by its place (`ownFile` of base)
+ *   <package>/…            files that are loaded by their place (`ownFile` of base)
  *
  * It is CommonJS because Node 20 takes compiled code for scripts only. A door passes its names on. Names of functions and classes stay: errors, `expose` and
- * optimizers speak by them.
+ * optimizers use them.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,7 +17,7 @@ import { root } from './setup.mjs'
 
 const packages = join(root, 'packages')
 
-/** What is loaded by its place, by package: modules that are in the library, and files that stay what they are. */
+/** Loaded by their place, by package: modules that are in the library, and files that stay as they are. */
 export const BY_PLACE = {
   cluster: ['processes/worker-side.js', 'processes/process-agent.js', 'worker/worker.js', 'jobs/job-program.js'],
   data: ['worker-task.js'],
@@ -41,7 +41,7 @@ export const isCopied = (path) =>
 /** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. */
 const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
 
-/** What the library calls the names of a module: postgrad/dist/index.js → postgrad_dist_index. */
+/** The library's name for a module's names: postgrad/dist/index.js → postgrad_dist_index. */
 export const nameOf = (module) => relative(packages, module).slice(0, -'.js'.length).replaceAll(/\W/g, '_')
 
 /** Of the last library: what a mutant of it has, too. */
@@ -168,7 +168,7 @@ const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+
 /** Node prints the line that threw above an error that nobody caught, unless the line has these words (node_errors.cc; Node 20 to 26). A line of ours says nothing to a user. */
 const NO_LINE = '/*node-do-not-add-exception-line*/'
 
-/** The words stand behind the first `throw` of each line, and where errors are made: a rejection that nobody handles has the place of that. */
+/** The words go after the first `throw` of each line, and where errors are made, which is the place that an unhandled rejection has. */
 function withoutLine(text) {
   // In a fresh clone set-up, which installs it, comes first; `import` would have its 10 MB read once more for their names.
   const ts = createRequire(import.meta.url)('@typescript/typescript6')

@@ -13,7 +13,7 @@ const [id, catcherName, seedsText] = process.argv.slice(2)
 const seeds = Number(seedsText)
 let seed = -1
 
-/** What the suites print is not for this. */
+/** Output of the suites is dropped. */
 console.log = () => {}
 function tell(report) {
   writeSync(1, `\nMUTANT ${JSON.stringify(report)}\n`)

@@ -1,9 +1,9 @@
 /**
  * `npm run mutate`: does the test kit find bugs? Each mutation of `mutations.mjs` is an exact change of a source file of the engine, the RRef protocol, calls or the
- * session layer; in a process of its own the changed file is compiled and takes the place of the right one, and the suite that is named there must fail within the
- * number of seeds that is named there. First every such suite must pass as many seeds on the sources as they are. Those of `mutations-by-test/` are caught by tests
+ * session layer. In a process of its own the changed file is compiled and replaces the right one, and the mutation's suite must fail within the mutation's
+ * number of seeds. First every such suite must pass as many seeds on the unchanged sources. Tests catch the mutations of `mutations-by-test/`
  * (`mutate-by-test.mjs`).
- * `npm test` asks whether each still applies.
+ * `npm test` checks that each still applies.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -99,7 +99,7 @@ async function check() {
   process.exitCode = problems.length === 0 ? 0 : 1
 }
 
-/** What the suites say of the sources as they are: nothing. */
+/** Failures of suites on unchanged sources: none. */
 async function baseline() {
   if (chosen.length === 0) return []
   const most = new Map()

@@ -1,4 +1,4 @@
-/** Loads what jest depends on and this repository does not name: by the chain of packages that leads to it. */
+/** Loads packages that jest needs and this repository does not name, by the chain of packages to them. */
 const { createRequire } = require('node:module')
 
 /** @returns the `require` of the last package of the chain, which begins below jest-cli */

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { capture, explainInstall, installEnv, root, SetupError, timed } from './setup.mjs'
 
-/** What people run besides the oldest that is supported; exact, so that a run means the same tomorrow. */
+/** Versions in use above the oldest supported one; exact, so that a run means the same tomorrow. */
 export const VERSIONS = { 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 
 /** Path of a Node of that major version. @throws SetupError with a remedy, when npm does not deliver it */

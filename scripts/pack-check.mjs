@@ -1,7 +1,7 @@
 /**
  * Installs the tarball of `pack.mjs` as a user would, in a fresh folder outside this repository, and tries it: the library and its test tools
  * can be imported, their types resolve under strict settings, the command answers, and a program finds what it loads by place: kernels, the
- * entries of workers and processes, a dataset's module, gpu.js. First it packs twice at the same time, which once left a broken tarball. What an installation takes has a bound, and documents have no dead links. Needs the
+ * entries of workers and processes, a dataset's module, gpu.js. First it packs twice at the same time, which must not break the tarball. The installed size has a bound, and documents have no dead links. Needs the
  * registry; run by `npm run pack:check`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -11,10 +11,10 @@ import { deadLinks } from './pack-docs.mjs'
 import { wrongIn } from './pack-verify.mjs'
 import { capture, root, timed } from './setup.mjs'
 
-/** What one `npm install` of the tarball alone may bring; 12 packages and 10 MB when this was written. */
+/** Bounds of one `npm install` of the tarball alone; 12 packages and 10 MB when this was written. */
 const PACKAGES_MAX = 14
 const MEGABYTES_MAX = 12
-/** What gpu.js would bring along and is never loaded. */
+/** Dependencies of gpu.js that are never loaded. */
 const NEVER_LOADED = ['gpu.js', 'webgpu', 'gl']
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -70,7 +70,7 @@ for (const door of doors) for (const [name, value] of Object.entries(await impor
 const x = tensor([1, 2])
 x.close()
 try { x.add(1) } catch (error) { console.log(error.code, error.op) }
-try { x.toArray() } catch (error) { console.log(/\\n.*called.mjs:9:/.test(error.stack.slice(0, error.stack.indexOf('\\n', error.message.length + 20)))) }
+try { x.toArray() } catch (error) { console.log(/\\n  More: npx postgrad explain TENSOR_CLOSED\\n.*called.mjs:9:/.test(error.stack)) }
 `,
   'one.mjs': `import * as imported from 'postgrad'
 import { createRequire } from 'node:module'
@@ -82,7 +82,7 @@ console.log(Object.keys(imported).filter((name) => imported[name] !== required[n
 const error = await launch(new URL('./door.mjs', import.meta.url), { workers: 1 }).catch((error) => error)
 console.log(/it is in '.*'/.exec(error.message)?.[0])
 `,
-  // Each thread says whether it took what another had compiled, and which packages beside postgrad it has loaded.
+  // Each thread says whether it took what another had compiled, and which other packages it has loaded.
   'threads.cjs': `const { expose } = require('postgrad')
 const loaded = () => [...new Set(Object.keys(require.cache).flatMap((path) => /node_modules.((?!postgrad)[\\w-]+)/.exec(path)?.[1] ?? []))]
 const look = () => [require(require.resolve('postgrad').replace(/cjs.index.cjs$/, 'base/load.cjs')).isShared(), ...loaded()].join()
@@ -130,7 +130,7 @@ for (const device of ['wasm', 'js']) {
 }
 `,
 }
-/** What each prints. The last runs on two devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
+/** Output of each. The last runs on two devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
   'called.mjs': ['TENSOR_CLOSED add', 'true'],
   'one.mjs': ['one library'],
@@ -250,6 +250,8 @@ async function check() {
     if (output !== expected.join('\n')) fail(`${name} printed\n${output}\ninstead of\n${expected.join('\n')}`)
   }
   console.log((await step('postgrad --help', join(folder, 'node_modules/.bin/postgrad'), ['--help'])).trimEnd())
+  const explained = await step('postgrad explain', join(folder, 'node_modules/.bin/postgrad'), ['explain', 'WORKER_DIED'])
+  if (!/^WORKER_DIED\n\n[^]+\nWhat to do: /.test(explained)) fail(`postgrad explain printed\n${explained}`)
 }
 
 async function step(title, command, args, cwd = folder) {

@@ -1,9 +1,9 @@
-/** The licences of what is copied into the tarball. */
+/** Licences of code that is copied into tarballs. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { root } from './setup.mjs'
 
-/** They want their text beside the copy; the second also a file NOTICE, where there is one. */
+/** Both need their text next to the copy; the second also a NOTICE, where there is one. */
 const LICENCES = ['MIT', 'Apache-2.0']
 
 /**

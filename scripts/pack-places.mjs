@@ -32,7 +32,7 @@ const error = await launch('./program.mjs', { workers: 2, processes: 2 }).catch(
 console.log(error.code, error.cause?.code)
 `
 
-/** What is run, with the files and packages that it needs, and what it must print. Each has a folder of its own. */
+/** Commands, with the files and packages that they need, and what they must print. Each has its own folder. */
 const CASES = {
   'input-type': { command: [process.execPath, '--input-type=module', '-e', run()], prints: RAN },
   compiled: { files: { 'run.mjs': run('', './program.ts') }, command: [process.execPath, 'run.mjs'], prints: RAN },
@@ -106,13 +106,13 @@ else step(ones([2, 2]))
       'run.mjs': `import { spawnSync } from 'node:child_process'
 for (const args of [[], ['later']]) {
   const { stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'thrower.ts', ...args], { encoding: 'utf8' })
-  const [head, frame] = stderr.slice(stderr.indexOf('PostgradError: ')).split('\\n')
-  console.log(head.includes('matmul'), /thrower\\.ts:3:/.test(frame), stderr.includes('library.cjs'))
+  const [head, more, frame] = stderr.slice(stderr.indexOf('PostgradError: ')).split('\\n')
+  console.log(head.includes('matmul'), more, /thrower\\.ts:3:/.test(frame), stderr.includes('library.cjs'))
 }
 `,
     },
     command: [process.execPath, 'run.mjs'],
-    prints: /^(true true false\n){2}$/,
+    prints: /^(true {3}More: npx postgrad explain SHAPE_MISMATCH true false\n){2}$/,
   },
   jsdom: {
     packages: { jest: devDependencies.jest, 'jest-environment-jsdom': devDependencies.jest },

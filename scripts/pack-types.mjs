@@ -1,6 +1,6 @@
 /**
- * The declarations of what is packed: one tree of them, for `require`, and for `import` a door into it. With a tree for each, the compiler would take a tensor that a CommonJS
- * module gives for another class than that of an ES module, where they are one library.
+ * The declarations of the packed library: one tree for `require`, and for `import` a door into it. With a tree for each, the compiler would take the tensor of a CommonJS
+ * module and that of an ES module for different classes, where they are one library.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'

@@ -1,4 +1,4 @@
-/** Looks at what `npm pack` has made: unpacked, it is what was to be packed, file by file, and has what its package.json names. */
+/** Checks the tarball of `npm pack`: unpacked, it equals the packed folder, file by file, and has what its package.json names. */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { capture, walk } from './setup.mjs'

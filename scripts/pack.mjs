@@ -2,7 +2,7 @@
  * Builds what users install: `out/postgrad-<version>.tgz`, one package that needs no other package of this repository.
  *
  *   dist/                 the library in one file, its doors, and what threads load by its place (`library.mjs`)
- *   dist/types/           the declarations of all packages, side by side, as CommonJS; those beside the doors pass them on (`pack-types.mjs`)
+ *   dist/types/           the declarations of all packages, side by side, as CommonJS; those at the doors pass them on (`pack-types.mjs`)
  *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
  *   dist/cjs/             its doors for `require`
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
@@ -142,7 +142,7 @@ function outer(exports) {
     description,
     keywords,
     license,
-    // Left out by JSON as long as there is no public place to name.
+    // JSON leaves it out until there is a public place to name.
     repository,
     homepage,
     bugs,

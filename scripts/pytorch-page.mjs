@@ -1,7 +1,7 @@
 /**
  * Writes docs/pytorch.md: which names of PyTorch are here, and which are not. `npm run pytorch` (needs a Python with PyTorch, `PYTHON=… npm run pytorch`).
  * A name is here when something of the same name in camelCase, or of the name in `OTHER_NAMES`, is exported or is a method of Tensor;
- * `pytorch-page.test.ts` asks the committed page again at each `npm test`.
+ * `pytorch-page.test.ts` checks the committed page at each `npm test`.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

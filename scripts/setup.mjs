@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready: packages with the pinned pnpm, then the build. Every other script calls it first; what is done already is
- * not done again. Needs Node ≥ 20 and the npm registry, nothing else: no root, no global install, no terminal, no particular HOME.
+ * Makes a fresh clone ready: packages with the pinned pnpm, then the build. Every other script calls it first; it repeats nothing that
+ * is done. Needs Node ≥ 20 and the npm registry, nothing else: no root, no global install, no terminal, no particular HOME.
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
-/** What was installed last, beside the thing itself: whoever deletes node_modules deletes it too. */
+/** The last installation, inside of node_modules: deleting node_modules deletes it, too. */
 const installStamp = join(root, 'node_modules/.cache/postgrad-install')
 const buildStamp = join(root, 'node_modules/.cache/postgrad-build')
 
@@ -105,7 +105,7 @@ export function installEnv(say) {
   return { ...env, HOME: home, USERPROFILE: home }
 }
 
-/** What went wrong, and a remedy. */
+/** The cause, and a remedy. */
 export function explainInstall(output, code) {
   const tail = output.trimEnd().split('\n').slice(-15).join('\n    ')
   const because = (text, remedy) => `${text}\n  Remedy: ${remedy}\n  What it said:\n    ${tail}`
@@ -150,7 +150,7 @@ export async function buildAll(say = console.log) {
   return true
 }
 
-/** What was built last: another text after every build. */
+/** The last build: another text after every build. */
 export function builtFrom() {
   return read(buildStamp)
 }
@@ -167,11 +167,11 @@ export function buildKey() {
   return hash.digest('hex')
 }
 
-/** Removes what tsc made from sources that are gone: it would not, and jest would go on running a deleted test. */
+/** Removes tsc's output of deleted sources: tsc would not, and jest would still run a deleted test. */
 function prune() {
   for (const project of projects()) {
     for (const { path } of walk(join(project, 'dist'))) {
-      if (!path.endsWith('.js.map')) continue // tsc writes one beside every output, and nobody else does
+      if (!path.endsWith('.js.map')) continue // only tsc writes these, one for every output
       const stem = path.slice(0, -'.js.map'.length)
       const source = join(project, 'src', relative(join(project, 'dist'), stem))
       if (existsSync(`${source}.ts`) || existsSync(`${source}.tsx`)) continue
@@ -180,7 +180,7 @@ function prune() {
   }
 }
 
-/** The folders of all packages and apps; not whatever else lies beside them. */
+/** The folders of all packages and apps, without other folders next to them. */
 export function projects() {
   const found = ['packages', 'apps'].flatMap((group) => readdirSync(join(root, group)).map((name) => join(root, group, name)))
   return found.filter((folder) => existsSync(join(folder, 'package.json'))).sort()
@@ -233,7 +233,7 @@ const isPosix = process.platform !== 'win32'
 const running = new Set()
 
 /**
- * Starts a child that goes, with all that it has started, when this process is told to go: jest's workers would test on, and CI and editors
+ * Starts a child that ends, with all that it has started, when this process gets a signal: jest's workers would test on, and CI and editors
  * signal only the process that they know. So it leads a group of its own, which a terminal's Ctrl-C reaches through here.
  */
 export function spawnWithUs(command, args, options) {

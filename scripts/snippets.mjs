@@ -1,5 +1,5 @@
 /**
- * Runs what README.md, the guide, docs/testing.md and SECURITY.md show, as it stands there: each `ts` block is a file, named in its first comment, of one project that has the
+ * Runs what README.md, the guide, docs/testing.md and SECURITY.md show, unchanged: each `ts` block is a file, named in its first comment, of one project that has the
  * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks. A block with variables is run whole.
  * A block that no command reaches fails. Needs the registry; `npm run pack:check` runs it last.
  */
@@ -77,7 +77,7 @@ async function runDocument(path) {
   write(join(place, 'package.json'), { private: true, type: 'module' })
   const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
   const commands = blocks.flatMap((block) => [...block.matchAll(/^npx ([^#\n]+)/gm)].map(([, command]) => command.trim().split(/\s+/)))
-  // Commands that need variables, or run beside each other, are run by a shell as they stand.
+  // A shell runs commands that need variables, or that run at the same time, unchanged.
   const together = blocks.filter((block) => /^(\w+=\S+ )+npx /m.test(block))
   const programs = commands.filter((command) => command.some((word) => files.has(word)))
   const tests = [...files.keys()].filter((name) => name.endsWith('.test.ts'))

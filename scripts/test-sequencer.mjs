@@ -1,6 +1,6 @@
 /**
- * In which order jest takes the files of tests: those that are known to take long, then by their size, the largest first. Jest remembers times by the folder,
- * which is another one for each build, so it has sizes alone. Some of the longest are small, and came last, while the other core had nothing to do.
+ * The order in which jest takes the files of tests: those that are known to take long, then by size, the largest first. Jest remembers times by the folder,
+ * which is another one for each build, so it has sizes alone. Some of the longest are small, and would come last, while the other core idles.
  */
 import { statSync } from 'node:fs'
 import { sep } from 'node:path'

@@ -1,5 +1,5 @@
 /**
- * `npm test`: set-up, then the checks beside each other, then the lanes of tests, and one closing line with the sums.
+ * `npm test`: set-up, then the checks in parallel, then the lanes of tests, and one closing line with the sums.
  * A step that fails does not stop the next ones, except that nothing runs on sources that do not compile.
  */
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const failures = []
 
 await setupOrExit({ build: false })
 const node = (script, ...more) => [process.execPath, [join(root, script), ...more]]
-// Each of them takes one core: they run beside each other, and are told when they have ended.
+// Each of them takes one core: they run in parallel, and are reported when they end.
 const checks = []
 if (!narrowed)
   checks.push(check('biome (lint and format)', ...node('node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.')))
@@ -39,6 +39,7 @@ if (!narrowed) {
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))
   checks.push(check('few files name an operation', ...node('scripts/check-operations.mjs')))
   checks.push(check('rules of SPEC.md', ...node('scripts/check-rules.mjs')))
+  checks.push(check('a section for each error code', ...node('scripts/check-errors.mjs')))
   checks.push(check('plain English', ...node('scripts/check-english.mjs')))
   checks.push(check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies')))
 }
@@ -48,7 +49,7 @@ if (tree !== null) for (const version of nodes) await testOn(version)
 if (tree !== null && sums.passed + sums.failed + sums.skipped === 0) fail('no test matches', args.join(' '))
 
 for (const failure of failures) console.log(`FAILED: ${failure}`)
-// A check that failed counts as a failed test, so that the closing line alone tells the truth.
+// A check that failed counts as a failed test, so that the closing line alone suffices.
 console.log(`tests: ${sums.passed} passed, ${sums.failed} failed, ${sums.skipped} skipped`)
 process.exitCode = sums.failed === 0 ? 0 : 1
 

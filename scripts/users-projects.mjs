@@ -54,7 +54,7 @@ export const ask = async (): Promise<unknown> => call('worker1', refuse, [])
 expose({ myAdd, twice, refuse, main, large, ask })
 `
 
-/** @param here how a file beside the test is named */
+/** @param here the name of a file next to the test */
 const test = (here) => `import { defineKernel, jobs, launch, PostgradError, withDevice } from 'postgrad'
 import { explore, inlined, simulate, simulateAgainstInlined, simulateProgram } from 'postgrad/testing'
 import { matchers } from 'postgrad/testing/matchers'
@@ -145,7 +145,7 @@ const VITEST_RUNS = [
 ]
 
 /**
- * What each has next to the program: nothing of ours in any configuration. Commands are run in turn, by the project's own tools; of some it is asked what they print, or how they fail.
+ * Each one's files next to the program: nothing of ours in any configuration. The project's own tools run the commands in turn; for some, the test checks the output or the failure.
  * With `node`, the project runs on that Node; with `isAlone`, the package is not installed by npm.
  */
 const PROJECTS = {

@@ -1,7 +1,7 @@
 /**
- * What an empty call costs in CPU time at both ends together: a worker calls itself, so that nothing but codec, mailbox and rpc is in it.
- * `npx tsc -b packages/rpc && node apps/bench/self-call.mjs [path of another build's packages/rpc]`. With a second build the two run in turns,
- * in processes of their own, and the least of each is the figure: on a shared machine everything else is noise.
+ * Measures the CPU time of an empty call, at both ends together: a worker calls itself, so only codec, mailbox and rpc take part.
+ * `npx tsc -b packages/rpc && node apps/bench/self-call.mjs [path of another build's packages/rpc]`. A second build runs in turns with the first,
+ * in processes of its own, and the least time of each counts: on a shared machine the rest is noise.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath, pathToFileURL } from 'node:url'

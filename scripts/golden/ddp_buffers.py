@@ -1,5 +1,5 @@
 """Writes packages/parallel/golden/ddp-buffers.json: 12 steps of the convolutional network of ddp.py by DistributedDataParallel over gloo whose buffers are
-averaged by a hook, before or behind each forward pass. The state of each rank.
+averaged by a hook, before or after each forward pass. The state of each rank.
 Run with PyTorch 1.13 (Debian 12's python3-torch): python3 scripts/golden/ddp_buffers.py
 """
 import json
@@ -23,7 +23,7 @@ def average(size, buffers):
     for name, buffer in buffers.items():
         if name.endswith("num_batches_tracked"):
             continue
-        # Its batch norm saves running statistics for backward, so behind a forward they may not be seen to change.
+        # Its batch norm saves running statistics for backward, so after a forward they may not be seen to change.
         buffer.data.mul_(1 / size)
         dist.all_reduce(buffer.data)
 

@@ -3,8 +3,8 @@ has its twin of the same name in packages/testing-cases/src/cases.
 
 Run with any PyTorch >= 1.13 that has distributed:  python3 scripts/golden/dist.py   (writes packages/testing-cases/golden/dist.json)
 
-The numbers behind the names are those of PyTorch's dist_autograd_test.py. A program returns what it computed on worker0 and what other workers
-told it; it runs as worker0 and calls the others in turn.
+Numbers after names are those of PyTorch's dist_autograd_test.py. A program runs as worker0 and calls the others in turn; it returns the
+results of worker0 and of the others.
 """
 import json
 import os
@@ -94,7 +94,7 @@ def chain(t, left, other, me):
 
 
 def train_with(ref, t2, owner):
-    """A trainer of trainer_ps: its own context, the parameter elsewhere; tells the owner's gradient and its own."""
+    """A trainer of trainer_ps: its own context, the parameter elsewhere; gives the owner's gradient and its own."""
     t2 = leaf(t2)
     with dist_autograd.context() as context_id:
         dist_autograd.backward(context_id, [rpc.rpc_sync(owner, add_to_rref, args=(ref, t2)).mul(t2).sum()])
@@ -500,7 +500,7 @@ def made(name, inputs):
     out = {}
     for key, spec in inputs.items():
         shape, dtype = (M, spec) if isinstance(spec, torch.dtype) else (spec, torch.float32)
-        # Away from 0, so that a division is no accident; three decimals keep the file short.
+        # Away from 0, so that divisions are harmless; three decimals keep the file short.
         out[key] = (torch.rand(shape, dtype=torch.float64) + 0.1).mul(1000).round().div(1000).to(dtype)
     return out
 

@@ -1,6 +1,6 @@
 /**
- * Writes packages/testing-cases/golden/programs.json: the random distributed programs of the first seeds with PyTorch's numbers. Kept with their text, so that
- * they stay what they are when the generator changes: those that are there get their numbers again, what is missing is made. Run after `npm run build`, with PyTorch 1.13 (Debian 12's python3-torch):
+ * Writes packages/testing-cases/golden/programs.json: the random distributed programs of the first seeds with PyTorch's numbers. The file keeps their text, so
+ * a change of the generator does not change them: existing programs get their numbers again, missing ones are made. Run after `npm run build`, with PyTorch 1.13 (Debian 12's python3-torch):
  * `node scripts/golden/dist_programs.mjs`; PYTHON names another interpreter.
  */
 import { execFileSync } from 'node:child_process'

@@ -65,7 +65,7 @@ grad_case("float64", "erfinv", torch.erfinv, In(values((2, 3), "float64", -0.95,
 for dtype in (torch.float32, torch.float64):
     case(f"special values {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([*SMALL, 1.0000001, -1.0000001], dtype=dtype)))
     grad_case(f"ends {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([1.0, -1.0, 0.0], dtype=dtype)))
-    # Further out PyTorch loses digits to its own erf; tensor's inverse-erf.test.ts goes on.
+    # Further out PyTorch loses digits to its own erf; see tensor's inverse-erf.test.ts.
     case(f"tails {str(dtype)[6:]}", "erfinv", torch.erfinv, In(torch.tensor([s * (1 - 2.0**-k) for k in range(2, 13) for s in (1, -1)], dtype=dtype)))
 case("int32", "erfinv", torch.erfinv, In(torch.tensor([0, 1, -1, 2], dtype=torch.int32)))
 case("bool", "erfinv", torch.erfinv, In(torch.tensor([True, False])))

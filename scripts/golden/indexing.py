@@ -190,7 +190,7 @@ for shape in ((4,), (2, 3), ()):
 case("none", "oneHot", lambda i, n: F.one_hot(long(i), n), ints((0,), 1), 2)
 
 
-# --- what stands between brackets ---
+# --- indices between brackets ---
 def specs_of(specs):
     parse = lambda s: slice(*[int(p) if p else None for p in s.split(":")])
     one = lambda s: Ellipsis if s == "..." else parse(s) if isinstance(s, str) else s.long() if isinstance(s, torch.Tensor) and s.dtype == torch.int32 else s

@@ -62,7 +62,7 @@ for op, (fn, args) in OTHERS.items():
 in_place("int32 squared", "pow_", lambda t, e: t.pow_(e), In(values((4,), "int32")), 2)
 in_place("int32", "clamp_", lambda t, a, b: t.clamp_(a, b), In(values((4,), "int32")), -1, 2)
 in_place("max only", "clamp_", lambda t, a, b: t.clamp_(max=b), In(values((4,))), None, 0.5)
-# float64 beside float32 is computed as float64; a 0-d tensor does not count for that.
+# float64 with float32 is computed as float64; a 0-d tensor does not count for that.
 for name, value in (("add_", lambda x, y: x.add_(y)), ("sub_", lambda x, y: x.sub_(y)), ("mul_", lambda x, y: x.mul_(y)), ("div_", lambda x, y: x.div_(y))):
     for y in ([1e40, 3.0], [1e-50, 3.0]) if name in ("mul_", "div_") else ([16777217.0, 0.1],):
         in_place(f"float64 {y}", name, value, In(torch.tensor([1e-30, 2.0])), In(torch.tensor(y, dtype=torch.float64)))

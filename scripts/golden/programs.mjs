@@ -1,5 +1,5 @@
 /**
- * Random programs for packages/autograd/golden/programs.json: fast-check draws them, `programs.py` (beside this file) lets PyTorch differentiate
+ * Random programs for packages/autograd/golden/programs.json: fast-check draws them, `programs.py` lets PyTorch differentiate
  * them. A program is {leaves: [{shape, data}], steps: [[op, arguments, attributes]], …}: arguments are places among the leaves and the results
  * of earlier steps. Its value is the sum of everything that nothing else used, weighted.
  *

@@ -1,4 +1,4 @@
-"""Differentiates the random programs of programs.mjs, which calls this, with PyTorch: programs on stdin, those that stand with their values,
+"""Differentiates the random programs of programs.mjs, which calls this, with PyTorch: programs on stdin, those that remain, with their values,
 gradients and, where all operations are smooth, second derivatives on stdout. Everything in float64.
 
 A program is dropped when PyTorch refuses it (an in-place write to what backward needs, say), when its values run away,

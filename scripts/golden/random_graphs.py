@@ -364,7 +364,7 @@ class Run:
         self.tensors, self.hooks, self.copies = {}, {}, copies
         # By a tensor's id, the node that its hooks are registered with.
         self.with_hooks = {}
-        # Views made under noGrad, with their steps; tensors that are no views, with the steps that wrote to them while recording.
+        # Views made under noGrad, with their steps; other tensors, with the steps that wrote to them while recording.
         self.quiet, self.recorded = [], []
         for leaf in program["leaves"]:
             t = torch.tensor(leaf["data"], dtype=DTYPES[leaf["dtype"]]).reshape(leaf["shape"]).detach()

@@ -48,7 +48,7 @@ for dtype in ("float32", "float64"):
         strict(f"{dtype} to {low} … {high}", "clamp", torch.clamp, In(x), low, high)
     for exponent in (0.0, 1.0, 2.0, 3.0, 0.5, -0.5, -1.0, -2.0, 2.5, math.inf, -math.inf, math.nan):
         strict(f"{dtype}, exponent {exponent}", "pow", torch.pow, In(x), exponent)
-    # Each special value in a row among ordinary ones, and beside each other.
+    # Each special value in a row among ordinary ones, and side by side.
     n = len(x)
     short = few[few.abs() != 0.5]
     rows = torch.cat([torch.tensor([0.25, -0.75, 2.0], dtype=x.dtype).repeat(n, 1), x.reshape(-1, 1)], 1)

@@ -42,7 +42,7 @@ names = {
     'torch.distributed': public(
         name
         for name, value in vars(torch.distributed).items()
-        # Its obsolete `reduce_op` warns whoever looks at it.
+        # Its obsolete `reduce_op` warns when it is read.
         if name != 'reduce_op' and getattr(value, '__module__', '') == 'torch.distributed.distributed_c10d' and value.__doc__
     ),
     'torch.nn.parallel': public(classes(torch.nn.parallel, torch.nn.Module)),

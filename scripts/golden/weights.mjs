@@ -1,6 +1,6 @@
 /**
  * Writes packages/nn/golden/postgrad.safetensors, a model's weights as postgrad saves them, postgrad-adam.safetensors, an optimizer's state, and
- * weights-here.json: the model's input and output, and how the training went on. Then let PyTorch read them:
+ * weights-here.json: the model's input and output, and how training continued. Then let PyTorch read them:
  *   python3 scripts/golden/weights.py --check
  * Run it by: node scripts/golden/weights.mjs
  */

@@ -2,9 +2,9 @@
 
     python3 scripts/golden/weights.py          writes packages/nn/golden/torch.safetensors (a model's state dict), torch-dtypes.safetensors (every
                                                dtype that torch 1.13 has), torch-adam.safetensors (an optimizer's state in the middle of a training) and
-                                               weights.json (the model's input and output, the dtypes' values, how the training goes on)
+                                               weights.json (the model's input and output, the dtypes' values, how training continues)
     python3 scripts/golden/weights.py --check  reads packages/nn/golden/postgrad.safetensors and postgrad-adam.safetensors, which weights.mjs has
-                                               written, with PyTorch: the model must give the output, and the training go on, as in weights-here.json
+                                               written, with PyTorch: the model must give the output, and training continue, as in weights-here.json
 
 Run with PyTorch 1.13 (Debian 12's python3-torch). There is no package `safetensors` there, so the format is read and written by hand below.
 """

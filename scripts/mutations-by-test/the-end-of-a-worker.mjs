@@ -134,8 +134,8 @@ export const theEndOfAWorker = [
     'packages/cluster/src/main/late-replies.real.test.ts',
     'CAN-14',
     'packages/transport/src/store/store-errors.ts',
-    "ownEnd(storeEnded(op, 'the store has been closed'))",
-    "storeEnded(op, 'the store has been closed')",
+    "ownEnd(closed(op, 'the store has been closed', 'Close a store after its last use.'))",
+    "closed(op, 'the store has been closed', 'Close a store after its last use.')",
     'STORE_CLOSED of a store that the program has closed ends the worker',
   ),
   t(

@@ -1,6 +1,6 @@
 /**
  * The most that 128-bit SIMD can multiply and add on one core of this machine: eight independent accumulators, operands in the first-level
- * cache, nothing stored. What products are measured against.
+ * cache, nothing stored. Rows of products use it as limit.
  */
 
 // @ts-ignore: decorator

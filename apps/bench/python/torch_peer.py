@@ -614,7 +614,7 @@ WORK = {
 
 
 def worker(rank, port, commands, world, others=()):
-    # Whoever kills the benchmark or the first process ends the second with it, even while they are stopped.
+    # Killing the benchmark or the first process ends the second, too, even while they are stopped.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["MASTER_ADDR"] = "127.0.0.1"
     os.environ["MASTER_PORT"] = str(port)

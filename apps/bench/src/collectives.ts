@@ -1,8 +1,8 @@
-/** allReduce as all ranks do it, worker0 and those that it asks; its twin is `all_reduces` in `python/torch_peer.py`. Workers load this module. */
+/** allReduce, run by worker0 and the ranks that it calls; its twin is `all_reduces` in `python/torch_peer.py`. Workers load this module. */
 import { call, expose, getWorkerInfos, ones } from 'postgrad'
 import { allReduce, barrier, initProcessGroup, isInitialized } from 'postgrad/distributed'
 
-/** Seconds of this rank for n reductions of so many elements, one behind the other. */
+/** Seconds of this rank for n reductions of so many elements, one after another. */
 export async function allReducesHere(n: number, length: number): Promise<number> {
   if (!isInitialized()) await initProcessGroup()
   const x = ones([length])

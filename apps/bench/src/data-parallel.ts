@@ -1,4 +1,4 @@
-/** Steps of data-parallel training, as all ranks do them, worker0 and those that it asks; the twin is `ddp_steps` in `python/torch_peer.py`. Workers load this module. */
+/** Steps of data-parallel training, run by worker0 and the ranks that it calls; the twin is `ddp_steps` in `python/torch_peer.py`. Workers load this module. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { call, crossEntropy, expose, getWorkerInfos, randn, tensor } from 'postgrad'
 import { barrier, DistributedDataParallel, initProcessGroup, isInitialized } from 'postgrad/distributed'
@@ -33,7 +33,7 @@ export async function ddpStepsHere(n: number, mode: StepMode, batch: number, wid
   if (!isInitialized()) await initProcessGroup()
   const step = await currentRuntime().slot(Symbol.for(`postgrad.bench.ddp ${mode} ${batch} ${width}`), () => make(mode, batch, width))
   await barrier()
-  // What lets the other rank go leaves in later turns, and local steps have none: ranks would be measured one after the other, each with all cores for itself.
+  // The message that releases the other rank leaves in a later turn, and local steps give up no turn: ranks would run one by one, each with all cores.
   await sleep(APART_MS)
   const started = performance.now()
   for (let i = 0; i < n; i++) await step()

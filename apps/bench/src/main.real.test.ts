@@ -1,4 +1,4 @@
-/** The benchmark as a process of its own: what programs read on stdout, and how a mistake on its command line is told. `settings.test.ts` has the mistakes. */
+/** The benchmark as a process of its own: what programs read on stdout, and how it reports a wrong command line. `settings.test.ts` has the mistakes. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'

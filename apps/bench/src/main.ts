@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: ratios, not records. Every row measures us, the raw limit and the peers in one run, in turns, and prints a table, or with
+ * `npm run bench`: ratios, not records. It measures postgrad, the raw limit and the peers in one run, in turns, and prints a table, or with
  * --json one object a line.
  */
 import { type Cluster, launch } from 'postgrad'

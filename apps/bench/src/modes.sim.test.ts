@@ -1,4 +1,4 @@
-/** What the rows of SMART against FAST run, in the simulation. */
+/** Programs of the SMART against FAST rows, simulated. */
 import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { modePasses } from './modes.js'

@@ -1,6 +1,6 @@
 /**
- * What SMART costs beside FAST: the same programs in contexts of either mode, forward and backward, with the bytes that worker0 sends. `plans/modes.ts`
- * above says which. Time is that of all threads of the process on its cores: waiting, and other work on the machine, are no part of it.
+ * The cost of SMART compared with FAST: the same programs in contexts of either mode, forward and backward, with the bytes that worker0 sends. `plans/modes.ts`
+ * has the rows. Time is CPU time of all threads of the process: waiting, and other work on the machine, do not count.
  */
 import { add, call, distAutograd, expose, rand, type Tensor } from 'postgrad'
 import { currentRuntime } from 'postgrad/plugin'
@@ -16,7 +16,7 @@ const small = () => rand([3, 3], { requiresGrad: true })
 const GRAPHS: Readonly<Record<Shape, (calls: number, workers: readonly string[]) => Promise<Tensor>>> = {
   /** PyTorch's design note, whatever the number. */
   note: async () => (await call('worker1', add, [small(), small()])).mul(small()),
-  /** To worker1 and back, one call behind the other. */
+  /** To worker1 and back, one call after the other. */
   chain: async (calls) => {
     let x: Tensor = small()
     for (let i = 0; i < calls; i++) x = await call('worker1', addTwo, [x])
@@ -40,7 +40,7 @@ export interface ModeCost {
   readonly seconds: number
   readonly forwardSeconds: number
   readonly backwardSeconds: number
-  /** What worker0 has sent, headers and segments. */
+  /** Sent by worker0, headers and segments. */
   readonly bytes: number
   readonly messages: number
 }

@@ -1,4 +1,4 @@
-/** Our side of the benchmarks of numbers: what one worker computes n times. Each gives the seconds that it took; making the data is not timed. */
+/** Our side of the number rows: computations that one worker does n times. Each returns its seconds, without the time to make the data. */
 import {
   add,
   call,

@@ -1,4 +1,4 @@
-/** What the rows of bit-exact sums time, in the simulation: what waits is counted, and only with the order. */
+/** The rows of bit-exact sums, simulated: they count waiting gradients; only the order makes any wait. */
 import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { orderedPasses, type Shape } from './order.js'

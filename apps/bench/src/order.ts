@@ -1,6 +1,6 @@
 /**
- * What it costs that gradients are summed in causal order, whatever the order in which they arrive: passes in which many of them meet at one leaf, with the order
- * and without. The worker's engine is told to leave it out, which no user can do. `plans/order.ts` asks.
+ * The cost of gradients that are summed in causal order, whatever the order in which they arrive: passes in which many of them meet at one leaf, with the order
+ * and without. The switch is internal: users always get the order. `plans/order.ts` has the rows.
  */
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
 import { call, distAutograd, expose, rand, type Tensor } from 'postgrad'
@@ -17,7 +17,7 @@ const GRAPHS: Readonly<Record<Shape, (w: Tensor, uses: number) => Promise<Tensor
     const parts = await Promise.all(Array.from({ length: uses }, (_, i) => call(`worker${1 + (i % 2)}`, scaleBy, [x, w])))
     return parts.reduce((a, b) => a.add(b))
   },
-  /** By calls one behind the other, as a recurrent network uses its weights: the deepest comes first by itself. */
+  /** By calls one after the other, as a recurrent network uses its weights: the deepest comes first by itself. */
   chain: async (w, uses) => {
     let x = rand(w.shape)
     for (let i = 0; i < uses; i++) x = await call('worker1', scaleBy, [x, w])

@@ -1,4 +1,4 @@
-/** Where distributed passes are measured: a cluster of as many workers as they need, one at a time. The last one's ends when another number begins. */
+/** Clusters to measure distributed passes on, one at a time. The last cluster closes when a row needs another number of workers. */
 import { type Cluster, type Controller, launch } from 'postgrad'
 import type { Contestant } from './row.js'
 
@@ -9,7 +9,7 @@ export class PassStage {
   private cluster: Cluster | null = null
 
   /**
-   * @param program beside this file, which every worker loads
+   * @param program next to this file; every worker loads it
    * @param processes over which the workers are spread; default none but this one
    */
   constructor(program = 'training.js', processes?: number) {
@@ -29,7 +29,7 @@ export class PassStage {
     }
   }
 
-  /** The same, each time with workers that have just been launched. What `with` has goes on beside them, and sleeps. */
+  /** The same, each time with newly launched workers. The cluster of `with` stays open meanwhile, and sleeps. */
   fresh(workers: number, work: (worker0: Controller, n: number) => Promise<number>): Contestant {
     return async (n) => {
       await using cluster = await this.launch(workers)
@@ -38,7 +38,7 @@ export class PassStage {
   }
 
   async close(): Promise<void> {
-    // What training keeps for its next step is not disposed.
+    // Training keeps values for a next step, undisposed.
     await this.cluster?.close({ timeoutMs: 0 })
     this.cluster = null
   }

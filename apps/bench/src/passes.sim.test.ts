@@ -1,4 +1,4 @@
-/** What the benchmarks time, in the simulation: it runs, on as many workers as it says, and leaves nothing behind. */
+/** The passes that the bench times, simulated: each runs, on as many workers as it says, and leaves nothing. */
 import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { others } from './pass-stage.js'

@@ -1,6 +1,6 @@
 /**
- * Distributed passes of every shape, as worker0 does them: long chains, fans over many workers, rings, many at once, large tensors. Each gives the
- * seconds of what it times. `plans/passes.ts` and `plots/sweeps.ts` above say how long, how wide and how many.
+ * Distributed passes of every shape, which worker0 runs: long chains, fans over many workers, rings, many at once, large tensors. Each returns the
+ * seconds of its timed part. `plans/passes.ts` and `plots/sweeps.ts` choose how long, how wide and how many.
  */
 import { add, call, distAutograd, expose, ones, rand, type Tensor } from 'postgrad'
 

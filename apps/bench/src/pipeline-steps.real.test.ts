@@ -1,4 +1,4 @@
-/** What the rows of pipelines measure, small. */
+/** The rows of pipelines, at a small size. */
 import { expect, test } from '@jest/globals'
 import { launch } from 'postgrad'
 import { pipelineSteps } from './pipeline-steps.js'

@@ -1,4 +1,4 @@
-/** Steps of a pipeline: worker0 lets all workers take them, each with its stages of a chain of square layers. What is asked is how idle they are, and what they hold. */
+/** Steps of a pipeline, which worker0 starts on all workers, each with its stages of a chain of square layers: how idle workers are, and how much heap they hold. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { heapStats, threadHeap } from '@postgrad/tensor/internal'
@@ -24,7 +24,7 @@ export interface PipelineRun {
   readonly width: number
   /** Linear layers of a stage. */
   readonly layers: number
-  /** Looks at the heap at every forward, behind a collection: then the times mean nothing. */
+  /** Looks at the heap at every forward, after a collection: then the times mean nothing. */
   readonly watchesHeap: boolean
 }
 
@@ -105,7 +105,7 @@ class HeapWatch extends Module {
       name: 'HeapWatch',
       forward: (_, x: Tensor) => {
         this.peakBytes = Math.max(this.peakBytes, heapStats(threadHeap()).liveBytes - beforeBytes)
-        // What it finds goes back to the heap between this action and the next.
+        // Collected blocks return to the heap between this action and the next.
         this.collect()
         return x
       },

@@ -1,4 +1,4 @@
-/** Our side of the benchmarks: what worker0 does n times, with worker1 at the other end. Each gives the seconds that it took. */
+/** Our side of the bench: work that worker0 does n times, with worker1 at the other end. Each function returns its seconds. */
 import { add, backward, call, distAutograd, expose, mul, rand, remote, type Tensor } from 'postgrad'
 
 /** Calls under way at once when they are pipelined. */

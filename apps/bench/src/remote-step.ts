@@ -25,7 +25,7 @@ function make(): Held {
   }
 }
 
-/** Gives the seconds. What it steps is made once per worker. */
+/** Returns seconds. Parameters are made once per worker. */
 export async function remoteParameterSteps(n: number): Promise<number> {
   const held = currentRuntime().slot(Symbol.for('postgrad.bench.remoteParameterSteps'), make)
   await held.step()

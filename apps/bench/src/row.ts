@@ -1,4 +1,4 @@
-/** What a benchmark gives: one row per question, all of its figures measured in one run, in turns. */
+/** A row of the bench: one question, with all its figures measured in one run, in turns. */
 
 export interface Row {
   readonly name: string
@@ -13,7 +13,7 @@ export interface Row {
   readonly met: boolean | null
   /** How often ours had done its work before it was measured. */
   readonly warm: number
-  /** What ours cost at first, in the row's unit: the first 100 times in this run, or fewer if a turn has fewer. Null where `warm` is 0. */
+  /** Our cost at first, in the row's unit: the first 100 times in this run, or fewer if a turn has fewer. Null where `warm` is 0. */
   readonly first: number | null
 }
 
@@ -37,7 +37,7 @@ export interface RowPlan {
   readonly peers: Readonly<
     Record<string, { readonly run: Contestant /** Does its work this much less often: it is slower. */; readonly share?: number }>
   >
-  /** The aim in the row's unit, from what was measured beside it; null: there is none, or the peer that it needs is not there. */
+  /** The aim in the row's unit, from the limit and the peers; null: there is none, or the peer that it needs is not there. */
   readonly aim: (limit: number, peers: Readonly<Record<string, number>>) => number | null
 }
 

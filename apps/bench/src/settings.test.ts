@@ -1,4 +1,4 @@
-/** The command line: what is refused, with which words. */
+/** The command line: what it refuses, in which words. */
 import { expect, test } from '@jest/globals'
 import { HELP, readSettings } from './settings.js'
 

@@ -1,4 +1,4 @@
-/** What the user chose: the command line of `npm run bench`, read and checked. */
+/** Settings: the command line of `npm run bench`, read and checked. */
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -33,7 +33,7 @@ export class UsageError extends Error {}
 
 export interface Settings {
   readonly json: boolean
-  /** Whether PyTorch and others are measured beside us. */
+  /** Whether PyTorch and others are measured, too. */
   readonly peers: boolean
   readonly only: readonly string[]
   readonly turns: number

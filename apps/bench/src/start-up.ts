@@ -1,6 +1,6 @@
 /**
- * What a cluster costs before it does anything: the time from `launch` to ready and the memory of a worker, beside threads that run nothing. Memory is measured in a
- * process of its own (this file, run as a script), since what an earlier cluster gave back hides what the next one takes.
+ * The cost of a cluster before it does anything: the time from `launch` to ready and the memory of a worker, compared with empty threads. Memory is measured in a
+ * process of its own (this file, run as a script), since memory that an earlier cluster gave back hides the next one's.
  */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

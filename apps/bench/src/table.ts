@@ -1,4 +1,4 @@
-/** Rows as a person reads them: figures of one run beside each other, and the ratio to the limit. */
+/** Rows for a person to read: figures of one run next to each other, and the ratio to the limit. */
 import type { Row } from './row.js'
 
 const NAME_WIDTH = 90

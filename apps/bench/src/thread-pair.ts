@@ -1,6 +1,6 @@
 /**
- * Two plain threads with a port between them, for what we are compared with: one measures, the other answers, the main thread only says when.
- * `raw.ts` and `comlink-peer.ts` say what the threads do; each is the module of its own threads.
+ * Two plain threads with a port between them, as a comparison: one measures, the other answers, the main thread only says when.
+ * `raw.ts` and `comlink-peer.ts` define the threads' work; each is the module of its own threads.
  */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -49,7 +49,7 @@ export class ThreadPair {
   }
 }
 
-/** What the threads of `module` do: `answer` once, `measure` per command; it resolves when the work is done. */
+/** The work of `module`'s threads: `answer` once, `measure` per command; it resolves when the work is done. */
 export function inThread(
   module: string,
   answer: (port: MessagePort) => void,

@@ -1,4 +1,4 @@
-/** What every contestant of this language does: its data made first, its work timed. */
+/** Common to JavaScript contestants: they make data first, then time the work. */
 import type { Contestant } from './row.js'
 
 /** Seconds for doing `work` n times. */

@@ -1,4 +1,4 @@
-/** Where a worker's time goes: what its tracer tells of a row, summed up by kind and name. `--trace` prints it below the row. */
+/** Where a worker's time goes: a row's spans from its tracer, by kind and name. `--trace` prints their sums below the row. */
 
 import type { TraceEvent } from '@postgrad/base/internal'
 import { traceWorker, type WorkerRuntime } from '@postgrad/rpc/internal'
@@ -57,7 +57,7 @@ export class TraceTotals {
     if (around !== undefined) around.withinMs += ms
   }
 
-  /** What takes longest by itself first, then what waits longest. */
+  /** The longest own time first, then the longest wait. */
   get sorted(): Total[] {
     return [...this.totals.values()].sort((a, b) => (b.ownMs ?? 0) - (a.ownMs ?? 0) || b.ms - a.ms || b.count - a.count)
   }
@@ -73,7 +73,7 @@ export function beginTrace(): void {
   now.stop = traceWorker(currentWorker() as WorkerRuntime, now.totals.read)
 }
 
-/** What has happened on this worker since its `beginTrace`. */
+/** Totals of this worker since its `beginTrace`. */
 export function endTrace(): Total[] {
   const { totals, stop } = reading()
   stop()

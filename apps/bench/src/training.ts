@@ -1,5 +1,5 @@
 /**
- * Steps of distributed training, as worker0 does them with worker1 as the server; their twins of the same names are in `python/torch_peer.py`. Workers
+ * Steps of distributed training that worker0 takes, with worker1 as the server; their twins of the same names are in `python/torch_peer.py`. Workers
  * load this module, and with it `passes.ts` and `remote-step.ts`.
  */
 import {

@@ -89,7 +89,7 @@ describe('help and mistakes', () => {
     [['run', PROGRAM, '--seed', 'x'], /An integer is expected/],
     [['run', PROGRAM, '--timeout', '-1'], /milliseconds/],
     [['run', PROGRAM, '--grace', '8589934592'], /24\.8 days/],
-    [['run', PROGRAM, '--workers', '0'], /1 to 65536 workers/],
+    [['run', PROGRAM, '--workers', '0'], /1 to 65535 workers/],
     [['run', PROGRAM, '--max-restarts', '0'], /An integer from 1 is expected/],
     [['run', PROGRAM, '--restart', 'some'], /'some' is invalid[\s\S]*Allowed choices are none, all, failed/],
     [['run', PROGRAM, '--ports', '9-1'], /FROM-TO is expected/],
@@ -99,7 +99,7 @@ describe('help and mistakes', () => {
     [['run', PROGRAM, '--workers', '2', '--processes', '3'], /--processes 3 is more than there are workers: 2/],
     [['top', '-n', '0'], /An integer from 1 is expected/],
     [['completion', 'tcsh'], /'tcsh' is invalid[\s\S]*bash, zsh, fish/],
-    [['run', PROGRAM, '--workers', 'two'], /Write a count \(2\), names \(a,b\), or one name with a comma behind it \(two,\)/],
+    [['run', PROGRAM, '--workers', 'two'], /Write a count \(2\), names \(a,b\), or one name with a comma after it \(two,\)/],
   ])('%j is refused with what to do', async (args, message) => {
     const { code, out, err } = await here(...args)
     expect([code, out]).toEqual([2, ''])

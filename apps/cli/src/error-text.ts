@@ -28,6 +28,7 @@ export function errorText(error: unknown, where: string | null, lastLines: reado
   const stack = stackOf(error)
   if (stack.length > 0) lines.push('  stack:', ...stack.map((line) => `    ${line}`))
   if (lastLines.length > 0) lines.push('  its last lines:', ...lastLines.map((line) => `    ${line}`))
+  if (isPostgradError(error)) lines.push(`  more: npx postgrad explain ${error.code}`)
   return `${lines.join('\n')}\n`
 }
 

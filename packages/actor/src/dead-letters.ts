@@ -16,7 +16,7 @@ export const DEAD_LETTER_REASONS = {
   'mailbox-full': 'its sender had more calls waiting here than it may',
   expired: 'its deadline had passed before its turn came',
   cancelled: 'its caller had given it up before its turn came',
-  'link-closed': 'there was no link left to send it on',
+  'link-closed': 'no link was left to send it on',
   'unwatched-crash': 'an actor ended by an error and nobody watched it, or what remote was to make failed and nobody used the reference',
   'stale-pass': 'it belonged to a backward pass that had been aborted',
 } as const

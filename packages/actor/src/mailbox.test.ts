@@ -175,7 +175,7 @@ describe('the end of a link', () => {
     const mailbox = new Mailbox<string>()
     const a = new Source('a')
     mailbox.pushLast(a, Lane.control, 'closed')
-    expect(() => mailbox.pushFrom(a, Lane.call, 'late')).toThrow('behind the last one')
+    expect(() => mailbox.pushFrom(a, Lane.call, 'late')).toThrow('after the last one')
     expect(() => mailbox.pushLast(a, Lane.control, 'again')).toThrow('two last messages')
   })
 })

@@ -130,7 +130,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
    * message joins that lane. After `pushLast` nothing may come from the source.
    */
   pushFrom(source: Source, lane: MessageLane, item: T, id: bigint | null = null, secondId: bigint | null = null): void {
-    assert(!source.ended, `a message from ${source.name} was pushed behind the last one of its link`)
+    assert(!source.ended, `a message from ${source.name} was pushed after the last one of its link`)
     let joined: Lane = lane
     let mark = source.plainMark
     if (id !== null || secondId !== null) {

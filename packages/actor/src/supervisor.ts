@@ -192,7 +192,7 @@ export class Supervisor<C extends Child = Child> implements Child {
    */
   start(): Promise<void> {
     return this.inTurn(async () => {
-      if (this.isStarted) throw notRunning('start', 'has been started already')
+      if (this.isStarted) throw notRunning('start', 'has been started already', 'Start it once.')
       this.isStarted = true
       this.checkRunning('start')
       for (const slot of this.slots) {
@@ -413,7 +413,7 @@ export class Supervisor<C extends Child = Child> implements Child {
     const { intensity, periodMs } = this
     const error = new PostgradError('SUPERVISOR_GAVE_UP', {
       op: 'supervisor',
-      message: `child '${slot.spec.name}' ended (${exit.normal ? 'normally' : textOf(exit.reason)}), and ${this.restartsMs.length} restarts within ${periodMs} ms are more than the ${intensity} allowed`,
+      message: `child '${slot.spec.name}' ended (${exit.normal ? 'normally' : textOf(exit.reason)}), and ${this.restartsMs.length} restarts within ${periodMs} ms are more than intensity (${intensity}) allows`,
       remedy: 'Look at the cause, the last end of that child; or allow more with { intensity, periodMs }.',
       values: { child: slot.spec.name, intensity, periodMs },
       cause: exit.reason,
@@ -533,8 +533,8 @@ export class Supervisor<C extends Child = Child> implements Child {
     throw new PostgradError('CHILD_STARTING', {
       op,
       expected: 'a child that is not being started',
-      got: `'${name}', whose start asks for this and waits for it`,
-      remedy: 'To fail this start, throw: it is tried again. To change the child, ask when it has started.',
+      got: `'${name}', whose own start asks for this change`,
+      remedy: 'To fail this start, throw: it is tried again. To change the child, ask after it has started.',
       values: { child: name },
     })
   }
@@ -573,16 +573,18 @@ export class Supervisor<C extends Child = Child> implements Child {
   }
 
   private checkRunning(op: string): void {
-    if (!this.isStarted) throw notRunning(op, 'has not been started')
-    if (this.isEnding) throw notRunning(op, 'has been stopped or has given up')
+    if (!this.isStarted) throw notRunning(op, 'has not been started', 'Start it first.')
+    if (this.isEnding) throw notRunning(op, 'has been stopped or has given up', ENDED)
   }
 }
 
-function notRunning(op: string, what: string): PostgradError {
+const ENDED = 'Call supervise() again: a supervision that has ended does not start again.'
+
+function notRunning(op: string, what: string, remedy: string): PostgradError {
   return new PostgradError('SUPERVISOR_NOT_RUNNING', {
     op,
     message: `the supervisor ${what}`,
-    remedy: 'Start it once, and make a new one after its end.',
+    remedy,
   })
 }
 

@@ -59,14 +59,14 @@ export class PostgradError extends Error {
   constructor(code: string, parts: ErrorParts) {
     super(describe(parts), parts.cause === undefined || parts.cause === null ? undefined : { cause: parts.cause })
     this.name = 'PostgradError'
-    if (IS_INSTALLED) beginAtProgram(this, PostgradError)
     this.code = code
+    if (IS_INSTALLED) beginAtProgram(this, PostgradError)
     this.op = parts.op
     this.values = parts.values ?? {}
     this.#remedy = parts.remedy
   }
 
-  /** What the reader can do about it; the end of the message. */
+  /** A way out for the reader; the end of the message. */
   get remedy(): string | undefined {
     return this.#remedy
   }

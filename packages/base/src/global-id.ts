@@ -43,6 +43,7 @@ export function checkWorkerId(worker: number): void {
       op: 'worker id',
       expected: `an integer from 0 to ${WORKER_ID_MAX}`,
       got: String(worker),
+      remedy: 'Start the whole group again. If it has had few restarts, report this as a bug.',
     })
   }
 }

@@ -45,7 +45,7 @@ export function refuseWhileLoading(op: string, url?: string): void {
   if (isMainThread) await main() // which calls ${op}
 
 `,
-    remedy: 'Or keep what the threads load in a file of its own.',
+    remedy: 'Or put the code that the threads load into a file of its own.',
   })
   throw loading.refused
 }

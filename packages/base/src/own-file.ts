@@ -35,7 +35,7 @@ export function ownFile(op: string, inPackage: string, path: string, own: string
   if (url !== null && (url.protocol !== 'file:' || existsSync(fileURLToPath(url)))) return url
   throw new PostgradError('POSTGRAD_BUNDLED', {
     op,
-    message: `postgrad is part of a bundle, which lacks the files that it loads by their place${url === null ? '' : ` (${fileURLToPath(url)}; where this is no bundle, it is not installed or built as a whole)`}`,
+    message: `postgrad is part of a bundle, and the bundle lacks files that postgrad loads by their path${url === null ? '' : ` (${fileURLToPath(url)}; outside of a bundle: it is not installed or built as a whole)`}`,
     remedy: `${OUTSIDE} Emit the program that threads load as an entry of its own.`,
   })
 }

@@ -60,12 +60,21 @@ test('CLU-119 more frames than Node keeps are asked for only where all of those 
   }
 })
 
+test.each([
+  ['with frames of the program', 3, [PROGRAM, PROGRAM]],
+  ['with none', 200, [OWN, OWN]],
+])('CLU-120 below the message is the command that explains its code, %s', (_what, above, frames) => {
+  const error = made(above, 2, 'A_B')
+  expect(error.stack).toBe(['RangeError: x\n  More: npx postgrad explain A_B', ...frames].join('\n    at '))
+  expect(error.message).toBe('x')
+})
+
 /** An error in 40 calls and more, of which the innermost `above` are of postgrad. */
-function made(above: number, stackTraceLimit: number): Error {
+function made(above: number, stackTraceLimit: number, code?: string): Error {
   return deep(40, function inner() {
     Error.prepareStackTrace = (cause, frames) => [String(cause), ...frames.map((_, i) => (i < above ? OWN : PROGRAM))].join('\n    at ')
     Error.stackTraceLimit = stackTraceLimit
-    const error = new RangeError('x')
+    const error = Object.assign(new RangeError('x'), code !== undefined && { code })
     beginAtProgram(error, inner)
     return error
   })

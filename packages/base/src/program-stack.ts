@@ -1,6 +1,6 @@
 /**
- * The stack of an expected failure, where postgrad is installed: it begins at the line of the program. What the program called is the first word of the message, and the frames of the
- * library in between say nothing to a user; there may be more of them than Node keeps.
+ * The stack of an expected failure, where postgrad is installed. Its frames begin at the line of the program: the operation is the first word of the message, and the frames of the
+ * library in between say nothing to a user; there may be more of them than Node keeps. Between message and frames is the command that explains the code.
  */
 
 const OWN = /[\\/]node_modules[\\/]postgrad[\\/]dist[\\/]/
@@ -15,7 +15,7 @@ type Below = ((...args: never[]) => unknown) | (new (...args: never[]) => Error)
 export const IS_INSTALLED = typeof import.meta.url === 'string' && OWN.test(import.meta.url)
 
 /** @param below its frame and those above it are of the making of the error */
-export function beginAtProgram(error: Error, below: Below): void {
+export function beginAtProgram(error: Error & { readonly code?: unknown }, below: Below): void {
   try {
     const { stackTraceLimit } = Error
     let frames = framesOf(error)
@@ -25,12 +25,17 @@ export function beginAtProgram(error: Error, below: Below): void {
       frames = framesOf(withMoreFrames(below))
       first = firstOfProgram(frames)
     }
-    if (first <= 0) return
-    const value = [`${error.name}: ${error.message}`, ...frames.slice(first, first + stackTraceLimit)].join(FRAME)
+    if (frames.length === 0) return
+    const begin = Math.max(first, 0)
+    const value = [`${error.name}: ${error.message}${explained(error)}`, ...frames.slice(begin, begin + stackTraceLimit)].join(FRAME)
     Object.defineProperty(error, 'stack', { value, writable: true, configurable: true })
   } catch {
     // A stackTraceLimit that cannot be set.
   }
+}
+
+function explained({ code }: { readonly code?: unknown }): string {
+  return typeof code === 'string' ? `\n  More: npx postgrad explain ${code}` : ''
 }
 
 /** Where the frames of the program begin; 0: no frame of postgrad is above, -1: there are none of the program. */

@@ -77,9 +77,9 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
 /** A reader of the first line alone finds the line of the program. */
 const inBrackets = (place: string): string => (place === '' ? '' : ` (${place})`)
 
-const LEFT = 'Let nobody need a worker any more before it leaves; cluster.onWorkerLeft of launch tells of it.'
+const LEFT = 'End all use of a worker before it leaves; cluster.onWorkerLeft of launch notifies you when it has left.'
 const DIED =
-  'What it held is lost; a worker started again under its name has a fresh id. Where launch made the cluster, cluster.onWorkerDeath tells what ended its thread.'
+  'Its values are lost; a worker started again under its name has a fresh id. If launch made the cluster, cluster.onWorkerDeath says what ended its thread.'
 const RESTARTED = 'Call it by its name; what the former worker held is lost, so make values and references to them again.'
 
 /** The cause of a thread's end by what it threw. `isRejection`: Node threw it, for a promise. */

@@ -1,4 +1,4 @@
-/** Clusters for tests: whatever a test launches is closed behind it, also when it fails, so that no thread outlives it, and no slot of the heap. */
+/** Clusters for tests: closes what a test has launched after it, also when it fails, so that no thread and no slot of the heap outlives it. */
 import { afterEach, beforeEach, expect } from '@jest/globals'
 import { heapStats } from '@postgrad/tensor/internal'
 import { sharedHeap } from './host/shared-heap.js'

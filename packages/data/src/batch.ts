@@ -33,7 +33,7 @@ export async function loadSamples<T>(plan: BatchPlan, get: (index: number, k: nu
         throw new PostgradError('DATASET_FAILED', {
           op: 'DataLoader',
           message: `sample ${index} (in batch ${plan.number}) could not be loaded: ${textOf(error)}`,
-          remedy: 'See the cause: the error is of the dataset.',
+          remedy: 'See the cause: the dataset threw it.',
           values: { index, batch: plan.number },
           cause: error,
         })
@@ -43,7 +43,7 @@ export async function loadSamples<T>(plan: BatchPlan, get: (index: number, k: nu
   })
 }
 
-/** An error that has a code keeps it; what a user's own function throws is told with the samples that it got. */
+/** An error that has a code keeps it, and its remedy. Any other error of a user's own function becomes COLLATE_FAILED, with the samples that the function got. */
 export async function collateSamples<T, B>(
   collate: (samples: readonly T[]) => B | Promise<B>,
   samples: readonly T[],
@@ -52,14 +52,24 @@ export async function collateSamples<T, B>(
   try {
     return await withScope({ generator: new Generator(collateSeed(plan.seed, plan.number)) }, () => collate(samples))
   } catch (error) {
-    const which = plan.indices === undefined ? '' : `, samples ${plan.indices.join(', ')}`
+    const which = plan.indices === undefined || plan.indices.length === 0 ? '' : `, samples ${plan.indices.join(', ')}`
+    const what = isPostgradError(error) ? `, in ${error.op}: ${whatOf(error)}` : `: ${textOf(error)}`
     throw new PostgradError(isPostgradError(error) ? error.code : 'COLLATE_FAILED', {
       op: 'DataLoader',
-      message: `batch ${plan.number}${which}: ${textOf(error)}`,
+      message: `batch ${plan.number}${which}${what}`,
+      ...(isPostgradError(error) && { remedy: error.remedy }),
       values: { ...(isPostgradError(error) ? error.values : {}), batch: plan.number, ...(plan.indices && { indices: plan.indices }) },
       cause: error,
     })
   }
+}
+
+/** The message without its operation and its remedy, for another error that names both. */
+export function whatOf({ op, message, remedy = '' }: PostgradError): string {
+  const from = message.startsWith(`${op}: `) ? op.length + 2 : 0
+  const to = message.endsWith(remedy) ? message.length - remedy.length : message.length
+  // A list ends in a line end, which belongs to it.
+  return message.slice(from, to).replace(/ $/, '')
 }
 
 export function textOf(error: unknown): string {

@@ -31,7 +31,12 @@ export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleA
  */
 export function defaultCollate<T>(samples: readonly T[]): Collated<T> {
   if (samples.length === 0) {
-    throw new PostgradError('COLLATE_MISMATCH', { op: 'defaultCollate', expected: 'at least one sample', got: 'none' })
+    throw new PostgradError('COLLATE_MISMATCH', {
+      op: 'defaultCollate',
+      expected: 'at least one sample',
+      got: 'none',
+      remedy: 'A batch sampler must give at least one index.',
+    })
   }
   return collate(samples, '') as Collated<T>
 }
@@ -134,16 +139,20 @@ function collateObjects(samples: readonly Readonly<Record<string, unknown>>[], p
 
 function int32Of(value: bigint, sample: number, path: string): number {
   if (BigInt.asIntN(32, value) === value) return Number(value)
-  throw mismatch(sample, path, `${value}n`, 'a bigint within 32 bits')
+  throw refused(sample, path, `${value}n`, `a bigint within 32 bits${at(path)}`)
 }
 
 const describe = (x: Tensor): string => `a tensor of shape ${shapeText(x.shape)} and dtype ${x.dtype}`
 const at = (path: string): string => (path === '' ? '' : ` at sample${path}`)
 
 function mismatch(sample: number, path: string, got: string, expected: string): PostgradError {
+  return refused(sample, path, got, `${expected}${at(path)}, as in sample 0 of the batch`)
+}
+
+function refused(sample: number, path: string, got: string, expected: string): PostgradError {
   return new PostgradError('COLLATE_MISMATCH', {
     op: 'defaultCollate',
-    expected: `${expected}${at(path)}, as in sample 0 of the batch`,
+    expected,
     got: `${got} in sample ${sample}`,
     remedy: 'Pad or convert in the dataset, or pass { collate } to make the batch yourself.',
     values: { sample, path },

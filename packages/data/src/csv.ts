@@ -285,12 +285,16 @@ function isCsvError(error: unknown, CsvError: typeof import('csv-parse').CsvErro
 }
 
 function unreadable(source: string | null, error: CsvParseError): PostgradError {
+  const isTooLong = error.code === 'CSV_MAX_RECORD_SIZE'
+  const what = isTooLong ? `expected a row of at most ${ROW_CHARACTERS_MAX} characters, got a longer one` : messageOf(error)
   return new PostgradError('CSV_INVALID', {
     op: 'csv',
-    message: `${place(source, error.lines ?? null)}: ${messageOf(error)}`,
+    message: `${place(source, error.lines ?? null)}: ${what}`,
     remedy: error.code.startsWith('Z_')
-      ? 'The file is damaged, not whole, or not gzipped as its name says.'
-      : 'See that quotes are closed and doubled inside.',
+      ? 'The file is damaged, incomplete, or not gzipped as its name says.'
+      : isTooLong
+        ? 'Split the row. If the row should be short, look for a quote that is not closed.'
+        : 'See that quotes are closed and doubled inside.',
     values: { source, line: error.lines ?? null },
     cause: error,
   })
@@ -310,7 +314,7 @@ function invalid(source: string | null, line: number, expected: string, got: str
   return new PostgradError('CSV_INVALID', {
     op: 'csv',
     message: `${place(source, line)}: expected ${expected}, got ${got}`,
-    remedy: 'Mend the row, name what is missing by { missing, fill }, or pass { onBadRow } to leave such rows out.',
+    remedy: 'Correct the row, name missing values by { missing, fill }, or pass { onBadRow } to leave such rows out.',
     values: { source, line, ...(column !== undefined && { column }) },
   })
 }

@@ -88,7 +88,7 @@ const clock = new RealClock()
 
 /**
  * Batches of a dataset, by `for await`; each iteration is one epoch. With workers, batches come in the order of the sampler, whichever worker is first.
- * A loop that ends, early or not, leaves no thread behind unless `persistentWorkers` asks for it; `close`, or `await using`, ends those as well.
+ * When a loop ends, early or not, its threads end, unless `persistentWorkers` keeps them; `close`, or `await using`, ends those as well.
  *
  * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of what collate threw or COLLATE_FAILED,
  * SAMPLE_NOT_SENDABLE for what cannot travel between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. After that it has ended.
@@ -162,11 +162,11 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * Where it stands: how many batches the loop has got of the epoch that began last, and what that epoch depends on. Plain data, as JSON. Batches that
+   * Its position: how many batches the loop has received of the latest epoch, and all that this epoch depends on. Plain data, as JSON. Batches that
    * were loaded ahead do not count, nor does the number of workers; after a loop that broke off it is still in that epoch.
    *
-   * A generator that was passed to the loader or its sampler is part of it. The scope's generator is not: without { generator }, what comes after this
-   * epoch depends on `currentGenerator().state()`, which is kept beside it. A sampler of your own that is not the same each time has `stateDict` and
+   * A generator that was passed to the loader or its sampler is part of it. The scope's generator is not: without { generator }, later epochs
+   * depend on `currentGenerator().state()`, which your program saves as well. A sampler of your own that is not the same each time has `stateDict` and
    * `loadStateDict`. PyTorch: torchdata's `StatefulDataLoader.state_dict`.
    */
   stateDict(): DataLoaderState {
@@ -181,8 +181,8 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * Lets the next loop go on where the state was taken: the same batches with the same bits, then the same epochs. A stream is read again up to there.
-   * @throws STATE_DICT_MISMATCH for what is no state, or that of a loader with another dataset, batch size or sampler; nothing is changed then
+   * The next loop continues where the state was taken: the same batches with the same bits, then the same epochs. A stream is read again up to there.
+   * @throws STATE_DICT_MISMATCH for a value that is not a state, or the state of a loader with another dataset, batch size or sampler; nothing is changed then
    */
   loadStateDict(state: DataLoaderState): void {
     checkLoaderState(state, this.made(), this.options.generator !== undefined)
@@ -429,7 +429,7 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
       throw invalidArgument(
         'DataLoader',
         'batchSampler alone',
-        'batchSize, shuffle, sampler or dropLast beside it',
+        'batchSize, shuffle, sampler or dropLast together with it',
         'The batchSampler decides all four.',
       )
     }
@@ -437,7 +437,7 @@ function batchesOf<T, B>(dataset: Dataset<T>, batchSize: number, options: DataLo
     return batchSampler
   }
   if (sampler !== undefined && shuffle) {
-    throw invalidArgument('DataLoader', 'sampler or shuffle', 'both', 'RandomSampler is what shuffle stands for.')
+    throw invalidArgument('DataLoader', 'sampler or shuffle', 'both', 'shuffle means RandomSampler.')
   }
   const order =
     sampler ?? (shuffle ? new RandomSampler(dataset, generator === undefined ? {} : { generator }) : new SequentialSampler(dataset))
@@ -525,7 +525,7 @@ function notSendable({ number, indices }: BatchPlan, cause: unknown): PostgradEr
   return new PostgradError('SAMPLE_NOT_SENDABLE', {
     op: 'DataLoader',
     message: `batch ${number} cannot be sent from its worker: ${(cause as Error).message}`,
-    remedy: 'Samples that travel are plain values, typed arrays and tensors.',
+    remedy: 'Only plain values, typed arrays and tensors can be sent.',
     values: { batch: number, indices },
     cause,
   })
@@ -534,7 +534,7 @@ function notSendable({ number, indices }: BatchPlan, cause: unknown): PostgradEr
 function timedOut({ number, indices }: BatchPlan, timeoutMs: number): PostgradError {
   return new PostgradError('BATCH_TIMEOUT', {
     op: 'DataLoader',
-    message: `batch ${number} has not come within ${timeoutMs} ms`,
+    message: `batch ${number} did not arrive within ${timeoutMs} ms`,
     remedy: 'Pass a larger timeoutMs, or see what the dataset waits for at these indices.',
     values: { batch: number, indices, timeoutMs },
   })

@@ -264,6 +264,12 @@ describe('defaultCollate', () => {
     expect(error.message).toContain(text)
   })
 
+  test('a bigint out of range in the first sample is not compared with the first sample', () => {
+    const error = refusal(() => defaultCollate([{ n: 2n ** 31n }, { n: 1n }]))
+    expect(error).toMatchObject({ code: 'COLLATE_MISMATCH', values: { sample: 0, path: '.n' } })
+    expect(error.message).toContain('expected a bigint within 32 bits at sample.n, got 2147483648n in sample 0. Pad')
+  })
+
   test.each([[null], [undefined], [new Date(0)], [new Map()], [Symbol('x')], [new Uint32Array(1)]])('refuses %p', (value) => {
     expect(refusal(() => defaultCollate([{ deep: value }]))).toMatchObject({ code: 'COLLATE_UNSUPPORTED', values: { path: '.deep' } })
   })
@@ -394,6 +400,13 @@ describe('DataLoader', () => {
     expect(await rejection(all(new DataLoader(ragged, { batchSize: 2 })))).toMatchObject({
       code: 'COLLATE_MISMATCH',
       values: { sample: 1, batch: 1, indices: [2, 3] },
+      message: expect.stringMatching(/^DataLoader: batch 1, samples 2, 3, in defaultCollate: expected a tensor .* in sample 1\. Pad /),
+      remedy: expect.stringContaining('pass { collate }'),
+    })
+    const batchSampler = { length: 1, [Symbol.iterator]: () => [[]].values() }
+    expect(await rejection(all(new DataLoader(counting(1), { batchSampler })))).toMatchObject({
+      code: 'COLLATE_MISMATCH',
+      message: expect.stringMatching(/^DataLoader: batch 0, in defaultCollate: expected at least one sample, got none\. A batch sampler /),
     })
     const collate = (): number => {
       throw new Error('no')

@@ -108,7 +108,12 @@ describe('writing', () => {
       expect(seen(await readIdx(join(folder, 'flags'), { dtype: 'bool' }))).toEqual(['bool', [2], [true, false]])
       await writeFile(join(folder, 'bad'), 'no IDX')
       const path = join(folder, 'bad')
-      await expect(readIdx(path)).rejects.toMatchObject({ code: 'IDX_INVALID', values: { path }, message: expect.stringContaining(path) })
+      await expect(readIdx(path)).rejects.toMatchObject({
+        code: 'IDX_INVALID',
+        values: { path },
+        message: `readIdx: ${path}: expected two bytes of 0 at the beginning, got 0x6e6f. The file is damaged, incomplete, or not an IDX file.`,
+        remedy: expect.stringContaining('not an IDX file'),
+      })
       await expect(readIdx(join(folder, 'none'))).rejects.toMatchObject({ code: 'IDX_IO' })
     } finally {
       await rm(folder, { recursive: true })

@@ -13,6 +13,7 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { type DType, Tensor } from '@postgrad/tensor'
 import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
+import { whatOf } from './batch.js'
 import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
 /** Names of the format's element types. */
@@ -72,8 +73,8 @@ export async function readIdx(path: string | URL, options: IdxReadOptions = {}):
   } catch (error) {
     if (isOfFileSystem(error)) throw ioFailure('IDX_IO', 'readIdx', 'read', path, error)
     if (!isPostgradError(error, 'IDX_INVALID')) throw error
-    const { message, cause } = error
-    throw new PostgradError('IDX_INVALID', { op: 'readIdx', message: `${String(path)}: ${message}`, values: { path: String(path) }, cause })
+    const message = `${String(path)}: ${whatOf(error)}`
+    throw new PostgradError('IDX_INVALID', { op: 'readIdx', message, remedy: REMEDY, values: { path: String(path) }, cause: error.cause })
   }
 }
 
@@ -97,7 +98,7 @@ function headerOf(bytes: Uint8Array): IdxHeader {
   if (bytes.length < MAGIC_BYTES) throw invalid(`a header of ${MAGIC_BYTES} bytes`, `${bytes.length} bytes`)
   const view = viewOf(bytes)
   const [zero, code, ndim] = [view.getUint16(0), view.getUint8(2), view.getUint8(3)]
-  if (zero !== 0) throw invalid('two bytes of 0 at its begin', `0x${zero.toString(16).padStart(4, '0')}`)
+  if (zero !== 0) throw invalid('two bytes of 0 at the beginning', `0x${zero.toString(16).padStart(4, '0')}`)
   const type = Object.values(TYPES).find((one) => one.code === code)
   if (type === undefined) throw invalid('a type of elements (0x08, 0x09, 0x0b … 0x0e)', `0x${code.toString(16)}`)
   const length = MAGIC_BYTES + ndim * EXTENT_BYTES
@@ -209,12 +210,8 @@ export function encodeIdx(x: Tensor, options: Pick<IdxWriteOptions, 'type'> = {}
 
 const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
+const REMEDY = 'The file is damaged, incomplete, or not an IDX file.'
+
 function invalid(expected: string, got: string, cause?: unknown): PostgradError {
-  return new PostgradError('IDX_INVALID', {
-    op: 'decodeIdx',
-    expected,
-    got,
-    remedy: 'The file is damaged, not whole, or no IDX file.',
-    cause,
-  })
+  return new PostgradError('IDX_INVALID', { op: 'decodeIdx', expected, got, remedy: REMEDY, cause })
 }

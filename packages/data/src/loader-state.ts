@@ -41,7 +41,7 @@ export interface DataLoaderState {
 
 /** A sampler, for its state. */
 export interface Stateful {
-  /** What decides the next iteration, as plain data, beside the scope's generator; a DataLoader keeps it in its own state. */
+  /** All that decides the next iteration, apart from the scope's generator, as plain data; a DataLoader keeps it in its own state. */
   stateDict?(): unknown
   /** Takes up such a state. @throws STATE_DICT_MISMATCH */
   loadStateDict?(state: unknown): void

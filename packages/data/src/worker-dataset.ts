@@ -54,12 +54,12 @@ export class WorkerDataset<T> implements Dataset<T> {
 /**
  * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. If the module that exports the function also makes this call at its top level, put the call behind `if (isMainThread)`: workers import the module, too. Arguments are copied: what wire carries
+ * for the same arguments. If the module that exports the function also makes this call at its top level, put the call into `if (isMainThread) { … }`: workers import the module, too. Arguments are copied: what wire carries
  * (plain values, typed arrays, tensors) and nothing else. A function that needs none takes no list.
  *
  *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
  *
- * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for what is no dataset, DATASET_FAILED with what module or factory threw
+ * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for a value that is not a dataset, DATASET_FAILED with the error of module or factory
  * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
  */
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
@@ -75,7 +75,7 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
       op: 'workerDataset',
       expected: 'the file: URL or path of a module that exists',
       got: found.url,
-      remedy: `${found.near}new URL('./my-dataset.js', import.meta.url) names a file beside the running one.`,
+      remedy: `${found.near}new URL('./my-dataset.js', import.meta.url) names a file in the folder of the running one.`,
       values: { url: found.url },
     })
   }

@@ -259,6 +259,7 @@ describe('what fails is told', () => {
   test('samples that do not fit together', async () => {
     const error = await rejection(all(new DataLoader(await trouble(4, 3, 'ragged'), { batchSize: 2, workers: 1 })))
     expect(error).toMatchObject({ code: 'COLLATE_MISMATCH', values: { sample: 1, indices: [2, 3] } })
+    expect(error.remedy).toContain('pass { collate }')
   })
 
   test('a sample that cannot be sent', async () => {

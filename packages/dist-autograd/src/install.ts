@@ -36,7 +36,11 @@ export function installDistAutograd(runtime: WorkerRuntime): DistAutograd {
 
 /** Gives a worker the container and engine of another: an inlined program has one for all of its workers. */
 export function shareDistAutograd(runtime: WorkerRuntime, first: WorkerRuntime): void {
-  runtime.slot(SLOT, () => installDistAutograd(first))
+  runtime.slot(SLOT, () => {
+    const shared = installDistAutograd(first)
+    installRRefBackward(runtime, shared.container)
+    return shared
+  })
 }
 
 /** The container and engine of the current worker. @throws RPC_NOT_INITIALIZED */

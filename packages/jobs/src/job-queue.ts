@@ -167,7 +167,7 @@ export function jobsClosed(name: string): PostgradError {
     new PostgradError('JOBS_CLOSED', {
       op: `job '${name}'`,
       message: 'the pool has been closed',
-      remedy: 'Await what runs before the pool is closed.',
+      remedy: 'Await all jobs before you close the pool.',
       values: { job: name },
     }),
   )
@@ -190,7 +190,7 @@ export function died(op: string, about: { readonly job?: string }, thrown: unkno
   if (isPostgradError(thrown) && about.job !== undefined) return thrown
   const detail = textOf(thrown)
   const cause = detail.startsWith('worker exited') ? 'exited' : causeOfThrown(thrown, isRejection)
-  const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool goes on with another thread.'
+  const remedy = 'A job must not end its thread, nor need more memory than resourceLimits allow. The pool continues with another thread.'
   return workerDied(op, { worker: null, cause, detail, thrown }, { remedy, about })
 }
 

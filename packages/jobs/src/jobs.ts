@@ -220,7 +220,7 @@ function checkAhead(ahead: number): number {
 function timedOut(name: string, timeoutMs: number): PostgradError {
   return new PostgradError('JOB_TIMEOUT', {
     op: `job '${name}'`,
-    message: `it has given no result within ${timeoutMs} ms`,
+    message: `it had no result within ${timeoutMs} ms`,
     remedy: 'Pass a larger timeoutMs; the wait for a free thread counts.',
     values: { job: name, timeoutMs },
   })

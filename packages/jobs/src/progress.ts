@@ -8,7 +8,7 @@ export interface Progress {
   readonly done: number
   /** Unknown when left out. */
   readonly total?: number
-  /** What a person wants to read beside the numbers: a loss, a rate. */
+  /** Text next to the numbers: a loss, a rate. */
   readonly text?: string
 }
 

@@ -52,7 +52,7 @@ export class ThreadPlaces implements Places {
     return {
       reply,
       cancel: (why) => way?.cancel(why),
-      kill: () => killer?.abort(new Error('it was cancelled and went on')),
+      kill: () => killer?.abort(new Error('it was cancelled and continued')),
       endedByRejection: () => wasRejection(this.rejections, slot),
     }
   }

@@ -6,7 +6,7 @@ import { getGradients } from '@postgrad/dist-autograd/internal'
 import { clipGradNorm_, clipGradValue_, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor, zeros } from '@postgrad/tensor'
-import { clipGradNorm, clipGradValue } from './clip-grad.js'
+import { type ClipPart, clipGradNorm, clipGradValue, clipNormOver } from './clip-grad.js'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import { failure, overSeeds } from './sim-workers.suite.js'
 
@@ -125,8 +125,34 @@ describe('OPT-12 clipping', () => {
         expect(await failure(clipGradNorm(ctx, params, 1))).toMatchObject({
           code: 'GRAD_CLIP_FAILED',
           cause: { code: 'WORKER_DIED' },
-          values: { owners: ['worker2'] },
+          values: { owners: ['worker2'], scaled: [] },
         })
       })
     }))
+
+  test('OPT-12 an owner fails: nothing is scaled while the norm is computed, then the error says who has scaled', async () => {
+    const part = (name: string, fails?: 'shares' | 'scale'): ClipPart => {
+      const unless = async <T>(round: string, value: T): Promise<T> => {
+        if (fails === round) throw new RangeError(`no ${round}`)
+        return value
+      }
+      return {
+        owner: { name, id: 0 },
+        places: [name === 'a' ? 0 : 1],
+        shares: () => unless('shares', [tensor(3)]),
+        scale: () => unless('scale', undefined),
+        clamp: () => unless('clamp', undefined),
+      }
+    }
+    expect(await failure(clipNormOver([part('a', 'shares'), part('b')], 1n, 1, {}))).toMatchObject({
+      code: 'GRAD_CLIP_FAILED',
+      message: "clipGradNorm: the gradients on 'a' could not be measured: no shares. See the cause. No gradient was changed.",
+      values: { owners: ['a'], scaled: [] },
+    })
+    expect(await failure(clipNormOver([part('a', 'scale'), part('b')], 1n, 1, {}))).toMatchObject({
+      code: 'GRAD_CLIP_FAILED',
+      message: expect.stringContaining("the gradients on 'a' could not be clipped: no scale. See the cause. Other owners may have"),
+      values: { owners: ['a'], scaled: ['b'] },
+    })
+  })
 })

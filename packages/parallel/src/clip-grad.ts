@@ -38,7 +38,7 @@ export interface ClipPart {
  * PyTorch: `torch.nn.utils.clip_grad_norm_`, for one process.
  * @returns the norm before, a tensor []
  * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED (values: owners that failed, scaled:
- * those that have scaled; cause: the first owner's error).
+ * those that have scaled, none if the norm could not be computed; cause: the first owner's error).
  */
 export async function clipGradNorm(
   context: DistAutogradContext | bigint,
@@ -77,7 +77,7 @@ export async function clipNormOver(
   if (!(maxNorm >= 0)) throw invalidArgument('clipGradNorm', 'a maxNorm ≥ 0', maxNorm, 'Infinity only measures the norm.')
   if (!(normType > 0)) throw invalidArgument('clipGradNorm', 'a normType > 0 or Infinity', normType, 'Leave it out for the Euclidean norm.')
   const byPlace: (Tensor | null)[] = []
-  const found = await onAll('clipGradNorm', parts, (part) => part.shares(contextId, normType))
+  const found = await onAll('clipGradNorm', 'measure', parts, (part) => part.shares(contextId, normType))
   for (const [i, { places }] of parts.entries()) for (const [own, place] of places.entries()) byPlace[place] = found[i]![own] ?? null
   const shares = byPlace.filter((share) => share !== null)
   if (shares.length === 0) return zeros([])
@@ -85,14 +85,14 @@ export async function clipNormOver(
   if (errorIfNonfinite) checkFinite(await norm.item(), normType, 'clipGradNorm')
   const factor = clipFactor(norm, maxNorm)
   // A factor of 1 changes no bit.
-  if ((await factor.item()) !== 1) await onAll('clipGradNorm', parts, (part) => part.scale(contextId, factor))
+  if ((await factor.item()) !== 1) await onAll('clipGradNorm', 'clip', parts, (part) => part.scale(contextId, factor))
   return norm
 }
 
 export async function clipValueOver(parts: readonly ClipPart[], contextId: bigint, clipValue: number): Promise<void> {
   if (!(clipValue >= 0))
     throw invalidArgument('clipGradValue', 'a clipValue ≥ 0', clipValue, 'Every element is held between −clipValue and clipValue.')
-  await onAll('clipGradValue', parts, (part) => part.clamp(contextId, clipValue))
+  await onAll('clipGradValue', 'clip', parts, (part) => part.clamp(contextId, clipValue))
 }
 
 /** @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED; PASS_UNDER_WAY, since what is done with its gradients needs all of them */
@@ -102,7 +102,13 @@ export function contextIdOf(context: DistAutogradContext | bigint, op: string): 
   return contextId
 }
 
-async function onAll<T>(op: string, parts: readonly ClipPart[], fn: (part: ClipPart) => PromiseLike<T>): Promise<T[]> {
+/** One round: it measures, or it changes gradients. */
+async function onAll<T>(
+  op: string,
+  round: 'measure' | 'clip',
+  parts: readonly ClipPart[],
+  fn: (part: ClipPart) => PromiseLike<T>,
+): Promise<T[]> {
   const ends = await Promise.allSettled(parts.map(fn))
   const failed = parts.filter((_, i) => ends[i]!.status === 'rejected')
   if (failed.length > 0) {
@@ -110,12 +116,16 @@ async function onAll<T>(op: string, parts: readonly ClipPart[], fn: (part: ClipP
     const names = failed.map(({ owner }) => owner.name)
     // The caller's mistake, said by an owner, is the caller's error.
     if (isPostgradError(reason, 'CONTEXT_RELEASED')) throw reason
+    const clips = round === 'clip'
+    const scaled = clips ? parts.filter((part) => !failed.includes(part)).map(({ owner }) => owner.name) : []
     throw new PostgradError('GRAD_CLIP_FAILED', {
       op,
-      message: `the gradients on ${names.map((name) => `'${name}'`).join(', ')} could not be clipped: ${reason instanceof Error ? reason.message : String(reason)}`,
-      remedy: 'See the cause. Other owners may have clipped theirs: do not step with this context.',
+      message: `the gradients on ${names.map((name) => `'${name}'`).join(', ')} could not be ${clips ? 'clipped' : 'measured'}: ${reason instanceof Error ? reason.message : String(reason)}`,
+      remedy: clips
+        ? 'See the cause. Other owners may have clipped theirs: do not step with this context.'
+        : 'See the cause. No gradient was changed.',
       cause: reason,
-      values: { owners: names, scaled: parts.filter((part) => !failed.includes(part)).map(({ owner }) => owner.name) },
+      values: { owners: names, scaled },
     })
   }
   return ends.map((end) => (end as PromiseFulfilledResult<T>).value)

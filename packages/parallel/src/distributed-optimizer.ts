@@ -110,7 +110,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return this.groups.asked() as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
   }
 
-  /** How many steps all owners have taken since this object was made; a scheduler looks at it to tell that it was called too early. */
+  /** How many steps all owners have taken since this object was made; a scheduler sees from it that it was called too early. */
   get stepCount(): number {
     return this.steps
   }
@@ -122,7 +122,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
 
   /**
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
-   * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in no particular order over owners. There is no
+   * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in any order over owners. It has no
    * `zeroGrad`, since gradients belong to the context and end with it: take a context per batch.
    * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program has begun here in the
    * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
@@ -144,7 +144,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Tells the owners that a step with a context's gradients will follow its next pass, so that each computes its part as soon as its gradients are final. It
+   * Announces to the owners that a step with a context's gradients will follow its next pass, so that each computes its part as soon as its gradients are final. It
    * costs a call to each that nobody waits for, and the owners memory for a copy of parameters and states; it pays where a step is long. `ctx.backward(roots, { optimizer })` calls it.
    */
   announce(context: DistAutogradContext): void {
@@ -194,7 +194,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
       // One owner adds all or nothing by itself; of several each is asked first.
       if (touched.length > 1)
         await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('checkGroup', [...added(owned)], options))
-      await settled(made, 'OPTIMIZER_GROUP_REFUSED')
+      await settled('addParamGroup', 'OPTIMIZER_GROUP_REFUSED', made)
       await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('addGroup', [...added(owned)], options))
     } catch (error) {
       unassign(first, place, this.owners)
@@ -311,7 +311,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   private async optimizers(): Promise<{ owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]> {
-    return await settled([...this.parts.values()], 'OPTIMIZER_CREATION_FAILED')
+    return await settled('DistributedOptimizer', 'OPTIMIZER_CREATION_FAILED', [...this.parts.values()])
   }
 
   private async onAll<T>(op: string, code: string, fn: Ask<T>): Promise<T[]> {
@@ -377,11 +377,15 @@ async function askAll<T>(op: string, code: string, parts: readonly Part[], fn: A
   return ends.map((end) => (end as PromiseFulfilledResult<T>).value)
 }
 
-async function settled(parts: readonly Part[], code: string): Promise<{ owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]> {
+async function settled(
+  op: string,
+  code: string,
+  parts: readonly Part[],
+): Promise<{ owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]> {
   const made = await Promise.all(parts.map(async ({ owned, made: part }) => ({ owned, ...(await part) })))
   throwFirst(
     code,
-    'DistributedOptimizer',
+    op,
     made.flatMap((part) => ('error' in part ? [{ owner: part.owned.owner, error: part.error }] : [])),
   )
   return made as { owned: OwnedGroups; optimizer: RRef<LocalOptimizer> }[]
@@ -422,8 +426,8 @@ function throwFirst(
   const { stepped = [] } = more
   throw new PostgradError(code, {
     op,
-    message: `the optimizer on ${list(names)} failed: ${why}${stepped.length === 0 ? '' : ` (those on ${list(stepped)} have stepped)`}`,
-    remedy: op === 'step' ? 'See the cause; the steps of other owners are not undone: go on, or load a checkpoint.' : 'See the cause.',
+    message: `the optimizer on ${list(names)} failed${stepped.length === 0 ? '' : `, and those on ${list(stepped)} have stepped`}: ${why}`,
+    remedy: op === 'step' ? 'See the cause; the steps of other owners are not undone: continue, or load a checkpoint.' : 'See the cause.',
     cause: first.error,
     values: { owners: names, ...more },
   })

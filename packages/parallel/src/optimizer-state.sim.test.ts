@@ -381,12 +381,15 @@ describe('state', () => {
       const computed = rref(new MyModule().w.mul(2))
       for (const [group, cause] of [
         [[params[2]!, noTensor], 'NOT_A_PARAMETER'],
+        // Its owner has no parameters of this optimizer yet.
+        [[computed], 'NOT_A_PARAMETER'],
         [[params[2]!, computed], 'NOT_A_PARAMETER'],
         [[params[2]!, await pair.remote[1]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
         [[await pair.remote[0]!.call('parameter', [])], 'DUPLICATE_PARAMETER'],
       ] as const) {
         expect(await failure(optimizer.addParamGroup({ params: [...group] }))).toMatchObject({
           code: 'OPTIMIZER_GROUP_REFUSED',
+          op: 'addParamGroup',
           cause: { code: cause },
         })
         expect(optimizer.paramGroups.length).toBe(1)
@@ -429,6 +432,7 @@ describe('state', () => {
         const error = await failure(optimizer.step(ctx))
         expect(error).toMatchObject({
           code: 'OPTIMIZER_STEP_FAILED',
+          message: expect.stringContaining("the optimizer on 'worker1' failed, and those on 'worker0' have stepped: "),
           cause: { code: 'WORKER_DIED' },
           values: { owners: ['worker1'], stepped: ['worker0'] },
         })

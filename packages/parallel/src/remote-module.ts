@@ -171,7 +171,7 @@ function makeModule(name: string, args: readonly unknown[], device: string | nul
     op: 'RemoteModule',
     expected: `'${name}' to be a class of modules, so that new ${name}(…) gives an instance of Module with a forward`,
     got: isClass ? `an instance of ${(made as object).constructor?.name}` : 'a function',
-    remedy: 'Expose a class that extends Module.',
+    remedy: 'Expose a class that extends Module and has a forward.',
     values: { name },
   })
 }
@@ -238,7 +238,7 @@ function invalidDevice(remoteDevice: Target, expected: string): PostgradError {
     op: 'RemoteModule',
     expected,
     got: typeof remoteDevice === 'object' ? `'${remoteDevice.name}'` : `'${remoteDevice}'`,
-    remedy: "Pass a worker's name, and behind a slash a device if it is not the worker's own: 'worker1/wasm'.",
+    remedy: "Pass a worker's name, and after a slash a device if it is not the worker's own: 'worker1/wasm'.",
   })
 }
 

@@ -10,9 +10,9 @@ import { RemoteModule } from './remote-module.js'
 
 /**
  * References to the parameters of a tree of modules, in the order of `parameters()`: of modules here to their tensors, of every RemoteModule in the tree to
- * those of its module, which may have RemoteModules of its own. A tensor or RemoteModule that stands in several places comes once; one tensor in two
+ * those of its module, which may have RemoteModules of its own. A tensor or RemoteModule in several places comes once; one tensor in two
  * modules elsewhere comes twice, and the optimizer refuses it (DUPLICATE_PARAMETER). Dispose of the references when they are not used any more.
- * Rejects with INVALID_ARGUMENT for what is no module, and as `remoteParameters` does.
+ * Rejects with INVALID_ARGUMENT for a value that is not a module, and as `remoteParameters` does.
  */
 export async function getAllRemoteParams(model: Module | RRef<Module>, options: CallOptions = {}): Promise<RRef<Tensor>[]> {
   if (model instanceof RRef) return await ofReference(model, options)

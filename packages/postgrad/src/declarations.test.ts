@@ -1,4 +1,4 @@
-/** What a user's compiler reads with `skipLibCheck: false`. */
+/** Public declarations, checked by `skipLibCheck: false`. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 

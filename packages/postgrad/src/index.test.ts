@@ -1,4 +1,4 @@
-/** The doors pass on every public name of the packages below, each as it is: what is in none of them, users cannot reach. */
+/** The doors pass on every public name of the packages below, unchanged. Names in none of them are not public. */
 import { describe, expect, test } from '@jest/globals'
 import * as data from './data.js'
 import * as distributed from './distributed.js'

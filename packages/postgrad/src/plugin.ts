@@ -1,9 +1,9 @@
 /**
- * The door `postgrad/plugin`, for code that adds a part to workers: its state in a slot, handlers of messages, an interceptor of all that a worker sends, what happens
- * at a peer's death and at the close. `packages/dist-autograd/src/install.ts` is such a part. The command line has from here what else it shares with
- * the library: `importMain`, and how much address space the heap of tensors takes. It may change with every version.
+ * The door `postgrad/plugin`, for code that adds a part to workers: its state in a slot, handlers of messages, an interceptor of all that a worker sends, hooks for
+ * a peer's death and for the close. `packages/dist-autograd/src/install.ts` is such a part. The command line also imports from here what it shares with
+ * the library: `importMain`, the port of rank 0, and how much address space the heap of tensors takes. It may change with every version.
  */
-export { importMain } from '@postgrad/cluster/internal'
+export { importMain, masterPort } from '@postgrad/cluster/internal'
 export { currentRuntime, type WorkerRuntime, WorkerSlot } from '@postgrad/rpc/internal'
 export {
   fittingHeapBytes,

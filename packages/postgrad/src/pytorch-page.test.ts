@@ -1,4 +1,4 @@
-/** docs/pytorch.md, which `npm run pytorch` writes, tells the truth about what is exported today. */
+/** docs/pytorch.md, which `npm run pytorch` writes, agrees with today's exports. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import * as data from './data.js'

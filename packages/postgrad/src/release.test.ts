@@ -1,4 +1,4 @@
-/** What the ends of a connection compare is what is installed. */
+/** Ends of a connection compare the release that is installed. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { expect, test } from '@jest/globals'

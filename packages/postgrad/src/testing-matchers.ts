@@ -1,4 +1,4 @@
-// biome-ignore-all lint/suspicious/noTsIgnore: where the runner is installed there is no error to expect
+// biome-ignore-all lint/suspicious/noTsIgnore: where the runner is installed no error occurs
 // biome-ignore-all lint/suspicious/noExplicitAny: the parameters of a declaration that is merged must be the runner's
 // biome-ignore-all lint/complexity/noBannedTypes: the same
 /**

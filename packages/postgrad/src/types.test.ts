@@ -1,4 +1,4 @@
-/** Pairs of a class or function and its arguments, and names of closed sets: what the compiler refuses of the public names. Beside rpc's `types.test.ts`. */
+/** Type errors of public names: a class or function with wrong arguments, and names outside of closed sets. rpc's `types.test.ts` has more. */
 import { expect, test } from '@jest/globals'
 import { workerDataset } from './data.js'
 import { type Controller, DistributedOptimizer, RemoteModule, type RRef, type Tensor, tensor } from './index.js'

@@ -1,4 +1,4 @@
-/** The door `postgrad/types`: every type that a public name speaks of, the options of each function among them. */
+/** The door `postgrad/types`: every type in a public signature, with the options of each function. */
 export type * from '@postgrad/autograd'
 export type * from '@postgrad/base'
 export type * from '@postgrad/cluster'

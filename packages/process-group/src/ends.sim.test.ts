@@ -382,7 +382,7 @@ test('PG-3, PG-23: newGroup that not all ranks call says that all must', async (
   const ranks = new Ranks(1, 2)
   const got = await ranks.inGroup(async (rank) => (rank === 0 ? failure(newGroup([0], { timeoutMs: 20 })) : null), NEVER)
   expect(got[0]).toMatchObject({ code: 'COLLECTIVE_TIMEOUT', op: 'newGroup', values: { missing: [1] } })
-  expect(got[0]!.message).toContain('All ranks of the default group call it, also those that will be no members')
+  expect(got[0]!.message).toContain('All ranks of the default group must call it, also ranks that will not be members')
   expect(await ranks.leftovers()).toEqual([])
 })
 

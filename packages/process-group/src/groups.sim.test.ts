@@ -62,7 +62,7 @@ describe('the default group', () => {
       return error
     })
     const [first, late] = valuesOf(ends)
-    expect(first!.message).toContain("'worker1' did not come. Every member calls initProcessGroup()")
+    expect(first!.message).toContain("'worker1' did not come. Every member must call initProcessGroup()")
     expect(late).toMatchObject({ code: 'GROUP_TIMEOUT', op: 'initProcessGroup', values: { missing: ['worker1'], late: true } })
     expect(late!.message).toContain("'worker1' did not come, this call came after that. Call initProcessGroup() again")
     expect(await ranks.leftovers()).toEqual([])
@@ -75,7 +75,7 @@ describe('the default group', () => {
     )
     const [first, second] = valuesOf(ends)
     expect(first!.message).toContain(
-      "'worker1' did not come, 'worker1' waits in initProcessGroup 'other'. Every member calls initProcessGroup()",
+      "'worker1' did not come, 'worker1' waits in initProcessGroup 'other'. Every member must call initProcessGroup()",
     )
     expect(second!.message).toContain("'worker0' did not come. Every member")
     for (const { cause } of [first!, second!]) {
@@ -167,10 +167,10 @@ describe('the default group', () => {
     expect(valuesOf(outcomes)).toEqual([[2], [2], null])
     await ranks.world.drain()
     const letters = ranks.workers.map(({ letters }) => letters.last().map(({ reason, what }) => `${reason} ${what}`))
-    expect(letters[0]).toEqual(['invalid COLLECTIVE: its sender is no other member of the group'])
+    expect(letters[0]).toEqual(['invalid COLLECTIVE: its sender is not another member of the group'])
     expect(letters[1]!.sort()).toEqual([
       'invalid COLLECTIVE: it was sent before, or nobody waits for it',
-      'invalid COLLECTIVE: its sender is no other member of the group',
+      'invalid COLLECTIVE: its sender is not another member of the group',
       'invalid COLLECTIVE: there is no 9',
     ])
   })

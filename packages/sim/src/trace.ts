@@ -147,13 +147,13 @@ function readableLine({ step, timeMs, kind, from, to, label }: NamedEvent): stri
     case 'delay':
       return `${at}  ${from} → ${to}: ${WORDS[kind] ?? ''}${label}`
     case 'close':
-      return to === '' ? `${at}  ${from}: the link that it closed has ended` : `${at}  ${to} hears that the link from ${from} has ended`
+      return to === '' ? `${at}  ${from}: the link that it closed has ended` : `${at}  ${to} learns that the link from ${from} has ended`
     case 'timer':
       return `${at}  ${who}: a timer`
     case 'defer':
       return `${at}  ${who}: a deferred turn`
     case 'time':
-      return `${at}  — time goes on to here —`
+      return `${at}  — time advances to here —`
     case 'crash':
       return `${at}  ${from} crashes`
     case 'restart':

@@ -393,7 +393,7 @@ export class SimWorld implements LinkHost, TimeHost {
     if (value <= max) return
     throw new PostgradError('SIM_LIMIT', {
       op: 'run',
-      message: `the simulation has come to ${what} ${value}, the limit is ${max}, and its main promise is still pending`,
+      message: `the simulation has reached ${value} ${what === 'steps' ? 'steps' : 'ms of virtual time'} (limit ${max}), and its main promise is still pending`,
       remedy: `Something repeats without end (a timer that sets itself again, two workers that answer each other for ever): look at the end of the trace. A longer run needs a higher ${what}Max.`,
       values: { seed: this.seed, steps: this.steps, timeMs: this.nowMs },
     })

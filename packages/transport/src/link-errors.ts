@@ -12,7 +12,7 @@ export function linkClosedError(link: string, reason: LinkClosed): PostgradError
     op: 'link.send',
     expected: 'an open link',
     got: reason.detail,
-    remedy: 'The frame was not sent; whoever waits for its answer must be told.',
+    remedy: 'The message was not sent. Later calls to that worker fail with WORKER_DIED.',
     values: { link, by: reason.by },
   })
 }

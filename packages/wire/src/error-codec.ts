@@ -310,7 +310,7 @@ function cut(text: string, lengthMax: number, budget: Budget): string {
 
 function describeThrown(thrown: unknown): string {
   const text = attempt(() => (typeof thrown === 'object' && thrown !== null ? JSON.stringify(thrown) : String(thrown))) ?? typeof thrown
-  return wellFormed(`remote: a value that is no error was thrown: ${text.slice(0, 1000)}.`)
+  return wellFormed(`remote: a value that is not an error was thrown: ${text.slice(0, 1000)}.`)
 }
 
 function hopsOf(thrown: unknown): readonly WorkerHop[] {

@@ -40,7 +40,7 @@ export class HeaderChecker {
     for (;;) {
       while (left === 0) {
         if (depth === 0) {
-          if (at !== end) throw corrupt('bytes behind the message')
+          if (at !== end) throw corrupt('bytes after the message')
           return
         }
         left = this.left[--depth] as number

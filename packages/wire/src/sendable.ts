@@ -26,15 +26,15 @@ type Items = Iterator<unknown, unknown, never> | AsyncIterator<unknown, unknown,
 type Whole = Tensor | Error | Date | RegExp | ArrayBuffer | ArrayBufferView | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
 
 /**
- * What may be given where a T is to be sent: T, with `CannotBeSent` in place of what never travels, in arrays and plain objects too. An object with a
- * method is taken for an instance of a class: of those only the few that `Travels` marks are sent.
+ * The type of an argument where a T is sent: T, with `CannotBeSent` in place of what never travels, in arrays and plain objects too. An object with a
+ * method is taken for an instance of a class: of those, only the few that `Travels` marks are sent.
  */
 export type Sendable<T> = unknown extends T
   ? T
   : T extends string | number | boolean | bigint | null | undefined
     ? T
     : T extends Code
-      ? CannotBeSent<'Code does not travel: send a name by which the other side chooses, or call it here and send its result.'>
+      ? CannotBeSent<'Code does not travel: send a name that the other worker looks up, or call the function here and send its result.'>
       : T extends symbol
         ? CannotBeSent<'A symbol does not travel: send a string.'>
         : T extends Whole | Travels

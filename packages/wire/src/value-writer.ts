@@ -239,7 +239,7 @@ export class ValueWriter {
       return unsupported(
         path,
         what,
-        'Code does not travel: send a name by which the other side chooses, or call it here and send its result.',
+        'Code does not travel: send a name that the other worker looks up, or call the function here and send its result.',
       )
     }
     if (typeof value === 'symbol') return unsupported(path, 'a symbol', 'Send a string.')

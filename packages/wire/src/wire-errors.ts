@@ -9,7 +9,7 @@ export function corrupt(what: string, cause?: unknown): PostgradError {
   return new PostgradError('WIRE_CORRUPT', {
     op: 'decode',
     message: `the frame is damaged: ${what}`,
-    remedy: 'Nothing of it was used. Look at what wrote it, or at the link that carried it.',
+    remedy: 'Nothing of it was used. Check the program that sent it, and the connection.',
     cause,
   })
 }
@@ -27,7 +27,7 @@ export function wrongVersion(got: number, expected: number): PostgradError {
 export function unknownType(type: unknown): PostgradError {
   return new PostgradError('WIRE_UNKNOWN_TYPE', {
     op: 'decode',
-    expected: 'a message type of message-type.ts',
+    expected: 'a known kind of message',
     got: typeof type === 'number' ? `0x${type.toString(16)}` : typeof type,
     remedy: 'Run the same version of postgrad on all workers.',
   })
@@ -37,6 +37,7 @@ export function badField(message: string, field: string, expected: string, got: 
   return new PostgradError('WIRE_BAD_FIELD', {
     op: `decode ${message}`,
     message: `field '${field}': expected ${expected}, got ${kindOf(got)}`,
+    remedy: 'Run the same version of postgrad on all workers.',
     values: { message, field },
   })
 }
@@ -45,7 +46,7 @@ export function unknownValue(tag: unknown): PostgradError {
   return new PostgradError('WIRE_UNKNOWN_VALUE', {
     op: 'decode',
     message: `a value of the unknown kind ${plainText(tag)}`,
-    remedy: 'Give both codecs the same extensions.',
+    remedy: 'Run the same version of postgrad on all workers.',
   })
 }
 
@@ -54,7 +55,7 @@ export function tooLarge(op: string, what: string, max: number, got: number): Po
     op,
     expected: `at most ${max} ${what}`,
     got: `${got}`,
-    remedy: 'Send bulk data as tensors or typed arrays: they travel beside the header, without a limit.',
+    remedy: 'Send bulk data as tensors or typed arrays: they do not count towards this limit.',
     values: { what, max, got },
   })
 }

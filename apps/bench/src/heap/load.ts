@@ -1,6 +1,6 @@
 /**
- * What the workers of `--heap` do: they send each other tensors of mixed sizes without rest, keep some for a while, close some, drop the others for the
- * collector, and run backward passes. Sizes and lifetimes follow from the seed; `watch.ts` above starts it and looks at the memory.
+ * The load of `--heap`: workers send each other tensors of mixed sizes without rest, keep some for a while, close some, drop the others for the
+ * collector, and run backward passes. Sizes and lifetimes follow from the seed; `watch.ts` starts the load and samples the memory.
  */
 import { Random } from '@postgrad/sim/internal'
 import { call, distAutograd, expose, full, type Tensor, zeros } from 'postgrad'

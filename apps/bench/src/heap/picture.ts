@@ -1,4 +1,4 @@
-/** A run of `--heap` as a picture: memory over time, drawn as the sweeps are. */
+/** Draws a run of `--heap`: memory over time, in the style of the sweeps. */
 import { type EChartsOption, init } from 'echarts'
 import { FAINT, GRID, HEIGHT, INK, WIDTH } from '../plots/picture.js'
 import { type HeapRun, MEASURES, type Measure } from './run.js'

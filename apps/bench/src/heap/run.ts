@@ -1,9 +1,8 @@
-/** A run of `--heap`: what is watched, its samples, their trend. `watch.ts` above takes them, `picture.ts` beside it draws them. */
+/** A run of `--heap`: its measures, its samples, their trend. `watch.ts` takes the samples, `picture.ts` draws them. */
 
 /** A line through the last half that rises by more than this share of its mean within the half is growth. */
 const RISE_MAX = 0.05
 
-/** What is watched. */
 export const MEASURES = {
   rss: 'resident memory of the process',
   touched: 'heap: up to where it was ever used',

@@ -1,4 +1,4 @@
-/** The slope, the picture, and a short run. */
+/** `--heap`: slope, picture, a short run. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `--heap MINUTES`: does memory stay flat while workers send each other tensors of mixed sizes? `load.ts` below is what they do, `picture.ts` draws. */
+/** `--heap MINUTES`: does memory stay flat while workers send each other tensors of mixed sizes? The workers run `load.ts`; `picture.ts` draws. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'

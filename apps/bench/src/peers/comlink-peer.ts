@@ -1,4 +1,4 @@
-/** The same call by comlink, between two threads: what a JavaScript programmer would use today. */
+/** The empty call by comlink, between two threads, as JavaScript programmers would do it today. */
 import { expose, wrap } from 'comlink'
 import nodeEndpoint from 'comlink/dist/esm/node-adapter.mjs'
 import { inThread, ThreadPair, WINDOW } from '../thread-pair.js'

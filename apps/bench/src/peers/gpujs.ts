@@ -1,4 +1,4 @@
-/** gpu.js by itself: the product as its own documentation writes it. */
+/** gpu.js by itself: a matrix product as its documentation has it. */
 import { GPU } from 'gpu.js'
 import type { Contestant } from '../row.js'
 import { numbersOf, whenAsked } from '../timed.js'

@@ -1,4 +1,4 @@
-/** Plain JavaScript, as somebody would write it who has no library: what all the machinery must beat. */
+/** Plain JavaScript, as somebody without a library would write it. Our kernels must beat it. */
 import type { Contestant } from '../row.js'
 import { numbersOf, whenAsked } from '../timed.js'
 

@@ -1,5 +1,5 @@
 /**
- * Which kernels OpenBLAS takes, on which PyTorch's matmul rests. Debian's OpenBLAS does not know newer processors and takes Prescott's kernels there, which have a sixth of the speed.
+ * Sets the kernels of OpenBLAS, which PyTorch's matmul uses. Debian's OpenBLAS does not know newer processors and takes Prescott's kernels there, at a sixth of the speed.
  */
 import { readFileSync } from 'node:fs'
 

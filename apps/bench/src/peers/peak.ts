@@ -32,7 +32,7 @@ async function makePeak(): Promise<Peak> {
   return peak
 }
 
-/** What is used of `assemblyscript/asc`. Its own types declare globals that differ from Node's, so they are not loaded. */
+/** The used part of `assemblyscript/asc`. Its types declare globals that differ from Node's, so they are not loaded. */
 interface Asc {
   main(
     args: readonly string[],

@@ -8,7 +8,7 @@ import { timed } from '../timed.js'
 interface TfTensor {
   dispose(): void
 }
-/** What is used of `@tensorflow/tfjs-core`. */
+/** Used part of `@tensorflow/tfjs-core`. */
 interface Tf {
   setBackend(name: string): Promise<boolean>
   randomUniform(shape: readonly number[]): TfTensor

@@ -1,4 +1,4 @@
-/** PyTorch beside us: drives `python/torch_peer.py` if Debian's `python3-torch` is on the machine. */
+/** PyTorch as a peer: drives `python/torch_peer.py` if the machine has Debian's `python3-torch`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -87,7 +87,7 @@ export class TorchPeer {
     }
   }
 
-  /** TensorPipe's threads poll without rest, so both processes stand still while others are measured. */
+  /** TensorPipe's threads poll without rest, so both processes stop while others are measured. */
   private signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     for (const pid of this.processes) {
       try {

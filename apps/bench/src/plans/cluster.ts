@@ -1,4 +1,4 @@
-/** Rows of clusters: how long `launch` takes, and what a worker weighs. */
+/** Rows of clusters: how long `launch` takes, and how much memory. */
 import type { RowPlan } from '../row.js'
 import { type Language, launchSeconds, memoryPerWorker, threadSeconds } from '../start-up.js'
 import { milliseconds, type TorchWork } from './plan.js'

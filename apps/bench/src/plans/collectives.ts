@@ -1,4 +1,4 @@
-/** Rows of collectives: allReduce of two ranks by size, of more ranks, and of both between two processes, beside a plain copy of as many bytes and PyTorch's gloo. */
+/** Rows of collectives: allReduce by size on two ranks, on more, and both between two processes, compared with a plain copy of as many bytes and PyTorch's gloo. */
 import { allReduces } from '../collectives.js'
 import type { PassStage } from '../pass-stage.js'
 import { warmCopy } from '../peers/javascript.js'

@@ -1,4 +1,4 @@
-/** Rows of data-parallel training: a step of an MLP on two ranks beside the same step on both without the other, with overlap and without, and PyTorch's over gloo. */
+/** Rows of data-parallel training: a step of an MLP on two ranks, with and without overlap, against the same step without communication, and PyTorch's over gloo. */
 import { ddpSteps, type StepMode } from '../data-parallel.js'
 import type { PassStage } from '../pass-stage.js'
 import type { Contestant, RowPlan } from '../row.js'

@@ -1,6 +1,6 @@
 /**
- * Rows of SMART against FAST (the limit of these rows): what the lineage costs in forward, what the plan and the fewer reports do to backward, and bytes. FAST knows
- * nothing of unused results; its figures are what counting alone costs.
+ * Rows of SMART against FAST (the limit of these rows): the lineage's cost in forward, the effect of the plan and fewer reports on backward, and bytes. FAST
+ * does not handle unused results; its figures are the cost of counting alone.
  */
 import { type ModeCost, modePasses, type Shape } from '../modes.js'
 import { others, type PassStage } from '../pass-stage.js'

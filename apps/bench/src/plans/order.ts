@@ -1,6 +1,6 @@
 /**
  * Rows of bit-exact sums: a pass with its gradients in causal order against the same with them as they arrive (the limit of these rows), its time and how many
- * gradients wait. Many calls of one leaf at once are the worst case, calls one behind the other the usual one.
+ * gradients wait. Many calls of one leaf at once are the worst case, calls one after the other the usual one.
  */
 import { orderedPasses, type Shape } from '../order.js'
 import type { PassStage } from '../pass-stage.js'

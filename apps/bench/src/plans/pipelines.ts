@@ -1,4 +1,4 @@
-/** Rows of pipelines: how idle the workers are, with the schedule's own share at the same costs as the limit; what 1F1B holds, with GPipe in the limit's place. */
+/** Rows of pipelines: how idle workers are (limit: the schedule's own idle share at the same costs), and how much heap 1F1B holds (limit: GPipe). */
 import type { PipelineScheduleName } from 'postgrad/pipelining'
 import { others, type PassStage } from '../pass-stage.js'
 import { type PipelineFigures, type PipelineRun, pipelineSteps } from '../pipeline-steps.js'

@@ -1,4 +1,4 @@
-/** What the rows share: figures, and how they name PyTorch's part. */
+/** Shared by the rows: figures, and how they name PyTorch's part. */
 import type { RowPlan } from '../row.js'
 
 /** PyTorch's function of that name as a peer, doing its work `share` as often; nothing where PyTorch is not there. */

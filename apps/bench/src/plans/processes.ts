@@ -1,6 +1,6 @@
 /**
- * Rows of workers in processes of their own: over a Unix socket, as one machine's processes have it, and over TCP, beside bare sockets that carry as many bytes; what
- * TLS, the session and the handshake cost; and how long processes take until they are ready.
+ * Rows of workers in processes of their own: over a Unix socket, as between processes of one machine, and over TCP, against bare sockets with as many bytes;
+ * the cost of TLS, the session and the handshake; and how long processes take until they are ready.
  */
 import { PassStage } from '../pass-stage.js'
 import { ProcessGroup } from '../processes/process-group.js'
@@ -66,13 +66,13 @@ export function processRows(stage: ProcessStage, withTorch: TorchWork): RowPlan[
     ...costRows(stage),
     ...SIZES.flatMap((size) => [
       startRow(`launch of ${size} processes until ready`, size, launchSeconds, withTorch('launch', 1, size, TORCH_START_MAX)),
-      // Beside what PyTorch takes in the row above.
+      // Compare PyTorch in the row above.
       startRow(`init of ${size} processes until ready`, size, initSeconds, {}),
     ]),
   ]
 }
 
-/** What users do, against a bare socket of the same kind. */
+/** User-level calls against a bare socket of that kind. */
 function rowsOver(stage: ProcessStage, over: Over, name: string, withTorch: TorchWork): RowPlan[] {
   const raw = stage.sockets[over]
   return [
@@ -111,7 +111,7 @@ function rowsOver(stage: ProcessStage, over: Over, name: string, withTorch: Torc
   ]
 }
 
-/** What a layer costs: with it against without it (the limit of these rows). */
+/** A layer's cost: with it against without it (the limit of these rows). */
 function costRows(stage: ProcessStage): RowPlan[] {
   const { groups, dials, sockets } = stage
   const row = (name: string, n: number, ours: Contestant, limit: Contestant): RowPlan => ({

@@ -1,5 +1,5 @@
 /**
- * Rows of the simulation: how many seeds, and how many orders of an exploration, go by in a minute on one core, for a pass over three workers. The limit of these
+ * Rows of the simulation: how many seeds, and how many orders of an exploration, one core does in a minute, for a pass over three workers. The limit of these
  * rows is the same program inlined: its workers, forward and backward, without a message.
  */
 import { add, call, distAutograd, expose, mul, rand, sum, type Tensor } from 'postgrad'
@@ -25,7 +25,7 @@ const onWorker0 = (cluster: TestCluster) => cluster.on('worker0').run(pass)
 /** All three at once, each as `worker0`: more orders than can be counted. */
 const onAll = (cluster: TestCluster) => Promise.all(cluster.workers.map(({ name }) => cluster.on(name).run(pass)))
 
-/** Of processor time, all threads of the process: what one core takes, whoever else is on the machine. */
+/** CPU seconds of all threads of the process: other work on the machine does not count. */
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = process.cpuUsage()
   await work()

@@ -1,4 +1,4 @@
-/** Rows of distributed training, step by step: PyTorch's RNN example, and a parameter server of which only rows travel. */
+/** Rows of distributed training, step by step: PyTorch's RNN example, and a parameter server that sends only rows. */
 import { others, type PassStage } from '../pass-stage.js'
 import type { LazyTorch } from '../peers/torch-peer.js'
 import type { RowPlan } from '../row.js'

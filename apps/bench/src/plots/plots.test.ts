@@ -1,4 +1,4 @@
-/** Sweeps: their figures from what contestants take, and the files. */
+/** Sweeps: figures from contestants' times, and the files. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `--plots`: measures the sweeps and writes a picture of each with the figures behind it. */
+/** `--plots`: measures the sweeps, writes a picture and the figures of each. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** One question of many sizes: how a figure grows with what. `sweeps.ts` above asks, `picture.ts` beside it draws the answer. */
+/** Measures one figure over many sizes, to show how it grows. `sweeps.ts` has the questions, `picture.ts` draws the answer. */
 import { type Contestant, median } from '../row.js'
 
 export interface Series {
@@ -30,7 +30,7 @@ export interface Sweep extends Omit<SweepPlan, 'series'> {
   readonly series: readonly { readonly name: string; readonly us: readonly (number | null)[] }[]
 }
 
-/** What a contestant works per turn, about. */
+/** A contestant's time per turn, about. */
 const TURN_SECONDS = 0.1
 /** Before it is measured it works so often, since each worker compiles its code for itself, and so long; but no longer than that. */
 const WARM_UP_TIMES = 300

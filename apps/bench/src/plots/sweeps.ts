@@ -1,4 +1,4 @@
-/** How the cost of one pass grows: with hops, with workers, with the tensors' size, with other passes beside it. */
+/** How the cost of one pass grows: with hops, workers, the tensors' size, and other passes at the same time. */
 import { others, type PassStage } from '../pass-stage.js'
 import { chains, concurrent, fans, rings, sized } from '../passes.js'
 import type { LazyTorch } from '../peers/torch-peer.js'

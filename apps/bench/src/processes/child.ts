@@ -1,4 +1,4 @@
-/** A process of the benchmark's own, which answers each message with a number. It ends with this one. */
+/** A child process of the bench, which answers each message with a number. It ends with this process. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -20,7 +20,7 @@ export class Child {
         throw new Error(`a process of the benchmark has ended (${code ?? by})`)
       })
       const answered = once(this.child, 'message', { signal }).then(([answer]) => (answer as { readonly value: number }).value)
-      // The other of the two is called off, which is no news.
+      // The loser is aborted, which is not an error.
       void ended.catch(() => {})
       void answered.catch(() => {})
       return await Promise.race([answered, ended])

@@ -1,4 +1,4 @@
-/** What is between two processes, at one end of it: it sends messages of a size and counts those that come. `pair-entry.ts` below uses it. */
+/** One end of a socket or link between two processes: it sends messages of a size and counts those that arrive. `pair-entry.ts` uses it. */
 import { once } from 'node:events'
 import net from 'node:net'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export interface End {
   close(): void
 }
 
-/** How ends are made. Whoever measures connects, whoever answers listens. */
+/** Makes ends: the process that measures connects, the other listens. */
 export interface Meeting {
   /** The port that it listens on; 0 for none. */
   readonly port: number
@@ -25,7 +25,7 @@ const CONNECT_MS = 10_000
 const IDS = { measures: 1, answers: 2 } as const
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 
-/** @param onEnd told of each end that the other has made, where this one answers */
+/** @param onEnd called with each end that the other makes, if this one answers */
 export async function meet(boot: PairBoot, onEnd: (end: End) => void): Promise<Meeting> {
   return boot.between === 'exchange' ? exchanges(boot, onEnd) : sockets(boot, onEnd)
 }
@@ -78,7 +78,7 @@ function neverConnects(): never {
   throw new Error('who answers does not connect')
 }
 
-/** A message of more bytes comes in parts, which whoever wants it has to put together. */
+/** A message of more bytes arrives in parts, which the receiver has to put together. */
 const PART_BYTES_MAX = 65_536
 
 /** Bytes alone: both ends know how many a message has. */

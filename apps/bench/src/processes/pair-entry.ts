@@ -1,4 +1,4 @@
-/** One of two processes: it measures, or it answers. `process-pair.ts` starts both and tells them, `ends.ts` is what is between them. */
+/** One process of a pair: it measures, or it answers. `process-pair.ts` starts both and sends commands; `ends.ts` connects them. */
 import { type End, type Meeting, meet } from './ends.js'
 import { type PairAnswer, type PairBoot, type PairCommand, type Sizes, WINDOW } from './works.js'
 

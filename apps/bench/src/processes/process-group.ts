@@ -1,6 +1,6 @@
 /**
- * Processes that join a group by `init` and reach each other by TCP alone, as those of different machines do: worker0 measures, as on threads. They start when
- * they are first asked, and sleep while others are measured. `group-entry.ts` is what each of them runs.
+ * Processes that join a group by `init` and reach each other by TCP alone, as processes of different machines do: worker0 measures, as on threads. They start
+ * when a row first needs them, and sleep while others are measured. Each runs `group-entry.ts`.
  */
 import { once } from 'node:events'
 import net from 'node:net'
@@ -12,7 +12,7 @@ import { CLUSTER } from './works.js'
 
 const ENTRY = new URL('./group-entry.js', import.meta.url)
 
-/** What a process gets first. */
+/** A process's first message. */
 export interface GroupBoot {
   readonly initMethod: string
   readonly rank: number

@@ -1,6 +1,6 @@
 /**
- * Two processes with a socket between them, for what we are compared with: one measures, the other answers, this process only says when. `works.ts` says what
- * they do and `ends.ts` what is between them. They start when they are first asked, and sleep while others are measured.
+ * Two processes with a socket between them, as a comparison: one measures, the other answers, this process only says when. `works.ts` has their
+ * commands, `ends.ts` connects them. They start when a row first needs them, and sleep while others are measured.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

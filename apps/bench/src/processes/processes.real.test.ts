@@ -1,4 +1,4 @@
-/** The processes that the rows between processes use: every kind of way does every work. */
+/** The processes of the rows between processes: each kind of connection does all work. */
 import { describe, expect, test } from '@jest/globals'
 import { designNote, pipelined, roundTrip } from '../program.js'
 import { ProcessGroup } from './process-group.js'

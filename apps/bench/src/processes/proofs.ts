@@ -1,4 +1,4 @@
-/** What the two ends prove themselves with, where a row asks what that costs: a key that both have, or certificates of an authority made for the run. */
+/** Credentials of the two ends, for rows that measure what authentication costs: a shared key, or certificates of an authority made for the run. */
 import type { Credentials } from '@postgrad/transport/internal'
 
 export type Proof = 'none' | 'key' | 'tls'
@@ -12,7 +12,7 @@ interface Signs {
   credentials(uri: string): Credentials
 }
 
-/** What each worker of those names has, in a cluster of that name. */
+/** Those of each named worker, in a cluster of that name. */
 export async function credentialsOf(proof: Proof, cluster: string, names: readonly string[]): Promise<(Credentials | null)[]> {
   if (proof === 'none') return names.map(() => null)
   if (proof === 'key') {

@@ -1,4 +1,4 @@
-/** How long processes take until they are ready: ours that a launch starts, ours that join a group, and bare ones. */
+/** How long processes take until they are ready: ours that `launch` starts, ours that join a group, and bare ones. */
 import { launch } from 'postgrad'
 import { Child } from './child.js'
 import { ProcessGroup } from './process-group.js'

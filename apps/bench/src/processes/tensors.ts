@@ -1,4 +1,4 @@
-/** Our side of the rows of tensors between processes, beside what `program.ts` does. */
+/** Our side of the rows of tensors between processes; `program.ts` has the calls. */
 import { call, expose, rand, type Tensor } from 'postgrad'
 // One program on the workers: the calls' part comes with it.
 import '../program.js'

@@ -1,7 +1,7 @@
-/** What two processes do with what is between them, and how they are told: `process-pair.ts` tells them, `pair-entry.ts` is what each of them runs. */
+/** Commands for two processes, and the kinds of connection between them: `process-pair.ts` sends the commands, each process runs `pair-entry.ts`. */
 import type { Credentials } from '@postgrad/transport/internal'
 
-/** What is between the two processes: a bare socket, a link over one, or a link of an exchange, which has a session. */
+/** Between the two processes: a bare socket, a link over one, or a link of an exchange, which has a session. */
 export type Between = 'socket' | 'link' | 'exchange'
 export type Over = 'unix' | 'tcp'
 
@@ -17,7 +17,7 @@ export interface PairCommand extends Sizes {
   readonly n: number
 }
 
-/** What each of the two gets first. */
+/** Each process's first message. */
 export interface PairBoot {
   readonly role: 'measures' | 'answers'
   readonly between: Between
@@ -34,7 +34,7 @@ export interface PairAnswer {
   readonly value: number
 }
 
-/** As many messages are under way at once when they are pipelined, as many as calls in the row beside them. */
+/** How many messages are under way at once when they are pipelined: as many as calls in our row. */
 export const WINDOW = 1000
 /** The names of the two, and the cluster that they are. */
 export const CLUSTER = 'bench'

@@ -1,6 +1,11 @@
 /** How options' values are read. */
 import { expect, test } from '@jest/globals'
-import { milliseconds, timerMilliseconds } from './arguments.js'
+import { milliseconds, timerMilliseconds, workers } from './arguments.js'
+
+test('CLU-61 a count of workers is as large as the library takes it', () => {
+  expect([workers('65535'), workers('a,b')]).toEqual([65_535, ['a', 'b']])
+  for (const text of ['0', '65536']) expect(() => workers(text)).toThrow('A cluster has 1 to 65535 workers.')
+})
 
 test('a time may be longer than Node’s timers, but for an option that ends in such a timer, which says what to do', () => {
   expect([milliseconds('0'), milliseconds('8589934592')]).toEqual([0, 8589934592])

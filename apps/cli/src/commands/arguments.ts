@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander'
 import { type HostPort, parseHostPort, parsePort } from '../rendezvous/host-port.js'
 
-const WORKERS_MAX = 65_536
+const WORKERS_MAX = 65_535
 const PORTS_MAX = 10_000
 
 export function workers(text: string): number | readonly string[] {
@@ -14,7 +14,7 @@ export function workers(text: string): number | readonly string[] {
 
 function namesIn(text: string): readonly string[] {
   const names = text.split(',').map((name) => name.trim())
-  if (names.length === 1) throw new InvalidArgumentError(`Write a count (2), names (a,b), or one name with a comma behind it (${text},).`)
+  if (names.length === 1) throw new InvalidArgumentError(`Write a count (2), names (a,b), or one name with a comma after it (${text},).`)
   return names.at(-1) === '' ? names.slice(0, -1) : names
 }
 

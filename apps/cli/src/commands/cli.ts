@@ -6,6 +6,7 @@ import type { Surroundings } from '../surroundings.js'
 import { completionCommand } from './completion.js'
 import type { CommandContext } from './context.js'
 import { doctorCommand } from './doctor.js'
+import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
 import { psCommand } from './ps.js'
 import { replayCommand } from './replay.js'
@@ -53,6 +54,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     psCommand(context),
     topCommand(context),
     doctorCommand(context),
+    explainCommand(context),
     keygenCommand(context),
     replayCommand(context),
     completionCommand(context, () => cli),

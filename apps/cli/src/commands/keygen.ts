@@ -8,7 +8,7 @@ import { type CommandContext, command } from './context.js'
 
 export function keygenCommand({ around, exitWith }: CommandContext): Command {
   return command('keygen', 'make the keys by which the processes of a cluster know each other', HELP)
-    .option('-r, --role <names...>', 'the roles; the first is that of whoever uses the file', ['member'])
+    .option('-r, --role <names...>', 'the roles; a process that uses the file has the first', ['member'])
     .option('--out <file>', 'where they go', 'postgrad.key')
     .option('-f, --force', 'replace a file that is there')
     .action((options: KeygenOptions & { readonly force?: true }) => {
@@ -29,5 +29,5 @@ Examples:
   $ postgrad keygen --out cluster.key
   $ postgrad keygen --role member observer --out cluster.key
 
-Copy the file to every machine, readable by its owner alone, and pass it as --key cluster.key. Whoever has the key of a role can be
+Copy the file to every machine, readable by its owner alone, and pass it as --key cluster.key. A process that has the key of a role can be
 in that role: with several roles there is also a file for each further one, cluster.observer.key, with its own key alone.`

@@ -12,7 +12,7 @@ const DEVICES = ['wasm', 'js'] as const
 export function runCommand({ around, bridge, exitWith }: CommandContext): Command {
   return command('run', "run a program's default export on every worker at once", HELP)
     .argument('<program>', 'JavaScript or TypeScript module; its default export is called with { name, rank, worldSize, args }')
-    .argument('[args...]', 'passed to the program; write them behind --')
+    .argument('[args...]', 'passed to the program; write them after --')
     .optionsGroup('Workers:')
     .addOption(
       new Option('-w, --workers <count or names>', 'a count (worker0, worker1, …) or names: a,b,c (of one: a,); default 1').argParser(
@@ -68,7 +68,7 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     .addOption(new Option('--tls-cert <file>', 'mutual TLS: the certificate of this process'))
     .addOption(new Option('--tls-key <file>', 'its private key'))
     .addOption(new Option('--tls-ca <file>', 'who signs the certificates of this cluster'))
-    .addOption(new Option('--remote-stacks', 'errors tell the others where in this process they arose (default)'))
+    .addOption(new Option('--remote-stacks', 'errors show the other processes where in this process they arose (default)'))
     .addOption(new Option('--no-remote-stacks', 'they do not: stacks name files'))
     .optionsGroup('Output:')
     .addOption(
@@ -76,7 +76,7 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
     )
     .addOption(new Option('--prefix', "'[worker0] ' before what workers print (default with several processes)"))
     .addOption(new Option('--no-prefix', 'nothing before it'))
-    .addOption(new Option('--color', 'colours also where stdout is no terminal'))
+    .addOption(new Option('--color', 'colours also if stdout is not a terminal'))
     .addOption(new Option('--no-color', 'no colours (as NO_COLOR)'))
     .addOption(new Option('--no-status', "hide this run from 'postgrad ps' and 'postgrad top'"))
     .action(async (program: string, args: readonly string[], options: RunOptions) => {
@@ -109,6 +109,6 @@ Ctrl-C ends the process at once. A worker is done when main returns, or calls pr
 After a restart POSTGRAD_RESTART_COUNT in the environment of a worker says how many there have been: load the last checkpoint then.
 
 Variables of torchrun (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), Open MPI, Slurm and Kubernetes' indexed jobs (with
-POSTGRAD_WORLD_SIZE and POSTGRAD_MASTER) stand for --rank, --world-size and --master; flags win.
+POSTGRAD_WORLD_SIZE and POSTGRAD_MASTER) replace --rank, --world-size and --master; flags win.
 
 ${EXIT_HELP}`

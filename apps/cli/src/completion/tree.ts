@@ -1,5 +1,6 @@
 /** Commander's tree as the shells' scripts need it: commands, options, and what may stand behind each. */
 import type { Command, Option } from 'commander'
+import { readSections } from '../explain/sections.js'
 
 /** What may stand behind an option or as an argument. */
 export type Values =
@@ -72,5 +73,6 @@ function valuesOf({ argChoices, flags }: Option): Values {
 function argumentOf({ registeredArguments: [first] }: Command): Values | null {
   if (first === undefined) return null
   if (first.argChoices !== undefined) return { kind: 'choices', choices: first.argChoices }
+  if (first.name() === 'code') return { kind: 'choices', choices: [...readSections().keys()].sort() }
   return { kind: first.name() === 'program' ? 'file' : 'other' }
 }

@@ -37,7 +37,7 @@ export async function judgeClock({ now, wallMs, sleep }: Clocks): Promise<Findin
     return warn(
       'clock',
       `the wall clock went ${Math.round(wallTook)} ms in ${Math.round(took)} ms`,
-      'It is being set, or this machine stands still at times.',
+      'It is being set, or this machine stops at times.',
       'Wait until it is in step (timedatectl, chronyc tracking).',
     )
   return ok('clock', 'goes forward, in step with the wall clock')

@@ -54,6 +54,24 @@ test('CLI-71 the folder for a socket is gone however the process ends', async ()
   expect([folders.length, ends]).toEqual([1, []])
 })
 
+test('CLI-70 where no Unix socket can be had, the calls that fail for it are named', async () => {
+  const judge = (socket: () => Promise<string | null>) => judgeUnixSockets(() => () => {}, socket)
+  const refused = await judge(async () => 'listen EPERM')
+  expect([verdict(refused), refused.found, refused.means]).toEqual([
+    'warn',
+    'listen EPERM',
+    expect.stringContaining('launch({ processes }) fails'),
+  ])
+  const { TMPDIR } = process.env
+  process.env.TMPDIR = '/is-not-there'
+  try {
+    expect(await judge(async () => null)).toMatchObject({ verdict: 'warn', found: expect.stringContaining('ENOENT') })
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = TMPDIR
+  }
+})
+
 describe('the machine', () => {
   test.each([
     ['18.20.0', 'fail'],
@@ -63,6 +81,11 @@ describe('the machine', () => {
     ['24.0.0', 'ok'],
   ])('CLI-70 Node %s: %s', (node, expected) => {
     expect(verdict(judgeNode({ ...FACTS, node }))).toBe(expected)
+  })
+
+  test('CLI-70 an old Node, and one that only lacks the stripping of types', () => {
+    expect(judgeNode({ ...FACTS, node: '20.20.2' }).means).toContain('Node 20 gets no fixes')
+    expect(judgeNode({ ...FACTS, node: '22.17.1' }).means).toBe('Node strips types from 22.18 on; here TypeScript needs tsx.')
   })
 
   test('CLI-70 cores, as far as a container may use them', () => {

@@ -50,20 +50,19 @@ export function readMachine(
 }
 
 const NODE_MIN = 20
+/** Older ones get no fixes. */
+const NODE_MAINTAINED = 22
 /** It strips types of TypeScript by itself. */
 const NODE_STRIPS = [22, 18] as const
 
 export function judgeNode({ node }: MachineFacts): Finding {
   const [major = 0, minor = 0] = node.split('.').map(Number)
   if (major < NODE_MIN) return fail('node', node, 'postgrad needs Node 20.', 'Install Node 24.')
+  const todo = 'Install Node 24 when you can.'
+  if (major < NODE_MAINTAINED)
+    return warn('node', node, `Node ${major} gets no fixes any longer; each await costs more here, and TypeScript needs tsx.`, todo)
   const strips = major > NODE_STRIPS[0] || (major === NODE_STRIPS[0] && minor >= NODE_STRIPS[1])
-  if (!strips)
-    return warn(
-      'node',
-      node,
-      'Node 20 gets no more fixes; each await costs more here, and TypeScript needs tsx.',
-      'Install Node 24 when you can.',
-    )
+  if (!strips) return warn('node', node, `Node strips types from ${NODE_STRIPS.join('.')} on; here TypeScript needs tsx.`, todo)
   return ok('node', node, 'It strips the types of TypeScript by itself.')
 }
 
@@ -85,7 +84,7 @@ export function judgeMemory({ memoryBytes, freeBytes, memoryLimitBytes, heapLimi
   return warn(
     'memory',
     found,
-    'A worker takes some 30 MiB before its first tensor; a container that runs out of memory is killed as a whole.',
+    'A worker takes 18 to 23 MiB before its first tensor; a container that runs out of memory is killed as a whole.',
     'Raise the limit, or start fewer workers; resourceLimits of launch bound a thread.',
   )
 }

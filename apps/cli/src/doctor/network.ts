@@ -30,14 +30,25 @@ export async function judgeUnixSockets(
   socket: (at: { readonly path: string }) => Promise<string | null> = whyNoListen,
 ): Promise<Finding> {
   const name = 'Unix sockets'
-  if (process.platform === 'win32') return ok(name, 'none on Windows', 'Processes of one machine talk over loopback.')
-  const folder = mkdtempSync(join(tmpdir(), 'postgrad-doctor-'))
+  if (process.platform === 'win32') return ok(name, 'none on Windows', 'Processes of one machine connect by named pipes.')
+  const refused = (why: string): Finding =>
+    warn(
+      name,
+      why,
+      "launch({ processes }) fails, and so does init without { transports: ['tcp'] }.",
+      'Let TMPDIR name a folder on a local disk that you can write to.',
+    )
+  let folder: string
+  try {
+    folder = mkdtempSync(join(tmpdir(), 'postgrad-doctor-'))
+  } catch (error) {
+    return refused((error as Error).message)
+  }
   const remove = (): void => rmSync(folder, { recursive: true, force: true })
   const stop = onExit(remove)
   try {
     const why = await socket({ path: join(folder, 's.sock') })
-    if (why === null) return ok(name, 'can be listened on')
-    return warn(name, why, 'Processes of one machine talk over loopback, which is slower.', 'Let TMPDIR name a folder on a local disk.')
+    return why === null ? ok(name, 'can be listened on') : refused(why)
   } finally {
     stop()
     remove()
@@ -80,7 +91,7 @@ export async function judgePorts([from, to]: readonly [number, number], port: (p
 export function judgeHostname(host: string, addresses: readonly string[] | null): Finding {
   const name = 'host name'
   const todo = 'Pass --advertise with a name or address by which others reach this machine.'
-  if (addresses === null) return warn(name, `${host} has no address`, 'Other machines cannot be told this name.', todo)
+  if (addresses === null) return warn(name, `${host} has no address`, 'Other machines cannot use this name.', todo)
   const found = `${host} is ${addresses.join(', ')}`
   const isLoopback = (address: string): boolean => address.startsWith('127.') || address === '::1'
   if (!addresses.every(isLoopback)) return ok(name, found)

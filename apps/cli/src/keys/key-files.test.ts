@@ -16,7 +16,8 @@ const counting = () => {
   return (bytes: number): Uint8Array => new Uint8Array(bytes).fill(++next)
 }
 const key = (byte: number): string => Buffer.alloc(32, byte).toString('base64')
-const FIRST = '# postgrad keys: whoever reads this file can be in these roles. The first line is the role of whoever uses it.\n'
+const FIRST =
+  '# postgrad keys: a process that reads this file can be in these roles. A process that uses it has the role of the first line.\n'
 
 describe('keyFiles', () => {
   test('CLI-60 32 random bytes for each role, and a file of its own for each further one', () => {

@@ -20,7 +20,8 @@ export interface KeyFile {
 const KEY_BYTES = 32
 const ROLES_MAX = 64
 const ROLE = /^[A-Za-z0-9_-]{1,64}$/
-const FIRST_LINE = '# postgrad keys: whoever reads this file can be in these roles. The first line is the role of whoever uses it.'
+const FIRST_LINE =
+  '# postgrad keys: a process that reads this file can be in these roles. A process that uses it has the role of the first line.'
 
 /**
  * A file with all keys, and one for each further role.
@@ -65,8 +66,8 @@ export function writeKeyFile(path: string, text: string, force: boolean): void {
     }
     throw new PostgradError('KEY_FILE_EXISTS', {
       op: 'keygen',
-      message: `'${path}' is there already`,
-      remedy: 'Whoever uses it could not be met any more: choose another --out, or pass --force.',
+      message: `'${path}' exists already`,
+      remedy: 'Processes with the old keys could not connect to those with new ones: choose another --out, or pass --force.',
       values: { path },
     })
   }

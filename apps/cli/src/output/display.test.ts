@@ -187,7 +187,7 @@ describe('errorText', () => {
       cause: refused,
     })
     expect(errorText(whole, null)).toBe(
-      "postgrad: connect: no connection: AUTH_FAILED, the proof is not that of its key.\n  code: AUTH_FAILED\n  cause's code: AUTH_FAILED\n",
+      "postgrad: connect: no connection: AUTH_FAILED, the proof is not that of its key.\n  code: AUTH_FAILED\n  cause's code: AUTH_FAILED\n  more: npx postgrad explain AUTH_FAILED\n",
     )
     let missing: unknown
     try {

@@ -134,6 +134,8 @@ describe('Screen', () => {
     const screen = new Screen({}, ['a', 'b'], around, { hasPrefix: true, isShared: false })
     screen.end()
     screen.display.failure('a', new PostgradError('WORKER_DIED', { op: 'run', message: 'it died' }), ['one', 'two'])
-    expect(around.err()).toBe("postgrad: worker 'a' failed: run: it died.\n  code: WORKER_DIED\n  its last lines:\n    one\n    two\n")
+    expect(around.err()).toBe(
+      "postgrad: worker 'a' failed: run: it died.\n  code: WORKER_DIED\n  its last lines:\n    one\n    two\n  more: npx postgrad explain WORKER_DIED\n",
+    )
   })
 })

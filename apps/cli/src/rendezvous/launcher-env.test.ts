@@ -185,6 +185,9 @@ describe('wrong values', () => {
   })
 
   test('CLI-5 a list of hosts that is none', () => {
-    expect(() => placeOf({ ...SLURM, SLURM_STEP_NODELIST: 'node[1' })).toThrow(expect.objectContaining({ code: 'NODE_LIST_INVALID' }))
+    const refused = (op: string) => expect.objectContaining({ code: 'NODE_LIST_INVALID', op })
+    expect(() => placeOf({ ...SLURM, SLURM_STEP_NODELIST: 'node[1' })).toThrow(refused('SLURM_STEP_NODELIST'))
+    const job = { ...without(SLURM, 'SLURM_STEP_NODELIST'), SLURM_JOB_NODELIST: 'node[1' }
+    expect(() => placeOf(job)).toThrow(refused('SLURM_JOB_NODELIST'))
   })
 })

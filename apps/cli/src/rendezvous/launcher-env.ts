@@ -4,6 +4,7 @@
  * each other without end.
  */
 import { PostgradError } from 'postgrad'
+import { masterPort } from 'postgrad/plugin'
 import type { Environment } from '../surroundings.js'
 import { type HostPort, parseHostPort, parsePort } from './host-port.js'
 import { expandNodeList } from './slurm-nodes.js'
@@ -145,13 +146,11 @@ function isSlurmTask(env: Environment): boolean {
   return step !== undefined ? Number(step) < SLURM_SPECIAL_STEPS : has(env, 'SLURM_STEP_NODELIST')
 }
 
-/** torchrun's agent may listen on MASTER_PORT itself, for its own store: then rank 0 takes the next one, and everybody knows it. */
 function torchPort(variables: Variables): number {
   const text = variables.text('MASTER_PORT', '--master')
   const port = parsePort(text)
   if (port === null) throw invalid('a port from 1 to 65535 in MASTER_PORT', `'${text}'`, 'Correct it, or pass --master HOST:PORT.')
-  const isTaken = variables.env.TORCHELASTIC_USE_AGENT_STORE === 'True'
-  return isTaken ? (port === 65_535 ? port - 1 : port + 1) : port
+  return masterPort(port, variables.env)
 }
 
 /** MPI tells nobody where rank 0 is, unless all are here. */
@@ -166,10 +165,11 @@ const [SLURM_PORT_FIRST, SLURM_PORTS] = [20_000, 12_000]
 const STEP_STRIDE = 101
 
 function slurmMaster(variables: Variables): HostPort {
-  const list = variables.env.SLURM_STEP_NODELIST || variables.text('SLURM_JOB_NODELIST', '--master')
+  const variable = has(variables.env, 'SLURM_STEP_NODELIST') ? 'SLURM_STEP_NODELIST' : 'SLURM_JOB_NODELIST'
+  const hosts = expandNodeList(variables.text(variable, '--master'), variable)
   const job = variables.integer('SLURM_JOB_ID', '--master')
   const step = variables.integerIfAny('SLURM_STEP_ID') ?? 0
-  return { host: expandNodeList(list)[0]!, port: SLURM_PORT_FIRST + ((job + STEP_STRIDE * step) % SLURM_PORTS) }
+  return { host: hosts[0]!, port: SLURM_PORT_FIRST + ((job + STEP_STRIDE * step) % SLURM_PORTS) }
 }
 
 /** POSTGRAD_MASTER, for launchers that do not say where rank 0 is, or say it wrong. */

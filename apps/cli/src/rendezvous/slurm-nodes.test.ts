@@ -13,7 +13,7 @@ describe('expandNodeList', () => {
     ['rack[1-2]n[1,3].lan', ['rack1n1.lan', 'rack1n3.lan', 'rack2n1.lan', 'rack2n3.lan']],
     ['x-y[0-1]', ['x-y0', 'x-y1']],
   ])('CLI-5 %s', (list, hosts) => {
-    expect(expandNodeList(list)).toEqual(hosts)
+    expect(expandNodeList(list, 'SLURM_JOB_NODELIST')).toEqual(hosts)
   })
 
   test.each([
@@ -23,14 +23,14 @@ describe('expandNodeList', () => {
     ['node1-3]', /closes nothing/],
     ['node[1-[2]]', /inside of brackets/],
     ['node[3-1]', /backwards/],
-    ['node[]', /no number and no range/],
-    ['node[a-b]', /no number and no range/],
-    ['node[1-]', /no number and no range/],
+    ['node[]', /not a number or a range/],
+    ['node[a-b]', /not a number or a range/],
+    ['node[1-]', /not a number or a range/],
     ['node[0-65536]', /more than 65536/],
     ['a[1-1000]b[1-1000]', /more than 65536/],
     ['a[1-60000],b[1-60000]', /more than 65536/],
   ])('CLI-5 %j is refused', (list, message) => {
-    expect(() => expandNodeList(list)).toThrow(
+    expect(() => expandNodeList(list, 'SLURM_JOB_NODELIST')).toThrow(
       expect.objectContaining({ code: 'NODE_LIST_INVALID', message: expect.stringMatching(message) }),
     )
   })

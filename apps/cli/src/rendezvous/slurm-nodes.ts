@@ -4,11 +4,11 @@ import { PostgradError } from 'postgrad'
 /** More hosts than any cluster has: a wrong list must not fill the memory. */
 const HOSTS_MAX = 65_536
 
-/** @throws NODE_LIST_INVALID */
-export function expandNodeList(text: string): readonly string[] {
+/** @param variable that has the list @throws NODE_LIST_INVALID */
+export function expandNodeList(text: string, variable: string): readonly string[] {
   const refuse = (why: string): PostgradError =>
     new PostgradError('NODE_LIST_INVALID', {
-      op: 'SLURM_JOB_NODELIST',
+      op: variable,
       expected: "a list of hosts such as 'node[01-03,07]'",
       got: `'${text}': ${why}`,
       remedy: 'Pass --master HOST:PORT instead.',
@@ -59,7 +59,7 @@ function numbersOf(text: string, refuse: (why: string) => PostgradError): readon
   const numbers: string[] = []
   for (const range of text.split(',')) {
     const [, first, last] = /^(\d+)(?:-(\d+))?$/.exec(range.trim()) ?? []
-    if (first === undefined) throw refuse(`'${range}' is no number and no range`)
+    if (first === undefined) throw refuse(`'${range}' is not a number or a range`)
     const [from, to] = [Number(first), Number(last ?? first)]
     if (to < from) throw refuse(`the range '${range}' runs backwards`)
     if (to - from >= HOSTS_MAX) throw refuse(`more than ${HOSTS_MAX} hosts`)

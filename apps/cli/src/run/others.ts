@@ -101,7 +101,7 @@ export class Others {
 function peerFailed(worker: string, reason: string): PostgradError {
   return new PostgradError('PEER_FAILED', {
     op: 'run',
-    message: `worker '${worker}' has failed, and the others end with it: ${reason}`,
+    message: `worker '${worker}' has failed, so all others end: ${reason}`,
     remedy: 'Its own output says more.',
     values: { worker },
   })

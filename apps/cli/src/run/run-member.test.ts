@@ -205,7 +205,7 @@ describe('one worker of several processes', () => {
     const waiting = play({ main: () => new Promise(() => {}) })
     await waiting.store.set('postgrad run/failed', JSON.stringify({ worker: 'worker0', reason: 'no data' }))
     expect(await waiting.code).toBe(4)
-    expect(waiting.around.err()).toContain("worker 'worker0' has failed, and the others end with it: no data")
+    expect(waiting.around.err()).toContain("worker 'worker0' has failed, so all others end: no data")
     expect(waiting.asked).toContain('close')
   })
 
@@ -217,14 +217,16 @@ describe('one worker of several processes', () => {
       },
     })
     expect(await dying.code).toBe(4)
-    expect(dying.around.err()).toContain("worker 'worker0' has failed, and the others end with it: stopped by SIGINT")
+    expect(dying.around.err()).toContain("worker 'worker0' has failed, so all others end: stopped by SIGINT")
     expect(dying.around.err()).not.toContain('WORKER_DIED')
   })
 
   test('CLI-41 --timeout', async () => {
     const { around, code } = play({ main: () => new Promise(() => {}) }, { ...FLAGS, timeout: 5 })
     expect(await code).toBe(1)
-    expect(around.err()).toMatch(/worker 'worker1' failed: run: main took longer than --timeout 5 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
+    expect(around.err()).toMatch(
+      /worker 'worker1' failed: run: main took longer than --timeout 5 ms\. .*\n {2}code: RUN_TIMEOUT\n {2}more: npx postgrad explain RUN_TIMEOUT\n$/,
+    )
   })
 
   test('CLU-63 a shell sends SIGHUP twice when its terminal closes: that ends nothing at once', async () => {

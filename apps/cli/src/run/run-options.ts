@@ -48,7 +48,7 @@ export function checkTogether(options: RunOptions, place: Place | null): void {
   const { processes, restart, maxRestarts, workers } = options
   if (maxRestarts !== undefined && (restart ?? 'none') === 'none') throw conflict('--max-restarts needs --restart all or --restart failed')
   if (options.key !== undefined && tlsFlags(options).some((file) => file !== undefined))
-    throw conflict('--key and --tls-cert are two ways to say the same; leave one out')
+    throw conflict('--key and --tls-cert exclude each other; pass one of them')
   if (options.role !== undefined && options.key === undefined) throw conflict('--role names a key of a key file: pass --key FILE as well')
   if (tlsFlags(options).some((file) => file !== undefined) && tlsFlags(options).some((file) => file === undefined))
     throw conflict('--tls-cert, --tls-key and --tls-ca belong together')

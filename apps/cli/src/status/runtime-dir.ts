@@ -62,7 +62,7 @@ export function removeDeadSocket(path: string): Promise<void> {
 /** Null: it is ours alone. */
 export function whyNotOurs(folder: string): string | null {
   const found = lstatSync(folder)
-  if (!found.isDirectory()) return `${folder} is no folder`
+  if (!found.isDirectory()) return `${folder} is not a folder`
   if (found.uid !== userInfo().uid) return `${folder} belongs to somebody else`
   return (found.mode & OTHERS) === 0 ? null : `others may enter ${folder}; run: chmod 700 '${folder}'`
 }

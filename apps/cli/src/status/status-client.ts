@@ -100,6 +100,6 @@ function read(line: string): Snapshot | string {
     if (snapshot.version === SNAPSHOT_VERSION && Array.isArray(snapshot.workers)) return snapshot
     return `is of another version of postgrad (its status has version ${String(snapshot.version)}, this one reads ${SNAPSHOT_VERSION})`
   } catch {
-    return 'answers with something that is no JSON'
+    return 'answers with something other than JSON'
   }
 }

@@ -117,7 +117,7 @@ describe('a run', () => {
     expect([existsSync(path), existsSync(other)]).toEqual([true, false])
   })
 
-  test('CLI-51 the socket of a run that lives, and a file that is no socket, stay where they are', async () => {
+  test('CLI-51 the socket of a run that lives, and a file that is not a socket, stay where they are', async () => {
     mkdirSync(folder(), { mode: 0o700 })
     const path = join(folder(), socketName(process.pid))
     writeFileSync(path, 'of a user')
@@ -164,7 +164,7 @@ describe('a run', () => {
 
   test.each([
     ['{"version":2,"workers":[]}\n', /version 2, this one reads 1/],
-    ['no json\n', /no JSON/],
+    ['no json\n', /something other than JSON/],
   ])('CLI-54 a run that answers %j is named with the reason', async (line, why) => {
     mkdirSync(folder(), { mode: 0o700 })
     const server = createServer((socket) => socket.resume().end(line))

@@ -1,4 +1,4 @@
-/** The loss curve as a picture. */
+/** Draws the loss curve. */
 import { round, writeChart } from '../shared/chart.js'
 import type { Point, TrainReport } from './program.js'
 

@@ -1,6 +1,5 @@
 /**
- * The main job itself: launches the three workers, lets them train, and shows what came of it. Above it: `main.ts`, the command; below: `program.ts`,
- * what the workers run.
+ * The main job: launches the three workers, lets them train, and shows the results. `main.ts` is its command; the workers run `program.ts`.
  */
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +19,7 @@ const MEASUREMENTS = 10
 const NEWS_OF_DEATH_MS = 250
 
 export interface JobOptions {
-  /** What the workers load: `program.js`, or a module around it. */
+  /** The workers load `program.js`, or a module around it. */
   readonly program: URL
   readonly settings: Settings
   readonly corpus: Corpus
@@ -54,7 +53,7 @@ export async function runJob({ program, settings, corpus, out, signal }: JobOpti
   } finally {
     signal.removeEventListener('abort', cut)
     display.close()
-    // What is under way after a failure waits for what will not come.
+    // After a failure, calls may wait for ever: do not await them.
     await cluster.close({ timeoutMs: 0 })
   }
   show(report, corpus, unigram)
@@ -86,8 +85,8 @@ function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt 
 }
 
 /**
- * The work's result, or the first death of a worker, at once: the trainer may need the dead one only later. Where the work fails by a death, its error
- * may come first and be about what the death has broken (a step of the optimizer); the death itself says why, so it gets a moment to be heard of.
+ * The work's result, or the first death of a worker, at once: the trainer may need the dead worker only later. If the work fails by a death, its
+ * error may come first and name only a consequence (a failed step of the optimizer). Only the death names the cause, so it gets a moment to arrive.
  */
 async function untilDeath<T>(cluster: Cluster, work: Promise<T>): Promise<T> {
   let stop = (): void => {}

@@ -1,5 +1,5 @@
 /**
- * The main job as a user runs it, in a process of its own, small: what it prints and writes, how it is interrupted, and what it says when it cannot.
+ * The main job as a user runs it, in a process of its own, small: its output and files, how it is interrupted, and its error messages.
  * `main.soak.test.ts` has it on gpu.js, too, and the deaths of all workers.
  */
 import { existsSync } from 'node:fs'

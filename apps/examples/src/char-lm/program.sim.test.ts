@@ -1,4 +1,4 @@
-/** The main job's program in the simulation: every order of delivery gives the bits of the inlined program, and nothing is left behind. */
+/** The main job's program in the simulation: every order of delivery gives the bits of the inlined program, and leaves nothing. */
 import { expect, test } from '@jest/globals'
 import { inlined, simulate } from 'postgrad/testing'
 import { train, WORKERS } from './program.js'

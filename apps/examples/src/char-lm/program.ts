@@ -1,6 +1,6 @@
 /**
- * What the three workers run: `ps` holds the embedding and the decoder, `trainer` the recurrent core and the training loop, `evaluator`
- * measures the loss on held-out text and samples, while training goes on. After PyTorch's distributed RNN example
+ * The program of the three workers: `ps` holds the embedding and the decoder, `trainer` the recurrent core and the training loop, `evaluator`
+ * measures the loss on held-out text and samples, during training. After PyTorch's distributed RNN example
  * (`examples/distributed/rpc/rnn`): the forward pass crosses workers by calls and RRefs, one backward pass runs through all of it, and one
  * optimizer steps parameters where they live.
  */
@@ -31,7 +31,7 @@ export const WORKERS = ['ps', 'trainer', 'evaluator'] as const
 const RISE_END = 0.04
 const FALL_BEGIN = 0.5
 const RATE_MIN = 0.02
-/** What is shown is a mean over about 1 / (1 − SMOOTHING) steps. */
+/** The loss shown is a mean over 1 / (1 − SMOOTHING) steps. */
 const SMOOTHING = 0.95
 /** Below 1, samples prefer what is likely. */
 const TEMPERATURE = 0.8
@@ -76,7 +76,7 @@ export interface TrainReport {
   readonly steps: number
   readonly seconds: number
   readonly charsPerSecond: number
-  /** What the model writes behind the prompt, before training and after. */
+  /** The model's text after the prompt, before training and after. */
   readonly before: Int32Array
   readonly after: Int32Array
   /** By worker: the kernels that ran. */
@@ -182,7 +182,7 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
     const loss = await distAutograd.context(async (ctx) => {
       const embedded = await encoder.call('forward', [input])
       const [states, [h, c]] = core.forward(embedded, state)
-      // The next window goes on from here, but its gradients end here.
+      // The state continues in the next window, gradients end here.
       state = [h.detach(), c.detach()]
       const logits = await decoder.call('forward', [states.reshape([sequence * batch, hidden])])
       const loss = crossEntropy(logits, target)
@@ -196,14 +196,14 @@ export async function train(options: TrainOptions): Promise<TrainReport> {
     const charsPerSecond = Math.round((step * batch * sequence) / seconds())
     const measured = `held-out ${heldOut.at(-1)!.loss.toFixed(3)}`
     reportProgress({ done: done(), total, text: `loss ${smoothed.toFixed(3)}, ${measured}, ${charsPerSecond} chars/s` })
-    // The evaluator works on a copy of the weights while training goes on; the next one starts when it has finished.
+    // The evaluator works on a copy of the weights during training; a new measurement starts after the last one.
     if (measuring === null && done() / total >= measureAt(heldOut.length / (options.measurements + 1))) {
       const at = { step, seconds: seconds() }
       measuring = measure().then((loss) => {
         heldOut.push({ ...at, loss })
         measuring = null
       })
-      // If it fails, the one who waits for it hears of it.
+      // If it fails, the `await` below rejects.
       measuring.catch(() => {})
     }
   }

@@ -6,7 +6,7 @@ const MARGIN = '  │ '
 /** Lines of a sample shown at most: an untrained model writes many line breaks. */
 const LINES_MAX = 24
 
-/** Every line behind a margin; tabs become an arrow and a space, other control characters their code. */
+/** Every line after a margin; tabs become an arrow and a space, other control characters their code. */
 export function readable(text: string): string {
   const lines = text.split('\n').flatMap((line) => fold(visible(line)))
   const shown = lines.slice(0, LINES_MAX).map((line) => `${MARGIN}${line}`.trimEnd())

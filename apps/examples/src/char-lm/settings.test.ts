@@ -1,4 +1,4 @@
-/** The command line: defaults by device, and what is refused with which words. */
+/** The command line: defaults by device, and what it refuses, in which words. */
 import { describe, expect, test } from '@jest/globals'
 import { HELP, readSettings } from './settings.js'
 

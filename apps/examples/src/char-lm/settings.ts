@@ -1,4 +1,4 @@
-/** What the user chose: the command line of the main job, read and checked, with defaults that fit the device. */
+/** Settings of the main job: its command line, read and checked, with defaults that fit the device. */
 import { parseArgs } from 'node:util'
 import type { DeviceSpec } from 'postgrad'
 import { countOption, numberOption, positiveOption } from '../shared/number-option.js'

@@ -1,6 +1,6 @@
 /**
- * A text as parallel streams: `count` places spread evenly over it, each read on from window to window, so that a recurrent state carried from one
- * window to the next has read what stands before it.
+ * A text as parallel streams: `count` places spread evenly over it. Each continues from window to window, so a recurrent state carried from one
+ * window to the next has read the text before it.
  */
 import { type Tensor, tensor } from 'postgrad'
 

@@ -22,17 +22,17 @@ export interface Text {
   readonly characters: string
   /** Where it came from, for a reader. */
   readonly source: string
-  /** What samples begin with; null: what the held-out part begins with. */
+  /** The beginning of samples; null: that of the held-out part. */
   readonly prompt: string | null
 }
 
 export interface Corpus {
   readonly source: string
-  /** Symbol of each index; the last one stands for every rare character. */
+  /** Symbol of each index; the last one is for every rare character. */
   readonly alphabet: readonly string[]
   readonly training: Int32Array
   readonly heldOut: Int32Array
-  /** What samples begin with. */
+  /** Samples begin with it. */
   readonly prompt: Int32Array
 }
 
@@ -139,7 +139,7 @@ export async function repositoryText(root: string): Promise<Text> {
   for (const folder of ['packages', 'apps', 'scripts']) await collect(join(root, folder), files)
   for (const entry of await readdir(root)) if (entry.endsWith('.md')) files.push(join(root, entry))
   files.sort()
-  // What stands at the end is held out: it should resemble the rest.
+  // The end is held out, so it should resemble the rest.
   const mixed = files.map((file, i) => [Math.imul(i + 1, 0x9e3779b1) >>> 0, file] as const).sort(([a], [b]) => a - b)
   let characters = ''
   for (const [, file] of mixed) {

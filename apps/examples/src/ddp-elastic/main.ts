@@ -1,4 +1,4 @@
-/** `npm run example ddp-elastic`: trains, kills a trainer and lets another join in the middle. */
+/** `npm run example ddp-elastic`: trains; meanwhile kills a trainer and adds another. */
 import { runCommand } from '../shared/command.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -16,7 +16,7 @@ const OPTIONS = {
 }
 const { help, read } = commandLine(
   NAME,
-  'Elastic data-parallel training: a trainer is killed and another joins, and the training goes on from\nthe replicas of those that live.',
+  'Elastic data-parallel training: a trainer is killed and another joins, and the training continues from\nthe replicas of those that live.',
   OPTIONS,
 )
 

@@ -1,4 +1,4 @@
-/** Elastic training in the simulation: a trainer dies in any moment, another joins, and the training goes on from the survivors' state. */
+/** Elastic training in the simulation: a trainer dies at any moment, another joins, and training continues from the survivors' state. */
 import { expect, test } from '@jest/globals'
 import { simulate } from 'postgrad/testing'
 import { coordinate, type Options } from './program.js'

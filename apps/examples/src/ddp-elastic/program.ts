@@ -1,7 +1,7 @@
 /**
- * Elastic training: trainers die and join while it goes on. Each keeps its replica from round to round. A round is a process group of those that live; when a member dies the round
- * ends early for all, and the next one, of the survivors, goes on from the replica that had come furthest. Who joins takes part from the next round on. Nobody is
- * started again, which torchrun does with all.
+ * Elastic training: trainers may die and join at any time. Each keeps its replica from round to round. A round is a process group of the living trainers. When one dies, the round
+ * ends early for all, and the survivors start the next round from the replica with the most steps. A new trainer takes part from the next round on. No survivor
+ * restarts; torchrun restarts all.
  */
 import { crossEntropy, currentWorker, expose, Generator, isPostgradError, type RRef, remote, reportProgress } from 'postgrad'
 import {
@@ -35,7 +35,7 @@ interface Round {
 }
 
 interface Outcome {
-  /** How many steps this trainer has taken, whoever was there. */
+  /** How many steps this trainer has taken, in any group. */
   readonly step: number
   readonly loss: number
   /** In how many rounds it took part. */
@@ -44,7 +44,7 @@ interface Outcome {
   readonly checksum: number
 }
 
-/** What may end a round early: somebody has died, before the group was made or after. */
+/** Errors that end a round early: a trainer died, before or after the group was made. */
 const ENDS_ROUND = ['GROUP_BROKEN', 'WORKER_DIED', 'GROUP_TIMEOUT', 'UNKNOWN_WORKER', 'DDP_REDUCTION_UNFINISHED']
 
 /** A replica, which lives as long as its worker. */
@@ -111,12 +111,12 @@ export class Trainer {
 }
 
 export interface Report {
-  /** Who took part in each round, and how far it came. */
+  /** The members of each round, and how far it came. */
   readonly rounds: readonly { readonly members: readonly string[]; readonly step: number; readonly loss: number }[]
   readonly last: Readonly<Record<string, Outcome>>
 }
 
-/** On the coordinator: round after round of whoever is there, until all steps are taken. */
+/** On the coordinator: rounds of all trainers alive, until all steps are taken. */
 export async function coordinate(options: Options): Promise<Report> {
   const trainers = new Map<string, RRef<Trainer>>()
   const rounds: { readonly members: readonly string[]; readonly step: number; readonly loss: number }[] = []
@@ -139,7 +139,7 @@ export async function coordinate(options: Options): Promise<Report> {
   return { rounds, last }
 }
 
-/** Null: it has died, and is no trainer any more. */
+/** Null: it has died, and is removed. */
 async function playedBy(
   trainers: Map<string, RRef<Trainer>>,
   name: string,

@@ -17,7 +17,7 @@ const OPTIONS = {
 }
 const { help, read } = commandLine(
   NAME,
-  'DistributedDataParallel and RPC together: an embedding table on a parameter server, a dense part in\na replica at each trainer, a master that tells them to train.',
+  'DistributedDataParallel and RPC together: an embedding table on a parameter server, a dense part in\na replica at each trainer, a master that starts their training.',
   OPTIONS,
 )
 const SHOWN = 5

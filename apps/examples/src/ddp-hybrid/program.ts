@@ -1,6 +1,6 @@
 /**
  * Distributed data parallel and RPC together, after PyTorch's tutorial "Combining Distributed DataParallel with Distributed RPC Framework": an embedding table on a
- * parameter server, a dense part in a replica at each trainer, and a master that tells them to train. One distributed pass goes from a trainer to the server
+ * parameter server, a dense part in a replica at each trainer, and a master that starts their training. One distributed pass goes from a trainer to the server
  * and back; the gradients of the dense part become the mean over the trainers before it ends.
  */
 import {

@@ -31,9 +31,7 @@ async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, 
   )
   for (const [i, { losses, accuracy, checksum }] of reports.entries()) {
     const shown = losses.map((loss) => loss.toFixed(3)).join(', ')
-    console.log(
-      `${trainers[i]}: loss of the epochs ${shown}; ${(100 * accuracy).toFixed(1)} % told right; its parameters add up to ${checksum}`,
-    )
+    console.log(`${trainers[i]}: loss of the epochs ${shown}; ${(100 * accuracy).toFixed(1)} % right; its parameters add up to ${checksum}`)
   }
   sayWhetherAlike('the replicas', reports, startedMs)
 }

@@ -1,4 +1,4 @@
-/** Replicas in the simulation: in every order of delivery the same bits, alike on all trainers; and it learns. */
+/** Replicas in the simulation: every order of delivery gives the same bits on all trainers; and they learn. */
 import { expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { type TrainOptions, train } from './program.js'

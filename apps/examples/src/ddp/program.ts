@@ -39,7 +39,7 @@ export interface TrainOptions {
 export interface TrainReport {
   /** The mean over an epoch's batches of this trainer. */
   readonly losses: readonly number[]
-  /** Share of fresh samples that are told right in the end. */
+  /** Share of fresh samples that it classifies in the end. */
   readonly accuracy: number
   /** The sum of all parameters' elements: the same on all trainers. */
   readonly checksum: number

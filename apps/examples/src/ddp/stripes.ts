@@ -1,4 +1,4 @@
-/** Pictures of stripes with noise: level, upright, slanted. What the convolutional networks of the data-parallel examples tell apart. */
+/** Noisy pictures of level, upright and slanted stripes, which the convolutional networks of the data-parallel examples classify. */
 import { type Generator, type Tensor, tensor } from 'postgrad'
 
 export const KINDS = 3

@@ -1,4 +1,4 @@
-/** The design note's programs in the simulation: in every order of delivery the bits of the inlined programs, and nothing is left behind. */
+/** The design note's programs in the simulation: every order of delivery gives the bits of the inlined programs, and leaves nothing. */
 import { expect, test } from '@jest/globals'
 import { expectClean, explore, inlined, simulate, type TestCluster } from 'postgrad/testing'
 import { designNote, endToEnd } from './program.js'

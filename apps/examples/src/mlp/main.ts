@@ -18,7 +18,7 @@ const OPTIONS = {
 }
 const { help, read } = commandLine(
   NAME,
-  'Model parallelism: every layer of a multilayer perceptron is a remote module on a worker of its\nown. It learns to tell the arms of a spiral apart.',
+  'Model parallelism: every layer of a multilayer perceptron is a remote module on a worker of its\nown. It learns to separate the arms of a spiral.',
   OPTIONS,
 )
 
@@ -36,12 +36,12 @@ async function run({ out: given, layers, ...settings }: SettingsOf<typeof OPTION
     cluster.on('trainer').run(train, { workers, ...settings }),
   )
   const seconds = (performance.now() - startedMs) / 1000
-  const right = `${(100 * accuracy).toFixed(1)} % of the points told right`
+  const right = `${(100 * accuracy).toFixed(1)} % of the points right`
   console.log(`loss of the first step ${losses[0]!.toFixed(3)}, of the last ${losses.at(-1)!.toFixed(3)}; ${right}`)
   // Loaded when it is needed: the charts take a while.
   const { writeChart } = await import('../shared/chart.js')
   await writeChart(out, {
-    title: 'Layers on workers of their own learn to tell the arms of a spiral apart',
+    title: 'Layers on workers of their own learn to separate the arms of a spiral',
     subtitle: `${layers} layers · ${steps} steps in ${seconds.toFixed(1)} s · ${right}`,
     x: { name: 'steps', max: steps },
     y: { name: 'cross-entropy', min: 0 },

@@ -1,4 +1,4 @@
-/** The layers on workers of their own, in the simulation: PyTorch's losses, the bits of the inlined program in every order, and what was learnt. */
+/** The layers on workers of their own, in the simulation: PyTorch's losses, the bits of the inlined program in every order, and the accuracy. */
 import { expect, test } from '@jest/globals'
 import { DistributedOptimizer, getAllRemoteParams } from 'postgrad'
 import type { StateDict } from 'postgrad/nn'

@@ -18,7 +18,7 @@ import { Linear, Module } from 'postgrad/nn'
 import { Adam } from 'postgrad/optim'
 import { ARMS, type Points, spirals } from './spirals.js'
 
-/** One layer: a linear map, and tanh behind it unless it is the last. */
+/** One layer: a linear map, then tanh unless it is the last. */
 export class Layer extends Module {
   private readonly linear: Linear
   private readonly last: boolean
@@ -82,7 +82,7 @@ export interface TrainOptions {
 
 export interface TrainReport {
   readonly losses: readonly number[]
-  /** Share of the points that are told right in the end. */
+  /** Share of points that it has right in the end. */
   readonly accuracy: number
 }
 

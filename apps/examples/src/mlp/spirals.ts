@@ -1,4 +1,4 @@
-/** What the example learns to tell apart: points on the arms of a spiral. */
+/** Points on the arms of a spiral, which the example classifies by arm. */
 import { type Generator, type Tensor, tensor } from 'postgrad'
 
 export const ARMS = 3

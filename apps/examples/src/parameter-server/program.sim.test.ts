@@ -1,5 +1,5 @@
 /**
- * The parameter server in the simulation: together, the bits of the inlined program in every order; alone it learns as well; what travels are rows,
+ * The parameter server in the simulation: together, the bits of the inlined program in every order; each alone learns as well. Only rows travel,
  * whatever the size of the tables.
  */
 import { expect, test } from '@jest/globals'

@@ -1,7 +1,7 @@
 /**
- * A parameter server with embedding tables that are larger than anybody wants to send: of a table only the rows that a batch looks up travel, and
- * gradients come back as these rows. After PyTorch's batch RPC example (`examples/distributed/rpc/batch/parameter_server.py`): the trainers step
- * together, by calls that the server answers when the last of them has come, or each for itself.
+ * A parameter server with embedding tables too large to send: only the rows that a batch looks up travel, and gradients come back as these rows.
+ * After PyTorch's batch RPC example (`examples/distributed/rpc/batch/parameter_server.py`): the trainers step together, by calls that the server
+ * answers when the last call has arrived, or each for itself.
  */
 import {
   asyncExecution,
@@ -85,7 +85,7 @@ function table(rows: number, width: number): Embedding {
 
 const gradientsHere = (): Gradients => distAutograd.currentContext()!.gradients()
 
-/** As if all batches had been one: the rows of all of them, one behind the other; those of one index add up. */
+/** As if all batches were one: the rows of all, one after another; rows of one index add up. */
 function meanOf(all: readonly Gradients[]): Gradients {
   const mean = (parameter: Tensor): Tensor => {
     const parts = all.map((gradients) => gradients.get(parameter) as SparseTensor)

@@ -1,4 +1,4 @@
-/** What the example learns: how somebody rates something, which hidden tastes decide. A few are very active, most hardly ever: so it is with real ratings. */
+/** Ratings to learn: hidden tastes decide how a user rates an item. A few users are very active, most hardly ever, as with real ratings. */
 import { type Generator, type Tensor, tensor } from 'postgrad'
 
 const TASTES = 2

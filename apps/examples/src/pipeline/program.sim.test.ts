@@ -1,4 +1,4 @@
-/** The pipeline in the simulation: in every schedule and order the losses and weights of the model in one place, and what it learns. */
+/** The pipeline in the simulation: every schedule and order gives the losses and weights of the model in one place; and it learns. */
 import { expect, test } from '@jest/globals'
 import { PIPELINE_SCHEDULES, splitSequential } from 'postgrad/pipelining'
 import { expectClean, inlined, simulate } from 'postgrad/testing'

@@ -1,7 +1,7 @@
 /**
- * A pipeline: a small transformer that predicts the next character, its layers in stages on several workers. Each batch goes through them in micro-batches, as a schedule says; each worker has an
- * optimizer for its own stages. Every worker runs `train`; the first stage's reads inputs, the last one's targets. With `replicas` there are several such pipelines, each with its part of every batch: a
- * stage's gradients are the mean over all of them.
+ * A pipeline: a small transformer that predicts the next character, its layers in stages on several workers. A schedule takes each batch through them in micro-batches; each worker has an
+ * optimizer for its own stages. Every worker runs `train`; the first stage's worker reads inputs, the last one's targets. With `replicas` there are several such pipelines,
+ * each with its part of every batch: a stage's gradients are the mean over all of them.
  */
 import { crossEntropy, currentWorker, expose, Generator, manualSeed, ones, reportProgress, type Tensor, tensor } from 'postgrad'
 import {
@@ -139,7 +139,7 @@ export interface TrainOptions extends ModelOptions {
 export interface TrainReport {
   /** Of each step, of this pipeline's part of the batch, in nats a character; empty but on the worker of the last stage. */
   readonly losses: readonly number[]
-  /** What this worker did in the last step. */
+  /** This worker's last step, by action. */
   readonly actions: readonly TimedAction[]
   /** Sum of all parameters of its stages, to be compared. */
   readonly checksum: number

@@ -1,4 +1,4 @@
-/** The same training with the model in one place, one micro-batch after the other: what each schedule is held to. */
+/** The same training with the model in one place, one micro-batch after another. Tests hold each schedule to it. */
 import type { Tensor } from 'postgrad'
 import { Adam } from 'postgrad/optim'
 import { Batches, lossOf, makeModel, meanOf, type TrainOptions } from './program.js'

@@ -1,6 +1,6 @@
 /**
- * The same task by an actor with a critic and a replay buffer: each episode is a job, which takes the weights into a thread of the pool and brings its steps
- * back. Steps are used more than once, so the ratio of the probabilities now and then weighs them, clipped (Schulman et al. 2017).
+ * The same task by an actor with a critic and a replay buffer: each episode is a job, which takes the weights into a thread of the pool and returns its
+ * steps. Steps are used several times, weighted by the clipped ratio of their probabilities now and then (Schulman et al. 2017).
  */
 import { currentGenerator, expose, gather, logSoftmax, minimum, noGrad, type Tensor, tensor, workerLocal } from 'postgrad'
 import { currentJobs } from 'postgrad/jobs'
@@ -35,7 +35,7 @@ export class ActorCritic extends Module {
   }
 }
 
-/** What a rollout needs. */
+/** Input of a rollout. */
 export interface RolloutTask {
   readonly weights: StateDict
   readonly seed: number

@@ -1,5 +1,5 @@
 /**
- * The same with batched calls: the agent waits until every observer that plays has asked, and answers all by one pass of the policy. PyTorch: the
+ * The same with batched calls: the agent waits until every playing observer has asked, and answers all by one pass of the policy. PyTorch: the
  * tutorial on batch RPC (`async_execution`).
  */
 import { asyncExecution, expose, Future, type RRef } from 'postgrad'

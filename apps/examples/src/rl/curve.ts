@@ -2,7 +2,7 @@
 import { writeChart } from '../shared/chart.js'
 import type { Settings } from './settings.js'
 
-/** The reward of an episode, and the running one behind it. */
+/** The reward of an episode, and the running reward. */
 export interface Point {
   readonly reward: number
   readonly running: number

@@ -1,6 +1,5 @@
-/** What the main thread and the agent say to each other. */
+/** Messages between the main thread and the agent. */
 
-/** Who plays. */
 export interface Team {
   readonly observers: readonly string[]
   readonly seed: number

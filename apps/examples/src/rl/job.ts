@@ -1,6 +1,6 @@
 /**
- * The run itself: launches the agent with its observers, lets them play episode after episode, and shows what comes of it. Above it: `main.ts`, the
- * command; below: `program.ts` and `actor-critic.ts`, what the workers run.
+ * The run itself: launches the agent with its observers, lets them play episode after episode, and shows the results. `main.ts` is its command; the
+ * workers run `program.ts` or `actor-critic.ts`.
  */
 import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
@@ -20,7 +20,7 @@ const SHARE = 0.05
 /** Of an untrained policy, about. */
 const RUNNING_AT_FIRST = 10
 
-/** What the workers load, and what the agent's is asked to do. */
+/** By name, the workers' module and the agent's function. */
 const PROGRAMS = {
   reinforce: { module: './program.js', play: episode },
   batched: { module: './batched.js', play: batchedEpisode },
@@ -58,7 +58,7 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
     const startedMs = performance.now()
     while (points.length < episodes && running <= target) {
       const { rewards, lost }: Episode = await cluster.on('agent').run(play, team)
-      for (const name of lost) console.log(`\n${name} has died; the others go on`)
+      for (const name of lost) console.log(`\n${name} has died; the others continue`)
       if (rewards.length > 0) {
         const reward = total(rewards) / rewards.length
         running = SHARE * reward + (1 - SHARE) * running

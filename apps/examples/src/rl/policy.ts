@@ -1,4 +1,4 @@
-/** What the agent learns: a policy 4-128-2, by REINFORCE with Adam. `program.ts` has who asks it. */
+/** The agent's policy, a network 4-128-2, learns by REINFORCE with Adam. `program.ts` asks it. */
 import { crossEntropy, currentGenerator, noGrad, type Tensor, tensor } from 'postgrad'
 import { Linear, ReLU, Sequential } from 'postgrad/nn'
 import { Adam } from 'postgrad/optim'

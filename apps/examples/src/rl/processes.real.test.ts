@@ -1,4 +1,4 @@
-/** One agent and many observers on threads and between processes: wherever they are, each observer plays the same episodes and the policy learns the same bits. */
+/** One agent and many observers on threads and between processes: in both cases each observer plays the same episodes and the policy learns the same bits. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

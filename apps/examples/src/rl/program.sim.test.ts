@@ -1,4 +1,4 @@
-/** The programs in the simulation: the same seed gives the same run, gradients are finite, an observer that dies is left out, nothing is left behind. */
+/** The programs in the simulation: one seed gives one run, gradients are finite, the run continues without an observer that dies, and leaves nothing. */
 import { describe, expect, test } from '@jest/globals'
 import { expectClean, simulate } from 'postgrad/testing'
 import { actorCriticEpisode, actorCriticGradients } from './actor-critic.js'

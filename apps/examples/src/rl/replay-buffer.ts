@@ -1,6 +1,6 @@
 /**
- * The last steps that were played, in one tensor: a tensor of its own for each step would cost an array and its header, and many small arrays share the
- * memory that any one of them keeps.
+ * The last steps of play, in one tensor. A tensor for each step would cost an array and its header, and many small arrays share memory, which any
+ * one of them keeps alive.
  */
 import { noGrad, randint, type Tensor, zeros } from 'postgrad'
 

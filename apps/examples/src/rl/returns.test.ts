@@ -1,4 +1,4 @@
-/** What rewards were worth, and the buffer of steps. */
+/** Returns and advantages, and the buffer of steps. */
 import { describe, expect, test } from '@jest/globals'
 import { arange, manualSeed, tensor } from 'postgrad'
 import { ReplayBuffer } from './replay-buffer.js'
@@ -24,7 +24,7 @@ test('advantages: a critic that knows everything leaves none, one that says 0 le
   const blind = advantages(rewards, [0, 0, 0], 0)
   expect(blind.advantages[2]).toBe(1)
   expect(blind.advantages[1]).toBeCloseTo(1 + 0.99 * 0.95)
-  // What comes after the last step counts where the pole stands.
+  // If the pole is up, the value after the last step counts.
   expect(advantages([1], [0], 10).advantages[0]).toBeCloseTo(1 + 9.9)
 })
 

@@ -1,4 +1,4 @@
-/** What an episode leaves behind, and what its rewards were worth. */
+/** The trajectory of an episode, and its returns and advantages. */
 import { type Tensor, tensor } from 'postgrad'
 import type { State } from './cart-pole.js'
 

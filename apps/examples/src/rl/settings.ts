@@ -1,4 +1,4 @@
-/** What the user chose: the command line of `npm run example rl`, read and checked. */
+/** Settings: the command line of `npm run example rl`, read and checked. */
 import { parseArgs } from 'node:util'
 import { countOption, numberOption } from '../shared/number-option.js'
 

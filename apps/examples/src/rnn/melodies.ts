@@ -1,4 +1,4 @@
-/** What the example learns: melodies that climb round a circle of tones in steps of equal size, so that two tones tell all that follow. */
+/** Melodies to learn: they climb round a circle of tones in steps of equal size, so two tones determine all that follow. */
 import { type Generator, type Tensor, tensor } from 'postgrad'
 
 export const TONES = 7
@@ -8,7 +8,7 @@ export const STEPS = 3
 export interface Batch {
   /** int32 [length, batch] */
   readonly input: Tensor
-  /** int32 [length · batch]: the next tone behind each of the input's. */
+  /** int32 [length · batch]: the tone after each of the input's. */
   readonly target: Tensor
 }
 
@@ -20,5 +20,5 @@ export function melodies(generator: Generator, length: number, batch: number): B
   return { input: tensor(tones(0), { dtype: 'int32' }), target: tensor(tones(1).flat(), { dtype: 'int32' }) }
 }
 
-/** In nats a tone: behind the first nobody can know the step, behind the others everybody can. */
+/** In nats a tone: the first tone does not determine the step, two tones do. */
 export const leastLoss = (length: number): number => Math.log(STEPS) / length

@@ -1,6 +1,6 @@
 /**
  * A recurrent network over two workers, after PyTorch's RNN example (`examples/distributed/rpc/rnn`): embedding and decoder are remote modules on
- * `ps`, the LSTM lives with the trainer; every batch has a context of its own, so there is no `zeroGrad`.
+ * `ps`, the LSTM lives with the trainer. Every batch has its own context, instead of a `zeroGrad`.
  */
 import {
   crossEntropy,

@@ -10,7 +10,7 @@ const INK = '#2b2f36'
 const FAINT = '#6b7280'
 const AXIS = { nameLocation: 'middle', nameTextStyle: { color: FAINT, fontSize: 13 }, axisLabel: { color: FAINT, fontSize: 12 } } as const
 
-/** What is measured in every step: thin and pale. What counts: strong and dark. A line to compare with: dashed. */
+/** Thin and pale: measured in every step. Strong and dark: the result. Dashed: a line to compare with. */
 export const PALE = '#9dc3e6'
 export const DARK = '#1f4e8c'
 export const LIMIT = '#c0392b'

@@ -1,4 +1,4 @@
-/** What every example's command does alike: its help, mistakes in its options, Ctrl-C, errors that a user can mend, and the exit code of each. */
+/** Common to the commands of all examples: help, mistakes in options, Ctrl-C, errors that a user can mend, and the exit code of each. */
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isPostgradError } from 'postgrad'
@@ -21,7 +21,7 @@ export interface Command<S> {
   readonly read: (argv: readonly string[]) => S | null
   /** Ends early when the signal aborts: by an error, or with what there is then. */
   readonly run: (settings: S, signal: AbortSignal) => Promise<void>
-  /** What became of the results when it was interrupted. */
+  /** The fate of the results after an interruption. */
   readonly interrupted: string
 }
 
@@ -44,7 +44,7 @@ export async function runCommand<S>({ name, help, read, run, interrupted }: Comm
     return 0
   }
   const abort = new AbortController()
-  // Once: whoever presses it again means it.
+  // Once: a second Ctrl-C kills the process.
   process.once('SIGINT', () => abort.abort())
   try {
     await run(settings, abort.signal)
@@ -59,7 +59,7 @@ export async function runCommand<S>({ name, help, read, run, interrupted }: Comm
   return EXIT_INTERRUPTED
 }
 
-/** What the user can mend needs no stack: our own errors, and the system's about files. */
+/** Errors that the user can mend need no stack: our own, and the system's about files. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return isPostgradError(error) || 'syscall' in error ? error.message : (error.stack ?? error.message)

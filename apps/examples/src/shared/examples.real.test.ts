@@ -24,7 +24,7 @@ test('design-note: gradients, and losses that fall by the learning rate', async 
 
 test.each([
   ['rnn', ['--epochs', '2', '--batches', '2', '--hidden', '8'], /loss of the first epoch \d\.\d+ nats a tone, of the last \d/],
-  ['mlp', ['--steps', '3', '--layers', '2', '--points', '10'], /% of the points told right/],
+  ['mlp', ['--steps', '3', '--layers', '2', '--points', '10'], /% of the points right/],
   [
     'pipeline',
     ['--steps', '2', '--layers', '2', '--batch', '8', '--width', '16', '--context', '8'],

@@ -1,4 +1,4 @@
-/** Numbers of many steps as fewer ones. */
+/** Means over many steps, for charts. */
 
 /** The mean of every `size` values; the last may be of fewer. */
 export function meanOver(values: readonly number[], size: number): number[] {

@@ -1,4 +1,4 @@
-/** Numbers on a command line, with a message for the user when they are none. */
+/** Numbers on a command line, with a message if one is invalid. */
 
 type Given = Readonly<Record<string, string | boolean | undefined>>
 

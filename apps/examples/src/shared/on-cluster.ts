@@ -1,16 +1,16 @@
-/** What an example does with its cluster: launches it, shows its progress, and closes it however the work ends. */
+/** Runs an example on a cluster: launches it, shows its progress, and closes it however the work ends. */
 import { type Cluster, launch } from 'postgrad'
 import type { LaunchOptions } from 'postgrad/types'
 import { progressDisplay } from './progress-display.js'
 
 export interface OnClusterOptions {
-  /** What the workers load. */
+  /** Workers load it. */
   readonly program: URL
   readonly workers: readonly string[]
   readonly seed: number
   /** Cuts the work off: it rejects with CLUSTER_CLOSED then, and nothing is left running. */
   readonly signal: AbortSignal
-  /** Hears of progress beside the display. */
+  /** Gets progress, as the display does. */
   readonly onProgress?: LaunchOptions['onProgress']
 }
 
@@ -36,7 +36,7 @@ export async function onCluster<T>(
   } finally {
     signal.removeEventListener('abort', cut)
     display.close()
-    // What is under way after a failure waits for what will not come.
+    // After a failure, calls may wait for ever: do not await them.
     await cluster.close(closing)
   }
 }

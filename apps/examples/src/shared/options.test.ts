@@ -1,4 +1,4 @@
-/** A command line from a table: its help, what it reads, and what it says of mistakes. */
+/** A command line from a table: its help, its values, and its messages about mistakes. */
 import { expect, test } from '@jest/globals'
 import { choice, commandLine, count, countUpTo, outFile, positive, seed } from './options.js'
 

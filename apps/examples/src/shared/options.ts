@@ -1,11 +1,11 @@
-/** A command line from one table: what each option is called, takes and does; its help, and its reading with messages for the user. */
+/** A command line from one table: name, value and purpose of each option; prints its help, and reads it with messages for the user. */
 import { parseArgs } from 'node:util'
 import { countOption, numberOption, positiveOption } from './number-option.js'
 
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
 export interface Option<T> {
-  /** What stands behind its name in the help. */
+  /** In the help, after the option's name. */
   readonly hint: string
   readonly what: string
   /** @throws RangeError with a message for the user */
@@ -60,7 +60,7 @@ export interface CommandLine<S> {
   readonly read: (argv: readonly string[]) => S | null
 }
 
-/** What the options of a table give, by name. */
+/** The values of a table's options, by name. */
 export type SettingsOf<T> = { readonly [K in keyof T]: T[K] extends Option<infer V> ? V : never }
 
 export function commandLine<T extends Readonly<Record<string, Option<unknown>>>>(

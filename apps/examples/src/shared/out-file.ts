@@ -1,4 +1,4 @@
-/** Where a picture goes: looked at first of all, so that a wrong path is heard of before the work. */
+/** The file of a picture: checked before the work, so that a wrong path fails at once. */
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { PostgradError } from 'postgrad'

@@ -5,7 +5,7 @@ import type { Progress } from 'postgrad/jobs'
 /** Without a terminal there is a line now and then: the second one after so many milliseconds, later ones twice as long after the last, up to a bound. */
 const FIRST_PAUSE_MS = 500
 const PAUSE_MS_MAX = 5000
-/** With what stands beside it, within 80 columns. */
+/** With the text next to it, within 80 columns. */
 const BAR_COLUMNS = 16
 
 export interface ProgressDisplay {

@@ -1,4 +1,4 @@
-/** What the examples of data-parallel training have in common: names of trainers, and the last line, which says whether their replicas stayed alike. */
+/** Common to the examples of data-parallel training: names of trainers, and the last line, which says whether the replicas stayed alike. */
 
 export const trainerNames = (count: number): string[] => Array.from({ length: count }, (_, i) => `trainer${i}`)
 

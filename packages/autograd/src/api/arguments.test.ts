@@ -131,7 +131,7 @@ test.each<[string, () => unknown]>([
   ['backward: expected a tensor as root 0, got undefined', () => F.backward(undefined as never)],
   ['backward: expected a tensor as the gradient of root 0, got 1', () => F.backward(leaf().mul(2), 1 as never)],
   [
-    'an object. Options come behind the gradient, as in loss.backward(null, { retainGraph: true })',
+    'an object. Options come after the gradient, as in loss.backward(null, { retainGraph: true })',
     () =>
       leaf()
         .sum()

@@ -85,7 +85,7 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  * When it is compiled for a new size, threads run once to see what they read (all of up to 1024, else a sample): KERNEL_OUT_OF_RANGE. Indices that
  * depend on later values are not seen.
  *
- * The definition throws INVALID_ARGUMENT for a text that is no function of the inputs and attributes, indexes an input twice, assigns to elements, or draws random
+ * The definition throws INVALID_ARGUMENT for a text that is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or draws random
  * numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH when they do not broadcast (without a shape rule),
  * INVALID_ARGUMENT for shapes or constants that are none, KERNEL_COMPILE with gpu.js's words, KERNEL_RESULT when it returns more than one number,
  * KERNEL_MODE when gpu.js would run it in another mode, KERNEL_UNSUPPORTED for more than 2²⁴ elements. Its backward throws DERIVATIVE_MISSING.
@@ -208,7 +208,7 @@ function checkNames(name: string, inputs: Names, attributes: KernelAttributes): 
       'defineKernel',
       `at least one input for '${name}'`,
       'none',
-      'What makes tensors out of numbers is full() or arange().',
+      'Use full() or arange() to make tensors out of numbers.',
     )
   }
   for (const [key, value] of Object.entries(attributes)) {

@@ -1,5 +1,5 @@
 /** Derivatives of functions as wholes, against closed forms and each other. */
-import { expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import * as F from '../index.js'
 
@@ -29,6 +29,42 @@ test('jacobian: output shape, then input shape; zeros where nothing depends', ()
   close(first!, vec(1, 1))
   close(second!, vec(2, 0, 0, 4).view([2, 2]))
   expect(() => F.jacobian((x: Tensor, _y: Tensor) => x.mul(3), [vec(1), vec(5)], { strict: true })).toThrow(code('UNUSED_INPUT'))
+})
+
+describe('strict', () => {
+  const [x, strict] = [vec(1, 2), { strict: true }]
+  const unused = (message: string) =>
+    expect.objectContaining({ code: 'UNUSED_INPUT', message: expect.stringContaining(message) }) as unknown as Error
+
+  test('a result that does not require grad is UNUSED_INPUT, and the message names the call; without strict the derivatives are 0', () => {
+    const fn = (_x: Tensor) => vec(3).sum()
+    const calls: readonly (readonly [op: string, call: (options: F.FunctionalOptions) => unknown])[] = [
+      ['vjp', (options) => F.vjp(fn, x, null, options)],
+      ['jvp', (options) => F.jvp(fn, x, x, options)],
+      ['jacobian', (options) => F.jacobian(fn, x, options)],
+      ['hessian', (options) => F.hessian(fn, x, options)],
+      ['hvp', (options) => F.hvp(fn, x, x, options)],
+    ]
+    for (const [op, call] of calls) {
+      expect(() => call(strict)).toThrow(unused(`${op}: the result of the function does not require grad`))
+      call({})
+    }
+    expect(() => F.jacobian((y: Tensor) => [y.sum(), vec(3)], x, strict)).toThrow(unused('jacobian: output 1 of the function does not'))
+  })
+
+  test('so is a gradient that does not require grad, for a second derivative', () => {
+    const linear = (y: Tensor) => y.sum()
+    expect(() => F.hessian(linear, x, strict)).toThrow(unused('hessian: the gradient of the function does not require grad'))
+    expect(() => F.hvp(linear, x, x, strict)).toThrow(unused('hvp: the gradient of the function does not require grad'))
+    const half = (a: Tensor, b: Tensor) => a.square().add(b).sum()
+    expect(() => F.hessian(half, [x, x], strict)).toThrow(unused('hessian: the gradient for input 0 does not depend on input 1.'))
+  })
+
+  test('an input that the result does not depend on is named, with what to do', () => {
+    const first = (y: Tensor, _z: Tensor) => y.mul(3)
+    const message = 'vjp: the result of the function does not depend on input 1. Leave out strict to get zeros.'
+    expect(() => F.vjp(first, [x, x], x, strict)).toThrow(unused(message))
+  })
 })
 
 test('vjp and jvp are the products with the jacobian; inputs are left alone', () => {

@@ -22,6 +22,27 @@ type Fn<X extends Several, R extends Several> = (...xs: X extends Tensor ? [x: T
 /** One for each of what X is: a T, or an array of them. */
 type Per<X extends Several, T> = X extends Tensor ? T : T[]
 
+/** What is differentiated, for the messages of `strict`. */
+interface Differentiated {
+  /** As the user called it. */
+  readonly op: string
+  readonly what: string
+  /** If it does not require grad. */
+  readonly remedy: string
+}
+
+const ZEROS = 'Leave out strict to get zeros.'
+const FROM_INPUTS = 'Compute it from the inputs, outside of noGrad and without detach(), or leave out strict to get zeros.'
+
+function resultOf(op: string, what = 'the result of the function'): Differentiated {
+  return { op, what, remedy: FROM_INPUTS }
+}
+
+/** The first gradient, which is constant if the function is linear. */
+function gradientIn(op: string, what = 'the gradient of the function'): Differentiated {
+  return { op, what, remedy: ZEROS }
+}
+
 /** A function that was evaluated: its inputs as it saw them, its outputs, and whether it gave one or a list. */
 interface Run {
   readonly xs: readonly Tensor[]
@@ -44,7 +65,7 @@ export function vjp<X extends Several, R extends Several>(
 ): [outputs: Per<R, Tensor>, gradients: Per<X, Tensor>] {
   return enableGrad(() => {
     const run = evaluate('vjp', fn, inputs, options)
-    const grads = gradients(run.ys, run.xs, vectors('vjp', run.ys, v), options)
+    const grads = gradients(resultOf('vjp'), run.ys, run.xs, vectors('vjp', run.ys, v), options)
     return [finish(run.ys, run.single, options), finish(grads, isTensor(inputs), options)]
   }) as [Per<R, Tensor>, Per<X, Tensor>]
 }
@@ -66,9 +87,9 @@ export function jvp<X extends Several, R extends Several>(
     const run = evaluate('jvp', fn, inputs, options)
     const direction = vectors('jvp', run.xs, v)
     const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape, y.storage.memory).requiresGrad_())
-    const transposed = gradients(run.ys, run.xs, us, { ...options, createGraph: true })
+    const transposed = gradients(resultOf('jvp'), run.ys, run.xs, us, { ...options, createGraph: true })
     // Linear, so nothing of it needs u's values. What does not depend on u has the derivative 0.
-    const along = gradients(transposed, us, direction, { createGraph: options.createGraph === true })
+    const along = gradients(gradientIn('jvp'), transposed, us, direction, { createGraph: options.createGraph === true })
     return [finish(run.ys, run.single, options), finish(along, run.single, options)]
   }) as [Per<R, Tensor>, Per<R, Tensor>]
 }
@@ -84,11 +105,24 @@ export function jacobian<X extends Several, R extends Several>(
   inputs: X,
   options: FunctionalOptions = {},
 ): Per<R, Per<X, Tensor>> {
+  const outputOf = (o: number, single: boolean) => resultOf('jacobian', single ? undefined : `output ${o} of the function`)
+  return jacobianOf('jacobian', fn, inputs, options, outputOf)
+}
+
+/** @param outputOf names output `o` for the messages; `single`: it is the only one */
+function jacobianOf<X extends Several, R extends Several>(
+  op: string,
+  fn: Fn<X, R>,
+  inputs: X,
+  options: FunctionalOptions,
+  outputOf: (o: number, single: boolean) => Differentiated,
+): Per<R, Per<X, Tensor>> {
   return enableGrad(() => {
-    const run = evaluate('jacobian', fn, inputs, options)
-    const blocks = run.ys.map((y) => {
+    const run = evaluate(op, fn, inputs, options)
+    const blocks = run.ys.map((y, o) => {
+      const of = outputOf(o, run.single)
       const flat = operations.reshape(y, [-1])
-      const rows = Array.from({ length: y.numel }, (_, i) => gradients([operations.select(flat, 0, i)], run.xs, [null], options, true))
+      const rows = Array.from({ length: y.numel }, (_, i) => gradients(of, [operations.select(flat, 0, i)], run.xs, [null], options, true))
       const perInput = run.xs.map((x, k) => {
         const shape = [...y.shape, ...x.shape]
         return rows.length === 0
@@ -108,10 +142,9 @@ export function jacobian<X extends Several, R extends Several>(
  * @throws as vjp, and NOT_A_SCALAR
  */
 export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options: FunctionalOptions = {}): Per<X, Per<X, Tensor>> {
-  return jacobian<X, Several>((...xs) => gradientOf('hessian', fn, xs, isTensor(inputs), options), inputs, options) as Per<
-    X,
-    Per<X, Tensor>
-  >
+  const first: Fn<X, Several> = (...xs) => gradientOf('hessian', fn, xs, isTensor(inputs), options)
+  const outputOf = (o: number, single: boolean) => gradientIn('hessian', single ? undefined : `the gradient for input ${o}`)
+  return jacobianOf<X, Several>('hessian', first, inputs, options, outputOf) as Per<X, Per<X, Tensor>>
 }
 
 /**
@@ -131,8 +164,8 @@ export function hvp<X extends Several>(
     const run = evaluate('hvp', fn, inputs, options)
     checkScalar('hvp', run.ys[0]!)
     const direction = vectors('hvp', run.xs, v)
-    const first = gradients(run.ys, run.xs, [null], { ...options, createGraph: true })
-    const products = gradients(first, run.xs, direction, options)
+    const first = gradients(resultOf('hvp'), run.ys, run.xs, [null], { ...options, createGraph: true })
+    const products = gradients(gradientIn('hvp'), first, run.xs, direction, options)
     return [finish(run.ys, true, options), finish(products, isTensor(inputs), options)]
   }) as [Tensor, Per<X, Tensor>]
 }
@@ -146,7 +179,7 @@ function gradientOf<X extends Several>(
 ): Several {
   const y = (fn as (...xs: readonly Tensor[]) => Tensor)(...xs)
   checkScalar(op, y)
-  const first = gradients([y], xs, [null], { ...options, createGraph: true })
+  const first = gradients(resultOf(op), [y], xs, [null], { ...options, createGraph: true })
   return single ? first[0]! : first
 }
 
@@ -161,8 +194,9 @@ function evaluate<X extends Several, R extends Several>(op: string, fn: Fn<X, R>
   return isTensor(result) ? { xs, ys: [result], single: true } : { xs, ys: result as readonly Tensor[], single: false }
 }
 
-/** One gradient per input; zeros where there is none. */
+/** One gradient per input; zeros where there is none. @throws UNUSED_INPUT (strict) */
 function gradients(
+  of: Differentiated,
   outputs: readonly Tensor[],
   inputs: readonly Tensor[],
   vs: readonly (Tensor | null)[],
@@ -170,15 +204,23 @@ function gradients(
   retainGraph = true,
 ): Tensor[] {
   const live = outputs.flatMap((y, i) => (y.requiresGrad ? [i] : []))
+  if (strict && live.length === 0) throw unused(of, 'does not require grad, so it does not depend on the inputs', of.remedy)
   const found =
-    live.length === 0 && !strict
+    live.length === 0
       ? inputs.map(() => null)
       : grad(
           live.map((i) => outputs[i]!),
           inputs,
-          { gradOutputs: live.map((i) => vs[i]!), createGraph, retainGraph, allowUnused: !strict },
+          { gradOutputs: live.map((i) => vs[i]!), createGraph, retainGraph, allowUnused: true },
         )
-  return found.map((g, i) => g ?? Tensor.empty(inputs[i]!.dtype, inputs[i]!.shape, inputs[i]!.storage.memory))
+  return found.map((g, i) => {
+    if (strict && g === null) throw unused(of, `does not depend on input ${i}`, ZEROS, { input: i })
+    return g ?? Tensor.empty(inputs[i]!.dtype, inputs[i]!.shape, inputs[i]!.storage.memory)
+  })
+}
+
+function unused({ op, what }: Differentiated, why: string, remedy: string, values: { readonly input?: number } = {}): PostgradError {
+  return new PostgradError('UNUSED_INPUT', { op, message: `${what} ${why}`, remedy, values })
 }
 
 /** @throws VECTOR_MISMATCH */

@@ -53,7 +53,7 @@ export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inp
  * output does not depend on, are left out.
  * PyTorch: `torch.autograd.gradgradcheck`.
  * @returns as gradcheck
- * @throws as gradcheck
+ * @throws as gradcheck, and UNUSED_INPUT if no output requires grad
  */
 export function gradgradcheck<Inputs extends readonly unknown[]>(
   fn: Fn<Inputs>,
@@ -70,6 +70,13 @@ export function gradgradcheck<Inputs extends readonly unknown[]>(
     })
   }
   const wanted = checkedInputs('gradgradcheck', inputs).map(({ index }) => index)
+  if (outputs.length === 0) {
+    throw new PostgradError('UNUSED_INPUT', {
+      op: 'gradgradcheck',
+      message: 'none of the outputs requires grad, so none has a gradient to check',
+      remedy: 'Compute the outputs from the inputs, outside of noGrad and without detach().',
+    })
+  }
   const gradients = (...args: readonly unknown[]): Tensor[] => {
     const xs = args.slice(0, inputs.length) as unknown as Inputs
     const ys = asList(fn(...xs)).filter((output) => output.requiresGrad)

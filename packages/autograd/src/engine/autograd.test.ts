@@ -174,6 +174,7 @@ describe('roots', () => {
       'backward: expected root 0 to be a scalar, got shape [2]. Reduce it first, as in loss.sum(), or pass its gradient.',
     )
     expect(refusal(() => F.backward([])).message).toBe('backward: expected at least one root, got none. Pass the loss: backward([loss]).')
+    expect(refusal(() => F.grad([], [leaf(1)])).message).toContain('Pass the outputs: grad([y], inputs).')
   })
 })
 
@@ -639,6 +640,12 @@ describe('gradcheck', () => {
     for (const check of [F.gradcheck, F.gradgradcheck]) {
       expect(refusal(() => check((x: Tensor) => x.mul(2), [leaf(1)]))).toMatchObject({ code: 'GRADCHECK_NEEDS_FLOAT64', op: check.name })
     }
+  })
+
+  test('gradgradcheck of a function whose outputs require no grad is UNUSED_INPUT: there is nothing to check', () => {
+    const error = refusal(() => F.gradgradcheck((x: Tensor) => x.detach(), [at(1, 2)]))
+    expect(error).toMatchObject({ code: 'UNUSED_INPUT', op: 'gradgradcheck' })
+    expect(error.message).toContain('none of the outputs requires grad')
   })
 
   test('a second derivative that is wrong is found by gradgradcheck alone, a backward that changes its mind by gradcheck', () => {

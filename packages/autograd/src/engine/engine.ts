@@ -160,7 +160,7 @@ function requiresGradStill(variable: Tensor): boolean {
   if (gradFn === null) return variable.requiresGrad
   throw new PostgradError('LEAF_MODIFIED', {
     op: 'backward',
-    expected: 'leaves of the graph that are leaves still',
+    expected: 'leaves of the graph that are still leaves',
     got: `one of shape [${variable.shape.join(', ')}] that is now an output of ${gradFn.name}`,
     remedy: 'Run backward before you write to a leaf in place, or write to a clone() of it.',
     values: { shape: [...variable.shape] },
@@ -279,7 +279,7 @@ function noGradient(name: string, index: number, grad: unknown): PostgradError {
     op: name,
     expected: `a tensor or null as gradient ${index}`,
     got: argumentText(grad),
-    remedy: 'Let backward return one per input, and a hook a tensor or nothing.',
+    remedy: 'backward must return one gradient per input; a hook must return a tensor or nothing.',
     values: { index },
   })
 }
@@ -302,7 +302,10 @@ function broughtTo(name: string, index: number, grad: Tensor, meta: InputMeta): 
     op: name,
     expected: `gradient ${index} on device '${there}', where the value that it belongs to is`,
     got: `one on '${grad.device}'`,
-    remedy: `Let backward (or the hook) return it there: ${grad.storage.memory === CPU ? `grad.to('${there}')` : 'await grad.cpu() is too late, so compute it there'}.`,
+    remedy:
+      grad.storage.memory === CPU
+        ? `Let backward (or the hook) return grad.to('${there}').`
+        : `Let backward (or the hook) compute the gradient on '${there}', since neither can await grad.cpu().`,
     values: { index, devices: [String(there), String(grad.device)] },
   })
 }

@@ -19,9 +19,10 @@ export interface RootRules {
 /** @throws INVALID_ARGUMENT, NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_HAS_NO_GRAD_FN, ROOT_GRADIENT_MISMATCH; in PyTorch's order */
 export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads, needGradFn = false }: RootRules = {}): void {
   if (!Array.isArray(roots))
-    throw invalidArgument(op, 'a list of roots', argumentText(roots), `Pass a list, of one loss too: ${op}([loss]).`)
+    throw invalidArgument(op, 'a list of roots', argumentText(roots), `Pass a list, also for one loss: ${op}([loss]).`)
   if (roots.length === 0) {
-    throw new PostgradError('NO_ROOTS', { op, expected: 'at least one root', got: 'none', remedy: 'Pass the loss: backward([loss]).' })
+    const remedy = op === 'grad' ? 'Pass the outputs: grad([y], inputs).' : 'Pass the loss: backward([loss]).'
+    throw new PostgradError('NO_ROOTS', { op, expected: 'at least one root', got: 'none', remedy })
   }
   if (grads !== undefined && grads.length !== roots.length) {
     throw new PostgradError('ROOT_GRADIENT_MISMATCH', {
@@ -37,7 +38,7 @@ export function validateRoots(roots: readonly Tensor[], { op = 'backward', grads
 function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string, needGradFn: boolean): void {
   checkTensor(op, `root ${index}`, root)
   if (grad !== null && Object.getPrototypeOf(grad) === Object.prototype) {
-    const remedy = 'Options come behind the gradient, as in loss.backward(null, { retainGraph: true }).'
+    const remedy = 'Options come after the gradient, as in loss.backward(null, { retainGraph: true }).'
     throw invalidArgument(op, `a tensor as the gradient of root ${index}`, argumentText(grad), remedy)
   }
   if (grad !== null) checkTensor(op, `the gradient of root ${index}`, grad)
@@ -48,7 +49,7 @@ function checkRoot(root: Tensor, index: number, grad: Tensor | null, op: string,
       expected: `root ${index} to require grad`,
       got: 'a tensor that does not, and that no recorded operation made',
       remedy:
-        'Compute it from tensors with requiresGrad, outside of noGrad. What a call returns has a history within distAutograd.context(…) alone: call there, and use ctx.backward().',
+        'Compute it from tensors with requiresGrad, outside of noGrad. The result of a call has a history only within distAutograd.context(…): call there, and use ctx.backward().',
       values: valuesOf(root, index),
     })
   }

@@ -113,6 +113,29 @@ describe('a backward that throws', () => {
     expect(error).toMatchObject({ code: 'BACKWARD_FAILED', op: 'OddBackward', cause: 'odd' })
   })
 
+  test.each(['frozen', 'a ring of causes', 'a cause that is a text'])(
+    'an error that nothing can be added to becomes the cause of one, which has the line of forward: %s',
+    (which) => {
+      const thrown = new RangeError(which, which === 'a cause that is a text' ? { cause: 'odd' } : undefined)
+      if (which === 'frozen') Object.freeze(thrown)
+      if (which === 'a ring of causes') thrown.cause = new RangeError('its cause', { cause: thrown })
+      const throws = F.defineFunction({
+        name: 'Throws',
+        forward: (_, x: Tensor) => x.mul(1),
+        backward: () => {
+          throw thrown
+        },
+      })
+      F.withAnomalyDetection(() => {
+        const [y, line] = [throws(leaf(1)), here()]
+        const error = refusal(() => y.backward())
+        expect(error).toMatchObject({ code: 'BACKWARD_FAILED', op: 'ThrowsBackward', values: { node: 'ThrowsBackward' } })
+        expect(error.cause).toBe(thrown)
+        expect(error.message).toContain(line)
+      })
+    },
+  )
+
   test('a saved variable that was written to: which operation wrote, and where', () => {
     F.withAnomalyDetection(() => {
       const h = leaf(1, 2).mul(1)

@@ -6,6 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope, framesOnStack, isOwnFrame, placeOfFrame, withScope } from '@postgrad/base/internal'
 import type { SparseTensor } from '@postgrad/tensor'
 import { checkFunction, isFloating, isReadable, raw, reportIf, type Storage } from '@postgrad/tensor/internal'
+import { placed, placeOf } from './failure-place.js'
 import type { Grads } from './hooks.js'
 
 /** Of `withAnomalyDetection`. */
@@ -40,8 +41,8 @@ let running: Traced | null = null
  * Runs `fn` (also an async one, to its end) in anomaly mode. Forward belongs inside; a backward pass through nodes that were made inside is watched wherever
  * it runs. Slow: for finding errors.
  *
- * A node whose gradients have NaN: BACKWARD_NAN. A node that throws: the error as it was thrown, at the end of whose chain of causes stands
- * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames behind it in `values.forward` and `values.frames`.
+ * If a node's gradients have NaN, the pass fails with BACKWARD_NAN. If a node throws, the pass fails with that error, and the last of its causes is
+ * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames below it in `values.forward` and `values.frames`.
  * PyTorch: `torch.autograd.detect_anomaly`.
  */
 export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
@@ -109,30 +110,22 @@ function foundNaN(node: Traced, index: number, origin: Origin | null): PostgradE
   return new PostgradError('BACKWARD_NAN', {
     op: node.name,
     message: `gradient ${index} has NaN; ${originText(origin)}`,
-    remedy: 'Look there for 0 / 0, the root or logarithm of 0, or NaN in what it was given.',
+    remedy: 'Look there for 0 / 0, the root or logarithm of 0, or NaN in its inputs.',
     values: { node: node.name, index, ...originValues(origin) },
   })
 }
 
-/** The error itself, with the forward line behind its last cause; something else than an error becomes the cause of one. */
+/** The error with the node and the line of forward, unless it has the place of another node already. */
 function explained(error: unknown, node: Traced, origin: Origin | null): unknown {
-  if (error instanceof PostgradError && error.code === 'BACKWARD_NAN') return error
-  const parts = {
-    op: node.name,
-    message: `its backward failed; ${originText(origin)}`,
-    values: { node: node.name, ...originValues(origin) },
-  }
-  if (!isError(error)) return new PostgradError('BACKWARD_FAILED', { ...parts, cause: error })
-  let last = error
-  while (isError(last.cause)) last = last.cause
-  if (last.cause === undefined && !(last instanceof PostgradError && last.code === 'BACKWARD_FAILED')) {
-    last.cause = new PostgradError('BACKWARD_FAILED', parts)
-  }
-  return error
-}
-
-function isError(value: unknown): value is Error {
-  return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
+  if (placeOf(error) !== null) return error
+  const place = (cause?: unknown): PostgradError =>
+    new PostgradError('BACKWARD_FAILED', {
+      op: node.name,
+      message: `its backward failed; ${originText(origin)}`,
+      values: { node: node.name, ...originValues(origin) },
+      ...(cause === undefined ? {} : { cause }),
+    })
+  return placed(error, place)
 }
 
 function originText(origin: Origin | null): string {

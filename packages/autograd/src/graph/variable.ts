@@ -119,7 +119,7 @@ export function detachInPlace(t: Tensor): void {
     throw new PostgradError('DETACH_VIEW', {
       op: 'detach_',
       expected: 'a tensor with a history of its own',
-      got: 'a view, which has that of its base',
+      got: 'a view, which shares the history of its base',
       remedy: 'Use detach(), which makes a new tensor.',
     })
   }

@@ -37,7 +37,7 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
       op: 'checkpoint',
       expected: 'a function that computes its result at once',
       got: 'one that gives a promise',
-      remedy: 'Checkpoint the parts between the awaits. A SyncBatchNorm is awaited, and what contains one.',
+      remedy: 'Checkpoint the parts between the awaits. SyncBatchNorm, and a module that contains one, must be awaited.',
     })
   }
   return result

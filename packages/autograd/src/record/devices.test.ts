@@ -107,6 +107,11 @@ test('a gradient on another device than its value is refused, whether backward, 
   const y = leaf.mul(1)
   y.gradFn!.registerPreHook(() => [tensor([1, 1])])
   expect(() => y.sum().backward()).toThrow(refused('hook of MulBackward'))
+  const far = defineFunction({ name: 'Far', forward: (_, x: Tensor) => x.mul(1), backward: () => tensor([1, 1], { device: there }) })
+  const near = tensor([1, 2], { requiresGrad: true })
+  expect(() => far(near).sum().backward()).toThrow(
+    expect.objectContaining({ code: 'DEVICE_MISMATCH', message: expect.stringContaining("compute the gradient on 'cpu'") }),
+  )
   expect(() => leaf.mul(1).backward(tensor([1, 1]))).toThrow(
     expect.objectContaining({
       code: 'DEVICE_MISMATCH',

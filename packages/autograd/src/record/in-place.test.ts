@@ -96,6 +96,10 @@ describe('refused', () => {
     const x = leaf(1, 2)
     expect(() => x.add_(1)).toThrow(code('INPLACE_ON_LEAF', 'add_'))
     expect(() => x.narrow(0, 0, 1).zero_()).toThrow(code('INPLACE_ON_LEAF', 'zero_'))
+    expect(() => x.add_(1)).toThrow('Write into it under noGrad(() => …), or use add, which makes a new tensor.')
+    for (const write of [() => x.zero_(), () => x.fill_(1), () => x.copy_(ones([2]))]) {
+      expect(write).toThrow('Write into it under noGrad(() => …), or write into a clone() of it.')
+    }
     expect(() => x.narrow(0, 0, 1).add_(leaf(1))).toThrow(/a view of a leaf/)
     F.noGrad(() => x.narrow(0, 0, 1).sub_(ones([1]), 0.5))
     expect(list(x)).toEqual([0.5, 2])

@@ -31,7 +31,7 @@ export function inPlace(op: string, write: Plain, compute: () => Plain, readsX: 
       noteWrite(x.storage)
       return x
     }
-    check(op, x)
+    check(op, x, readsX)
     const out = compute()(readsX ? snapshot(x) : x, p, q, r)
     // fill_ and zero_ do not read x. The raw operation writes the same values, also into expanded tensors.
     if (readsX) overwrite(op, x, out)
@@ -51,11 +51,12 @@ function isRecorded(x: Tensor, ...args: readonly unknown[]): boolean {
   return view !== null && view.untracked !== null && needsGrad(view.base)
 }
 
-/** @throws INPLACE_ON_LEAF, INPLACE_ON_VIEW */
-function check(op: string, x: Tensor): void {
+/** @param readsX false for copy_, fill_ and zero_, which have no form that makes a new tensor @throws INPLACE_ON_LEAF, INPLACE_ON_VIEW */
+function check(op: string, x: Tensor, readsX: boolean): void {
   const view = viewMetaOf(x)
   if (view !== null && view.untracked !== null) throw onView(op, x, view.untracked)
-  const remedy = `Write it under noGrad(() => …), or use ${op.slice(0, -1)}, which makes a new tensor.`
+  const otherwise = readsX ? `use ${op.slice(0, -1)}, which makes a new tensor` : 'write into a clone() of it'
+  const remedy = `Write into it under noGrad(() => …), or ${otherwise}.`
   const values = { shape: [...x.shape] }
   if (view !== null && needsGrad(view.base) && view.base.isLeaf) {
     const message = 'a view of a leaf that requires grad is used in an in-place operation'
@@ -102,7 +103,7 @@ function giveHistory(x: Tensor, node: VariableMeta['gradFn'], outputNr: number):
 function onView(op: string, x: Tensor, why: Untracked): PostgradError {
   return new PostgradError('INPLACE_ON_VIEW', {
     op,
-    expected: 'a tensor whose base can be told of the write',
+    expected: 'a tensor whose base can record the write',
     got: `a view that was ${why}`,
     remedy:
       why === 'made under noGrad'

@@ -10,7 +10,7 @@ export function callCancelled(op: string, to: WorkerHop | null, reason: unknown)
   return new PostgradError('CALL_CANCELLED', {
     op,
     message: `the call${to === null ? '' : ` to worker '${to.name}'`} was cancelled${reasonText(reason)}`,
-    remedy: 'Catch this where a call may be cancelled; what must run all the same belongs into currentWorker().run(fn).',
+    remedy: 'Catch this where a call may be cancelled. Put code that must run in any case into currentWorker().run(fn).',
     values: to === null ? {} : { worker: to.name, workerId: to.id },
     ...(reason === undefined ? {} : { cause: reason }),
   })

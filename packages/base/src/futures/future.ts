@@ -62,7 +62,7 @@ export class Future<T> extends Promise<T> {
     throw new PostgradError('FUTURE_NOT_DONE', {
       op: 'value',
       message: 'the future is not done yet',
-      remedy: 'Await it, or look at done first.',
+      remedy: 'Await it, or check done first.',
     })
   }
 
@@ -87,9 +87,9 @@ export class Future<T> extends Promise<T> {
   }
 
   /**
-   * `fn` runs with this future once it is done, behind the code that is running, in the scope of here. Callbacks run in the order in which they were
-   * added. What one throws is an unhandled rejection, and stops no other. PyTorch: `add_done_callback`.
-   * @throws INVALID_ARGUMENT what is no function
+   * Runs `fn` with this future once it is done, after the code that is running, in the scope of this call. Callbacks run in the order in which they were
+   * added. If one throws, that is an unhandled rejection, and the others still run. PyTorch: `add_done_callback`.
+   * @throws INVALID_ARGUMENT for a value that is not a function
    */
   addDoneCallback(fn: (future: Future<T>) => void): void {
     if (typeof fn !== 'function') {
@@ -105,8 +105,8 @@ export class Future<T> extends Promise<T> {
   }
 
   /**
-   * Gives the call up: it ends here with CALL_CANCELLED, whose `cause` is `reason`, and the callee is told. What has not begun there is not run;
-   * what has finds its `currentSignal()` aborted, and the calls that it has made in turn are cancelled. Returns false when it had ended already.
+   * Gives the call up: it ends here with CALL_CANCELLED, whose `cause` is `reason`, and the callee is notified. If the function has not begun there, it does not run. If it has, its
+   * `currentSignal()` aborts, and the calls that it has made in turn are cancelled. Returns false if the call had ended already.
    */
   cancel(reason?: unknown): boolean {
     if (this.done) return false
@@ -168,7 +168,7 @@ export class Future<T> extends Promise<T> {
     throw new PostgradError('FUTURE_COMPLETED', {
       op,
       message: 'a Future can only be marked completed once',
-      remedy: 'Look at done first, or make one future for each result.',
+      remedy: 'Check done first, or make one future for each result.',
     })
   }
 }

@@ -9,8 +9,8 @@ import { Future } from './future.js'
 type Awaitables = readonly PromiseLike<unknown>[]
 
 /**
- * Done once all of them are, with the futures themselves, each with its value or its error; it fails for none of them. A promise that is no future
- * becomes one.
+ * Done once all of them are, with the futures themselves, each with its value or its error; an error of one does not reject it. A promise
+ * becomes a future.
  * PyTorch: `torch.futures.collect_all`.
  */
 export function collectAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Future<Awaited<P[K]>> }> {

@@ -62,9 +62,9 @@ function isTopLevelOf(site: NodeJS.CallSite, url: string): boolean {
 function neverLoaded(url: string): PostgradError {
   return new PostgradError('MODULE_NEVER_LOADED', {
     op: 'import',
-    message: `the top level of ${url} awaits the import of this module itself, or something else that never comes`,
+    message: `the top level of ${url} awaits the import of this module itself, or something else that never ends`,
     remedy:
-      'Do that in a function, which the top level calls without await: main().catch(…). Or put what is imported into a file of its own.',
+      'Await it in a function that the top level calls without await: main().catch(…). Or put the imported code into a file of its own.',
     values: { module: url },
   })
 }

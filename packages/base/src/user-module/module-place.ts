@@ -35,7 +35,7 @@ export function locateModule(module: URL | string): ModulePlace {
       op: 'module',
       expected: 'a URL, or a path',
       got: module === null ? 'null' : typeof module,
-      remedy: "new URL('./program.js', import.meta.url) names a file beside the running one.",
+      remedy: "new URL('./program.js', import.meta.url) names a file in the folder of the running one.",
     })
   }
   const url = typeof module !== 'string' ? module : module.startsWith('file:') ? new URL(module) : pathToFileURL(resolve(module))

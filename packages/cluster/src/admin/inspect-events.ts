@@ -1,9 +1,9 @@
 /**
- * How the main thread learns what happens at workers: a worker gathers its events and posts them by the batch through its control port; the cluster
- * hands them, and what it sees itself, to whoever listens. Nothing is gathered while nobody does. Rules CLU-50 to CLU-54 in SPEC.md.
+ * How the main thread learns what happens at workers. A worker gathers its events and posts them in batches through its control port. The cluster
+ * hands these, and the events that it sees itself, to its listeners. Without a listener, workers gather nothing. Rules CLU-50 to CLU-54 in SPEC.md.
  *
- * A main thread that does not come to its port must not fill the memory: how many batches it has taken is counted where the worker sees it at any time, and a worker that
- * is too far ahead drops events and counts them.
+ * A main thread that is too busy to read its port must not fill the memory. So it counts the batches that it has taken in a counter that the worker can
+ * read at any time, and a worker that is too far ahead drops events and counts them.
  */
 import { now, timeOriginMs } from '@postgrad/base/internal'
 import type { InspectEvent, WorkerInfo, WorkerRuntime } from '@postgrad/rpc'
@@ -35,7 +35,7 @@ export class InspectSender {
     this.post = post
   }
 
-  /** What was gathered for those who listened before is told first. @param isWanted whether anybody listens from now on */
+  /** First posts the events gathered for earlier listeners. @param isWanted whether anybody listens from now on */
   listen(isWanted: boolean): void {
     this.flush(true)
     this.detach?.()
@@ -43,7 +43,7 @@ export class InspectSender {
     this.detach = isWanted ? this.runtime.inspect((event) => this.take(event)) : null
   }
 
-  /** Before whatever the main thread hears of this worker next. @param isLast told however far ahead this worker is: nobody asks later */
+  /** Called before this worker's next message to the main thread. @param isLast post even if this worker is too far ahead */
   flush(isLast = false): void {
     this.timer?.cancel()
     this.timer = null
@@ -90,9 +90,9 @@ export type ClusterEventListener = (event: ClusterEvent) => void
 /** Somebody who listens. */
 export interface Inspector {
   readonly listener: ClusterEventListener
-  /** Workers, by id, that do not know of it yet: what they tell was gathered for others. */
+  /** Ids of workers that do not know of it yet: their events were gathered for others. */
   readonly unasked: Set<number>
-  /** It waits for what has happened so far, and for no more. */
+  /** It waits only for events that have happened already. */
   isLeaving: boolean
 }
 
@@ -132,7 +132,7 @@ export class ClusterInspection {
     this.tell({ ...seen, on: name, onId: id, atMs: now() })
   }
 
-  /** @param by the worker that tells it; null: this thread */
+  /** @param by the worker that reports it; null: this thread */
   private tell(event: ClusterEvent, by: number | null = null): void {
     for (const { listener, unasked, isLeaving } of [...this.inspectors]) {
       const isHis = by === null ? !isLeaving : !unasked.has(by)

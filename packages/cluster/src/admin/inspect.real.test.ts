@@ -1,4 +1,4 @@
-/** What happens at the workers of a cluster, as the main thread hears it. Rules CLU-50 to CLU-54 in SPEC.md. */
+/** The inspection events of a cluster's workers on the main thread. Rules CLU-50 to CLU-54 in SPEC.md. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import * as members from '../fixtures/members.js'

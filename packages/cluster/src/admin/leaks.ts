@@ -1,4 +1,4 @@
-/** References that nobody has disposed of when a cluster is closed: who is asked, and how it is said. `cluster.ts` closes. PyTorch: `checkRRefLeaks`. */
+/** Finds references that no worker has disposed of when `cluster.ts` closes a cluster, and makes the error. PyTorch: `checkRRefLeaks`. */
 import { PostgradError } from '@postgrad/base'
 import type { ReferenceLeak } from '@postgrad/rpc'
 import { describeLeaks, referenceLeaks } from '@postgrad/rpc/internal'
@@ -7,7 +7,7 @@ import type { RemoteWorker } from './remote-worker.js'
 /** What a cluster does about references that are left when it is closed. PyTorch: `ignore_rref_leak`. */
 export type LeakPolicy = 'ignore' | 'warn' | 'error'
 
-/** While all are still there: the first that closes ends the references of the others to it. Who does not answer is left out. */
+/** Asks before any worker closes, since that ends the others' references to it. Leaves out workers that do not answer. */
 export async function leaksOf(threads: readonly RemoteWorker[], timeoutMs: number): Promise<readonly ReferenceLeak[]> {
   const answers = await Promise.allSettled(threads.map((thread) => thread.ask('references', [], { timeoutMs })))
   const tables = answers.flatMap((answer, i) => (answer.status === 'fulfilled' ? [[threads[i]!.info.name, answer.value] as const] : []))

@@ -21,7 +21,7 @@ export interface RuntimeBoot {
 
 /** What workers may have others do. */
 export interface Access {
-  /** By the names of workers; whoever has none is a 'member'. */
+  /** By the names of workers; a worker without one is a 'member'. */
   readonly roles: Readonly<Record<string, string>>
   /** By roles: see `rolePolicy`. */
   readonly rights: Readonly<Record<string, RoleRights>>
@@ -46,7 +46,7 @@ export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: 
     clock,
     registry: threadRegistry,
     generator: workerGenerator(seed, info.name, life),
-    // It is a dead letter, and who waits has been told: what one message does must not end all that runs here.
+    // The message is a dead letter, and its sender has got an error: one message must not end this worker.
     onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
     ...(spec === null ? {} : { device: device(spec as DeviceSpec) }),
     ...(access === null ? {} : { authority: rolePolicy(access.rights) }),

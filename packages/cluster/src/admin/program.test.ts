@@ -1,4 +1,4 @@
-/** What a default export of a program must be. */
+/** Which default exports of a program `importMain` takes. */
 import { describe, expect, test } from '@jest/globals'
 import { mainOf } from './program.js'
 

@@ -1,9 +1,9 @@
-/** What a program may have besides what it exposes: a default export that `postgrad run` starts on every worker. */
+/** A program's default export, its main, which `postgrad run` starts on every worker. */
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
 import { importModule, locateModule } from '@postgrad/base/internal'
 
-/** What the default export of a program gets. */
+/** The argument of a program's default export. */
 export interface MainContext {
   /** The worker's name. */
   readonly name: string
@@ -11,7 +11,7 @@ export interface MainContext {
   readonly rank: number
   /** How many workers the cluster has. */
   readonly worldSize: number
-  /** What stood behind `--` on the command line. */
+  /** The words after `--` on the command line. */
   readonly args: readonly string[]
 }
 

@@ -1,18 +1,18 @@
 /**
- * What the cluster and a worker say to each other, to be read alone; `remote-worker.ts` is the one end, `worker.ts` the other. Queries go through comlink on
- * the worker's control, of which its host is in charge (`worker-host.ts`). Comlink loses the class, code and cause of errors,
- * so arguments, results and errors travel as `Payload`s: frames that wire's codec made (its `payload.ts`).
+ * The messages between the cluster (`remote-worker.ts`) and a worker (`worker.ts`). Queries go through comlink on the worker's control, which its
+ * host provides (`worker-host.ts`). Comlink loses the class, code and cause of errors, so arguments, results and errors travel as `Payload`s:
+ * frames that wire's codec made (its `payload.ts`).
  *
  *     cluster                                  worker
  *        │ host.spawn(BootData)                  │ builds runtime, connects peers
  *        │ ── start() ─────────────────────────▸ │ imports the program
- *        │ ◂───────────────────────── Payload ── │ RESULT, or EXCEPTION why it could not
+ *        │ ◂───────────────────────── Payload ── │ RESULT, or an EXCEPTION
  *        │ ── run(name, args) ─────────────────▸ │ runs the exposed function as this worker
- *        │ ◂──────────────── ProgressEvent … ── │ what reportProgress says, any time
+ *        │ ◂──────────────── ProgressEvent … ── │ from reportProgress, at any time
  *        │ ◂───────────────────────── Payload ── │
  *        │ ── CancelEvent ─────────────────────▸ │ nobody waits for that run: its currentSignal() aborts
  *        │ ── connect(peers, gone) ────────────▸ │ newcomers: their names are known from then on
- *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): its peers hear that it goes
+ *        │ ── leave() ─────────────────────────▸ │ runtime.leave(): notifies its peers
  *        │ ◂── jobs, see port-host.ts of jobs ─▸ │ what currentJobs() submits, and the answers
  *        │ ── close() ─────────────────────────▸ │ runtime.close()
  *        │ closes its control                    │ nothing is left open: the worker ends by itself
@@ -40,9 +40,9 @@ export interface BootData extends RuntimeBoot {
   readonly peers: readonly WorkerPeer[]
   /** `file:` URL of the program. */
   readonly program: string
-  /** Of the launch: how long it may stand still. 0: nobody looks. */
+  /** Of the launch: how long it may stall, in ms. 0: no limit. */
   readonly stallMs: number
-  /** Where `tsx/esm/api` lies, if the launcher knows; null: the worker looks for it. */
+  /** Where `tsx/esm/api` is, if the launcher knows; null: the worker looks for it. */
   readonly typescript: string | null
 }
 
@@ -80,13 +80,13 @@ export type Answer<Q extends Query> = ReturnType<Queries[Q]>
 /** What comlink exposes on a worker. */
 export type AskWorker = (query: Query, ...args: readonly unknown[]) => Promise<Payload>
 
-/** Said to the worker beside comlink's messages: nobody waits for this run any more. */
+/** Sent to the worker outside of comlink: nobody waits for this run any more. */
 export interface CancelEvent {
   readonly event: 'cancel'
   readonly run: number
 }
 
-/** Sent by the worker beside comlink's messages, hence in order with answers. Comlink ignores what has no `type`. */
+/** Sent by the worker on comlink's port, hence in order with answers. Comlink ignores messages without a `type`. */
 export type WorkerEvent = ProgressEvent | FatalEvent | QuietEvent | ClosedEvent | InspectPost
 
 export interface ProgressEvent {
@@ -94,7 +94,7 @@ export interface ProgressEvent {
   readonly progress: Progress
 }
 
-/** Something was thrown and nobody caught it: the last that is heard of a worker, unless its program has a handler for that. */
+/** An error that nobody caught: the last message of a worker, unless its program has a handler for such errors. */
 export interface FatalEvent {
   readonly event: 'fatal'
   readonly origin: NodeJS.UncaughtExceptionOrigin
@@ -106,7 +106,7 @@ export interface QuietEvent {
   readonly counts: Counts
 }
 
-/** The runtime is closed, whoever wanted that: the cluster, or the program by `shutdown`, `leave` or `drain`. */
+/** The runtime is closed, by the cluster, or by the program with `shutdown`, `leave` or `drain`. */
 export interface ClosedEvent {
   readonly event: 'closed'
 }
@@ -115,7 +115,7 @@ export interface ClosedEvent {
 export interface InspectPost {
   readonly event: 'inspect'
   readonly events: readonly InspectEvent[]
-  /** Events that there was no room for. */
+  /** Events that this worker dropped. */
   readonly dropped: number
   /** The worker's `performance.timeOrigin`, from which the events' times count. */
   readonly originMs: number

@@ -1,4 +1,4 @@
-/** References on threads: the live table of a cluster, and what it says at its end about those that nobody gave up. */
+/** References on threads: a cluster's table of them, and its report at the end about those that nobody disposed of. */
 import { expect, jest, test } from '@jest/globals'
 import { referenceLeaks } from '@postgrad/rpc/internal'
 import { launcher } from '../clusters.fixture.js'

@@ -1,11 +1,11 @@
 /**
- * One worker, seen from the cluster: queries over comlink with what comlink lacks put around it (a deadline, the worker's death, whole errors), and the
- * end of the worker. Its host (`worker-host.ts`) is below; `cluster.ts` above holds several of them.
+ * One worker, seen from the cluster: its end, and queries over comlink with what comlink lacks: a deadline, the worker's death, and whole errors.
+ * `cluster.ts` above holds several of them; `worker-host.ts` below hosts the worker.
  *
- * Note [A worker's last words]. When a worker ends, results that it posted before may have arrived in the same moment. They were earned: the host
- * delivers them first, their promises get a turn to settle, and only then everything that still waits is rejected with WORKER_DIED.
+ * Note [A worker's last words]. When a worker ends, results that it posted before may arrive in the same moment, and they still count. The host
+ * delivers them first, their promises get a turn to settle, and only then all that still waits is rejected with WORKER_DIED.
  */
-import { type DeathCause, PostgradError } from '@postgrad/base'
+import { type DeathCause, isPostgradError, PostgradError } from '@postgrad/base'
 import {
   callCancelled,
   causeOfThrown,
@@ -71,7 +71,7 @@ export interface WorkerEnd {
   readonly thrown: unknown
   /** Of the process that it ran in, if it ended with that. */
   readonly ofProcess: ProcessEnd | null
-  /** Whether it has rejected a run of the program, which so has heard of it. What the cluster asks for itself, above all while it closes, is no such run. */
+  /** Whether the end has rejected a run of the program, which so has learned of it. Queries of the cluster itself do not count. */
   readonly isHeard: boolean
 }
 
@@ -86,7 +86,7 @@ export interface AskOptions {
 
 /** Of what is waited for while the worker lives. */
 interface Limits extends Omit<AskOptions, 'op'> {
-  /** Of a run: what tells the worker that the time or the signal has ended it. */
+  /** Of a run: notifies the worker that the time or the signal has ended it. */
   readonly onGivenUp?: () => void
 }
 
@@ -102,11 +102,11 @@ export class RemoteWorker {
   readonly beats: Counter
   /** Resolves when it is gone and everything that waited for it has been settled. */
   readonly ended: Promise<WorkerEnd>
-  /** Set while it leaves: what whoever asks again waits for. */
+  /** Set while it leaves: a second `leave` waits for it, too. */
   leaving: Promise<void> | null = null
   /** How its death is spoken of. */
   standing: keyof typeof AFTER = 'starting'
-  /** Its end was asked for and is no death. */
+  /** Its end was asked for and is not a death. */
   isExpectedToEnd = false
   /** Its runtime is closed: by its own program, if nobody here has asked for it. */
   hasClosed = false
@@ -114,7 +114,7 @@ export class RemoteWorker {
   onClosed: () => void = () => {}
   /** Gets what it has sent and received, once it was asked to report. */
   onQuiet: (counts: Counts) => void = () => {}
-  /** Gets what has happened there, while it was asked to tell. */
+  /** Gets its events, while it was asked to report them. */
   onInspected: (post: InspectPost) => void = () => {}
   private readonly hosted: HostedWorker
   /** Held as long as this object: comlink releases the other end when its proxies are collected, calls in flight included (comlink #692). */
@@ -231,7 +231,7 @@ export class RemoteWorker {
     })
   }
 
-  /** Says something beside the requests; nobody hears it when the thread has ended. */
+  /** Sends a message that is not a query; without effect when the thread has ended. */
   post(message: unknown, transfer: readonly ArrayBuffer[]): void {
     if (!this.dead) this.hosted.control.postMessage(message, [...transfer])
   }
@@ -257,7 +257,7 @@ export class RemoteWorker {
     return this.ended
   }
 
-  /** Its name belongs to another worker now; whoever still asks this one is told. */
+  /** Its name belongs to another worker now, which the errors of further queries say. */
   onRestarted(as: WorkerInfo): void {
     this.restartedAs = as
   }
@@ -265,12 +265,13 @@ export class RemoteWorker {
   /** The error that says how this worker died; only when it is dead. */
   death(op: string): PostgradError {
     const { cause, exitCode, thrown } = this.end!
+    const remedy = cause === 'left' ? undefined : isNotStarted(thrown) ? thrown.remedy : REMEDIES[cause]
     return workerDied(
       op,
       { worker: this.info, cause, detail: this.detail(), exitCode, thrown },
       {
         restartedAs: this.restartedAs?.id ?? null,
-        ...(cause === 'left' ? {} : { remedy: `${REMEDIES[cause]}${AFTER[this.standing]}`.trim() }),
+        ...(remedy === undefined ? {} : { remedy: `${remedy}${AFTER[this.standing]}`.trim() }),
       },
     )
   }
@@ -285,16 +286,17 @@ export class RemoteWorker {
       case 'uncaught-exception':
         return tooManyOpenFiles('launch', thrown) === null
           ? `its thread threw ${describe(thrown)}, and nobody caught it`
-          : `there were no open files left for it, ${describe(Object(thrown).cause ?? thrown)}`
+          : `no open files were left for it, ${describe(Object(thrown).cause ?? thrown)}`
       case 'unhandled-rejection':
         return `a promise on its thread was rejected with ${describe(thrown)}, and nobody handled it`
       case 'killed':
         return 'from the main thread'
       case 'stalled':
-        return 'it was alive but stood still, and was ended for that'
+        return 'it was alive but did nothing, and was ended for that'
       case 'exited':
         return `its thread ended with exit code ${exitCode} (process.exit)`
       case 'process-ended': {
+        if (isNotStarted(thrown)) return `its process could not be started: ${describe(thrown.cause)}`
         const { pid, signal } = ofProcess!
         const perhaps = signal === 'SIGKILL' ? ', perhaps because the machine or its container was out of memory' : ''
         return `its process (${pid}) was ended by ${signal ?? `exit code ${exitCode}`}${perhaps}`
@@ -324,6 +326,7 @@ export class RemoteWorker {
   private causeOfEnd(thrown: unknown, ofProcess: ProcessEnd | null): EndCause {
     if (this.isExpectedToEnd) return 'left'
     if (thrown === undefined) return this.endedBy ?? (ofProcess === null ? 'exited' : 'process-ended')
+    if (isNotStarted(thrown)) return 'process-ended'
     return causeOfThrown(thrown, this.fatal === 'unhandledRejection')
   }
 
@@ -333,12 +336,12 @@ export class RemoteWorker {
       this.standing === 'starting'
         ? [
             'loaded the program',
-            'Look at the top level of its modules for an await of what never comes, or for an endless loop: a module must come to its end, so start such work in a function. ' +
+            'Look at the top level of its modules for an await that never ends, or for an endless loop: a module must come to its end, so start such work in a function. ' +
               'Or give it more time: launchTimeoutMs of launch, timeoutMs of join and restart.',
           ]
         : [
             'answered',
-            'Pass a larger timeoutMs, or end the worker with cluster.kill(name): one that does not look at currentSignal() goes on there.',
+            'Pass a larger timeoutMs, or end the worker with cluster.kill(name): a function that does not look at currentSignal() continues there.',
           ]
     return new PostgradError('RUN_TIMEOUT', {
       op,
@@ -348,6 +351,9 @@ export class RemoteWorker {
     })
   }
 }
+
+/** The machine gave no process: no thread has thrown that. */
+const isNotStarted = (thrown: unknown): thrown is PostgradError => isPostgradError(thrown, 'PROCESS_FAILED')
 
 function describe(thrown: unknown): string {
   return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined

@@ -1,4 +1,4 @@
-/** Arguments and results of `cluster.on(name).run`: payloads, which carry no references, and say where those are held. */
+/** The payloads for arguments and results of `cluster.on(name).run`: plain values only, a reference fails with WIRE_UNSUPPORTED_VALUE. */
 import { PostgradError, type WorkerHop } from '@postgrad/base'
 import { RRef } from '@postgrad/rpc'
 import { PayloadCodec, type ValueExtension } from '@postgrad/wire/internal'

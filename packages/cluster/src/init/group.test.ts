@@ -49,7 +49,10 @@ describe('INI-6 a rank', () => {
   test('is not free while its holder lives', async () => {
     const { log, group } = setUp()
     for (const entry of [arrival(0, 0), arrival(1, 1)]) await log.append(entry)
-    await expect(group(1).come(arrival(1, 2), 1, 1000)).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT' })
+    await expect(group(1).come(arrival(1, 2), 1, 1000)).rejects.toMatchObject({
+      code: 'RENDEZVOUS_CONFLICT',
+      remedy: 'Give each process a rank of its own, or end the other process first.',
+    })
   })
 })
 
@@ -64,7 +67,10 @@ describe('INI-4 a name', () => {
     const second = group(1)
     await second.come(own, 1, 1000)
     expect(second.others).toBe(1)
-    await expect(group(0).come({ ...arrival(0, 3), name: 'one' }, 0, 1000)).rejects.toMatchObject({ code: 'RENDEZVOUS_CONFLICT' })
+    await expect(group(0).come({ ...arrival(0, 3), name: 'one' }, 0, 1000)).rejects.toMatchObject({
+      code: 'RENDEZVOUS_CONFLICT',
+      remedy: 'Give each process a name of its own.',
+    })
   })
 
   test('and a rank that another has taken away are told to whoever waits for the rest', async () => {
@@ -74,7 +80,7 @@ describe('INI-4 a name', () => {
     await log.append({ what: 'died', id: 1, detail: 'its name is that of another' })
     await expect(coming).rejects.toMatchObject({
       code: 'RENDEZVOUS_CONFLICT',
-      message: expect.stringContaining('its name is that of another'),
+      message: expect.stringContaining('which the group declared dead: its name is that of another. Call init again'),
     })
   })
 })

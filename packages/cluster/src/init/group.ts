@@ -77,10 +77,12 @@ export class Group {
       this.note(entry)
       if (entry.what === 'joined') this.check(self, entry)
       else if (entry.id === self.id)
-        throw conflict('a name and a rank that nobody else has', `'${self.name}' at rank ${self.rank}: ${entry.detail}`, {
-          name: self.name,
-          rank: self.rank,
-        })
+        throw conflict(
+          'a process that stays in the group until all have joined',
+          `'${self.name}' at rank ${self.rank}, which the group declared dead: ${entry.detail}`,
+          'Call init again, with a name and a rank of its own for each process.',
+          { name: self.name, rank: self.rank },
+        )
     }
   }
 
@@ -159,7 +161,12 @@ export class Group {
           await this.log.append({ what: 'died', id: former.id, detail: 'another process serves the store in its place' })
           continue
         }
-        throw conflict(`rank ${self.rank} for one process`, `'${former.name}', which lives, and '${self.name}'`, { rank: self.rank })
+        throw conflict(
+          `rank ${self.rank} for one process`,
+          `'${former.name}', which lives, and '${self.name}'`,
+          'Give each process a rank of its own, or end the other process first.',
+          { rank: self.rank },
+        )
       }
       this.note(entry)
       if (entry.what === 'joined' && entry.rank === self.rank) seen++
@@ -177,18 +184,22 @@ export class Group {
   /** Names are looked at from this one's own arrival on: whoever had this one's name before may be gone by then. */
   private check(self: Arrival, { name, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
-      throw conflict('one world size', `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`, {
-        worldSize,
-        rank,
-      })
+      throw conflict(
+        'one world size',
+        `${self.worldSize ?? 'none'} here and ${worldSize ?? 'none'} at '${name}' (rank ${rank})`,
+        'Give all processes the same worldSize.',
+        { worldSize, rank },
+      )
     }
     if (this.living.get(self.rank)?.id !== self.id) return
     const other = [...this.living.values()].find((one) => one.name === self.name && one.id !== self.id)
     if (other === undefined) return
-    throw conflict(`a name for each process`, `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`, {
-      name: self.name,
-      rank: other.rank,
-    })
+    throw conflict(
+      'a name for each process',
+      `'${self.name}' at rank ${self.rank} and at rank ${other.rank}`,
+      'Give each process a name of its own.',
+      { name: self.name, rank: other.rank },
+    )
   }
 
   private note(entry: GroupEntry): void {
@@ -246,9 +257,10 @@ export class Group {
     const { meeting } = this.place
     const worldSize = this.place.worldSize ?? 1
     const missing = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !this.living.has(rank))
+    const ranks = missing.length === 1 ? `rank ${missing[0]} is` : `ranks ${missing.join(', ')} are`
     return new PostgradError('RENDEZVOUS_TIMEOUT', {
       op: 'init',
-      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had come to ${whereOf(meeting)}; rank ${missing.join(', ')} had not`,
+      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had joined at ${whereOf(meeting)}; ${ranks} missing`,
       remedy: 'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs }.',
       values: { missing, worldSize, timeoutMs },
     })
@@ -262,19 +274,13 @@ function peerOf({ name, id, addresses, role }: Arrival): Peer {
 function storeLost({ meeting }: Place, cause: unknown): PostgradError {
   return new PostgradError('STORE_LOST', {
     op: 'init',
-    message: `the store at ${whereOf(meeting)} has ended for this process: it hears no more who joins the group, and who dies it hears only where it has a connection`,
-    remedy: 'Calls to those it knows go on. To hear of others again it has to come again, as a new process.',
+    message: `the store at ${whereOf(meeting)} has ended for this process: it no longer learns which workers join the group, and it learns of a death only if it is connected to that worker`,
+    remedy: 'Calls to the workers that it knows continue. To learn of others it must join again, as a new process.',
     values: { store: whereOf(meeting) },
     cause,
   })
 }
 
-function conflict(expected: string, got: string, values: Readonly<Record<string, unknown>>): PostgradError {
-  return new PostgradError('RENDEZVOUS_CONFLICT', {
-    op: 'init',
-    expected,
-    got,
-    remedy: 'Give all processes the same worldSize, and each a rank and a name of its own.',
-    values,
-  })
+function conflict(expected: string, got: string, remedy: string, values: Readonly<Record<string, unknown>>): PostgradError {
+  return new PostgradError('RENDEZVOUS_CONFLICT', { op: 'init', expected, got, remedy, values })
 }

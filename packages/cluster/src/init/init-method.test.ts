@@ -1,6 +1,6 @@
 /** Where the processes of a group meet. */
 import { describe, expect, test } from '@jest/globals'
-import { placeOf } from './init-method.js'
+import { masterPort, placeOf, whereOf } from './init-method.js'
 
 const TORCHRUN = { MASTER_ADDR: 'node1', MASTER_PORT: '29500', RANK: '2', WORLD_SIZE: '4' }
 
@@ -14,9 +14,17 @@ describe('INI-1 the place of a process', () => {
     })
   })
 
+  test('INI-20 is met on the next port where the agent of torchrun listens on MASTER_PORT itself', () => {
+    const agent = { TORCHELASTIC_USE_AGENT_STORE: 'True' }
+    expect(placeOf({}, { ...TORCHRUN, ...agent }).meeting).toEqual({ kind: 'tcp', host: 'node1', port: 29_501 })
+    expect(placeOf({ initMethod: 'tcp://node1:29500' }, { ...TORCHRUN, ...agent }).meeting).toMatchObject({ port: 29_500 })
+    expect([masterPort(65_535, agent), masterPort(29_500, { TORCHELASTIC_USE_AGENT_STORE: 'False' })]).toEqual([65_534, 29_500])
+  })
+
   test('is what the options say, where they do', () => {
     const place = placeOf({ initMethod: 'tcp://[::1]:4000', rank: 0, worldSize: 1 }, TORCHRUN)
     expect(place).toEqual({ meeting: { kind: 'tcp', host: '::1', port: 4000 }, rank: 0, worldSize: 1, round: 0 })
+    expect([whereOf(place.meeting), whereOf(placeOf({}, TORCHRUN).meeting)]).toEqual(['[::1]:4000', 'node1:29500'])
     expect(placeOf({ initMethod: 'file:///tmp/meet%20here' }, TORCHRUN).meeting).toEqual({ kind: 'file', path: '/tmp/meet here' })
   })
 

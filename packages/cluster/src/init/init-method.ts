@@ -1,7 +1,8 @@
 /**
  * Where the processes of a group meet, and which of them this is: what PyTorch's `init_method` says. `init.ts` above goes there.
  *
- *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them; TORCHELASTIC_RESTART_COUNT too
+ *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them; also TORCHELASTIC_RESTART_COUNT and
+ *                          TORCHELASTIC_USE_AGENT_STORE
  *     tcp://host:port      the process of rank 0 listens there, the others dial it
  *     file:///path         a file that all processes reach, which is not there before the first comes
  */
@@ -36,10 +37,21 @@ export interface PlaceOptions {
 
 /** As errors name it. */
 export function whereOf(meeting: Meeting): string {
-  return meeting.kind === 'tcp' ? `${meeting.host}:${meeting.port}` : meeting.path
+  if (meeting.kind === 'file') return meeting.path
+  const { host, port } = meeting
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 const PORT_MAX = 65_535
+
+/**
+ * The port on which rank 0 listens where MASTER_PORT is `port`. torchrun's agent may listen on MASTER_PORT itself, for a store of its own.
+ * Then rank 0 takes the next port, and all processes of torchrun know that. The command line has this rule from here.
+ */
+export function masterPort(port: number, env: Readonly<Record<string, string | undefined>>): number {
+  if (env.TORCHELASTIC_USE_AGENT_STORE !== 'True') return port
+  return port === PORT_MAX ? port - 1 : port + 1
+}
 
 /** @throws INVALID_ARGUMENT, which names the option or the variable that is missing or wrong */
 export function placeOf({ initMethod = 'env://', rank, worldSize }: PlaceOptions, env: NodeJS.ProcessEnv): Place {
@@ -98,7 +110,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): Meeting {
       "Set them, as torchrun does, or pass { initMethod: 'tcp://host:port', rank, worldSize }.",
     )
   }
-  if (Number.isInteger(port) && port! >= 1 && port! <= PORT_MAX) return { kind: 'tcp', host, port: port! }
+  if (Number.isInteger(port) && port! >= 1 && port! <= PORT_MAX) return { kind: 'tcp', host, port: masterPort(port!, env) }
   throw invalid('MASTER_PORT', `a port from 1 to ${PORT_MAX}`, String(env.MASTER_PORT), 'Correct it in the environment.')
 }
 

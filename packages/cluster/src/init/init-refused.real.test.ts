@@ -25,7 +25,19 @@ describe('INI-4 who cannot meet', () => {
     const port = await freePort()
     const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '0', '3', '{"timeoutMs":300}'))
     expect(lines[0]!.failed).toMatchObject({ code: 'RENDEZVOUS_TIMEOUT', values: { missing: [1, 2] } })
-    expect((lines[0]!.failed as { message: string }).message).toContain(`1 of 3 processes had come to 127.0.0.1:${port}; rank 1, 2 had not`)
+    expect((lines[0]!.failed as { message: string }).message).toContain(
+      `1 of 3 processes had joined at 127.0.0.1:${port}; ranks 1, 2 are missing`,
+    )
+  })
+
+  test('learns that rank 0 has ended the store, with one remedy', async () => {
+    const at = `127.0.0.1:${await freePort()}`
+    const come = (rank: string, timeoutMs: number) => script(MEMBER, 'together', `tcp://${at}`, rank, '3', JSON.stringify({ timeoutMs }))
+    const [, other] = (await Promise.all([come('0', 4000), come('1', 30_000)])).map(read)
+    expect(other!.lines[0]!.failed).toMatchObject({
+      code: 'RENDEZVOUS_LOST',
+      message: `init: the store at ${at}, where the processes meet, ended before all had joined: the server has closed the store. Look at the process of rank 0, which keeps it.`,
+    })
   })
 
   test('learns that nobody listens there, within its time', async () => {

@@ -91,8 +91,8 @@ const INIT_TIMEOUT_MS = 300_000
 const ROLE = 'member'
 
 /**
- * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have come and can be called. What follows runs as the worker
- * in `member.run(fn)`; `member.shutdown()` ends all together.
+ * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have joined and can be called. The
+ * program then runs as this worker in `member.run(fn)`; `member.shutdown()` ends all together.
  * @throws (rejects) INVALID_ARGUMENT, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED, RENDEZVOUS_TIMEOUT with the missing ranks,
  * RENDEZVOUS_CONFLICT where two have one rank or name, or another world size. PyTorch: `torch.distributed.rpc.init_rpc`
  * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
@@ -237,8 +237,8 @@ function nameOf({ name }: InitOptions, { rank }: Place): string {
 function alreadyWorker(): PostgradError {
   return new PostgradError('ALREADY_A_WORKER', {
     op: 'init',
-    expected: 'a thread that is no worker',
-    got: 'one that is, by init or by a cluster',
+    expected: 'a thread that is not a worker',
+    got: 'a worker of init or launch',
     remedy: 'Close the member before, or use another process.',
   })
 }
@@ -247,9 +247,15 @@ function alreadyWorker(): PostgradError {
 function notMet(error: unknown, { meeting }: Place): unknown {
   if (!isPostgradError(error, 'STORE_CLOSED')) return error
   if (isPostgradError(error.cause)) return error.cause
+  const { message, op, remedy = '' } = error
+  // The operation and the remedy of the store are not those of init.
+  const why = message
+    .slice(op.length + 2)
+    .replace(remedy, '')
+    .trim()
   return new PostgradError('RENDEZVOUS_LOST', {
     op: 'init',
-    message: `the store at ${whereOf(meeting)}, by which the processes meet, has ended before all had come: ${error.message}`,
+    message: `the store at ${whereOf(meeting)}, where the processes meet, ended before all had joined: ${why}`,
     remedy: 'Look at the process of rank 0, which keeps it.',
     cause: error,
   })

@@ -169,9 +169,9 @@ export class MeetingGuard {
     const { op, key } = request
     if (op !== 'compareSet' || expected!.length > 0) throw refused(visitor, op, key, 'what changes an entry of the group’s log')
     if (place < this.next) return null
-    if (place > this.next) throw refused(visitor, op, key, 'an entry behind a place that is free')
+    if (place > this.next) throw refused(visitor, op, key, 'an entry after a place that is free')
     const entry = parseEntry(decoder.decode(text))
-    if (entry === null) throw refused(visitor, op, key, 'what is no entry')
+    if (entry === null) throw refused(visitor, op, key, 'something other than an entry')
     if (entry.what === 'joined' ? !isSaidBy(entry, visitor) : !this.isOwnEnd(visitor, entry)) {
       throw refused(visitor, op, key, `'${entry.what}' of another`)
     }
@@ -275,7 +275,8 @@ function refused({ name, role }: Visitor, op: string, key?: string, what?: strin
     op,
     expected: 'what a worker of its role may have done in the store of the group',
     got: `${wanted} by '${name}', whose role is '${role}'${what === undefined ? '' : `: ${what}`}`,
-    remedy: 'Whoever serves the store says what a role may, by { rights }; its { stores } is for keys of the program. Nothing was changed.',
+    remedy:
+      'The process that serves the store says what a role may do, by { rights }; its { stores } is for keys of the program. Nothing was changed.',
     values: { caller: name, role, ...(key === undefined ? {} : { key: key.slice(0, 100) }) },
   })
 }

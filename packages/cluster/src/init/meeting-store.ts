@@ -120,7 +120,7 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, options: Mee
 function servedBy({ name, role }: Identity): PostgradError {
   return new PostgradError('AUTH_FAILED', {
     op: 'connect',
-    expected: 'a store that is served in a role that { rights } does not restrict, or in the own one',
+    expected: 'a store that is served in a role that { rights } does not restrict, or in this process’s own role',
     got: `'${name}' as '${role}'`,
     remedy: 'Look at who listens at this address: rank 0 should, with the credentials of a member.',
     values: { name, role },

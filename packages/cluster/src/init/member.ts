@@ -30,7 +30,7 @@ const LAST_MS = 5000
 
 /** This process as a worker of its group, from `init` until its end. */
 export class Member {
-  /** What this process is to the others. In `run` it is `currentWorker()`. */
+  /** This process as the others see it; in `run` it is `currentWorker()`. */
   readonly worker: Worker
   /** The group's store, by which its processes may agree on what they like, those in a role that `rights` name only with `stores`. PyTorch: the default store. */
   readonly store: Store
@@ -68,8 +68,8 @@ export class Member {
   }
 
   /**
-   * Tells with STORE_LOST, once, that the group's store has ended for this process while it goes on: it hears no more who joins. One whose process stands still on this
-   * machine has not ended: see `onWorkerStalled`. Without a listener that is a warning. Returns what takes the listener away.
+   * Calls `listener` once, with STORE_LOST, when the group's store has ended for this process. The process continues, but no longer learns which workers join. A store whose process
+   * has stopped on this machine has not ended: see `onWorkerStalled`. Without a listener, postgrad prints a warning. Returns a function that removes the listener.
    */
   onStoreLost(listener: (error: PostgradError) => void): () => void {
     this.lostListeners.add(listener)
@@ -77,15 +77,15 @@ export class Member {
   }
 
   /**
-   * Called with WORKER_STALLED when a worker that this one is connected with has been quiet for `connection.suspectMs`, and its process is there: it computes in one go, or is
-   * stopped. On this machine that is no death, however long it lasts; on another it is one after `connection.deadMs`. Returns what takes the listener away.
+   * Called with WORKER_STALLED when a worker that this one is connected with has been quiet for `connection.suspectMs`, and its process is there: it computes without an
+   * await, or is stopped. On this machine such a worker never counts as dead; on another machine it does after `connection.deadMs`. Returns a function that removes the listener.
    */
   onWorkerStalled(listener: StallListener): () => void {
     this.stallListeners.add(listener)
     return () => this.stallListeners.delete(listener)
   }
 
-  /** Called when a worker that was stalled goes on. Returns what takes the listener away. */
+  /** Called when a stalled worker continues. Returns a function that removes the listener. */
   onWorkerRecovered(listener: RecoveryListener): () => void {
     this.recoveryListeners.add(listener)
     return () => this.recoveryListeners.delete(listener)
@@ -104,7 +104,7 @@ export class Member {
     return this.endWith(() => this.parts.runtime.shutdown(options))
   }
 
-  /** Ends this worker while the others go on: see `leave`. @throws (rejects) GROUP_TIMEOUT, TIMEOUT_INVALID */
+  /** Ends this worker while the others continue: see `leave`. @throws (rejects) GROUP_TIMEOUT, TIMEOUT_INVALID */
   leave(options?: { readonly timeoutMs?: number }): Promise<void> {
     return this.endWith(() => this.parts.runtime.leave(options))
   }

@@ -22,7 +22,7 @@ export interface JobsOptions {
   readonly device?: DeviceSpec
   /** Of each thread; one that needs more fails its job with WORKER_DIED. */
   readonly resourceLimits?: ResourceLimits
-  /** URL of `tsx/esm/api` for TypeScript modules; by default it is looked for beside the module. */
+  /** URL of `tsx/esm/api` for TypeScript modules; by default it is looked for from the module's folder. */
   readonly typescript?: string
 }
 
@@ -42,7 +42,7 @@ export interface OpenPool {
 }
 
 /**
- * A pool of threads without a cluster. The module exposes functions (`expose({ rollout })`); whoever holds the pool names them by passing the function
+ * A pool of threads without a cluster. The module exposes functions (`expose({ rollout })`); the program that holds the pool passes the function
  * itself. Threads start at once and load the module at their first job.
  * @param url the module: a `file:` URL, or a path from the working directory
  * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, DEVICE_UNKNOWN, POSTGRAD_BUNDLED, THREADS_WHILE_LOADING
@@ -63,7 +63,7 @@ export function openPool(op: string, url: URL | string, options: JobsOptions, su
       op,
       expected: 'the file: URL or path of a module that exists',
       got: found.url,
-      remedy: `${found.near}new URL('./my-jobs.js', import.meta.url) names a file beside the running one. In a bundle, emit it as an entry of its own.`,
+      remedy: `${found.near}new URL('./my-jobs.js', import.meta.url) names a file in the folder of the running one. In a bundle, emit it as an entry of its own.`,
       values: { url: found.url },
     })
   }

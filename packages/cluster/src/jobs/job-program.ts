@@ -1,7 +1,7 @@
 /** What the threads of a pool load first: it imports the user's module, whose `expose` gives jobs their names. `job-pool.ts` is the other end. */
 import { importModule } from '@postgrad/base/internal'
 import type { JobProgram } from '@postgrad/jobs/internal'
-import { threadRegistry } from '@postgrad/rpc/internal'
+import { runExposed, threadRegistry } from '@postgrad/rpc/internal'
 
 /** The pool's `data`. */
 export interface JobProgramData {
@@ -16,5 +16,5 @@ export const runJob: JobProgram['runJob'] = async (name, args, data) => {
   const { url, typescript } = data as JobProgramData
   program ??= importModule(url, typescript)
   await program
-  return (threadRegistry.lookup(name, 'job threads').target as (...args: readonly unknown[]) => unknown)(...args)
+  return runExposed(threadRegistry.lookup(name, 'job threads'), args)
 }

@@ -160,7 +160,7 @@ export class Cluster {
    * Starts further workers with the same program. When it resolves they have loaded it, every living worker can call them, and they can call every
    * living worker. All of them join, or none. Channels are added to those that are there: nothing of what is under way stops. A worker that is busy
    * for more than 5 s learns of newcomers when it comes to itself. PyTorch: `init_rpc` without a `world_size`.
-   * Supervised ones join one by one, behind the others.
+   * Supervised ones join one by one, after the others.
    * Rejects with WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, WORKER_IDS_SPENT, LAUNCH_FAILED (`values.worker`,
    * and why in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
    */
@@ -176,10 +176,9 @@ export class Cluster {
   }
 
   /**
-   * Ends a worker in peace: its runs and the calls that it has made have `timeoutMs` to end, then the others are told (`workers()` leaves it out, they call
-   * it no more), what they called before is served, its references are disposed and its thread ends. What it owned is gone: who still refers to it
-   * meets WORKER_DIED with the cause `left`. It is no death. Resolves when the thread is gone; a dead worker is forgotten. Under supervision its
-   * `shutdownMs` stands for `timeoutMs`.
+   * Ends a worker in order. Its runs and the calls that it has made have `timeoutMs` to end. Then the others stop calling it (`workers()` leaves it out), it serves their earlier
+   * calls, disposes its references, and its thread ends. Its values are gone: a use of a reference to one fails with WORKER_DIED, cause `left`. Leaving does not count as a death.
+   * Resolves when the thread has ended; a dead worker is forgotten. Under supervision, its `shutdownMs` replaces `timeoutMs`.
    * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while it is being started again, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
@@ -242,7 +241,7 @@ export class Cluster {
 
   /**
    * Runs `fn(...args)` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
-   * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, whoever calls or waits for it waits.
+   * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, workers that call it wait.
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
   runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
@@ -296,13 +295,13 @@ export class Cluster {
     return this.events.listen('cluster.onWorkerStalled', this.events.stalls, listener)
   }
 
-  /** Called when a worker that was stalled goes on. Returns what takes the listener away. */
+  /** Called when a stalled worker continues. Returns a function that removes the listener. */
   onWorkerRecovered(listener: RecoveryListener): () => void {
     return this.events.listen('cluster.onWorkerRecovered', this.events.recoveries, listener)
   }
 
   /**
-   * What every live worker holds, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. One that is stalled is left out.
+   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. One that is stalled is left out.
    * Rejects with CLUSTER_CLOSED, and RUN_TIMEOUT when one does not answer for 10 s and has not been reported as stalled.
    */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
@@ -310,17 +309,17 @@ export class Cluster {
   }
 
   /**
-   * `listener` is told what happens at every worker, newcomers included: messages sent and received, calls begun and ended, dead letters, full mailboxes,
-   * deaths of peers; and what the main thread sees of them: who joined, left, died, stalled. Events of one worker come in order, a moment late, and before the
-   * result of a run that came about after them; those of different workers as they come. It costs something while anybody listens. Resolves with the
-   * listener's removal when every worker that answers tells; the removal resolves when the listener has been told all that had happened by then. Rejects with CLUSTER_CLOSED.
+   * `listener` receives the events of every worker, also of those that join later: messages sent and received, calls begun and ended, dead letters, full mailboxes,
+   * deaths of peers; and events of the main thread: workers that joined, left, died or stalled. Events of one worker arrive in order, a moment late, and before the
+   * result of a run that ended after them; events of different workers arrive in any order. It costs time while a listener is there. Resolves, when every worker that answers sends its
+   * events, with a function that removes the listener; that function resolves when the listener has received all earlier events. Rejects with CLUSTER_CLOSED.
    */
   async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.gate.admit('cluster.inspect')
     return this.events.inspect(listener, () => this.parts.members.running)
   }
 
-  /** What each live worker received or held and could not do, by name. Rejects with CLUSTER_CLOSED. */
+  /** The messages that each live worker could not handle, by worker. Rejects with CLUSTER_CLOSED. */
   async deadLetters(): Promise<Record<string, DeadLetterReport>> {
     return this.ofEach('deadLetters')
   }
@@ -330,7 +329,7 @@ export class Cluster {
     return this.ofEach('metrics')
   }
 
-  /** Who holds references to what, on every live worker, and on the main thread if it has joined, by name. Rejects as `debugInfo` does. */
+  /** The references that every live worker holds, and the main thread if it has joined, by worker. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     return { ...(await this.ofEach('references')), ...this.main.references() }
   }
@@ -364,7 +363,7 @@ export class Cluster {
     return `Cluster${this.closing === null ? '' : ' (closed)'} {${shown.length === 0 ? '' : ` ${shown.join(', ')} `}}`
   }
 
-  /** What `console.log` shows of it. */
+  /** For `console.log`. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString()
   }

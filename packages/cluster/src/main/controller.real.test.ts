@@ -113,6 +113,14 @@ describe('values and errors', () => {
     expect(await cluster.on('a').run('whoAmI')).toBe('a')
   })
 
+  test('CLU-121: a run calls a static method on its class, makes an object of a class, asks a marked function for a future', async () => {
+    const a = cluster.on('a')
+    expect(await a.run(basics.Scale.times, 2)).toBe(6)
+    // An object of a class does not travel, so it was made.
+    expect(await rejection(a.run('Scale'))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE', message: expect.stringContaining('Scale') })
+    expect(await rejection(a.run(basics.forgetsFuture))).toMatchObject({ code: 'ASYNC_EXECUTION_NO_FUTURE', op: 'forgetsFuture' })
+  })
+
   test('CLU-84: what cannot travel is refused, and who has references is said, as an argument and as a result', async () => {
     expect(await rejection(cluster.on('a').run(basics.echo, () => 1))).toMatchObject({ code: 'WIRE_UNSUPPORTED_VALUE' })
     const remedy = expect.stringContaining('cluster.remote')

@@ -53,7 +53,7 @@ export class Controller {
     this.workers = workers
   }
 
-  /** What `console.log` shows of it. */
+  /** For `console.log`. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return `Controller { ${this.info.name} }`
   }

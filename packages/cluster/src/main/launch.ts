@@ -39,7 +39,7 @@ export interface LaunchOptions {
   readonly workers: readonly string[] | number
   /**
    * Over how many processes the workers are spread, in the order of their names; each process runs its workers as threads. A native crash, or memory that runs
-   * out, ends one process and its workers, and the others go on. Default: all are threads of this process.
+   * out, ends one process and its workers; the others continue. Default: all are threads of this process.
    */
   readonly processes?: number
   /** Where the workers' kernels run; default 'wasm'. */
@@ -50,13 +50,13 @@ export interface LaunchOptions {
   readonly mainName?: string
   /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
   readonly rpcTimeoutMs?: number
-  /** The roles of workers, by their names; whoever has none is a 'member', and may have the others do everything. */
+  /** The roles of workers, by their names. A worker without one is a 'member', and may ask everything of the others. */
   readonly roles?: Readonly<Record<string, string>>
-  /** What each role may have other workers do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  /** The only things that each role may ask of other workers: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
   readonly rights?: Readonly<Record<string, RoleRights>>
   /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
-  /** How long all workers together may take to load the program, in ms; 0 is no limit. Default 60,000. */
+  /** How long all workers together may take to load the program, in ms; 0: without a limit. Default 60,000. */
   readonly launchTimeoutMs?: number
   /**
    * Workers that die are started again, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
@@ -66,11 +66,11 @@ export interface LaunchOptions {
   readonly supervision?: SupervisionOptions
   /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
   readonly stallMs?: number
-  /** What becomes of a stalled worker: it is reported (default), or reported and ended, which is a death with the cause `stalled`. */
+  /** A stalled worker is reported (default), or reported and ended: it then counts as dead, with the cause `stalled`. */
   readonly onStall?: 'report' | 'kill'
   /**
-   * What `close` does about references that the program still holds: 'ignore' (default, as in PyTorch: what a program holds when it ends is no leak of it), 'warn'
-   * (a process warning, RREF_LEAK), 'error' (it rejects): to find out whether a long-lived program disposes of what it makes.
+   * If the program still holds references, `close` ignores them ('ignore', the default, as in PyTorch), prints a process warning RREF_LEAK ('warn'), or rejects ('error'). Use it
+   * to find out whether a long-lived program disposes of its references.
    * A reference that the collector has not found yet counts.
    */
   readonly referenceLeaks?: LeakPolicy
@@ -84,18 +84,18 @@ export interface LaunchOptions {
   readonly onProgress?: (progress: Progress, worker: string) => void
   /**
    * Passed to Node's `Worker`; limits for all, or by name. They bound the JavaScript heap of a thread (a worker that runs out of it dies, with the cause
-   * `out-of-memory`, and the others go on), not tensors, nor ArrayBuffers: those are the process's memory.
+   * `out-of-memory`, and the others continue), not tensors, nor ArrayBuffers: those are the process's memory.
    */
   readonly workerOptions?: {
     readonly resourceLimits?: ResourceLimits | ((worker: string) => ResourceLimits | undefined)
     readonly env?: NodeJS.ProcessEnv
   }
   /**
-   * How much address space the heap that the workers of a process share takes at most, in bytes, from 64 MiB to 4 GiB; tensors beyond it are copied from thread to thread. It is no memory until
-   * tensors are in it. Default 4 GiB, or an eighth of what `ulimit -v` leaves. Launch before the first tensor of this thread.
+   * How much address space the heap that the workers of a process share takes at most, in bytes, from 64 MiB to 4 GiB; tensors beyond it are copied from thread to thread. It takes memory only
+   * for tensors. Default 4 GiB, or an eighth of what `ulimit -v` leaves. Launch before the first tensor of this thread.
    */
   readonly heapBytes?: number
-  /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for beside the program. */
+  /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for from the program's folder. */
   readonly typescript?: string
 }
 
@@ -129,7 +129,7 @@ const STALL_MS = 10_000
 
 /**
  * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
- * A program may stand in one file with the code that launches it, if only the main thread runs that:
+ * A program may be in one file with the code that launches it, if only the main thread runs that:
  *
  *     import { isMainThread } from 'node:worker_threads'
  *     expose({ main })
@@ -247,7 +247,7 @@ function checkProcesses(processes: number, workers: number): number {
   if ('deno' in process.versions) {
     throw new PostgradError('PROCESSES_UNSUPPORTED', {
       op: 'processes',
-      message: 'Deno does not tell when a process has ended, so close() would never end',
+      message: 'Deno does not report when a process has ended, so close() would never end',
       remedy: 'Leave out processes: workers as threads work in Deno. Or run the program by Node.',
     })
   }
@@ -286,7 +286,7 @@ function programUrl(program: URL | string): string {
     remedy: `${near}${
       typeof program === 'string' && !program.startsWith('file:')
         ? `Check the path${isAbsolute(program) ? '' : `, which counts from ${process.cwd()}`}.`
-        : "Check the URL; new URL('./program.js', import.meta.url) names a file beside the running one. In a bundle, emit the program as an entry of its own."
+        : "Check the URL; new URL('./program.js', import.meta.url) names a file in the folder of the running one. In a bundle, emit the program as an entry of its own."
     }`,
     values: { program: url },
   })

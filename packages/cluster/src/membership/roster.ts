@@ -275,7 +275,7 @@ export class Roster {
       news.set(member, group.members.map(peerOf))
     }
     for (const newcomer of group.members) {
-      assert(newcomer.doors.size === 0, 'the door of one that is no member has been closed')
+      assert(newcomer.doors.size === 0, 'the door of a process that is not a member has been closed')
       newcomer.standing = 'joining'
       if (newcomer.isGuest) continue
       newcomer.former = this.names.get(newcomer.info.name) ?? null

@@ -169,7 +169,9 @@ describe('a cluster of several processes', () => {
 
   test('CLU-92 where no process can be started the launch is refused with the reason', async () => {
     const { code, out, err } = await script(new URL('./fixtures/no-process.js', import.meta.url))
-    expect([code, err, out.trim().split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])
+    const [codes, death] = out.trim().split('\n') as [string, string]
+    expect([code, err, codes.split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'PROCESS_FAILED', 'ENOENT']])
+    expect(death).toMatch(/ died: process-ended, its process could not be started: .*ENOENT.*\. The machine may allow no more processes/)
   })
 
   test('CLU-92 a process that ends with several workers while they are started fails the launch alone', async () => {

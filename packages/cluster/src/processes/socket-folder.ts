@@ -44,7 +44,8 @@ function made(): string {
       op: 'processes',
       expected: 'a temporary folder in which this user can make one for the sockets of the processes',
       got: `${parent}, where that fails: ${code ?? message}`,
-      remedy: 'Set TMPDIR to a folder that you can write to. Or leave out processes: threads of one process need no sockets.',
+      remedy:
+        "Set TMPDIR to a folder that you can write to. Or leave out processes: threads of one process need no sockets. With init, pass { transports: ['tcp'] }.",
       values: { folder: parent, ...(code === undefined ? {} : { code }) },
       cause,
     })
@@ -108,7 +109,7 @@ async function isLeft(folder: string, user: number): Promise<boolean> {
   if (!found.isDirectory() || found.uid !== user || (found.mode & PERMISSIONS) !== OWNER_ALONE) return false
   if (!isLockLeft(join(folder, MARKER))) return false
   const others = entriesOf(folder).filter(({ name }) => name !== MARKER)
-  // To connect to a file that is no socket is refused, too.
+  // To connect to a file that is not a socket is refused, too.
   if (!others.every(({ path }) => isSocket(path))) return false
   return (await Promise.all(others.map(({ path }) => isRefused(path)))).every(Boolean)
 }

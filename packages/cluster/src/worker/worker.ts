@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
 import { isJobMessage, type JobToWorker } from '@postgrad/jobs/internal'
-import { standstillOf, threadRegistry } from '@postgrad/rpc/internal'
+import { runExposed, standstillOf, threadRegistry } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { installKernelPause } from '@postgrad/tensor/internal'
 import { RealClock } from '@postgrad/transport/internal'
@@ -73,7 +73,7 @@ export function runWorker(side: WorkerSide): void {
     run: (run, call) => {
       const { name, args } = payloads.decodeCall(call)
       const exposed = threadRegistry.lookup(name, boot.info.name)
-      return cancellable(run, () => (exposed.target as (...args: readonly unknown[]) => unknown)(...args))
+      return cancellable(run, () => runExposed(exposed, args))
     },
     runMain: async (run, { context, isLast }) => {
       const main = mainOf(program, boot.program)

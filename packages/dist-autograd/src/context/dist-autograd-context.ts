@@ -178,7 +178,7 @@ function passUnderWay(contextId: bigint, op: string): PostgradError {
   return new PostgradError('PASS_UNDER_WAY', {
     op,
     message: `a backward pass of autograd context ${contextId} that was begun here is under way, so its gradients are not complete`,
-    remedy: 'Write `await ctx.backward(…)` first; of passes that run at once await all.',
+    remedy: 'Write `await ctx.backward(…)` first. If several passes run at the same time, await all of them.',
     values: { contextId: String(contextId) },
   })
 }

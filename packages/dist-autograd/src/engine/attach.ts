@@ -209,7 +209,7 @@ function told({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBack
 /** What `arrived` noted of the message. @throws LINEAGE_MALFORMED */
 function arrivedAs({ lineage }: DistAutogradContext, from: WorkerId, field: readonly number[] | null): LineageNode {
   const node = lineage.find(from, 2 * numberOf(field))
-  if (node === undefined || node.deps === null) throw malformed('its dependencies are no names of messages')
+  if (node === undefined || node.deps === null) throw malformed('its dependencies are not names of messages')
   return node
 }
 

@@ -20,7 +20,7 @@ export function objection(message: Message, { id: from }: WorkerInfo, container:
     case MessageType.CLEANUP_CONTEXT:
       return from === maker || context === undefined || context.knownWorkerIds.has(from) ? null : 'its sender is not in the context'
     case MessageType.PASS_ERROR:
-      if (root === null) return maker === self ? null : 'only the maker of a context is told of a death'
+      if (root === null) return maker === self ? null : 'only the maker of a context is notified of a death'
       return root === self ? whetherTakesPart(context, passId as bigint, from) : 'another worker is the root of the pass'
     case MessageType.PASS_REPORT:
       return root === self ? whetherTakesPart(context, passId as bigint, from) : 'another worker is the root of the pass'

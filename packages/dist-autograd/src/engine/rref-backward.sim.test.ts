@@ -7,6 +7,7 @@ import { FunctionRegistry, WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
 import { ones, rand, type Tensor } from '@postgrad/tensor'
 import { distAutograd } from '../api.js'
+import { installDistAutograd, shareDistAutograd } from '../install.js'
 import { leaf } from './programs.suite.js'
 import { Cluster, overSeeds } from './sim-cluster.suite.js'
 
@@ -149,4 +150,24 @@ test('RREF-30 on a worker without distributed autograd: NO_AUTOGRAD', async () =
   const worker = new WorkerRuntime({ name: 'bare', id: 0, clock: world.clockOf('bare'), registry: new FunctionRegistry() })
   const error = await worker.run(() => failure(rref(leaf([1]).sum()).backward()))
   expect(error).toMatchObject({ code: 'NO_AUTOGRAD' })
+})
+
+test('RREF-30 on a worker that has the engine of another: the pass of a reference that it made itself', async () => {
+  const world = new SimWorld(1)
+  const [first, second] = ['first', 'second'].map(
+    (name, id) => new WorkerRuntime({ name, id, clock: world.clockOf(name), registry: new FunctionRegistry() }),
+  ) as [WorkerRuntime, WorkerRuntime]
+  installDistAutograd(first)
+  shareDistAutograd(second, first)
+  const program = async () => {
+    const local = leaf([2])
+    await rref(local.sum()).backward()
+    expect(local.grad!.toArray()).toEqual([1, 1])
+    const t = leaf([2])
+    await distAutograd.context(async (ctx) => {
+      await rref(t.sum()).backward(ctx)
+      expect(ctx.gradients().get(t)!.toArray()).toEqual([1, 1])
+    })
+  }
+  await world.run(second.run(program))
 })

@@ -1,22 +1,20 @@
 /**
- * What passes that fail say of it: where a node failed, and that somebody gave the pass up. The engine above reports and spreads them.
+ * What passes that fail say of it: where a node failed, and that the pass was ended. The engine above reports and spreads them.
  */
-import type { Node } from '@postgrad/autograd/internal'
+import { type Node, placed, placeOf } from '@postgrad/autograd/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { PassReport } from './pass-ledger.js'
 
-/** A chain of causes is followed so far: it may be a ring. */
-const CAUSES_MAX = 32
-/** What anomaly mode has written already: the node, and the line of forward behind it. */
-const EXPLAINED: ReadonlySet<string> = new Set(['BACKWARD_FAILED', 'BACKWARD_NAN'])
-
-/**
- * What a node threw, with BACKWARD_FAILED at the end of its chain of causes, which names the worker and the node (and in anomaly mode the line of forward).
- * The error itself stays what it was, since programs compare it; what is no error becomes the cause of one.
- */
+/** The error that a node threw, with BACKWARD_FAILED as the last of its causes, which names the worker and the node (and in anomaly mode the line of forward). */
 export function located(error: unknown, node: Node, { name, id }: WorkerInfo): unknown {
   const here = { worker: name, workerId: id }
+  const known = placeOf(error)
+  if (known !== null) {
+    // From anomaly mode, which names no worker. An error that is thrown again in another pass has its worker already.
+    if (known.values.worker === undefined) (known as { values: PostgradError['values'] }).values = { ...known.values, ...here }
+    return error
+  }
   const where = (cause?: unknown): PostgradError =>
     new PostgradError('BACKWARD_FAILED', {
       op: node.name,
@@ -25,24 +23,7 @@ export function located(error: unknown, node: Node, { name, id }: WorkerInfo): u
       values: { node: node.name, ...here },
       ...(cause === undefined ? {} : { cause }),
     })
-  if (!isError(error)) return where(error)
-  let last = error
-  for (let i = 0; isError(last.cause); i++) {
-    if (i === CAUSES_MAX) return where(error)
-    last = last.cause
-  }
-  if (isPostgradError(last) && EXPLAINED.has(last.code)) {
-    // An error that is thrown again in another pass has its place already.
-    if (last.values.worker === undefined) (last as { values: PostgradError['values'] }).values = { ...last.values, ...here }
-    return error
-  }
-  if (last.cause !== undefined || !Object.isExtensible(last)) return where(error)
-  last.cause = where()
-  return error
-}
-
-function isError(value: unknown): value is Error {
-  return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
+  return placed(error, where)
 }
 
 /** The pass over a gradient does not reach all that forward has sent, and in FAST it would have to. */
@@ -62,7 +43,7 @@ export function passUnreadable(cause: unknown, from: WorkerInfo, here: WorkerInf
   return new PostgradError('PASS_UNREADABLE', {
     op: 'backward',
     message: `worker '${here.name}' could not read what worker '${from.name}' sent to it about the pass${isPostgradError(cause) ? ` (${cause.code})` : ''}`,
-    remedy: 'Run all workers with the same version; a gradient that is too large is sent in parts by splitting its tensor before the call.',
+    remedy: 'Run all workers with the same version. If a gradient is too large, split its tensor before the call.',
     values: { worker: here.name, workerId: here.id, from: from.name },
     cause,
   })
@@ -83,7 +64,7 @@ function cancelled(message: string, reason: unknown): PostgradError {
   return new PostgradError('DIST_BACKWARD_CANCELLED', {
     op: 'backward',
     message,
-    remedy: 'Catch this where a pass may be cancelled; the gradients are as if it had not been.',
+    remedy: 'Catch this where a pass may be cancelled; the gradients are as if the pass had not begun.',
     ...(reason === undefined ? {} : { cause: reason }),
   })
 }
@@ -114,19 +95,19 @@ export function passTimedOut(timeoutMs: number, waiting: readonly string[]): Pos
   return new PostgradError('DIST_BACKWARD_TIMEOUT', {
     op: 'backward',
     message: `the pass ran for more than its timeout (${Math.round(timeoutMs)} ms)${waiting.length === 0 ? '' : `; it waits for ${waiting.map((name) => `'${name}'`).join(', ')}`}`,
-    remedy: 'Pass { timeoutMs } to backward (0 is no limit), or look at what keeps that worker busy.',
+    remedy: 'Pass { timeoutMs } to backward (0: without a limit), or look at what keeps that worker busy.',
     values: { timeoutMs, waitingFor: [...waiting] },
   })
 }
 
 export function passAborted(): PostgradError {
-  return new PostgradError('PASS_ABORTED', { op: 'backward', message: 'the root has given the pass up' })
+  return new PostgradError('PASS_ABORTED', { op: 'backward', message: 'the worker that began the pass has ended it' })
 }
 
 export function crossesWorkers(): PostgradError {
   return new PostgradError('BACKWARD_CROSSES_WORKERS', {
     op: 'backward',
-    message: 'this graph goes on at another worker, where a local backward cannot follow',
+    message: 'this graph continues at another worker, where a local backward cannot follow',
     remedy: 'Use ctx.backward([loss]) inside of distAutograd.context, or detach() what was received.',
   })
 }

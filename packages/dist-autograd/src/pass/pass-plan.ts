@@ -147,7 +147,7 @@ function intervals(numbers: number[]): number[] {
 export function readPlan(field: readonly number[]): PassPlan {
   const parts = new Map<WorkerId, Part>()
   const first = 1 + (field[0] ?? field.length)
-  if (first > field.length) throw malformed('there is no plan where one is needed')
+  if (first > field.length) throw malformed('the plan that it needs is missing')
   const aborted = field.slice(1, first)
   if (aborted.some((counter) => counter > LOCAL_ID_MAX)) throw malformed('a counter has more than 48 bits')
   for (let at = first; at < field.length; ) {
@@ -165,8 +165,8 @@ export function readPlan(field: readonly number[]): PassPlan {
 function tooLarge(intervals: number): PostgradError {
   return new PostgradError('PLAN_TOO_LARGE', {
     op: 'backward',
-    expected: `a pass over at most ${PLAN_LENGTH_MAX / 2} groups of messages that follow one another`,
-    got: `one over ${intervals}: between them lie messages that the roots do not depend on`,
+    expected: `a pass over at most ${PLAN_LENGTH_MAX / 2} groups of consecutive messages`,
+    got: `one over ${intervals}: the roots do not depend on the messages between these groups`,
     remedy: 'Split the forward pass over several contexts.',
     values: { intervals, intervalsMax: PLAN_LENGTH_MAX / 2 },
   })
@@ -175,7 +175,7 @@ function tooLarge(intervals: number): PostgradError {
 function incomplete({ worker, code }: LineageNode): PostgradError {
   return new PostgradError('LINEAGE_INCOMPLETE', {
     op: 'backward',
-    message: `nothing is known of message ${Math.floor(code / 2)} of worker ${worker}, on which the roots depend: a message that told of it could not be read`,
+    message: `nothing is known of message ${Math.floor(code / 2)} of worker ${worker}, on which the roots depend: a message that described it could not be read`,
     remedy: "Repeat the forward pass in a fresh context, or use one with { mode: 'fast' }.",
     values: { workerId: worker },
   })

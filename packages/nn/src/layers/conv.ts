@@ -231,5 +231,5 @@ function checkedPadding(op: string, dims: 1 | 2, padding: ConvPadding<Pair>): nu
 
 function checkSame(op: string, dims: 1 | 2, stride: Pair): void {
   if (sizes(op, 'stride', dims, stride, 1).every((each) => each === 1)) return
-  throw invalidArgument(op, "stride 1 beside padding 'same'", String(stride), 'Pass the padding as numbers.')
+  throw invalidArgument(op, "stride 1 with padding 'same'", String(stride), 'Pass the padding as numbers.')
 }

@@ -80,6 +80,18 @@ describe('Module', () => {
     expect(values(layer.weight)).toEqual(before)
   })
 
+  test('STATE_DICT_MISMATCH advises { strict: false } only where it helps', () => {
+    const layer = new Linear(2, 2)
+    const { weight, bias } = layer.stateDict()
+    const messageOf = (state: object) => (refusal(() => layer.loadStateDict(state as ReturnType<typeof layer.stateDict>)) as Error).message
+    expect(messageOf({ weight, bias, other: bias })).toBe(
+      'loadStateDict: the state does not fit this module; unexpected: other. Load it into a module of the same structure and sizes, or pass { strict: false } to skip names that do not fit.',
+    )
+    expect(messageOf({ weight: zeros([2, 3]), bias, other: bias })).toBe(
+      'loadStateDict: the state does not fit this module; unexpected: other; of another shape: weight is [2, 2], not [2, 3]. Load it into a module of the same structure and sizes.',
+    )
+  })
+
   test('train and eval reach every module', () => {
     const model = new Model().eval()
     expect([model.training, model.drop.training, model.heads[1]!.training]).toEqual([false, false, false])

@@ -193,5 +193,5 @@ function replaced(op: string, name: string, lost: readonly Lost[]): PostgradErro
 function textOf(value: unknown): string {
   if (!isTensor(value)) return argumentText(value)
   // Not isLeaf, which a view without a way back refuses to say.
-  return value.autograd === null ? 'a tensor that is no parameter' : 'the result of an operation'
+  return value.autograd === null ? 'a tensor that is not a parameter' : 'the result of an operation'
 }

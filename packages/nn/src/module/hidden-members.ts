@@ -35,9 +35,9 @@ export function ensureNothingHidden(op: string, modules: readonly Tree[], base: 
   if (hidden.length === 0) return
   throw new PostgradError('MODULE_HIDDEN', {
     op,
-    message: `a module finds what belongs to it in its enumerable fields with names. It does not see these, which would not be trained or saved: ${hidden.join(', ')}`,
+    message: `a module finds its parts in enumerable, named fields. It does not see these fields, which would not be trained or saved: ${hidden.join(', ')}`,
     remedy:
-      "Make it an ordinary field; TypeScript's `private` and a name like _layer are fine. What is not to belong to the module, hold as a function: #layer = () => layer.",
+      "Make it an ordinary field; TypeScript's `private` and a name like _layer are fine. Hold a module that must not belong to this one as a function: #layer = () => layer.",
     values: { hidden },
   })
 }

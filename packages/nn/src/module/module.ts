@@ -631,8 +631,9 @@ function mismatch(missing: readonly string[], unexpected: readonly string[], sha
   ]
   return new PostgradError('STATE_DICT_MISMATCH', {
     op: 'loadStateDict',
-    message: `the names do not fit this module; ${parts.filter(Boolean).join('; ')}`,
-    remedy: 'Load it into a module of the same structure and sizes, or with { strict: false } what fits.',
+    message: `the state does not fit this module; ${parts.filter(Boolean).join('; ')}`,
+    // A load that is not strict refuses other shapes, too.
+    remedy: `Load it into a module of the same structure and sizes${shapes.length === 0 ? ', or pass { strict: false } to skip names that do not fit' : ''}.`,
     values: { missing, unexpected, shapes },
   })
 }

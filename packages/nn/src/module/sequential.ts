@@ -45,7 +45,7 @@ export class Sequential extends Module implements Iterable<Layer> {
     return field === 'layers' ? '' : super.fieldName(field)
   }
 
-  /** What the last module gives of what those before it gave. A promise of it, for the caller to await, if a module gives promises, as a SyncBatchNorm does. */
+  /** Runs the modules one after the other and returns the last output; a promise of it if a module returns promises, as a SyncBatchNorm does. */
   forward(x: Tensor): Tensor {
     let y = x
     for (let i = 0; i < this.layers.length; i++) {

@@ -379,7 +379,7 @@ function checkParams(op: string, params: readonly Tensor[], others: ReadonlySet<
   if (at >= 0) {
     throw new PostgradError('PARAMETER_NOT_A_LEAF', {
       op,
-      expected: 'leaves',
+      expected: 'parameters that are leaves',
       got: `parameter ${at}, which was computed from others`,
       remedy: 'Pass the parameters themselves, or detach() the tensor first.',
     })

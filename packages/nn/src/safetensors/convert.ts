@@ -100,7 +100,7 @@ function outOfRange(name: string, dtype: SafetensorsDType, value: number | bigin
     op: 'safetensors',
     expected: `${dtype} '${name}' to fit into int32`,
     got: String(value),
-    remedy: 'There are no integers of 64 bits here: convert the tensor before it is saved, or leave it out by { names }.',
+    remedy: 'Integers of 64 bits are not supported: convert the tensor before it is saved, or leave it out by { names }.',
     values: { name, value: String(value) },
   })
 }

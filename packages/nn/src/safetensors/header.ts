@@ -64,7 +64,7 @@ export function invalid(expected: string, got: string, values: Record<string, un
     op: 'safetensors',
     expected,
     got,
-    remedy: 'The file is damaged, cut off, or none of this format: get it again, or write it with saveSafetensors().',
+    remedy: 'The file is damaged, cut off, or not a safetensors file: get it again, or write it with saveSafetensors().',
     values,
   })
 }

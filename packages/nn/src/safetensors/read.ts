@@ -207,8 +207,8 @@ async function readWhole(handle: FileHandle, name: string, into: Uint8Array, pos
     const { bytesRead } = await handle.read(into, done, into.length - done, position + done).catch((error: unknown) => {
       throw ioFailure('read', name, error)
     })
-    if (bytesRead === 0)
-      throw invalid(`byte ${position + done} of '${name}'`, 'the end of the file: it has become shorter since it was opened')
+    // `ofFile` adds the path.
+    if (bytesRead === 0) throw invalid(`byte ${position + done}`, 'the end of the file: it has become shorter since it was opened')
     done += bytesRead
   }
 }

@@ -22,9 +22,9 @@ export interface SaveSafetensorsOptions {
 
 /**
  * Writes tensors to a file: model.stateDict(), say. float32 becomes F32, float64 F64, int32 I32, bool BOOL; views are written as what they show.
- * The file appears whole or not at all: it is written beside `path`, synced, and then takes its place. One tensor at a time is copied, so
+ * The file appears whole or not at all: it is written next to `path`, synced, and then takes its place. One tensor at a time is copied, so
  * do not change them until the promise resolves.
- * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED when a tensor was written to meanwhile, SAFETENSORS_IO; what was at `path` is untouched then
+ * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED when a tensor was written to meanwhile, SAFETENSORS_IO; a file at `path` is untouched then
  * @example await saveSafetensors('model.safetensors', new Linear(2, 1).stateDict())
  */
 export async function saveSafetensors(
@@ -142,9 +142,9 @@ function checkUnchanged({ order, versions }: Plan): void {
 export function safetensorsChanged(): PostgradError {
   return new PostgradError('SAFETENSORS_CHANGED', {
     op: 'saveSafetensors',
-    expected: 'tensors that are not written to meanwhile',
-    got: 'one that was',
-    remedy: 'Await the saving before the next step, or save clones.',
+    expected: 'tensors that stay unchanged during the save',
+    got: 'one that was written to',
+    remedy: 'Await the save before the next step, or save clones.',
   })
 }
 

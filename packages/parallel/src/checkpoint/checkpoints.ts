@@ -113,11 +113,11 @@ export class Checkpoints {
 
   /**
    * Saves `parts` and the generators of all workers under the number `step`: the state of this call. Plain data is copied at the call. Tensors are not: if a step or another call writes
-   * to one before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. A checkpoint of that step is replaced at the end. What is
-   * saved stays as it is. One worker calls it, for all: PyTorch's is called by every rank.
-   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is no state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
+   * to one before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. A checkpoint of that step is replaced at the end. The saved
+   * objects stay as they are. One worker calls it, for all: PyTorch's is called by every rank.
+   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is not a state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
    * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also where the worker that keeps others from saving meanwhile, the one of the smallest id, ends or leaves),
-   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one): there is no new checkpoint then, and those before are as they were.
+   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one): no new checkpoint is made then, and earlier ones stay as they are.
    */
   async save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
     checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])

@@ -8,9 +8,9 @@ import type { EntryKind } from './state-lines.js'
 
 /** Anything that can give its state and take it over: optimizers, schedulers, objects of a program. PyTorch: `Stateful` of `torch.distributed.checkpoint`. */
 export interface Stateful<State = unknown> {
-  /** What is saved: tensors and plain data. */
+  /** The state to save: tensors and plain data. */
   stateDict(): State
-  /** Goes on from what was saved. */
+  /** Continues from a saved state. */
   loadStateDict(state: State): unknown
 }
 

@@ -124,7 +124,7 @@ function sleep(ms: number): Promise<void> {
 function busy(directory: string, who: string, values: Record<string, unknown>): PostgradError {
   return new PostgradError('CHECKPOINT_BUSY', {
     op: 'save',
-    message: `${who} is saving in '${directory}' just now`,
+    message: `${who} is saving in '${directory}' at the moment`,
     remedy:
       values.worker === undefined
         ? 'Give each run a directory of its own, or wait until the other run has ended.'

@@ -105,7 +105,7 @@ async function stageFrom(file: SafetensorsFile, { token, generator, saved, entri
   const byKey = new Map(saved.map((entry) => [entry.key, entry]))
   const result: Staged = { token, modules: [], states: [], generator, undo: [] }
   const unexpected = saved.find(({ key, kind }) => kind !== 'value' && !entries.some((entry) => entry.key === key))
-  if (unexpected !== undefined) throw mismatch(self, `'${unexpected.key}', which was saved of this worker`, 'nothing to take it over')
+  if (unexpected !== undefined) throw mismatch(self, `a part for '${unexpected.key}', which this worker saved`, 'none')
   for (const { key, kind, ref } of entries) {
     const entry = byKey.get(key)
     if (entry === undefined || entry.tree === null || entry.kind !== kind) {
@@ -168,8 +168,7 @@ function stagedUnder(token: bigint): Staged {
   if (now?.token === token) return now
   throw new PostgradError('CHECKPOINT_FAILED', {
     op: 'load',
-    expected: 'the load that this worker has read',
-    got: 'another one that began meanwhile',
+    message: 'another load began on this worker meanwhile',
     remedy: 'Load one checkpoint at a time.',
   })
 }

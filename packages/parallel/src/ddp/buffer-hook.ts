@@ -9,7 +9,7 @@ export type BufferCommHook<S = unknown> = (state: S, buffers: ReadonlyMap<string
 
 /** Of `registerBufferCommHook`. */
 export interface BufferCommHookOptions {
-  /** Before a forward pass that is the first behind a synchronised one, or of all; or behind that forward pass, before its backward pass. Default behind it. */
+  /** Before the first forward pass of all, or the first after a synchronised one; or after that forward pass, before its backward pass. Default: after it. */
   readonly location?: BufferCommHookLocation
 }
 

@@ -5,7 +5,7 @@ import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
 
-/** What is done without a hook: the mean over the ranks of `group` (null: of the default group). PyTorch: `allreduce_hook`. */
+/** The hook that a model has by default: the mean over the ranks of `group` (null: of the default group). PyTorch: `allreduce_hook`. */
 export async function allReduceHook(group: ProcessGroup | null, bucket: GradBucket): Promise<Tensor> {
   return meanOf(bucket.buffer, groupOf('allReduceHook', group ?? undefined))
 }

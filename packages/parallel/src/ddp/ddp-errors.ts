@@ -19,7 +19,7 @@ export function reductionUnfinished(op: string, rank: number, cause: unknown): P
     remedy:
       cause === null
         ? 'Await `model.backward(loss)`, or the pass of the distributed context, before the next forward pass.'
-        : 'See the cause. To go on, call `model.dispose()` and `DistributedDataParallel.create` on all ranks, in a new group if this one is broken.',
+        : 'See the cause. To continue, call `model.dispose()` and `DistributedDataParallel.create` on all ranks, in a new group if this one is broken.',
     ...(cause === null ? {} : { cause }),
     values: { rank, parameters: [], numbers: [] },
   })
@@ -41,9 +41,9 @@ export function forwardMissing(): PostgradError {
   return new PostgradError('DDP_FORWARD_MISSING', {
     op: 'backward',
     message:
-      "no forward pass of this model awaits a backward pass, so its gradients would stay this rank's, and the replicas would go apart",
+      'this pass does not follow a `model.forward` of its own, so its gradients would stay on this rank, and the replicas would diverge',
     remedy:
-      'Call `await model.forward(…)`, not `model.module.forward(…)`, before each `model.backward`; sum the losses of one forward; and write `loss.backward()` where gradients of this rank alone are meant.',
+      'Call `await model.forward(…)`, not `model.module.forward(…)`, before each `model.backward`. Give several losses of one forward to one pass: `model.backward([a, b])`. For gradients of this rank alone, call `loss.backward()`.',
   })
 }
 
@@ -52,8 +52,7 @@ export function markedReadyTwice(name: string, number: number): PostgradError {
   return new PostgradError('DDP_MARKED_READY_TWICE', {
     op: 'backward',
     message: `Expected to mark a variable ready only once: parameter '${name}' (number ${number}) has a gradient of a second pass, while the first has not ended`,
-    remedy:
-      'Await each backward pass before the next one, or sum the losses. A parameter that two wrapped models share is in one of them at a time.',
+    remedy: 'Await each backward pass before the next, or sum the losses. Wrap a shared parameter in one DistributedDataParallel only.',
     values: { parameter: name, number },
   })
 }
@@ -99,9 +98,8 @@ export function modelDisposed(op: string): PostgradError {
 export function backwardNotAwaitable(): PostgradError {
   return new PostgradError('DDP_BACKWARD_SYNCHRONOUS', {
     op: 'backward',
-    message: 'a backward pass in one turn cannot wait for the gradients of the other ranks',
-    remedy:
-      'Write `await model.backward(loss)` instead of `loss.backward()`; inside noSync either will do, but with a SyncBatchNorm only the first.',
+    message: '`loss.backward()` cannot wait for the gradients of the other ranks',
+    remedy: 'Write `await model.backward(loss)`. Inside noSync, `loss.backward()` works too, unless the model has a SyncBatchNorm.',
   })
 }
 
@@ -126,7 +124,7 @@ export function backwardTimedOut(timeoutMs: number): PostgradError {
   return new PostgradError('BACKWARD_TIMEOUT', {
     op: 'backward',
     message: `the pass, and the reduction of its gradients, took longer than ${Math.round(timeoutMs)} ms`,
-    remedy: 'Look at what keeps the other ranks, or pass a longer { timeoutMs } (0 is no limit).',
+    remedy: 'Find out what keeps the other ranks busy, or pass a longer { timeoutMs } (0: without a limit).',
     values: { timeoutMs },
   })
 }

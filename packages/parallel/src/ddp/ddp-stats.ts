@@ -1,4 +1,4 @@
-/** What `model.stats()` says of a DistributedDataParallel: `reducer.ts` measures it. PyTorch: `_get_ddp_logging_data`. */
+/** The result of `model.stats()` of a DistributedDataParallel: `reducer.ts` measures it. PyTorch: `_get_ddp_logging_data`. */
 
 export interface DistributedDataParallelStats {
   /** How many iterations have been reduced. */

@@ -27,7 +27,7 @@ import { checkHooked } from './zero-redundancy-optimizer.js'
 
 /** Of `DistributedDataParallel.create`. */
 export interface DistributedDataParallelOptions {
-  /** Who trains together; default the default group. */
+  /** The ranks that train together; default the default group. */
   readonly processGroup?: ProcessGroup
   /** Before the first forward pass, and before the next one after each forward pass whose gradients are reduced, all ranks take rank 0's buffers. That next one may be in `noSync`. Default true. */
   readonly broadcastBuffers?: boolean
@@ -38,7 +38,7 @@ export interface DistributedDataParallelOptions {
   /** Parameters that a backward pass does not lead to count as unused; default false: all must get a gradient. */
   readonly findUnusedParameters?: boolean
   /**
-   * What is reduced in a bucket's buffer stays there, and `.grad` is a part of it: small gradients, and with a hook all, of which this saves a copy. Not in distributed contexts. Large ones are reduced in place
+   * Gradients that are reduced in a bucket's buffer stay there, and `.grad` is a part of the buffer, which saves a copy. These are small gradients, and with a hook all. Not in distributed contexts. Large ones are reduced in place
    * anyway. Default false.
    */
   readonly gradientAsBucketView?: boolean
@@ -69,14 +69,14 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof DistributedDataParallelOptions)[]
 
 /**
- * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: whoever
- * calls others of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
+ * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: a program
+ * that calls other collectives of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
  * @example const model = await DistributedDataParallel.create(new Linear(4, 2)); await model.backward((await model.forward(x)).sum()) // and optimizer.step()
  */
 export class DistributedDataParallel<M extends ForwardModule = ForwardModule> extends Module implements Joinable {
   /** The module itself, this rank's replica. */
   readonly module: M
-  /** Who trains together. */
+  /** The ranks that train together. */
   readonly processGroup: ProcessGroup
   /** Set by `join`. */
   joinContext: JoinContext | null = null
@@ -408,7 +408,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return this.reducer('buckets').assignment
   }
 
-  /** What it has done and how long that took, on this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED */
+  /** Counts and times of its passes on this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED */
   stats(): DistributedDataParallelStats {
     return this.reducer('stats').stats
   }
@@ -436,7 +436,7 @@ function sparseWeights(module: Module): Set<Tensor> {
 }
 
 function constructorCalled(): PostgradError {
-  const remedy = 'Write `await DistributedDataParallel.create(model)`, with options behind the model: ranks compare their models in it.'
+  const remedy = 'Write `await DistributedDataParallel.create(model)`, with options after the model: ranks compare their models in it.'
   return invalidArgument('DistributedDataParallel', 'to be made by create', 'new DistributedDataParallel', remedy)
 }
 

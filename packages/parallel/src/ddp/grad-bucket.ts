@@ -2,7 +2,7 @@
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/internal'
 
-/** Gradients that are reduced together, one behind the other in one buffer. */
+/** Gradients that are reduced together, one after the other in one buffer. */
 export class GradBucket {
   /** Its number: buckets are reduced in this order, the same on all ranks. */
   readonly index: number

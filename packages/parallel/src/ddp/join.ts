@@ -22,7 +22,7 @@ export interface UnevenInputsOptions {
   readonly divideByInitialWorldSize?: boolean
 }
 
-/** What a rank without inputs does for one object. PyTorch: `JoinHook`. */
+/** The part of a rank without inputs, for one object. PyTorch: `JoinHook`. */
 export interface JoinHook {
   /** The collectives of one iteration of the others. */
   mainHook(): void | PromiseLike<void>
@@ -30,11 +30,11 @@ export interface JoinHook {
   postHook(isLastJoiner: boolean): void | PromiseLike<void>
 }
 
-/** What can take part in `join`. It awaits `context.notify(this)` in each iteration before its other collectives. PyTorch: `Joinable`. */
+/** An object that can take part in `join`. It awaits `context.notify(this)` in each iteration before its other collectives. PyTorch: `Joinable`. */
 export interface Joinable {
   /** Whose collectives it uses. PyTorch: `join_process_group`. */
   readonly joinGroup: ProcessGroup
-  /** What a `join` is under way in; `join` sets it. */
+  /** The `join` that is under way; `join` sets it. */
   joinContext: JoinContext | null
   joinHook(options: Required<UnevenInputsOptions>): JoinHook
 }
@@ -96,7 +96,8 @@ export async function join<T>(joinables: readonly Joinable[], fn: () => T | Prom
   if (!Array.isArray(joinables)) throw invalidArgument('join', 'an array of Joinables', argumentText(joinables), 'Write join([model], fn).')
   const others = joinables.filter((joinable) => typeof joinable?.joinHook !== 'function')
   if (others.length > 0) {
-    const remedy = 'Pass objects as of DistributedDataParallel or ZeroRedundancyOptimizer. What takes no part in collectives need not join.'
+    const remedy =
+      'Pass objects as of DistributedDataParallel or ZeroRedundancyOptimizer. Other objects take no part in collectives, and need not join.'
     throw invalidArgument('join', 'Joinables', argumentText(others[0]), remedy)
   }
   checkFunction('join', 'the loop over the inputs', fn)

@@ -42,7 +42,7 @@ export class PeriodicModelAverager {
   }
 
   /**
-   * All ranks call it after each step, with their parameters, and await it: until it has ended a forward of a DistributedDataParallel with these is OPTIMIZER_STEP_UNFINISHED. Rejects with that, and as
+   * All ranks call it after each step, with their parameters, and await it: until it has ended, a forward of a DistributedDataParallel with these parameters fails with OPTIMIZER_STEP_UNFINISHED. Rejects with that, and as
    * all collectives. PyTorch: `average_parameters`.
    */
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
@@ -104,7 +104,7 @@ export class PostLocalSGDOptimizer<Settings = object> {
     return { ...this.optimizer.stateDict(), step: this.averager.step }
   }
 
-  /** Goes on from a state dict; one without a step begins to average anew. @throws STATE_DICT_MISMATCH */
+  /** Continues from a state dict; one without a step begins to average anew. @throws STATE_DICT_MISMATCH */
   loadStateDict({ step = 0, ...state }: OptimizerState<Settings> & { readonly step?: number }): void {
     this.optimizer.loadStateDict(state)
     this.averager.step = step

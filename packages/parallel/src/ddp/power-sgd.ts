@@ -66,7 +66,7 @@ export interface PowerSGDStateDict {
   readonly qs: Readonly<Record<string, Tensor>>
 }
 
-/** What `powerSGDHook` keeps between iterations. PyTorch: the same. */
+/** The state of `powerSGDHook` between iterations. PyTorch: the same. */
 export class PowerSGDState {
   /** How many iterations have ended. */
   iteration = 0
@@ -96,7 +96,7 @@ export class PowerSGDState {
 
   /**
    * Takes over a state, the options in it, too; the group stays. A model that is made again of the same module then trains on with the same bits, if all ranks load their own.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; then it has changed nothing. What does not fit the model is STATE_DICT_MISMATCH of the next backward pass.
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; then it has changed nothing. If the state does not fit the model, the next backward pass fails with STATE_DICT_MISMATCH.
    */
   loadStateDict(saved: PowerSGDStateDict): void {
     const { iteration, settings, errors, qs } = (saved ?? {}) as Partial<PowerSGDStateDict>
@@ -185,7 +185,7 @@ export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Pr
     const number = numbers[i]!
     const last = warmStart ? state.qs.get(number) : undefined
     const q = last ?? firstQ([m, rank], grad, state.options.randomSeed, iteration, number)
-    if (!sameShape(q.shape, [m, rank]) || q.dtype !== grad.dtype) throw unfit('Q', q, number, `${grad.dtype} ${shapeText([m, rank])}`)
+    if (!sameShape(q.shape, [m, rank]) || q.dtype !== grad.dtype) throw unfit('the Q', q, number, `${grad.dtype} ${shapeText([m, rank])}`)
     if (warmStart) state.qs.set(number, q)
     orthogonalize(q)
     if (useErrorFeedback) addError(state, number, grad)
@@ -218,7 +218,7 @@ function addError({ errors }: PowerSGDState, number: number, grad: Tensor): void
   const error = errors.get(number)
   if (error === undefined) return
   if (!sameShape(error.shape, grad.shape) || error.dtype !== grad.dtype)
-    throw unfit('what was lost', error, number, `${grad.dtype} ${shapeText(grad.shape)}`)
+    throw unfit('the error', error, number, `${grad.dtype} ${shapeText(grad.shape)}`)
   raw.add_(grad, error)
 }
 

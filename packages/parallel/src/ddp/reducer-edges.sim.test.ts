@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Embedding, Linear, Module, parameter, SGD } from '@postgrad/nn'
-import { allReduce } from '@postgrad/process-group'
+import { allReduce, destroyProcessGroup } from '@postgrad/process-group'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
@@ -223,6 +223,16 @@ test('DDP-15 a parameter that is frozen since counts as unused, and is named whe
       expect(model.module.b.weight.grad).toBeNull()
     })
   }
+})
+
+test('DDP-2 without a default group create fails in the words of a collective', async () => {
+  await overSeeds(1, async () => {
+    destroyProcessGroup()
+    const errors = [await failure(DistributedDataParallel.create(new Two())), await failure(allReduce(ones([1])))]
+    const [first, second] = errors.map(({ code, op, message }) => [code, message.slice(op.length).split('. ')[0]])
+    expect(first).toEqual(second)
+    expect(errors[0]!.code).toBe('PROCESS_GROUP_NOT_INITIALIZED')
+  })
 })
 
 test('DDP-2 options that differ from rank to rank are named on all ranks', async () => {

@@ -92,7 +92,8 @@ export function groupOf(op: string, group: ProcessGroup | undefined): ProcessGro
   if (defaultGroup !== null) return defaultGroup
   throw new PostgradError('PROCESS_GROUP_NOT_INITIALIZED', {
     op,
-    message: 'this worker has no default process group',
-    remedy: 'Call `await initProcessGroup()` on all workers first, or pass a group.',
+    // The words of the collectives, but their option has another name.
+    message: 'the default process group has not been initialized on this worker',
+    remedy: 'Await initProcessGroup() on every worker that takes part, or pass a process group.',
   })
 }

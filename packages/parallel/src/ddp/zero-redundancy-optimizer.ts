@@ -219,8 +219,8 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   }
 
   /**
-   * Joinable: a rank without inputs goes on stepping the parameters that are its own, in each iteration of the others, which step once in each. Behind a DistributedDataParallel in
-   * the list of `join`, which has left the means in `.grad`.
+   * Joinable: a rank without inputs continues to step its own parameters, in each iteration of the others, which step once in each. In the list of `join` it comes after a
+   * DistributedDataParallel, which puts the means into `.grad`.
    */
   joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
     // With overlap the hook of the buckets has done so.
@@ -264,7 +264,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     })
   }
 
-  /** Goes on from the state of all parameters, on all ranks alike; each keeps what is its own. @throws STATE_DICT_MISMATCH */
+  /** Continues from the state of all parameters, on all ranks alike; each keeps what is its own. @throws STATE_DICT_MISMATCH */
   loadStateDict(saved: OptimizerState<S>): void {
     this.local.loadStateDict(saved)
     const own = this.local.stateDict()
@@ -277,7 +277,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 }
 
 /**
- * A hook that reduces a bucket by `hook`, [n], and then steps its parameters at once, while backward goes on: for `registerCommHook`, with the hook's state; `step` is not called then.
+ * A hook that reduces a bucket by `hook`, [n], and then steps its parameters at once, while backward continues: for `registerCommHook`, with the hook's state; `step` is not called then.
  * Each synchronised backward pass is a step. Parameters that no rank has used are stepped with gradients of 0. A pass that breaks off may have stepped some. The optimizer's group is the model's.
  * PyTorch: `hook_with_zero_step`.
  * @throws INVALID_ARGUMENT; in backward for an optimizer made without `overlapWithDdp`, or with parameters whose gradients no hook reduces

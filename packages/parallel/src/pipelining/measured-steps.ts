@@ -7,7 +7,7 @@ import type { PipelineSchedule } from './schedule.js'
 import { keyOf, measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
 
 /**
- * What `step` gave on each rank, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
+ * The results of `step` on all ranks, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
  * the step's forward and backward passes between two ranks leave open.
  */
 export function measuredSteps(schedule: PipelineSchedule, actions: readonly (readonly TimedAction[])[]): PipelineSimulation {
@@ -42,7 +42,7 @@ export function measuredSteps(schedule: PipelineSchedule, actions: readonly (rea
   )
 }
 
-/** What each stage's actions of a kind cost on average, for `simulateSchedule`: how the step would have gone without anything between them. */
+/** The average cost of each stage's actions of a kind, for `simulateSchedule`: how the step would have gone without anything between them. */
 export function measuredCosts(actions: readonly (readonly TimedAction[])[]): (action: PipelineAction) => number {
   const sums = new Map<string, { cost: number; count: number }>()
   const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`

@@ -8,7 +8,7 @@ import { isTensor, type Tensor } from '@postgrad/tensor'
 
 /**
  * How the tensors of a value are divided: along this dimension, or not at all, every micro-batch having the whole. One for all of them, or an array or object of the value's structure.
- * What is no tensor is never divided. PyTorch: `TensorChunkSpec`, `_Replicate`.
+ * Other values are never divided. PyTorch: `TensorChunkSpec`, `_Replicate`.
  */
 export type ChunkSpec = number | 'replicate' | readonly ChunkSpec[] | { readonly [key: string]: ChunkSpec }
 
@@ -20,7 +20,7 @@ function mapWith(value: unknown, spec: ChunkSpec, fn: (tensor: Tensor, spec: num
     if (isLeaf) return fn(value, spec)
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'Pipeline',
-      expected: "a dimension or 'replicate' where a tensor stands",
+      expected: "a dimension or 'replicate' for each tensor",
       got: 'a structure',
       remedy: 'Give the spec the structure of the value.',
     })

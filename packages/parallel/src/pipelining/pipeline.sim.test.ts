@@ -11,7 +11,7 @@ import { failure, overSeeds } from '../sim-workers.suite.js'
 import { parseAction } from './action.js'
 import { PIPELINE_SCHEDULES, type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import { Pipeline, type PipelineOptions } from './pipeline.js'
-import { scheduleOf } from './schedule.js'
+import { scheduleFromCsv, scheduleOf } from './schedule.js'
 import { PipelineStage, type PipelineStageOptions } from './stage.js'
 import type { PipelineResult } from './step-run.js'
 
@@ -734,6 +734,11 @@ describe('what is refused', () => {
         expect(made(new PipelineStage(partOf(0, 3) as Block, 0, 3), {})).toBe('PIPELINE_STAGES_MISMATCH')
         expect(made([stage, stage], { schedule: 'ZBVZeroBubble' })).toBe('PIPELINE_STAGES_MISMATCH')
         expect(made(stage, { schedule: pipelineSchedule('GPipe', { ranks: 2, microbatches: 4 }) })).toBe('INVALID_ARGUMENT')
+        const deadlock = scheduleFromCsv('0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n')
+        expect(thrown(() => worker0!.run(() => new Pipeline(stage, { ...all, schedule: deadlock })))).toMatchObject({
+          code: 'SCHEDULE_DEADLOCK',
+          op: 'Pipeline',
+        })
         expect(thrown(() => new PipelineStage(partOf(0, 2) as Block, 0, 2, { checkpoints: 'always' } as never)).code).toBe(
           'INVALID_ARGUMENT',
         )

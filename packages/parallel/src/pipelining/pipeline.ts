@@ -14,7 +14,7 @@ import type { ChunkSpec } from './microbatches.js'
 import { type Plan, planOf } from './plan.js'
 import { hasBackward, type PipelineSchedule, scheduleOf, withCommunications } from './schedule.js'
 import { checkReplicasApart } from './shared-weights.js'
-import { simulateSchedule } from './simulation.js'
+import { simulate } from './simulation.js'
 import { busy, PipelineStage } from './stage.js'
 import { claimName, openStageLink } from './stage-link.js'
 import { type PipelineResult, StepRun } from './step-run.js'
@@ -45,7 +45,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
 
 /** Of one step. `timeoutMs` is for all of it, as far as it waits for others: the default is the worker's, 60 s. `signal` ends it. */
 export interface PipelineStepOptions extends CallOptions {
-  /** What the loss compares the output with, on the last stage's worker: any nesting of tensors. */
+  /** The target that the loss compares the output with, on the last stage's worker: any nesting of tensors. */
   readonly target?: unknown
   /** A last argument for the forward of each stage of this worker, divided as inputs are: a mask, for instance, that the stages before do not need. PyTorch: keyword arguments. */
   readonly kwargs?: Readonly<Record<string, unknown>>
@@ -101,7 +101,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     this.options = options
     this.name = options.name ?? 'pipeline'
     this.schedule = withCommunications(scheduleFor(options as PipelineOptions<never, never>, list.length))
-    simulateSchedule(this.schedule)
+    simulate('Pipeline', this.schedule)
     if (options.loss !== undefined && !hasBackward(this.schedule))
       throw invalidArgument('Pipeline', 'no loss with a schedule of forwards alone', 'one', 'Leave the loss out, or take a whole schedule.')
     for (const stage of list) this.stages.set(stage.index, stage)
@@ -131,8 +131,8 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   /**
    * One batch: forward and backward on all workers. Each calls it.
    * @param inputs arguments of the first stage's forward, on its worker; elsewhere they are left out
-   * Rejects on every worker with PIPELINE_FAILED, which names the worker and the action, and has what went wrong as its cause (a death, a deadline, what a forward threw): then some gradients may have been
-   * added. Also with INVALID_ARGUMENT, MICROBATCH_EMPTY, PIPELINE_BUSY.
+   * Rejects on every worker with PIPELINE_FAILED, which names the worker and the action. Its cause is the first error of that worker: a death, a deadline, an error of a forward, INVALID_ARGUMENT,
+   * MICROBATCH_EMPTY, PIPELINE_MISMATCH, and others. Some gradients may have been added. Rejects here alone with PIPELINE_BUSY if another step is under way.
    * PyTorch: `schedule.step`.
    */
   step(inputs: readonly unknown[] = [], options: PipelineStepOptions = {}): Promise<PipelineResult<Output>> {

@@ -193,6 +193,14 @@ describe('what is refused', () => {
       ],
     })
   })
+
+  test('PIP-6 the error names the function that was called', () => {
+    const schedule = scheduleOf(lists('0F0 0B0 0F1 0B1', '1F1 1B1 1F0 1B0'))
+    for (const [op, fn] of Object.entries({ simulateSchedule, formatSchedule, scheduleToCsv })) {
+      const { message } = thrown(() => fn(schedule))
+      expect(message).toContain(`${op}: these ranks would wait for ever: rank 0 at 0B0 for 1B0, rank 1 at 1F1 for 0F1.`)
+    }
+  })
 })
 
 describe('text', () => {

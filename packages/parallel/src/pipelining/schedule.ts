@@ -39,7 +39,7 @@ export function scheduleOf(ranks: readonly (readonly PipelineAction[])[]): Pipel
         throw invalidSchedule(
           `stage ${stage} on one rank`,
           `ranks ${rankOf[stage]} and ${rank}`,
-          'Let all actions of a stage stand in one list.',
+          'Put all actions of a stage into one list.',
           { stage },
         )
       rankOf[stage] = rank
@@ -72,10 +72,12 @@ function checkLists(schedule: PipelineSchedule): void {
       if (seen.has(text)) throw invalidSchedule(`${text} once`, 'twice', 'Remove one.', { rank, action: text })
       const before = AFTER[kind].map((each) => actionText({ stage, kind: each, microbatch }))
       if (before.length > 0 && !before.some((each) => seen.has(each)))
-        throw invalidSchedule(`${before.join(' or ')} before ${text}`, 'none', `Put it in front, in the list of rank ${rank}.`, {
-          rank,
-          action: text,
-        })
+        throw invalidSchedule(
+          `${before.join(' or ')} before ${text}`,
+          'none',
+          `Put ${before.join(' or ')} before ${text} in the list of rank ${rank}.`,
+          { rank, action: text },
+        )
       seen.add(text)
     }
   }
@@ -127,7 +129,7 @@ function computationsOf(schedule: PipelineSchedule): PipelineSchedule {
 }
 
 /**
- * The schedule with what is sent and received: a receive in front of what needs it, a send behind what makes it, where the next stage is on another rank. A pipeline asks for all that it
+ * The schedule with its sends and receives, where the next stage is on another rank: a receive before the action that needs it, a send after the action that makes it. A pipeline asks for all that it
  * receives when a step begins, so a receive says where a rank waits, not when it asks. PyTorch: `_add_send_recv`.
  */
 export function withCommunications(schedule: PipelineSchedule): PipelineSchedule {

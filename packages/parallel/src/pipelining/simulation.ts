@@ -16,7 +16,7 @@ export interface TimedAction {
   readonly end: number
 }
 
-/** What `simulateSchedule` gives. */
+/** The result of `simulateSchedule`. */
 export interface PipelineSimulation {
   /** By rank. */
   readonly ranks: readonly (readonly TimedAction[])[]
@@ -32,6 +32,11 @@ const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, 
 
 /** How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits` */
 export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
+  return simulate('simulateSchedule', schedule, costs)
+}
+
+/** The same for the operation `op`, which the error names. @throws SCHEDULE_DEADLOCK */
+export function simulate(op: string, schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
   const costOf = typeof costs === 'function' ? costs : ({ kind }: PipelineAction) => costs[kind] ?? COSTS[kind]
   const needs = needsOf(schedule)
   const ended = new Map<number, number>()
@@ -56,7 +61,10 @@ export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCost
     ranks[rank]!.length < actions.length ? [{ rank, action: actions[ranks[rank]!.length]! }] : [],
   )
   if (stuck.length > 0)
-    throw deadlock(stuck.map(({ rank, action }) => ({ rank, action: actionText(action), needs: actionText(needs(action)!) })))
+    throw deadlock(
+      op,
+      stuck.map(({ rank, action }) => ({ rank, action: actionText(action), needs: actionText(needs(action)!) })),
+    )
   return measured(ranks)
 }
 
@@ -123,19 +131,18 @@ export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) =>
   }
 }
 
-function deadlock(waits: readonly { readonly rank: number; readonly action: string; readonly needs: string }[]): PostgradError {
+function deadlock(op: string, waits: readonly { readonly rank: number; readonly action: string; readonly needs: string }[]): PostgradError {
   return new PostgradError('SCHEDULE_DEADLOCK', {
-    op: 'simulateSchedule',
-    expected: 'ranks that all come to the end of their lists',
-    got: waits.map(({ rank, action, needs }) => `rank ${rank} waits at ${action} for ${needs}`).join('; '),
+    op,
+    message: `these ranks would wait for ever: ${waits.map(({ rank, action, needs }) => `rank ${rank} at ${action} for ${needs}`).join(', ')}`,
     remedy: 'Change the order of actions on one of these ranks.',
     values: { waits },
   })
 }
 
 /** By rank, a cell for each step at a cost of one for each action; null is a gap. */
-function cellsOf(schedule: PipelineSchedule): (PipelineAction | null)[][] {
-  return simulateSchedule(schedule, () => 1).ranks.map((timed) => {
+function cellsOf(op: string, schedule: PipelineSchedule): (PipelineAction | null)[][] {
+  return simulate(op, schedule, () => 1).ranks.map((timed) => {
     const cells = new Array<PipelineAction | null>(timed.at(-1)?.end ?? 0).fill(null)
     for (const { action, start } of timed) cells[start] = action
     return cells
@@ -144,14 +151,14 @@ function cellsOf(schedule: PipelineSchedule): (PipelineAction | null)[][] {
 
 /** A row for each rank and a cell for each step, gaps empty, as PyTorch's `_dump_csv`. @throws SCHEDULE_DEADLOCK */
 export function scheduleToCsv(schedule: PipelineSchedule): string {
-  return cellsOf(schedule)
+  return cellsOf('scheduleToCsv', schedule)
     .map((cells) => `${cells.map((action) => (action === null ? '' : actionText(action))).join(',')}\n`)
     .join('')
 }
 
 /** A text to look at: a row for each rank, a column for each step. @throws SCHEDULE_DEADLOCK */
 export function formatSchedule(schedule: PipelineSchedule): string {
-  const rows = cellsOf(schedule).map((cells) => cells.map((action) => (action === null ? '' : actionText(action))))
+  const rows = cellsOf('formatSchedule', schedule).map((cells) => cells.map((action) => (action === null ? '' : actionText(action))))
   const width = Math.max(...rows.flat().map((text) => text.length))
   const label = `rank ${rows.length - 1}`.length
   return rows

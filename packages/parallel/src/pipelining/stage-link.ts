@@ -178,8 +178,8 @@ export function openStageLink(pipeline: string, step: number, plan: Plan, option
 function stepOver(step: number, key: string): PostgradError {
   return new PostgradError('PIPELINE_STEP_OVER', {
     op: 'Pipeline.step',
-    expected: `step ${step} to be under way at the worker that has ${key}`,
-    got: 'a later one',
+    expected: `the worker that runs ${key} to be in step ${step}`,
+    got: 'a later step',
     remedy: 'Let every worker of the pipeline take each step; after a failure make a pipeline of another name on all of them.',
     values: { step, key },
   })

@@ -55,7 +55,7 @@ interface Kept {
 /**
  * A part of a model: `module`, as stage `index` of `count`. Its forward gets what the stage before it gave, an array as its arguments; stage 0 gets the inputs. Outputs may be any
  * nesting of tensors. A stage takes one step at a time. A DistributedDataParallel as module is the mean over several pipelines: the gradients of all micro-batches are added up here,
- * and reduced once, behind the stage's last backward of a step, while other stages go on. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
+ * and reduced once, after the stage's last backward of a step, while other stages continue. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
  * @example const stage = new PipelineStage(new Linear(4, 4), 0, 2)
  */
 export class PipelineStage {
@@ -252,7 +252,8 @@ function forwardAsync(stage: number): PostgradError {
     op: 'Pipeline.step',
     expected: `a forward of stage ${stage} that computes its result at once`,
     got: 'one that gives a promise',
-    remedy: 'Put what is awaited in front of the pipeline. Stages have plain batch norms: a SyncBatchNorm waits for other ranks.',
+    remedy:
+      'Await asynchronous values before the step, and pass them as inputs or kwargs. Use plain batch norms in stages: a SyncBatchNorm waits for other ranks.',
     values: { stage },
   })
 }

@@ -14,13 +14,13 @@ import type { TimedAction } from './simulation.js'
 import type { Activations, Gradients, PipelineStage } from './stage.js'
 import type { StageLink } from './stage-link.js'
 
-/** What a step gives, each worker its part. */
+/** The result of a step; each worker gets its part. */
 export interface PipelineResult<Output = unknown> {
   /** Of the micro-batches in ascending order, without history; empty but on the last stage's worker. */
   readonly losses: readonly Tensor[]
   /** All micro-batches' together; null but on the last stage's worker, and where `returnOutputs` is false. */
   readonly output: Output | null
-  /** What this worker did, by its own clock in ms. */
+  /** The actions of this worker, by its own clock in ms. */
   readonly actions: readonly TimedAction[]
 }
 

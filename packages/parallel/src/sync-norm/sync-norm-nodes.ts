@@ -190,10 +190,10 @@ function awaitable(pass: PassView): GraphTask {
   throw new PostgradError('SYNC_BATCH_NORM_BACKWARD', {
     op: 'SyncBatchNorm',
     message: isTask
-      ? 'its gradients have no history: there are no second derivatives over several ranks'
-      : 'a backward pass in one turn cannot wait for the other ranks',
+      ? 'its gradients have no history: second derivatives over several ranks are not supported'
+      : '`loss.backward()` cannot wait for the other ranks',
     remedy: isTask
       ? 'Leave { createGraph } out.'
-      : 'Write `await model.backward(loss)` of a DistributedDataParallel, or `await ctx.backward([loss])` in a distributed context, instead of `loss.backward()`.',
+      : 'Write `await model.backward(loss)` of a DistributedDataParallel, or `await ctx.backward([loss])` in a distributed context.',
   })
 }

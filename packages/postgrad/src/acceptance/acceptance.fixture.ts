@@ -1,4 +1,4 @@
-/** The leak check on threads: notices that are under way when a case returns still have to arrive. */
+/** The leak check on threads. It waits for notices that are still under way when a case returns. */
 import { setTimeout } from 'node:timers/promises'
 import { expectClean, leaks } from '@postgrad/testing'
 import type { Cluster } from '../index.js'

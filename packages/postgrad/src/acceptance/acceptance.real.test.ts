@@ -95,7 +95,7 @@ describe.each(PLACES)('on %s', (place, options) => {
     const lasting = [...cases.errorCases.filter((one) => !one.endsWorker), ...cases.threadErrorCases]
     test.each(lasting.map((one) => [one.name, one] as const))('%s', async (_, one) => {
       for (let run = 0; run < runs; run++) expect(await errorProblems(cluster, one, { onThreads: true })).toEqual([])
-      // What failed stands in nobody's way.
+      // The failure must not affect others.
       const { inputs, results } = golden.design_note!
       expect(differences(await cluster.on('worker0').run(cases.designNote, inputs), results)).toEqual([])
     })
@@ -124,7 +124,7 @@ describe('errors after which a worker is gone, on threads', () => {
     try {
       expect(await errorProblems(cluster, one, { onThreads: true })).toEqual([])
     } finally {
-      // What is still served waits for ever.
+      // Calls in progress never settle.
       await cluster.close({ timeoutMs: 0 })
     }
   })

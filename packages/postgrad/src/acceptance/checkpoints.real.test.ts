@@ -1,4 +1,4 @@
-/** A checkpoint on real threads: broken off and gone on with in a new cluster, the training ends in the bits of one that was not, and of the simulated one. */
+/** A checkpoint on real threads: training that stops and resumes in a new cluster ends in the bits of an uninterrupted training, and of the simulation. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

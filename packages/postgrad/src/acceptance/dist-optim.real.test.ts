@@ -1,4 +1,4 @@
-/** PyTorch's dist_optimizer_test on threads, of one process and of two: some of its cases, whose others the simulation runs, and the optimizers that fail. */
+/** PyTorch's dist_optimizer_test on threads, of one process and of two: some of its cases (the simulation runs the others), and the optimizers that fail. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { cases, casesProgram, differences, errorProblems, readGolden } from '@postgrad/testing-cases'
 import type { Cluster } from '../index.js'

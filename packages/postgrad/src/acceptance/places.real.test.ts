@@ -1,6 +1,6 @@
 /**
- * The same programs wherever workers are: on threads, in processes that a cluster starts, which are linked by Unix sockets, and in processes that join by themselves over TCP. One
- * program stands for each suite that runs on threads; what it gives there it gives everywhere, to the bit.
+ * The same programs in all places: on threads, in processes that a cluster starts and Unix sockets link, and in processes that join by themselves over TCP. Each suite that runs
+ * on threads has one program here; its results must be the same everywhere, to the bit.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

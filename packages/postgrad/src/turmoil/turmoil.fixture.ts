@@ -1,6 +1,6 @@
 /**
- * Workers under load are terminated at random moments and in random ways, started again, joined and let go, again and again; between rounds everybody who is
- * there is asked whether all is right: no promise hangs, each answer is the right one, nothing is left in any table, and the books of the
+ * Workers under load are terminated at random moments and in random ways, started again, added and removed, again and again. After each round every living
+ * worker is checked: no promise hangs, each answer is right, nothing is left in any table, and the books of the
  * shared heap agree with what each worker says that it holds.
  */
 import { Random } from '@postgrad/sim/internal'
@@ -21,7 +21,7 @@ export interface TurmoilResult {
 
 const PROGRAM = new URL('../fixtures/turmoil.js', import.meta.url)
 const CORE = ['a', 'b', 'c', 'd']
-/** What an operation may meet when a worker that it needs dies. Anything else, a deadline above all, is a mistake. */
+/** Errors of an operation when a worker that it needs dies. Any other, a deadline above all, is a mistake. */
 const EXPECTED = ['WORKER_DIED', 'RREF_DELETED', 'UNKNOWN_WORKER', 'DIST_AUTOGRAD_']
 /** Terminations between two looks at everything. */
 const PER_ROUND = 10
@@ -54,7 +54,7 @@ class Rounds {
   joins = 0
   done = 0
   readonly failed: Record<string, number> = {}
-  /** What is drawn follows from the seed; what it meets does not, since threads have their own time. */
+  /** Draws follow from the seed; their effects do not, since threads have their own time. */
   private readonly random: Random
   private guests = 0
   private mainPorts = -1
@@ -90,7 +90,7 @@ class Rounds {
       await this.restart(cluster, second)
       return 2
     } else {
-      // It stays away, and a guest comes and perhaps goes.
+      // A guest joins meanwhile, and leaves or dies.
       const guest = `guest${this.guests++}`
       await Promise.all([cluster.join(guest), this.restart(cluster, victim)])
       this.joins++
@@ -125,7 +125,7 @@ class Rounds {
     await cluster.on(name).run(program.startLoad, this.random.below(2 ** 20))
   }
 
-  /** The load ends everywhere; what went wrong in it is told. */
+  /** Ends the load everywhere; throws what went wrong. */
   private async settle(cluster: Cluster): Promise<void> {
     const reports = await Promise.all(cluster.workers.map(({ name }) => cluster.on(name, { timeoutMs: 60_000 }).run(program.stopLoad)))
     for (const { done, failed, wrong } of reports) {

@@ -1,4 +1,4 @@
-/** postgrad in a bundle: it loads, and what needs its files says which setting of the bundler is missing. */
+/** postgrad in a bundle: it loads, and calls that need its files name the missing setting of the bundler. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

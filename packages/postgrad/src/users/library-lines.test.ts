@@ -1,4 +1,4 @@
-/** The lines of the library, in one file as it is installed: tools that take it into a bundle may indent them. */
+/** The lines of the library, one file as it is installed: tools that take it into a bundle may indent them. */
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { transform } from 'esbuild'

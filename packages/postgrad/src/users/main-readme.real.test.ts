@@ -1,4 +1,4 @@
-/** The guide's program of a main thread that calls: the text there is the program here, and its process ends by itself. */
+/** The guide's program of a main thread that calls: the guide has exactly this text, and its process ends by itself. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { script } from '@postgrad/cluster/suite'

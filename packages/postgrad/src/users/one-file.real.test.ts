@@ -1,4 +1,4 @@
-/** A program that starts threads which load it again: refused while it is loaded, allowed behind `isMainThread` and in what is called later. */
+/** A program that starts threads which load it again: refused while it is loaded, allowed if `isMainThread` guards it and in later calls. */
 import { expect, test } from '@jest/globals'
 import { script } from '@postgrad/cluster/suite'
 

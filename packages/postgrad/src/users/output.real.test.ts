@@ -1,4 +1,4 @@
-/** What threads print goes to this process's output, also when nobody reads that any more. */
+/** Threads print to this process's output, also when nobody reads that any more. */
 import { expect, test } from '@jest/globals'
 import { scriptToHead } from '@postgrad/cluster/suite'
 

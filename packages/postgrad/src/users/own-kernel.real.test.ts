@@ -1,4 +1,4 @@
-/** The guide's kernel of your own: the text there is the program here, and it runs on threads, in the simulation and inlined alike. */
+/** The guide's kernel of your own: the guide has exactly this text, and it runs on threads, in the simulation and inlined alike. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { launcher } from '@postgrad/cluster/suite'

@@ -30,7 +30,7 @@ export function tensorsOf(values: Values | undefined, like: readonly Like[], fro
     op: 'collective',
     expected: `${like.map(likeText).join(', ')} from rank ${from}`,
     got: tensors.map((each) => (isDense(each) ? likeText(each) : 'something else')).join(', ') || 'nothing',
-    remedy: 'What a rank gives another must be what the other takes: as many elements, of the same dtype.',
+    remedy: 'One rank must send as many elements as the other receives, of the same dtype.',
     values: { rank: from },
   })
 }

@@ -15,7 +15,7 @@ export interface ProcessGroupOptions {
   readonly name?: string
   /** The members, by name, in the order of their ranks. Default: all workers, in the order of their ids. */
   readonly ranks?: readonly string[]
-  /** Default deadline of its collectives, and of this call, in ms; default 30 minutes, as gloo's; 0 is no limit. */
+  /** Default deadline of its collectives, and of this call, in ms; default 30 minutes, as gloo's; 0: without a limit. */
   readonly timeoutMs?: number
   /** 'info': errors say what was called before. 'detail': ranks also say what they call before anything of a collective begins. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
   readonly debug?: DebugLevel
@@ -28,7 +28,7 @@ export interface ProcessGroupOptions {
 
 /** Of `newGroup` and its kin. */
 export interface NewGroupOptions extends CollectiveOptions {
-  /** Default deadline of the new group's collectives in ms; default the default group's; 0 is no limit. */
+  /** Default deadline of the new group's collectives in ms; default the default group's; 0: without a limit. */
   readonly groupTimeoutMs?: number
 }
 
@@ -84,7 +84,7 @@ function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefi
     throw invalidArgument(
       op,
       'a call on each worker',
-      `one on '${runtime.info.name}', which is no rank`,
+      `one on '${runtime.info.name}', which is not a rank`,
       `Call it on the workers, ${ON_WORKERS}.`,
     )
   }
@@ -115,7 +115,7 @@ export async function newGroup(ranks?: readonly number[], options: NewGroupOptio
   return group!
 }
 
-/** What `newSubgroups` gives. */
+/** The result of `newSubgroups`. */
 export interface Subgroups {
   /** That of this rank; null: it is in none. */
   readonly current: ProcessGroup | null

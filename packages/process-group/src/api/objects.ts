@@ -9,13 +9,13 @@ import { attempt } from './reductions.js'
 
 /** Of `gatherObject`. */
 export interface GatherObjectOptions extends CollectiveOptions {
-  /** Who gets them, a rank of the default group; default 0. */
+  /** The rank, in the default group, that receives them; default 0. */
   readonly dst?: number
 }
 
 /** Of `broadcastObjectList` and `scatterObjectList`. */
 export interface FromRankOptions extends CollectiveOptions {
-  /** Who gives them, a rank of the default group; default 0. */
+  /** The rank, in the default group, that sends them; default 0. */
   readonly src?: number
 }
 

@@ -16,6 +16,11 @@ export function rankText({ workers }: GroupName, rank: number): string {
 
 const ranksText = (group: GroupName, ranks: readonly number[]): string => ranks.map((rank) => rankText(group, rank)).join(', ')
 
+/** For remedies. */
+const thoseRanks = (missing: readonly number[]): string => (missing.length === 1 ? 'that rank' : 'those ranks')
+
+const LONGER = 'or pass a longer { timeoutMs } (0: without a limit)'
+
 /** COLLECTIVE_TIMEOUT; values: group, sequence, call, missing (ranks), missingWorkers, timeoutMs. */
 export function collectiveTimedOut(
   op: string,
@@ -27,7 +32,7 @@ export function collectiveTimedOut(
     isThrough,
     timeoutMs,
     recent,
-    remedy = 'All ranks call the same collectives in the same order; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+    remedy = `All ranks must call the same collectives in the same order. ${missing.length === 0 ? 'Await the earlier collectives' : `Find out why ${thoseRanks(missing)} did not take part`}, ${LONGER}.`,
   }: {
     readonly sequence: number
     readonly head: string
@@ -75,7 +80,7 @@ export function directTimedOut(
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op,
     message: `${call} of group '${group.name}' timed out after ${Math.round(timeoutMs)} ms: ${ranksText(group, missing)} ${isSend ? 'takes nothing of what it was sent' : 'sent nothing with this tag'}`,
-    remedy: `Each tensor that is sent is received, with the same tag; look at what keeps ${missing.length === 1 ? 'that rank' : 'those'}, or pass a longer { timeoutMs } (0 is no limit).`,
+    remedy: `Each tensor that is sent must be received, with the same tag. Find out why ${thoseRanks(missing)} did not take part, ${LONGER}.`,
     values: { group: group.name, call, tag, missing, missingWorkers: missing.map((rank) => group.workers[rank]!.name), timeoutMs },
   })
 }
@@ -94,7 +99,7 @@ export function notMet(name: string, cause: PostgradError): PostgradError {
     remedy:
       late === true
         ? 'Call initProcessGroup() again: it meets those that call it again.'
-        : 'Every member calls initProcessGroup() with the same { name, ranks, debug }; look at what keeps those, or pass a longer { timeoutMs } (0 is no limit).',
+        : `Every member must call initProcessGroup() with the same { name, ranks, debug }. Find out why those members did not, ${LONGER}.`,
     cause,
     values: { ...cause.values, group: name },
   })
@@ -111,7 +116,7 @@ export function barrierFailed(group: GroupName, missing: readonly number[], time
   return new PostgradError('COLLECTIVE_TIMEOUT', {
     op: 'monitoredBarrier',
     message: `${ranksText(group, missing)} failed to pass monitoredBarrier in ${Math.round(timeoutMs)} ms`,
-    remedy: 'All ranks of the group call it; look at what keeps those.',
+    remedy: `All ranks of the group must call it. Find out why ${thoseRanks(missing)} did not.`,
     values: {
       group: group.name,
       sequence,
@@ -134,7 +139,7 @@ export function mismatch(
   return new PostgradError('COLLECTIVE_MISMATCH', {
     op: /^\w+/.exec(first)?.[0] ?? 'collective',
     message: `number ${sequence} of group '${group.name}' is not the same on all ranks: ${sides}`,
-    remedy: `All ranks call the same collectives in the same order, with the same shapes and dtypes.${group.debug === 'detail' ? '' : " initProcessGroup({ debug: 'detail' }) looks before anything begins."}`,
+    remedy: `All ranks must call the same collectives in the same order, with the same shapes and dtypes.${group.debug === 'detail' ? '' : " With initProcessGroup({ debug: 'detail' }), ranks compare calls before anything begins."}`,
     values: { group: group.name, sequence, calls: calls.map(([rank, call]) => ({ rank, call })) },
   })
 }
@@ -148,7 +153,7 @@ export function directMismatch(
     op: 'recv',
     message: `${rankText(group, rank)} sends ${sent} with tag ${tag}, and ${rankText(group, group.rank)} receives ${received}`,
     remedy:
-      'Receive into a tensor of the same shape and dtype, in the order in which they were sent, or tell them apart by { tag }. That tensor is gone; the group goes on.',
+      'Receive into a tensor of the same shape and dtype, in the order in which they were sent, or give them different tags ({ tag }). That tensor is gone; the group continues.',
     values: { group: group.name, tag, rank, sent, received },
   })
 }
@@ -206,7 +211,7 @@ export function groupExists(): PostgradError {
   return new PostgradError('PROCESS_GROUP_EXISTS', {
     op: 'initProcessGroup',
     message: 'this worker has a default process group already, or is making one',
-    remedy: 'destroyProcessGroup() first; groups beside it are made by newGroup().',
+    remedy: 'destroyProcessGroup() first; newGroup() makes further groups.',
   })
 }
 

@@ -86,7 +86,8 @@ export function formSubgroups(
   })
 }
 
-const ALL_CALL_IT = 'All ranks of the default group call it, also those that will be no members; look at what keeps those.'
+const ALL_CALL_IT =
+  'All ranks of the default group must call it, also ranks that will not be members. Find out why the missing ranks did not.'
 
 interface Agreed {
   readonly ids: readonly bigint[]

@@ -38,7 +38,7 @@ export type { DebugLevel } from './group-host.js'
 export interface CollectiveOptions {
   /** Default: the default group. */
   readonly group?: ProcessGroup
-  /** How long it may take in ms; default the group's; 0 is no limit. */
+  /** How long it may take in ms; default the group's; 0: without a limit. */
   readonly timeoutMs?: number
   /** Gives it up. A collective breaks the group for all with that: the others cannot have it either. `send` and `recv` break nothing. */
   readonly signal?: AbortSignal
@@ -68,7 +68,7 @@ export class ProcessGroup implements GroupHost {
   readonly id: bigint
   /** As it was given; of `newGroup` one that is made from its ranks. */
   readonly name: string
-  /** This worker's; -1 where it is no member. */
+  /** This worker's; -1 if it is not a member. */
   readonly rank: number
   /** The members, by rank. */
   readonly workers: readonly WorkerInfo[]
@@ -219,7 +219,7 @@ export class ProcessGroup implements GroupHost {
         this.onGone(from, `${rankText(this, from)} does not know it any more`, null)
         return null
       default:
-        return `there is no ${what}`
+        return `a message of kind ${what} does not exist`
     }
   }
 

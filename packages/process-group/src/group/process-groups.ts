@@ -141,7 +141,7 @@ export class ProcessGroups {
       return
     }
     const rank = group.rankOf(from.id)
-    const problem = rank < 0 || rank === group.rank ? 'its sender is no other member of the group' : group.onMessage(rank, body)
+    const problem = rank < 0 || rank === group.rank ? 'its sender is not another member of the group' : group.onMessage(rank, body)
     if (problem !== null) this.refuse(body, from, problem)
   }
 

@@ -17,6 +17,14 @@ interface Leading {
   ready(options: RRefOptions): Promise<RRef>
 }
 
+/** Names that users give have no slash. */
+const KEY_OF_CHILD = /^supervision \d+\/(.*)$/s
+
+/** The name under which a worker keeps the handle of a supervised actor. */
+export function keyOfChild(supervision: number, child: string): string {
+  return `supervision ${supervision}/${child}`
+}
+
 /** What has a name on a worker. */
 export const ACTOR_NAMES = new WorkerSlot('actorNames', () => new Map<string, RRef | Leading>())
 
@@ -24,17 +32,27 @@ export const ACTOR_NAMES = new WorkerSlot('actorNames', () => new Map<string, RR
 export function findActor(name: unknown, waitMs: unknown): RRef | Promise<RRef> {
   const worker = currentCore()
   const actor = ACTOR_NAMES.of(worker).get(name as string)
-  if (actor === undefined) {
-    throw new PostgradError('UNKNOWN_ACTOR', {
-      op: 'whereis',
-      message: `no actor has the name '${plainText(name)}' on worker '${worker.info.name}'`,
-      remedy:
-        'Give it with registerActor(name, actor) on that worker; of the handle of a supervised actor: it is gone for good, or its supervision has ended.',
-      values: { name: plainText(name), worker: worker.info.name },
-    })
-  }
+  if (actor === undefined) throw unknownActor(plainText(name), worker.info.name)
   if (actor instanceof RRef) return actor
   if (waitMs === null) return actor.reference()
   const { signal } = currentServing()!
   return actor.ready({ timeoutMs: waitMs as number, signal })
+}
+
+function unknownActor(name: string, worker: string): PostgradError {
+  const child = KEY_OF_CHILD.exec(name)?.[1]
+  if (child === undefined) {
+    return new PostgradError('UNKNOWN_ACTOR', {
+      op: 'whereis',
+      message: `no actor has the name '${name}' on worker '${worker}'`,
+      remedy: 'Call registerActor(name, actor) on that worker first.',
+      values: { name, worker },
+    })
+  }
+  return new PostgradError('UNKNOWN_ACTOR', {
+    op: child,
+    message: `worker '${worker}' no longer supervises an actor '${child}': the actor was removed, or its supervision has ended`,
+    remedy: 'Make the actor again there, with supervise() or supervision.add(), and send the new handle.',
+    values: { name: child, worker },
+  })
 }

@@ -104,10 +104,10 @@ export class Actors {
     return cell
   }
 
-  /** The same for whatever a reference refers to. @throws NOT_AN_ACTOR */
-  cellOf(rref: OwnerRRef, value: unknown): ActorCell {
+  /** The same for whatever a reference refers to. `op` is what its user called. @throws NOT_AN_ACTOR */
+  cellOf(rref: OwnerRRef, value: unknown, op: string): ActorCell {
     if (typeof value === 'object' && value !== null && this.core.registry.isInstance(value)) return this.of(rref, value)
-    throw notAnActor('monitor', value === null ? 'null' : typeof value)
+    throw notAnActor(op, `a reference to ${kindOf(value)}`)
   }
 
   /** The reference that it was made with, or one of its own. */
@@ -157,8 +157,14 @@ export function notAnActor(op: string, got: string): PostgradError {
     op,
     expected: 'a reference to an instance of an exposed class',
     got,
-    remedy: 'Make it with remote(to, Class, args), and expose the class.',
+    remedy: 'Make the actor with remote(to, Class, args), and expose the class.',
   })
+}
+
+/** A value in a few words, for `notAnActor`. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  return typeof value === 'object' ? `an instance of ${value.constructor?.name ?? 'no class'}` : `a ${typeof value}`
 }
 
 export const ACTORS = new WorkerSlot('actors', (core) => new Actors(core))

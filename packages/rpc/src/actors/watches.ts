@@ -154,7 +154,7 @@ export class Watches {
     }
     const to = watcher
     const watchId = id
-    const begin = (value: unknown) => this.begin(this.actors.cellOf(owned, value), to, watchId)
+    const begin = (value: unknown) => this.begin(this.actors.cellOf(owned, value, 'monitor'), to, watchId)
     if (owned.hasValue) return begin(owned.localValue())
     // A constructor that fails is the end of what it was to make.
     return owned.toHere({ timeoutMs: 0 }).then(begin, (reason) => this.say(to, watchId, { normal: false, reason }))
@@ -192,7 +192,7 @@ export class Watches {
   /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
   onLink(rref: unknown, to: unknown): Promise<void> {
     const [owned, other] = [ownedActor(LINK_ACTOR, rref), actorReference(LINK_ACTOR, to)]
-    return whenMade(owned, (value) => this.bind(owned, this.actors.cellOf(owned, value), other))
+    return whenMade(owned, (value) => this.bind(owned, this.actors.cellOf(owned, value, 'link'), other))
   }
 
   private async bind(owned: OwnerRRef, cell: ActorCell, other: RRef): Promise<void> {
@@ -243,7 +243,7 @@ export class Watches {
   onStop(rref: unknown, shutdownMs: unknown): Promise<void> {
     const owned = ownedActor(STOP_ACTOR, rref)
     const limitMs = checkTime('stopActor', shutdownMs as number, '0 to end it at once')
-    return whenMade(owned, (value) => this.actors.cellOf(owned, value).stop(limitMs))
+    return whenMade(owned, (value) => this.actors.cellOf(owned, value, 'stopActor').stop(limitMs))
   }
 
   // --- ends

@@ -37,7 +37,7 @@ interface Waiter<T> {
 
 /**
  * The way to the supervised actor that runs now. It may be sent: elsewhere `call` and `ready` ask the supervising worker each time which one that is, so for many calls
- * await `ready()` and use the reference; what needs to know it at once (`current`, proxies) is HANDLE_NOT_LOCAL there.
+ * await `ready()` and use the reference; `current` and proxies need to know it at once, and fail there with HANDLE_NOT_LOCAL.
  */
 export class ActorHandle<T> {
   /** @internal */
@@ -207,7 +207,7 @@ export class ActorHandle<T> {
     if (!this.isFar) return
     throw new PostgradError('HANDLE_NOT_LOCAL', {
       op: this.name,
-      message: `this handle of '${this.name}' was sent here; worker '${this.address.home.name}', which supervises it, knows what runs`,
+      message: `this handle of '${this.name}' was sent here; worker '${this.address.home.name}', which supervises it, knows which actor runs`,
       remedy: 'Await its ready() for the reference, or use its call().',
       values: { child: this.name, worker: this.address.home.name },
     })
@@ -219,7 +219,10 @@ export class ActorHandle<T> {
     const remedy = hasWaited ? "Pass a longer { timeoutMs }, or look at the supervision's exited." : 'Await its ready() first.'
     return new PostgradError('ACTOR_NOT_RUNNING', {
       op: this.name,
-      message: `no ${this.what} runs as '${this.name}'${gone === null ? ' at the moment: it has ended, and is being made again' : `: ${gone.why}`}`,
+      message:
+        gone === null
+          ? `the actor '${this.name}' (${this.what}) has ended and is being made again`
+          : `no ${this.what} runs as '${this.name}': ${gone.why}`,
       remedy: gone === null ? remedy : gone.remedy,
       values: { child: this.name, actor: this.what },
       ...(gone?.cause === undefined || gone.cause === null ? {} : { cause: gone.cause }),

@@ -243,6 +243,20 @@ describe('handles that travel', () => {
       expect(clock.now() - startMs).toBeLessThan(50)
     }))
 
+  test('ACS-13 one whose actor was removed, or whose supervision has ended, says so by the name of the actor', () =>
+    seeds(3, async () => {
+      const supervision = await supervise({ children: [child, { ...child, name: 'q' }] })
+      const ends = { p: () => supervision.remove('p'), q: () => supervision.stop() }
+      for (const name of ['p', 'q'] as const) {
+        await call('worker2', keep, [supervision.actor(name)])
+        await ends[name]()
+        for (const error of [await failure(call('worker2', countByHandle)), await failure(call('worker2', countWhenReady, [10]))]) {
+          expect(error).toMatchObject({ code: 'UNKNOWN_ACTOR', op: name, values: { name, worker: 'worker0' } })
+          expect(error.message).toContain(`worker 'worker0' no longer supervises an actor '${name}'`)
+        }
+      }
+    }))
+
   test('ACS-13 a call by one has one deadline, and can be cancelled; with its home it fails', () =>
     seeds(
       3,
@@ -324,7 +338,7 @@ describe('handles where a reference is asked for', () => {
         expect((await failure(link(wrong as never, handle))).code).toBe('NOT_AN_ACTOR')
       }
       expect((await failure(stopActor(handle))).code).toBe('ACTOR_NOT_RUNNING')
-      expect(await call('worker2', watchByHandle)).toContain("no actor has the name 'supervision 0/p'")
+      expect(await call('worker2', watchByHandle)).toContain("worker 'worker0' no longer supervises an actor 'p'")
     }))
 
   test('MON-4, MON-8 of a handle that was sent nothing is told after dispose', () =>
@@ -360,7 +374,7 @@ describe('handles where a reference is asked for', () => {
           expect(await down).toMatchObject({ normal: false, reason: unlinks ? { message: 'it broke' } : { code: 'LINKED_ACTOR_DOWN' } })
         }
         using own = rref(new Part())
-        const { ended } = currentRuntime().actors.cellOf(own, own.localValue())
+        const { ended } = currentRuntime().actors.cellOf(own, own.localValue(), 'monitor')
         let listeners = 0
         const listen = ended.then.bind(ended)
         const counting = (...args: Parameters<typeof listen>) => {

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { ACTOR_NAMES, WHEREIS } from '../actors/actor-register-host.js'
-import { notAnActor } from '../actors/actors.js'
+import { kindOf, notAnActor } from '../actors/actors.js'
 import type { Target } from '../common/worker-info.js'
 import { RRef, type RRefOptions } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
@@ -18,7 +18,7 @@ import { currentRuntime } from './api.js'
 export function registerActor(name: string, actor: RRef | ActorHandle<unknown>): void {
   const names = ACTOR_NAMES.of(currentRuntime())
   checkName('registerActor', name)
-  if (!(actor instanceof RRef) && !(actor instanceof ActorHandle)) throw notAnActor('registerActor', typeof actor)
+  if (!(actor instanceof RRef) && !(actor instanceof ActorHandle)) throw notAnActor('registerActor', kindOf(actor))
   if (names.has(name)) {
     throw new PostgradError('ACTOR_NAME_TAKEN', {
       op: 'registerActor',
@@ -30,7 +30,7 @@ export function registerActor(name: string, actor: RRef | ActorHandle<unknown>):
   names.set(name, actor)
 }
 
-/** Takes a name away; whether there was one. The actor itself goes on. @throws RPC_NOT_INITIALIZED */
+/** Removes a name; returns whether it existed. The actor itself continues. @throws RPC_NOT_INITIALIZED */
 export function unregisterActor(name: string): boolean {
   checkName('unregisterActor', name)
   return ACTOR_NAMES.of(currentRuntime()).delete(name)

@@ -74,7 +74,7 @@ export function ready(to: Target, options?: CallOptions): Future<void> {
  * Runs an exposed generator function on another worker (or on this one) and gives its items one by one, in order, at most `window` (32) of them ahead
  * of the loop that takes them. Leaving the loop ends the generator there: its `finally` runs, and the loop waits for that. A function may also
  * give an array or anything else that can be gone through. Items are values like results: tensors and RRefs in them, recorded under a distributed
- * context. Errors come behind the items before them; they are those of `call`, and STREAM_NOT_ITERABLE. @throws RPC_NOT_INITIALIZED
+ * context. Errors arrive after the items before them; they are those of `call`, and STREAM_NOT_ITERABLE. @throws RPC_NOT_INITIALIZED
  */
 export function stream<F extends AnyFunction>(
   to: Target,
@@ -84,7 +84,7 @@ export function stream<F extends AnyFunction>(
   return currentRuntime().stream(to, fn, (args ?? []) as readonly unknown[], options) as RemoteStream<ItemOf<Awaited<ReturnType<F>>>>
 }
 
-/** What the worker that runs this holds and waits for: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`. */
+/** Counts of the objects and waits of the worker that runs this: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`. */
 export function getDebugInfo(): Record<string, number> {
   return currentRuntime().getDebugInfo()
 }

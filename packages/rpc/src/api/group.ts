@@ -30,7 +30,7 @@ export async function drain(options?: { readonly timeoutMs?: number }): Promise<
 }
 
 /**
- * Ends this worker while the others go on: it waits for its own calls and for those that were made to it before its peers heard of it. They see
+ * Ends this worker while the others continue: it waits for its own calls, and for those that its peers made before they learned of it. They see
  * that it has left.
  * @throws (rejects) GROUP_TIMEOUT (it has left all the same), TIMEOUT_INVALID. PyTorch: `rpc.shutdown` of a dynamic group
  */

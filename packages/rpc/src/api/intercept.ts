@@ -4,8 +4,8 @@ import type { CallInterceptor } from '../observe/call-interceptors.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Puts an interceptor around the calls that the current worker makes and serves, behind those that are there. Each worker has its own; a program that
- * calls this where it calls `expose` has it on every worker of `launch`. Returns what takes it away.
+ * Puts an interceptor around the calls that the current worker makes and serves, inside of earlier ones. Each worker has its own; a program that
+ * calls this where it calls `expose` has it on every worker of `launch`. Returns a function that removes it.
  * @throws INVALID_ARGUMENT, RPC_NOT_INITIALIZED. PyTorch has nothing like it.
  */
 export function intercept(interceptor: CallInterceptor): () => void {

@@ -63,6 +63,8 @@ const watchFor = async (ref: RRef<Fragile>, ms: number): Promise<Down> => {
   return await monitor(actor).down
 }
 const makeValue = () => 5
+/** No program exposes it. */
+class Hidden {}
 /** An actor that is there after a while. */
 const makeLate = async (ms: number): Promise<Fragile> => {
   await sleep(ms)
@@ -285,6 +287,29 @@ describe('monitors', () => {
       for (const nobody of ['nobody', 3, {}, null]) {
         expect(thrown(() => monitor(nobody as never))).toMatchObject({ code: 'UNKNOWN_WORKER', op: 'monitor' })
       }
+    }))
+
+  test('MON-7 the error has the function that was called, and what the reference is to', () =>
+    seeds(2, async () => {
+      using value = remote('worker1', makeValue)
+      for (const [ref, got] of [
+        [rref(new Hidden()), 'an instance of Hidden'],
+        [rref(null as unknown as object), 'null'],
+        [value, 'a number'],
+      ] as const) {
+        const { reason } = await monitor(ref).down
+        for (const [op, error] of [
+          ['monitor', reason],
+          ['stopActor', await failure(stopActor(ref))],
+          ['link', await failure(link(ref, ref))],
+        ] as const) {
+          expect(error).toMatchObject({
+            op,
+            message: `${op}: expected a reference to an instance of an exposed class, got a reference to ${got}. Make the actor with remote(to, Class, args), and expose the class.`,
+          })
+        }
+      }
+      expect((await failure(stopActor(new Hidden() as never))).message).toContain('got an instance of Hidden')
     }))
 
   test('MON-5 a worker that dies while a watch waits for room in its mailbox is told as well', async () => {

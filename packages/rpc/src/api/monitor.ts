@@ -5,7 +5,7 @@
 
 import { SHUTDOWN_MS } from '@postgrad/actor/internal'
 import { checkTime } from '@postgrad/base/internal'
-import { notAnActor } from '../actors/actors.js'
+import { kindOf, notAnActor } from '../actors/actors.js'
 import { type Down, LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR } from '../actors/watches.js'
 import type { Target } from '../common/worker-info.js'
 import { RRef } from '../references/rref.js'
@@ -91,7 +91,7 @@ async function onBoth(op: string, builtIn: string, first: unknown, second: unkno
  */
 function withReference(op: string, actor: unknown, fn: (rref: RRef) => Promise<unknown>): Promise<unknown> {
   if (actor instanceof RRef) return fn(actor)
-  if (!(actor instanceof ActorHandle)) throw notAnActor(op, actor === null ? 'null' : typeof actor)
+  if (!(actor instanceof ActorHandle)) throw notAnActor(op, kindOf(actor))
   return actor.isLocal ? fn(actor.current) : withBorrowed(actor, fn)
 }
 

@@ -18,14 +18,14 @@ export function getWorkerInfos(): WorkerInfo[] {
 }
 
 /**
- * The default deadline of this worker's calls, in ms, for those that are made from now on; 0 is no limit. (PyTorch's -1, "not set", is leaving
+ * The default deadline of this worker's calls, in ms, for those that are made from now on; 0: without a limit. (PyTorch's -1, "not set", is leaving
  * `timeoutMs` out.) @throws TIMEOUT_INVALID, RPC_NOT_INITIALIZED. PyTorch: `_set_rpc_timeout`.
  */
 export function setRpcTimeout(timeoutMs: number): void {
   currentRuntime().setRpcTimeout(timeoutMs)
 }
 
-/** In ms; 0 is no limit. @throws RPC_NOT_INITIALIZED. PyTorch: `_get_rpc_timeout`. */
+/** In ms; 0: without a limit. @throws RPC_NOT_INITIALIZED. PyTorch: `_get_rpc_timeout`. */
 export function getRpcTimeout(): number {
   return currentRuntime().rpcTimeoutMs
 }

@@ -12,7 +12,7 @@ import { callStore } from '../groups/store-host.js'
 import { currentRuntime } from './api.js'
 
 /**
- * The store that a worker keeps, for the current worker. Whoever names the same worker has the same store; a `PrefixStore` keeps groups apart.
+ * The store that a worker keeps, for the current worker. Workers that name the same worker have the same store; a `PrefixStore` keeps groups apart.
  * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
  */
 export function storeOn(target: Target): Store {

@@ -363,14 +363,14 @@ describe('supervise', () => {
       await fragile.actor('a').call('crash', [])
       await fragile.exited
       const gaveUp = await failure(fragile.actor('a').ready())
-      expect(gaveUp.message).toMatch(/its supervision has ended: .*0 allowed/)
+      expect(gaveUp.message).toMatch(/its supervision has ended: .*intensity \(0\) allows/)
       expect(gaveUp.cause).toMatchObject({ code: 'SUPERVISOR_GAVE_UP' })
       // One that may come back says how long it has waited.
       const slow = await supervise({ minBackoffMs: 500, children: [{ name: 'a', actor: Part, args: ['a'], worker: 'worker1' }] })
       await slow.actor('a').call('crash', [])
       await sleep(10)
       const late = await failure(slow.actor('a').ready({ timeoutMs: 20 }))
-      expect(late.message).toContain('at the moment: it has ended, and is being made again. Pass a longer { timeoutMs }')
+      expect(late.message).toContain("a: the actor 'a' (Part) has ended and is being made again. Pass a longer { timeoutMs }")
       await slow.stop()
     }))
 

@@ -8,7 +8,7 @@ import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, plainText } from '@postgrad/base/internal'
 import { currentGenerator, Generator } from '@postgrad/tensor'
 import type { Sendable } from '@postgrad/wire'
-import { ACTOR_NAMES } from '../actors/actor-register-host.js'
+import { ACTOR_NAMES, keyOfChild } from '../actors/actor-register-host.js'
 import type { AnyClass } from '../common/function-registry.js'
 import type { Target } from '../common/worker-info.js'
 import { type RRef, UserRRef } from '../references/rref.js'
@@ -296,7 +296,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 
   private keyOf(name: string): string {
-    return `supervision ${this.number}/${name}`
+    return keyOfChild(this.number, name)
   }
 
   /**
@@ -377,7 +377,7 @@ function checkParent(worker: WorkerRuntime, parent: SuperviseOptions['parent']):
     op: 'supervise',
     expected: 'parent: { supervision, name }, with a supervision of this worker',
     got: parent?.supervision instanceof Supervision ? 'one of another worker, or no name' : typeof parent,
-    remedy: 'Call both on the same worker; leave parent out for a supervision that stands alone.',
+    remedy: 'Call both on the same worker; leave parent out for a supervision without one.',
   })
 }
 
@@ -415,7 +415,7 @@ function staleError(name: string, what: string, cause: unknown): PostgradError {
   return new PostgradError('ACTOR_STOPPED', {
     op: `supervised actor '${name}'`,
     message: `this reference is to an earlier ${what}, which has ended${cause instanceof Error ? `: ${cause.message}` : ''}`,
-    remedy: `Use supervision.actor('${name}'), which goes with the one that runs now.`,
+    remedy: `Use supervision.actor('${name}'), which always leads to the actor that runs now.`,
     values: { actor: what, child: name, stale: true },
     ...(cause === null || cause === undefined ? {} : { cause }),
   })

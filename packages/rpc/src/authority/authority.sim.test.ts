@@ -96,7 +96,7 @@ describe('AUT-1 a role that is named may do what is listed', () => {
       const error = await failure(call('worker0', step, [1]))
       expect(error.message).toBe(
         "call: worker 'worker2', whose role is 'observer', may not call 'aut.step' on worker 'worker0'. " +
-          'Have it allowed for that role in the rights that the worker was given (`rights`), or use credentials of another role; nothing was run.',
+          'Allow it for that role in the `rights` of the worker that refused, or use credentials of another role; nothing was run.',
       )
       expect(error.values).toEqual({ caller: 'worker2', role: 'observer', kind: 'call', name: 'aut.step', worker: 'worker0' })
       expect(ran).toEqual(['selectAction'])

@@ -60,8 +60,8 @@ const BEHIND: Readonly<Record<string, Switch>> = {
 }
 
 /**
- * Whoever is in a role that is named may do what is listed for it, and nothing else; whoever is in another may do everything, as in PyTorch. What a named role
- * always may: answer what it is asked, cancel its own calls, say how far it has read, release what it holds, leave, and do its part in the distributed pass
+ * A worker in a named role may do only what is listed for the role; a worker in another role may do everything, as in PyTorch. A named role
+ * may always: answer what it is asked, cancel its own calls, say how far it has read, release what it holds, leave, and do its part in the distributed pass
  * of another for which it was sent tensors.
  * @throws INVALID_ARGUMENT
  * @example rolePolicy({ observer: { call: ['selectAction', 'Agent.report'], whereis: true } })

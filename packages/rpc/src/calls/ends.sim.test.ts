@@ -180,6 +180,7 @@ describe('shutdown', () => {
       const closed = worker.close()
       for (const error of await Promise.all(waits.map((wait) => failure(wait)))) {
         expect(error).toMatchObject({ code: 'RPC_SHUT_DOWN', values: { worker: 'worker0' } })
+        expect(error.message).toContain('Await its last call before shutdown(), leave(), drain() or close().')
       }
       await closed
       for (const to of ['worker1', 'worker0']) {

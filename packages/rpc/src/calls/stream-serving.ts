@@ -175,7 +175,7 @@ export function iteratorOf(name: string, value: unknown): AnyIterator {
   }
   throw new PostgradError('STREAM_NOT_ITERABLE', {
     op: name,
-    expected: 'a generator, or another object that can be gone through',
+    expected: 'a generator, or another iterable object',
     got: value === null ? 'null' : typeof value,
     remedy: 'Write async function* to stream its items, or use call() for one result.',
     values: { function: name },

@@ -61,8 +61,8 @@ interface Waiter {
 }
 
 /**
- * The items of a stream, in order. To be gone through once, by `for await`, which ends it in every way in which it can be left; who calls `next` by
- * hand ends it by `return()`, `await using` or the signal. Its error is thrown behind the items that came before it, once.
+ * The items of a stream, in order. Read it once, by `for await`, which ends it however the loop is left. A program that calls `next` by
+ * hand ends it by `return()`, `await using` or the signal. Its error is thrown once, after the items that came before it.
  */
 export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable {
   private port: StreamPort | null = null
@@ -92,7 +92,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this
   }
 
-  /** The next item, or the end. Rejects with the stream's error behind the last item, with RPC_TIMEOUT, and as `call` does. */
+  /** The next item, or the end. Rejects with the stream's error after the last item, with RPC_TIMEOUT, and as `call` does. */
   next(): Promise<IteratorResult<T, unknown>> {
     const item = this.items.shift()
     if (item !== undefined) {

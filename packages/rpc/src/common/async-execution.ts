@@ -10,8 +10,8 @@ const marked = new WeakSet<(...args: any[]) => any>()
  * Marks a function, a static method or a method whose calls are answered when the `Future` (or promise) that it returns is done. Returns the function
  * itself, so it is a decorator as well: `@asyncExecution add(…) {…}`, inside of any other decorator.
  *
- * Any exposed function may return a promise, and is answered with its value. What the mark adds: that it does return one is checked
- * (ASYNC_EXECUTION_NO_FUTURE is the error of the call), by the compiler and at run time, so that a forgotten `return` is no answer of undefined; and an
+ * Any exposed function may return a promise, and is answered with its value. The mark adds two things. The compiler and the run time check that the function returns one
+ * (else the call fails with ASYNC_EXECUTION_NO_FUTURE), so that a forgotten `return` does not answer undefined. And an
  * actor that takes one call at a time takes the next one as soon as such a method has returned, since its answer waits for the calls of others.
  *
  * Many callers that share one future are what PyTorch calls batch RPC: each call adds to the batch, the last of a batch computes for all.
@@ -46,7 +46,7 @@ export function checkFuture<T>(name: string, returned: T): T {
     op: name,
     expected: 'a Future, since the function is marked with asyncExecution',
     got: returned === null ? 'null' : Array.isArray(returned) ? 'an array' : typeof returned,
-    remedy: 'Return the Future (or promise) that all of its callers wait for, or take the mark away.',
+    remedy: 'Return the Future (or promise) that all of its callers wait for, or remove the mark.',
     values: { function: name },
   })
 }

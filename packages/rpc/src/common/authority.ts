@@ -50,8 +50,7 @@ export function notPermitted({ info, role }: RequestingPeer, { kind, name }: Pic
   return new PostgradError('NOT_PERMITTED', {
     op: kind,
     message: `worker '${info.name}', whose role is '${role}', may not ${WORDS[kind](name)} on worker '${self.name}'`,
-    remedy:
-      'Have it allowed for that role in the rights that the worker was given (`rights`), or use credentials of another role; nothing was run.',
+    remedy: 'Allow it for that role in the `rights` of the worker that refused, or use credentials of another role; nothing was run.',
     values: { caller: info.name, role, kind, name, worker: self.name },
   })
 }

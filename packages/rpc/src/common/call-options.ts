@@ -16,7 +16,7 @@ export interface CallOptions {
 }
 
 const NAMES = ['timeoutMs', 'signal', 'ordered'] as const
-const REMEDY = 'Write them in braces behind the arguments, as in call(to, fn, [x], { timeoutMs: 1000 }); times are in ms.'
+const REMEDY = 'Write them in braces after the arguments, as in call(to, fn, [x], { timeoutMs: 1000 }); times are in ms.'
 
 /**
  * Options that were left out cost nothing, and what is right is not copied: calls are the hot path.

@@ -11,7 +11,7 @@ export function unknownWorker(op: string, target: unknown, workers: readonly Wor
     op,
     expected: known.length === 0 ? 'a worker of the cluster, which has none now' : `one of the workers ${known.join(', ')}`,
     got: isInfo(target) ? `'${target.name}' (${target.id})` : typeof target === 'string' ? `'${target}'` : plainText(target),
-    remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; after a restart its id is another.',
+    remedy: 'Use the name of a worker that was launched or has joined, or its WorkerInfo; a restarted worker has a fresh id.',
     values: { target: isInfo(target) ? target.name : typeof target === 'number' ? target : plainText(target) },
   })
 }
@@ -25,7 +25,7 @@ export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('RPC_SHUT_DOWN', {
     op,
     message: `worker '${worker.name}' has been shut down`,
-    remedy: 'Launch a new cluster, or close this one only after its last call.',
+    remedy: 'Await its last call before shutdown(), leave(), drain() or close(). To continue, start a new worker.',
     values: { worker: worker.name },
   })
 }
@@ -34,8 +34,8 @@ export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
 export function drainingError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('WORKER_DRAINING', {
     op,
-    message: `worker '${worker.name}' takes no more calls, it is about to end; this one was not run`,
-    remedy: 'Call another worker, or this one when it has been started again; nothing was done, so it may be repeated.',
+    message: `worker '${worker.name}' is about to end and takes no more calls; this call was not run`,
+    remedy: 'The call may be repeated: call another worker, or this one after its restart.',
     values: { worker: worker.name, workerId: worker.id },
   })
 }
@@ -46,7 +46,7 @@ export function timedOut(op: string, to: WorkerInfo, timeoutMs: number, isInheri
     op,
     message: `the call to worker '${to.name}' ran for more than its timeout (${Math.round(timeoutMs)} ms)`,
     remedy:
-      'Pass { timeoutMs } for this call (0 is no limit), or look at what keeps that worker busy; its function goes on until it looks at currentSignal().',
+      'Pass a longer { timeoutMs } (0: without a limit), or find out what keeps that worker busy. Its function continues until it looks at currentSignal().',
     values: { worker: to.name, workerId: to.id, timeoutMs },
   })
 }
@@ -65,7 +65,7 @@ export function noCredit(worker: WorkerInfo, timeoutMs: number): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op: 'ready',
     message: `worker '${worker.name}' had no room for a call within ${Math.round(timeoutMs)} ms`,
-    remedy: 'Pass { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
+    remedy: 'Pass a longer { timeoutMs } (0: without a limit), or find out what keeps that worker busy.',
     values: { worker: worker.name, workerId: worker.id, timeoutMs },
   })
 }
@@ -75,7 +75,7 @@ export function notThereInTime(op: string, what: string, timeoutMs: number, isCa
   return new PostgradError('RPC_TIMEOUT', {
     op,
     message: `${what} was not there after ${Math.round(timeoutMs)} ms`,
-    remedy: `Pass { timeoutMs } (0 is no limit), or look at the function that makes it; it ${isCancelled ? 'was cancelled' : 'goes on'}.`,
+    remedy: `Pass a longer { timeoutMs } (0: without a limit), or look at the function that makes it; that function ${isCancelled ? 'was cancelled' : 'continues'}.`,
     values: { timeoutMs },
   })
 }

@@ -186,7 +186,7 @@ export function mailboxFull(op: string, worker: WorkerInfo, { calls, bytes }: { 
   const first = isFetch ? 'Have fewer fetches under way' : `Await ready('${worker.name}') before each call, or have fewer calls under way`
   return new PostgradError('MAILBOX_FULL', {
     op,
-    message: `${calls} ${isFetch ? 'fetches' : 'calls'} (${bytes} bytes) of this worker wait at worker '${worker.name}' and have not begun; there is no room for another`,
+    message: `${calls} ${isFetch ? 'fetches' : 'calls'} (${bytes} bytes) of this worker wait at worker '${worker.name}' and have not begun; it has no room for another`,
     remedy: `${first}; the window is { mailbox: { callsMax, bytesMax } }.`,
     values: { worker: worker.name, workerId: worker.id, calls, bytes },
   })

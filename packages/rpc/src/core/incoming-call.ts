@@ -62,7 +62,7 @@ export class IncomingMessage implements Incoming {
   }
 }
 
-/** What serving one kind of request is. One object per kind, none per request. */
+/** How one kind of request is served. One object per kind, none per request. */
 export interface Work {
   /** Whether its caller waits for the answer no longer than until the deadline. */
   readonly endsAtDeadline: boolean

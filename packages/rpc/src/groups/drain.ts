@@ -32,7 +32,7 @@ function drainTimedOut(worker: string, timeoutMs: number): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op: 'drain',
     message: `worker '${worker}' still had calls under way, or results that nobody had read, after ${Math.round(timeoutMs)} ms, and has closed all the same`,
-    remedy: 'Pass a longer { timeoutMs } (0 is no limit), or look at what keeps that worker busy.',
+    remedy: 'Pass a longer { timeoutMs } (0: without a limit), or find out what keeps that worker busy.',
     values: { worker, timeoutMs },
   })
 }

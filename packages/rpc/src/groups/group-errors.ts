@@ -35,7 +35,7 @@ export function groupTimeout(
   const round = givenUp === null ? '' : `round ${givenUp.round} `
   return new PostgradError('GROUP_TIMEOUT', {
     op,
-    message: `${round}timed out after ${Math.round(timeoutMs)} ms: ${parts.join(', ') || 'the last word was still on its way'}`,
+    message: `${round}timed out after ${Math.round(timeoutMs)} ms: ${parts.join(', ') || 'the last message was still on its way'}`,
     remedy: remedyOf(op, givenUp),
     values: {
       missing,
@@ -51,14 +51,16 @@ function remedyOf(op: string, givenUp: GivenUpRound | null): string {
     return 'Call it again: the next call of this worker joins the round in which the others are then.'
   }
   if ((givenUp?.elsewhere ?? []).length > 0) return 'All members must give the same name.'
-  return `Every worker that is meant must call ${op}(); pass a longer { timeoutMs } (0 is no limit), or look at what keeps those busy.`
+  const longer = 'a longer { timeoutMs } (0: without a limit), or find out what keeps those workers busy.'
+  // One worker leaves alone: the others need not call it.
+  return op === 'leave' ? `Pass ${longer}` : `Every member must call ${op}(). If all do, pass ${longer}`
 }
 
 export function leaderSilent(op: string, timeoutMs: number, leader: WorkerInfo): PostgradError {
   return new PostgradError('GROUP_TIMEOUT', {
     op,
-    message: `timed out after ${Math.round(timeoutMs)} ms: '${leader.name}', which leads, has not answered`,
-    remedy: 'Look at what keeps that worker busy; a long stretch of computing lets nothing else in.',
+    message: `timed out after ${Math.round(timeoutMs)} ms: '${leader.name}', which counts the members, has not answered`,
+    remedy: 'Find out what keeps that worker busy; during a long computation it answers nothing.',
     values: { missing: [leader.name], busy: [], timeoutMs },
   })
 }

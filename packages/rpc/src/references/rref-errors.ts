@@ -26,7 +26,7 @@ export function foreign(op: string, rrefId: bigint, self: string): PostgradError
 export function invalid(op: string, rrefId: bigint): PostgradError {
   return new PostgradError('RREF_INVALID', {
     op,
-    message: `a message about RRef ${rrefId} names a value or a fork that is not its sender's`,
+    message: `a message about RRef ${rrefId} names a reference that does not belong to its sender`,
     remedy: 'Run the same version of postgrad on all workers; otherwise report this as a bug.',
     values: { rrefId: rrefId.toString() },
   })
@@ -36,6 +36,6 @@ export function noAutograd(): PostgradError {
   return new PostgradError('NO_AUTOGRAD', {
     op: 'rref.backward',
     message: 'this worker has no distributed autograd',
-    remedy: 'Start workers with launch or simulate, or call installDistAutograd on this one.',
+    remedy: 'Start workers with launch, init or simulate.',
   })
 }

@@ -33,7 +33,7 @@ export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[])
 export type RpcProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
 }
-/** What `remote` gives: the methods of T, whose results stay on the value's owner. */
+/** The proxy's methods are those of T; their results stay on the value's owner. */
 export type RemoteProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
 }
@@ -107,14 +107,14 @@ export abstract class RRef<T = unknown> {
     return this.owner().name
   }
 
-  /** What `console.log` shows: the reference, and not the worker behind it. */
+  /** For `console.log`: the reference without its worker. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString()
   }
 
   /**
-   * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which is told of the
-   * end of the creation and not of its error.
+   * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which ends with the
+   * creation and has no error.
    */
   created(options: RRefOptions = {}): Future<void> {
     return this.context.awaitCreated(this, options)

@@ -142,21 +142,21 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * `listener` is told of everything that happens at this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths,
-   * full mailboxes. It runs in the middle of that and should be short; what it throws goes to `onBug`. Returns its removal.
+   * `listener` receives every event of this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths,
+   * full mailboxes. It runs at the event and should be short; its errors go to `onBug`. Returns a function that removes it.
    * PyTorch has none but its profiler.
    */
   inspect(listener: InspectListener): () => void {
     return this.observation.inspect(listener)
   }
 
-  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. What is too much for it is dropped and counted. @throws INVALID_ARGUMENT */
+  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. Events beyond the capacity are dropped and counted. @throws INVALID_ARGUMENT */
   inspectStream({ capacity = 1024 }: InspectStreamOptions = {}): InspectStream {
     return new InspectStream((listener) => this.inspect(listener), capacity)
   }
 
   /**
-   * How many calls wait here, how long they waited and ran, by actor too. Counting begins with the first call of this and goes on until
+   * How many calls wait here, how long they waited and ran, by actor too. Counting begins with the first call of this and continues until
    * `stopMetrics`; before, it costs nothing. PyTorch: `get_debug_info` with `enable_gil_profiling`.
    */
   metrics(): WorkerMetrics {
@@ -168,13 +168,13 @@ export class WorkerRuntime extends WorkerCore {
     this.observation.stopMetrics()
   }
 
-  /** What this worker received or held and could not do: how much by reason, and the last few. */
+  /** The messages that this worker could not handle: how many by reason, and the last few. */
   deadLetters(): DeadLetterReport {
     const { counts, total } = this.letters
     return { total, counts: { ...counts }, last: this.letters.last() }
   }
 
-  /** What this worker's programs and the calls that it serves wait for, now. */
+  /** The waits of this worker's programs and of the calls that it serves, now. */
   waits(): Waits {
     const peers = [...this.peers]
     return {
@@ -219,16 +219,16 @@ export class WorkerRuntime extends WorkerCore {
    * Ends this worker by its own decision: calls of others that come from now on are refused with WORKER_DRAINING, those that wait are served, its own are
    * awaited, then it closes. Its peers need not agree, as they do with `leave`, so a function that waits for a call back into this worker fails. Not to be
    * awaited by a function that is served. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; RPC_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0 is no limit), when it has closed all the same
+   * @throws (rejects) TIMEOUT_INVALID; RPC_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has closed all the same
    */
   async drain({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
     await this.group.drain(timeLimit('drain', timeoutMs))
   }
 
   /**
-   * Ends this worker while the others go on: waits for its own calls, asks its peers to make no more, serves those that were made before, gives its
-   * references up, closes when what it sent has been read. Peers find it left, not died. Values that it owns go with it. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0 is no limit), when it has left all the same
+   * Ends this worker while the others continue: waits for its own calls, asks its peers to make no more, serves those that were made before, gives its
+   * references up, closes when its messages have been read. Peers find it left, not died. Values that it owns go with it. Idempotent.
+   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has left all the same
    */
   async leave({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
     await this.group.leave(timeLimit('leave', timeoutMs))
@@ -244,7 +244,7 @@ export class WorkerRuntime extends WorkerCore {
     await (graceful ? this.group.shutdown(limitMs) : this.close())
   }
 
-  /** What this worker has sent to its peers and received, if nothing is under way here; else null. See `Tally`. */
+  /** How many messages this worker has sent to its peers and received, if nothing is under way here; else null. See `Tally`. */
   countsIfQuiet(): Counts | null {
     return this.group.countsIfQuiet()
   }

@@ -625,7 +625,7 @@ export class Heap implements HeapSlot {
       throw new PostgradError('STAGING_EXHAUSTED', {
         op: 'kernel',
         expected: `${bytes} bytes in a row within the ${this.buffer.byteLength} bytes of the heap`,
-        got: 'less',
+        got: 'no free range of that length',
         remedy: 'Split the operands with narrow(), or close tensors that are not needed any more.',
         values: { bytes },
       })
@@ -708,7 +708,7 @@ function staleBlock(descriptor: HeapDescriptor, hasEnded: boolean): PostgradErro
     op: 'adopt',
     expected: 'a block that its sender holds',
     got: `block ${descriptor.id} of generation ${descriptor.generation} from slot ${descriptor.sender}`,
-    remedy: 'A block is adopted once, before its sender is told; when the sender has died, ask for the value again.',
+    remedy: 'A block is adopted once, before its sender is notified; if the sender has died, ask for the value again.',
     values: { ...descriptor, hasEnded },
   })
 }

@@ -301,7 +301,7 @@ function refuseClosed(): never {
     op,
     expected: 'a tensor that is open',
     got: 'one that was closed, or whose storage was, through another view or at the end of a memoryScope',
-    remedy: 'Close it after its last use, clone() what is needed longer, or return it from the memoryScope.',
+    remedy: 'Close it after its last use, clone() a view that you need longer, or return it from the memoryScope.',
   })
 }
 

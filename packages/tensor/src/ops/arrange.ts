@@ -145,8 +145,8 @@ export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: numbe
     (ops) =>
     (x, offset = 0, dim1 = -2, dim2 = -1) => {
       if (x.ndim === 0) throw shapeMismatch('diagEmbed', 'a tensor with at least one dimension', '[]', 'Use reshape([1]) first.')
-      const a = normalizeDim('diagEmbed', dim1, x.ndim + 1)
-      const b = normalizeDim('diagEmbed', dim2, x.ndim + 1)
+      const a = normalizeDim('diagEmbed', dim1, x.ndim + 1, 'result')
+      const b = normalizeDim('diagEmbed', dim2, x.ndim + 1, 'result')
       if (a === b) throw invalidArgument('diagEmbed', 'two different dimensions', `${dim1} and ${dim2}`)
       const extent = x.shape.at(-1)! + Math.abs(offset)
       return ops.movedim(embedDiagonal(ops, x, extent, extent, offset), [-2, -1], [a, b])

@@ -143,7 +143,7 @@ function convGeometry(op: string, x: Shape, weight: Shape, bias: Tensor | null, 
   const padding = options.padding === 'valid' ? 0 : (options.padding ?? 0)
   if (padding === 'same') {
     if (strideH !== 1 || strideW !== 1) {
-      throw invalidArgument(op, "stride 1 beside padding 'same'", `stride ${strideH}, ${strideW}`, 'Give the padding as numbers.')
+      throw invalidArgument(op, "stride 1 with padding 'same'", `stride ${strideH}, ${strideW}`, 'Give the padding as numbers.')
     }
     return { ...base, padH: Math.floor((dilH * (kh - 1)) / 2), padW: Math.floor((dilW * (kw - 1)) / 2), oh: h, ow: w }
   }

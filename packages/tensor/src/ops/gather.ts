@@ -25,7 +25,7 @@ export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = pr
     const { shape } = x
     const d = normalizeDim('indexSelect', dim, shape.length)
     if (index.shape.length > 1 || (shape.length === 0 && index.numel !== 1)) {
-      const expected = shape.length === 0 ? 'an index of one element beside a 0-d tensor' : 'an index [n]'
+      const expected = shape.length === 0 ? 'an index of one element for a 0-d tensor' : 'an index [n]'
       throw shapeMismatch('indexSelect', expected, shapeText(index.shape), 'Flatten the index, or use gather() or index().')
     }
     const at = checkedIndices('indexSelect', index, shape[d] ?? 1)

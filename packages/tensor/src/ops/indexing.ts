@@ -13,7 +13,7 @@ import { placesFor } from './parts/common.js'
 import { indexBy } from './parts/indexed.js'
 
 /**
- * What Python writes as x[spec, spec, …]: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
+ * Indexing, x[spec, spec, …] in Python: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
  * tensor is among them. PyTorch: `x[…]`. @throws INDEX_OUT_OF_RANGE, INVALID_ARGUMENT
  */
 export const index: Functional<(x: Tensor, specs: readonly IndexSpec<Tensor>[]) => Tensor> = composite('index', {
@@ -143,7 +143,7 @@ function checkMask(op: string, mask: Tensor): void {
 function fillValue(op: string, ops: Ops, x: Tensor, value: Tensor | number | boolean): Tensor {
   if (typeof value !== 'object') {
     if (x.dtype === 'int32' && !Number.isInteger(Number(value))) {
-      throw invalidArgument(op, 'an integer beside an int32 tensor', value, "Convert with to('float32') first.")
+      throw invalidArgument(op, 'an integer for an int32 tensor', value, "Convert with to('float32') first.")
     }
     return scalarOf(op, value, x)
   }

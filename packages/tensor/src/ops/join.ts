@@ -75,7 +75,7 @@ export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Ten
       const got = `${shapeText(first.shape)} and ${shapeText(other.shape)}`
       throw shapeMismatch('stack', 'equal shapes', got, 'Use cat() to join along a dimension that differs.')
     }
-    const d = normalizeDim('stack', dim, first.shape.length + 1)
+    const d = normalizeDim('stack', dim, first.shape.length + 1, 'result')
     const parts = tensors.map((t) => rawOperations.unsqueeze(t, d))
     return rawOperations.cat(parts, d)
   },

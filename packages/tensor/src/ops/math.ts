@@ -150,7 +150,7 @@ export const round: WithInPlace<(x: Tensor) => Tensor> = rounding('round')
 export const trunc: WithInPlace<(x: Tensor) => Tensor> = rounding('trunc')
 
 /**
- * Each element kept within [min, max]; null or undefined is no bound, one is needed. The gradient at a bound is 1. PyTorch: `torch.clamp`. @throws
+ * Each element kept within [min, max]; null or undefined: unbounded; at least one bound is needed. The gradient at a bound is 1. PyTorch: `torch.clamp`. @throws
  * INVALID_ARGUMENT
  */
 export const clamp: WithInPlace<(x: Tensor, min?: number | null, max?: number | null) => Tensor> = primitive('clamp', {

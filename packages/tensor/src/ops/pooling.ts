@@ -38,7 +38,7 @@ export const maxPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPo
 })
 
 /**
- * maxPool2d, and where in its plane each maximum stands (int32, y · W + x). PyTorch: `torch.nn.functional.max_pool2d(return_indices=True)`. @throws
+ * maxPool2d, and the place of each maximum in its plane (int32, y · W + x). PyTorch: `torch.nn.functional.max_pool2d(return_indices=True)`. @throws
  * SHAPE_MISMATCH, INVALID_ARGUMENT
  */
 export const maxPool2dWithIndices: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPoolOptions<Pair>) => readonly [Tensor, Tensor]> =

@@ -40,7 +40,12 @@ const REFUSALS: readonly (readonly [string, string, string | null, () => unknown
   ['INVALID_ARGUMENT', 'slice: expected an integer step ≥ 1, got -1', 'flip()', () => x.index('::-1')],
   ['INDEX_OUT_OF_RANGE', 'select: expected an index from -2 to 1, got 2', '2 elements', () => x.index(2)],
   ['INDEX_OUT_OF_RANGE', 'index: expected indices from -3 to 2, got 3 at [1]', null, () => x.index(':', at(0, 3))],
-  ['SHAPE_MISMATCH', 'a mask of the extents [2] that it stands for, got [3]', 'masks', () => x.index(bools(true, false, true))],
+  [
+    'SHAPE_MISMATCH',
+    'a mask of the extents [2] of the dimensions that it masks, got [3]',
+    'masks',
+    () => x.index(bools(true, false, true)),
+  ],
   ['SHAPE_MISMATCH', 'index: expected shapes that broadcast', null, () => x.index(at(0, 1), at(0, 1, 2))],
   ['INVALID_ARGUMENT', "'...', null or tensors, got object", null, () => x.index([1] as unknown as number)],
   ['DTYPE_MISMATCH', 'index: expected int32 indices, or whole numbers, got float32 with 0.5 at [0]', null, () => x.index(tensor([0.5]))],
@@ -48,7 +53,7 @@ const REFUSALS: readonly (readonly [string, string, string | null, () => unknown
   ['SHAPE_MISMATCH', 'takeAlongDim: expected indices with the 2 dimensions of the tensor', 'unsqueeze()', () => x.takeAlongDim(at(0), 1)],
   ['DTYPE_MISMATCH', 'maskedFill: expected a bool tensor as the mask, got float32', 'ne(mask, 0)', () => x.maskedFill(x, 0)],
   ['SHAPE_MISMATCH', 'a number, a boolean or a 0-d tensor as the value, got [1]', 'where()', () => x.maskedFill(x.gt(0), ones([1]))],
-  ['INVALID_ARGUMENT', 'maskedFill: expected an integer beside an int32', "to('float32')", () => at(1).maskedFill(bools(true), 0.5)],
+  ['INVALID_ARGUMENT', 'maskedFill: expected an integer for an int32', "to('float32')", () => at(1).maskedFill(bools(true), 0.5)],
   ['INVALID_ARGUMENT', 'triu: expected an integer diagonal, got 1.5', 'main one', () => x.triu(1.5)],
   ['SHAPE_MISMATCH', 'tril: expected at least two dimensions, got [3]', 'reshape()', () => v.tril()],
 
@@ -81,8 +86,8 @@ const REFUSALS: readonly (readonly [string, string, string | null, () => unknown
   ],
   ['SHAPE_MISMATCH', "einsum: expected one extent for 'j' (or 1), got 3 and, in operand 1", 'same letter', () => F.einsum('ij,jk', [x, x])],
   ['SHAPE_MISMATCH', "einsum: expected equal extents of the dimensions named 'i'", 'diagonal', () => F.einsum('ii', [ones([1, 3])])],
-  ['INVALID_ARGUMENT', "einsum: expected letters of the operands behind the arrow, got 'k'", null, () => F.einsum('ij->k', [x])],
-  ['INVALID_ARGUMENT', "einsum: expected each letter once behind the arrow, got 'i' twice", null, () => F.einsum('ij->ii', [x])],
+  ['INVALID_ARGUMENT', "einsum: expected letters of the operands after the arrow, got 'k'", null, () => F.einsum('ij->k', [x])],
+  ['INVALID_ARGUMENT', "einsum: expected each letter once after the arrow, got 'i' twice", null, () => F.einsum('ij->ii', [x])],
   ['INVALID_ARGUMENT', "einsum: expected letters, ',', '->' and '...', got '1' in 'i1'", null, () => F.einsum('i1', [x])],
   ['INVALID_ARGUMENT', "einsum: expected at most one '->'", null, () => F.einsum('i->j->k', [x])],
 ]

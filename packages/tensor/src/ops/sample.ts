@@ -28,7 +28,7 @@ export interface MultinomialOptions extends SampleOptions {
 }
 
 /**
- * 1 with the probability that stands at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
+ * 1 with the probability at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
  * INVALID_ARGUMENT outside of 0 … 1
  */
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
@@ -130,7 +130,7 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
     if (wrong !== undefined) throw invalidArgument('normal', 'standard deviations ≥ 0', wrong, 'Apply exp() or softplus() first.')
   }
   const shapes = [mean, std].flatMap((x) => (typeof x === 'number' ? [] : [x.shape]))
-  if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape beside two numbers', 'none', 'Pass the shape.')
+  if (shapes.length === 0 && shape === undefined) throw invalidArgument('normal', 'a shape with two numbers', 'none', 'Pass the shape.')
   const whole = [...shapes, ...(shape === undefined ? [] : [shape])].reduce((a, b) => broadcastShapes('normal', a, b))
   const wide = [mean, std].some((x) => typeof x !== 'number' && x.dtype === 'float64')
   const like = [mean, std].find((x) => typeof x !== 'number')

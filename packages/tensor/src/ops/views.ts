@@ -127,7 +127,7 @@ export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze
 export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueeze', {
   args: ['tensor', 'number'],
   raw: (x, dim) => {
-    const d = normalizeDim('unsqueeze', dim, x.shape.length + 1)
+    const d = normalizeDim('unsqueeze', dim, x.shape.length + 1, 'result')
     const stride = d < x.shape.length ? x.shape[d]! * x.strides[d]! : 1
     return Tensor.view(x, x.shape.toSpliced(d, 0, 1), x.strides.toSpliced(d, 0, stride), x.offset)
   },

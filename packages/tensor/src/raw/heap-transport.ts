@@ -166,6 +166,6 @@ function notShared(): PostgradError {
     op: 'take',
     expected: 'the bytes of a tensor',
     got: 'the name of a block of a heap that this worker does not share with the sender',
-    remedy: 'Only workers of one process name blocks; whoever sent this is none.',
+    remedy: 'Only workers of one process name blocks; the sender of this one is in another process.',
   })
 }

@@ -105,8 +105,8 @@ function storingNumbers(dtype: DType, shape: Shape, from: readonly number[]): Te
 
 /**
  * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
- * int64), for JavaScript does not tell 1 from 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
- * array keeps its type (Uint8Array: bool); `dtype` converts. What `toJSON()` gave comes back as it was.
+ * int64), for JavaScript has one type for 1 and 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
+ * array keeps its type (Uint8Array: bool); `dtype` converts. The result of `toJSON()` becomes the same tensor again.
  * PyTorch: `torch.tensor`.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT for other values, holes in arrays, and numbers that int32 cannot hold, DTYPE_MISMATCH
  * @example const x = tensor([[1, 2], [3, 4]], { requiresGrad: true })
@@ -160,6 +160,8 @@ export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<
   return marked(Tensor.over(dtype, inferShape('fromTypedArray', shape ?? [array.length], array.length), array), options)
 }
 
+const EQUALLY_DEEP = 'Nest all values equally deep: a tensor has one shape.'
+
 function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: { number: boolean; boolean: boolean }): void {
   if (Array.isArray(data)) {
     if (data.length !== shape[d]) {
@@ -167,7 +169,7 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
         op: 'tensor',
         expected: d < shape.length ? `arrays of length ${shape[d]} at depth ${d}` : `numbers at depth ${d}`,
         got: `an array of length ${data.length}`,
-        remedy: 'Pad the shorter rows: a tensor has one shape.',
+        remedy: d < shape.length ? 'Pad the shorter rows: a tensor has one shape.' : EQUALLY_DEEP,
         values: { depth: d, shape: [...shape] },
       })
     }
@@ -178,7 +180,7 @@ function collect(data: unknown, shape: Shape, d: number, flat: number[], kinds: 
         op: 'tensor',
         expected: `arrays of length ${shape[d]} at depth ${d}`,
         got: `a ${typeof data}`,
-        remedy: 'Nest all values equally deep: a tensor has one shape.',
+        remedy: EQUALLY_DEEP,
         values: { depth: d, shape: [...shape] },
       })
     }

@@ -94,7 +94,7 @@ export class Device {
     return this.spec
   }
 
-  /** What `JSON.stringify` writes, and test frameworks print: its name. */
+  /** Its name, for `JSON.stringify` and test frameworks. */
   toJSON(): string {
     return this.spec
   }

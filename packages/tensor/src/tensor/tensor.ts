@@ -280,7 +280,7 @@ export class Tensor {
   }
 
   /**
-   * What `JSON.stringify` writes: dtype, shape and data; `tensor(JSON.parse(text))` makes the same tensor of it, without a history.
+   * For `JSON.stringify`: dtype, shape and data; `tensor(JSON.parse(text))` makes the same tensor of it, without a history.
    *
    * `JSON.stringify` passes a key. Test frameworks that print what differs pass none, and must not fail then: without a key, `data` of a tensor that
    * cannot be read is the code of the error, which `tensor()` refuses.
@@ -325,7 +325,7 @@ export class Tensor {
     if (hint === 'string') return this.toString()
     throw new PostgradError('INVALID_ARGUMENT', {
       op: 'Tensor',
-      message: `a tensor of shape ${shapeText(this.shape)} is no number: JavaScript's operators (+, -, *, /, <, ==) and functions of numbers do not compute with tensors`,
+      message: `a tensor of shape ${shapeText(this.shape)} is not a number: JavaScript's operators (+, -, *, /, <, ==) and functions of numbers do not compute with tensors`,
       remedy:
         'Write a.add(b), a.sub(b), a.mul(b), a.div(b), a.lt(b), a.eq(b). Where one number is wanted, write await a.item(); for a text, String(a).',
     })

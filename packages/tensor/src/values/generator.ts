@@ -72,7 +72,7 @@ export class Generator {
     return { words: [...this.source.getState()], spare: this.spare }
   }
 
-  /** Goes on from where `state()` was taken. @throws INVALID_ARGUMENT for what `state()` did not make */
+  /** Continues where `state()` was taken. @throws INVALID_ARGUMENT for a value that `state()` did not make */
   restore(state: GeneratorState): void {
     try {
       this.source = xoroshiro128plusFromState(state.words)

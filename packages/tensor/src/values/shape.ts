@@ -100,15 +100,15 @@ export function broadcastsTo(shape: Shape, target: Shape): boolean {
   return true
 }
 
-/** A dimension as an index from 0. A 0-d tensor accepts 0 and −1, as in PyTorch. @throws DIM_OUT_OF_RANGE */
-export function normalizeDim(op: string, dim: number, ndim: number): number {
+/** A dimension as an index from 0. A 0-d tensor accepts 0 and −1, as in PyTorch. @param of the tensor that has `ndim` dimensions @throws DIM_OUT_OF_RANGE */
+export function normalizeDim(op: string, dim: number, ndim: number, of: 'tensor' | 'result' = 'tensor'): number {
   const n = ndim === 0 ? 1 : ndim
   if (!Number.isInteger(dim) || dim < -n || dim >= n) {
     throw new PostgradError('DIM_OUT_OF_RANGE', {
       op,
       expected: `a dimension from ${-n} to ${n - 1}`,
       got: String(dim),
-      remedy: `The tensor has ${ndim} dimension${ndim === 1 ? '' : 's'}; negative ones count from the end.`,
+      remedy: `The ${of} has ${ndim} dimension${ndim === 1 ? '' : 's'}; negative ones count from the end.`,
       values: { dim, ndim },
     })
   }
@@ -143,7 +143,7 @@ export function inferShape(op: string, shape: Shape, numel: number): Shape {
     return out
   }
   if (open >= 0 && known === 0 && numel === 0) {
-    throw invalidArgument(op, 'a shape without -1 beside an extent of 0', shapeText(shape), 'Write the extent: any value would fit.')
+    throw invalidArgument(op, 'a shape without -1 if an extent is 0', shapeText(shape), 'Write the extent: any value would fit.')
   }
   if (open >= 0 || known !== numel) {
     throw shapeMismatch(op, `a shape of ${numel} elements`, shapeText(shape), 'The product of the extents must stay the same.', { numel })

@@ -8,7 +8,7 @@ import { makeLeaf, parameterOf, readGradient } from './parameters.js'
 
 // --- what runs on the other workers
 
-/** PyTorch's user function, beside the operation itself. */
+/** PyTorch's user function; cases use `add`, too. */
 export function myAdd(t1: Tensor, t2: Tensor): Tensor {
   return add(t1, t2)
 }

@@ -1,6 +1,6 @@
 /**
- * What an acceptance case is: a program whose functions are exposed and whose `main` runs as worker0, with plain numbers as arguments and result,
- * so that the simulation, the inlined program and real threads can run it unchanged and their results be compared to the bit.
+ * The form of acceptance cases: programs whose functions are exposed and whose `main` runs as worker0, with plain numbers as arguments and result,
+ * so that the simulation, the inlined program and real threads can run them unchanged, and tests compare results to the bit.
  */
 import type { BackwardMode, DistAutogradContext } from '@postgrad/dist-autograd'
 import { currentDistAutograd } from '@postgrad/dist-autograd/internal'
@@ -16,7 +16,7 @@ export interface Plain {
 
 export type Plains = Readonly<Record<string, Plain>>
 
-/** What runs exposed functions on workers: a simulated or inlined cluster, or one of threads. */
+/** Runs exposed functions on workers: a simulated or inlined cluster, or one of threads. */
 export interface CaseCluster {
   on(worker: string): CaseWorker
 }
@@ -25,10 +25,10 @@ export interface CaseWorker {
   run<A extends unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<Awaited<R>>
 }
 
-/** A case with numbers: its inputs and PyTorch's results stand under its name in `golden/dist.json`. */
+/** A case with numbers: its inputs and PyTorch's results are under its name in `golden/dist.json`. */
 export interface NumberCase {
   readonly name: string
-  /** What it shows, and its number in the list of PyTorch's tests where it has one. */
+  /** Its subject, and its number in the list of PyTorch's tests where it has one. */
   readonly shows: string
   /** Exposed; runs as worker0. The other workers are worker1 to worker3. */
   readonly main: (inputs: Plains) => Promise<Plains>

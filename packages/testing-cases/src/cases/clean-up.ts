@@ -9,7 +9,7 @@ import { contextState } from './graph.js'
 export type CleanUpKind = 'tensors with grad' | 'tensors without grad' | 'no tensors' | 'nested'
 
 export interface CleanUpReport {
-  /** What each worker said of the context before it was left, and at last. */
+  /** Each worker's state of the context before it was left, and at last. */
   readonly before: Readonly<Record<string, string>>
   readonly after: Readonly<Record<string, string>>
 }

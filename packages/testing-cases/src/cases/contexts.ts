@@ -1,4 +1,4 @@
-/** PyTorch's tests of contexts: their ids, nesting, whom they know, what belongs to them, what is counted (cases 1 to 4, 13 and 51). */
+/** PyTorch's tests of contexts: their ids, nesting, known workers, contents and counters (cases 1 to 4, 13 and 51). */
 import { add, defineFunction, mul, sum } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { currentContext, currentDistAutograd } from '@postgrad/dist-autograd/internal'

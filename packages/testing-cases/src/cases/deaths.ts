@@ -1,4 +1,4 @@
-/** PyTorch's tests in which workers fail between forward and backward (cases 59 and 60): an error that names the dead at once, and passes on those that are left. */
+/** PyTorch's tests in which workers fail between forward and backward (cases 59 and 60): an error names the dead worker at once, and survivors run passes. */
 import { add, mul, sum } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
@@ -14,7 +14,7 @@ export function endWorkersBy(end: () => void): void {
   endWorker = end
 }
 
-/** Behind the answer, if there is one. */
+/** After the answer, if there is one. */
 export function die(): void {
   endWorker()
 }
@@ -66,7 +66,7 @@ expose({ die, addOn, passOverDead })
 
 export interface DeathCase {
   readonly name: string
-  /** Who runs `passOverDead`, with its arguments. */
+  /** Workers and arguments of `passOverDead`. */
   readonly runs: readonly { readonly on: string; readonly path: readonly string[]; readonly survivor: string }[]
   readonly dead: readonly string[]
 }

@@ -1,4 +1,4 @@
-/** Runs an error case and says what is wrong with what it rejects with. */
+/** Runs an error case and reports what is wrong with its rejection. */
 import type { CaseCluster } from './case.js'
 import type { ErrorCase } from './errors.js'
 

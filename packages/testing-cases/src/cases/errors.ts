@@ -1,4 +1,4 @@
-/** What goes wrong by a user's hand, each as a program that must reject with a typed error: its code, its values, and what to do. */
+/** Mistakes of users, each as a program that must reject with a typed error: its code, its values, and its remedy. */
 import { add, matmul, mul, sum } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'
 import { type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
@@ -25,7 +25,7 @@ export async function callsHidden(): Promise<unknown> {
   return call('worker1', hidden)
 }
 
-/** Exposed by its caller only: the callee's thread has not heard of it. In one thread all workers share their names. */
+/** Exposed on the caller's thread only, not on the callee's. In one thread all workers share their names. */
 export function onlyHere(): number {
   return 1
 }
@@ -159,7 +159,7 @@ export interface ErrorCase {
   readonly name: string
   /** Exposed; runs as worker0 of four, and rejects. */
   readonly main: () => Promise<unknown>
-  /** What the error must have; a PostgradError has a remedy besides. */
+  /** Required of the error; a PostgradError also has a remedy. */
   readonly expected: Readonly<Record<string, unknown>>
   /** A part of the message. */
   readonly message: string
@@ -281,7 +281,7 @@ export const errorCases: readonly ErrorCase[] = [
   },
 ]
 
-/** What can only be seen where every worker has a thread of its own. */
+/** Cases that need a thread of its own for every worker. */
 export const threadErrorCases: readonly ErrorCase[] = [
   {
     name: 'function that only the caller has exposed',

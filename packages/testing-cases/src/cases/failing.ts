@@ -1,4 +1,4 @@
-/** PyTorch's tests of passes that fail, and of contexts that end under them (cases 54, 55, 56 and 58): the error arrives whole, and everybody goes on. */
+/** PyTorch's tests of passes that fail, and of contexts that end during one (cases 54, 55, 56 and 58): the error arrives whole, and workers continue. */
 import { add, defineFunction, div, matmul, mul, sum } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
@@ -108,7 +108,7 @@ const cleansContext = defineFunction({
 
 const HOPS = 100
 
-/** PyTorch has to end its workers afterwards; ours go on. */
+/** PyTorch must end its workers afterwards; ours live. */
 export async function cleanDuringBackward(): Promise<unknown> {
   const released = await distAutograd.context(async (ctx) => {
     cleaned.set(currentWorker(), ctx.id)

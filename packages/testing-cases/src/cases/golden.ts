@@ -1,4 +1,4 @@
-/** PyTorch's numbers for the cases, as `scripts/golden/dist.py` wrote them, and how near a result must come. */
+/** PyTorch's numbers for the cases, as `scripts/golden/dist.py` wrote them, and the tolerance of results. */
 import { readFileSync } from 'node:fs'
 import type { Plain, Plains } from './case.js'
 
@@ -19,7 +19,7 @@ export function readGolden(): Readonly<Record<string, Golden>> {
  */
 const TOLERANCE: Readonly<Record<string, number>> = { float32: 5e-7, float64: 1e-15 }
 
-/** What is wrong with `got` against PyTorch's `want`, one line each. Keys, dtypes and shapes must be the same. */
+/** Differences of `got` from PyTorch's `want`, one line each. Keys, dtypes and shapes must be the same. */
 export function differences(got: Plains, want: Plains): string[] {
   const problems: string[] = []
   for (const name of new Set([...Object.keys(got), ...Object.keys(want)])) {

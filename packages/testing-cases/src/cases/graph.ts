@@ -1,5 +1,5 @@
 /**
- * PyTorch's tests of the graph's shape (cases 5 to 12): each calls, and gives what every worker has recorded, as text that a test can quote.
+ * PyTorch's tests of the graph's shape (cases 5 to 12): each calls, and returns what every worker has recorded, as text for a test to quote.
  *
  *   { sends: ['AddBackward(recv0:0, recv0:1)'], recvs: ['2 from worker0'] }
  *   one send function, whose one tensor was made by an addition of outputs 0 and 1 of the first receive function, which has two outputs
@@ -14,7 +14,7 @@ import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { myAdd } from './backward.js'
 import { using } from './case.js'
 
-/** What one worker has recorded in a context. */
+/** One worker's records in a context. */
 export interface GraphText {
   /** Per send function the tensors of its message. */
   readonly sends: readonly string[]
@@ -28,7 +28,7 @@ export interface GraphText {
 /** All that a case shows. */
 export interface GraphReport {
   readonly byWorker: Readonly<Record<string, GraphText>>
-  /** What the caller meets when the context has been left. */
+  /** Seen by the caller after it has left the context. */
   readonly after: { readonly state: string; readonly current: string }
 }
 
@@ -78,7 +78,7 @@ export async function nestedRemote(t1: Tensor, t2: Tensor, path: readonly string
   return using([ref], async () => await ref.toHere())
 }
 
-/** What this worker has recorded in a context. */
+/** This worker's records in a context. */
 export function graphHere(contextId: bigint): GraphText {
   return graphText(currentDistAutograd().container.retrieve(contextId), {})
 }

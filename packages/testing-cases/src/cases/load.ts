@@ -1,4 +1,4 @@
-/** PyTorch's tests that compare with the local engine while much goes on at once: many passes, many contexts, many trainers (cases 37, 42, 44, 48 and 50). */
+/** PyTorch's tests that compare with the local engine under load: many passes, many contexts, many trainers (cases 37, 42, 44, 48 and 50). */
 import { add, backward as localBackward, matmul, mul, noGrad, sum } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { type AnyFunction, call, currentWorker, expose, type RRef, remote } from '@postgrad/rpc'

@@ -1,4 +1,4 @@
-/** Parameters that live on one worker and are referred to by others: how cases make them, read them, and ask for their gradients. */
+/** For cases with parameters that live on one worker and that others refer to: makes them, reads them, and gets their gradients. */
 import { getGradients } from '@postgrad/dist-autograd/internal'
 import { expose, type RRef } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'

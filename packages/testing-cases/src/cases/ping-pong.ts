@@ -8,13 +8,13 @@ import { call, currentWorker, expose } from '@postgrad/rpc'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { gradientsOf, type Plain, plain } from './case.js'
 
-/** What the chain gives, and the gradient of its start. */
+/** The chain's result, and the gradient of its start. */
 export interface PingPongReport {
   readonly y: Plain
   readonly t: Plain
 }
 
-/** Adds one, and lets the worker that called go on, `left` times. */
+/** Adds one, and calls the worker that called it, `left` times. */
 export async function bounce(t: Tensor, left: number, from: string): Promise<Tensor> {
   const next = add(t, 1)
   return left === 0 ? next : await call(from, bounce, [next, left - 1, currentWorker().info.name])

@@ -1,4 +1,4 @@
-/** All acceptance cases as one program: what `launch` loads on every worker. Importing it exposes their functions. */
+/** All acceptance cases as one program; `launch` loads it on every worker. Importing it exposes their functions. */
 export { backwardCases, myAdd } from './backward.js'
 export { CASE_WORKERS, type CaseCluster, type NumberCase, type Plain, type Plains, runCase, useModeOn } from './case.js'
 export { type CleanUpReport, cleanUp, cleanUpCases } from './clean-up.js'

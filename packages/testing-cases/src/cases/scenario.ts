@@ -1,6 +1,6 @@
 /**
- * Acceptance cases without numbers of PyTorch's: programs that check themselves against the local engine or against what must be, and give plain words
- * of what they saw. All four workers run one at the same time, as the ranks of PyTorch's tests do, so that each is a test of concurrency too.
+ * Acceptance cases without PyTorch's numbers: programs that compare their results with the local engine or with known values, and report them as plain
+ * values. All four workers run a case at the same time, as the ranks of PyTorch's tests do, so each is a test of concurrency too.
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentWorker } from '@postgrad/rpc'
@@ -12,20 +12,20 @@ export interface ScenarioCase {
   readonly name: string
   /** Exposed; runs on every worker at once, or on worker0 alone. */
   readonly main: () => Promise<unknown>
-  /** What each run gives. */
+  /** Each run's result. */
   readonly expected: unknown
   readonly aloneOnWorker0?: true
   /** How many seeds the simulation gives it, where the usual number takes too long. */
   readonly seeds?: number
 }
 
-/** What each worker that runs it gives. */
+/** The result of each worker's run. */
 export function runScenario(cluster: CaseCluster, { main, aloneOnWorker0 }: ScenarioCase): Promise<unknown[]> {
   const workers = aloneOnWorker0 ? 1 : CASE_WORKERS
   return Promise.all(Array.from({ length: workers }, (_, id) => cluster.on(`worker${id}`).run(main)))
 }
 
-/** The worker that stands `steps` behind this one in the ring of all. */
+/** The worker `steps` after this one in the ring of all. */
 export function next(steps = 1): string {
   return `worker${(currentWorker().info.id + steps) % CASE_WORKERS}`
 }

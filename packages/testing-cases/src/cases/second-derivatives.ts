@@ -1,6 +1,6 @@
 /**
- * Second and third derivatives over workers. PyTorch has none for distributed passes; the numbers are those of its local engine, for what a pass with
- * createGraph and one over its gradients leave together.
+ * Second and third derivatives over workers. PyTorch has none for distributed passes; the numbers are those of its local engine: the sums that a pass
+ * with createGraph and a pass over its gradients leave.
  */
 import { matmul, mean, mul, norm, pow, sub, sum, tanh } from '@postgrad/autograd'
 import { type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
@@ -51,7 +51,7 @@ export async function secondDerivativesOfParameters({ x: values, w, v }: Plains)
   )
 }
 
-/** What the pass has added to a gradient. */
+/** The pass's part of a gradient. */
 async function added(ctx: DistAutogradContext, t: Tensor, roots: readonly Tensor[], createGraph: boolean): Promise<Tensor> {
   const before = ctx.gradients().get(t)
   await ctx.backward(roots, { createGraph, retainGraph: true })

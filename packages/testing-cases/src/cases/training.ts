@@ -1,6 +1,6 @@
 /**
- * A training that uses all that a checkpoint has to bring back: a model over three workers (one remote module inside another), dropout and data drawn by the
- * workers' generators, momentum in a distributed optimizer with groups, a schedule, running means, an object of a program's own on another worker.
+ * A training that uses everything that a checkpoint restores: a model over three workers (one remote module inside another), dropout and data drawn by the
+ * workers' generators, momentum in a distributed optimizer with groups, a schedule, running means, an object of the program on another worker.
  */
 import { distAutograd } from '@postgrad/dist-autograd'
 import { AdamW, BatchNorm1d, Dropout, ExponentialLR, Linear, Module } from '@postgrad/nn'
@@ -31,7 +31,7 @@ export class TrainedMiddle extends Module {
   }
 }
 
-/** What a program keeps beside its model. */
+/** A program's state outside its model. */
 export class Journal {
   private entries: number[] = []
   note(loss: number): number {
@@ -68,7 +68,7 @@ export interface TrainingReport {
   readonly weights: unknown
   readonly journal: readonly number[]
   readonly lr: readonly number[]
-  /** What a checkpoint gave back. */
+  /** Restored by a checkpoint. */
   readonly note: unknown
 }
 

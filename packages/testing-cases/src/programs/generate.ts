@@ -1,6 +1,6 @@
 /**
- * Random programs from a seed: what stands in `program.ts`, with all that a distributed pass may meet: nested calls, calls to oneself, one function called from
- * several places at once, branches that go on behind awaits of their own, references that are passed on, parameters that many calls use, results that
+ * Random programs from a seed, as `program.ts` defines them, with all that a distributed pass may meet: nested calls, calls to oneself, one function called
+ * from several places at once, branches that continue after their own awaits, references that are passed on, parameters that many calls use, results that
  * nobody uses, several roots, two dtypes. A tidy program uses everything that a message carries, as FAST demands.
  */
 import { Random } from '@postgrad/sim/internal'
@@ -25,7 +25,7 @@ export interface GenerateOptions {
 
 /** Values stay within it, so that PyTorch's numbers and ours do not run away from each other. */
 const BOUND = 32
-/** What crosses a call. */
+/** Of call arguments. */
 const ARG_BOUND = 4
 const CALLS_DEEP = 4
 const ROOTS_MAX = 6
@@ -43,11 +43,11 @@ interface Value {
   used: boolean
   /** It has no history of its own, or perhaps none: a parameter, or the value of a reference to one. */
   readonly isLeaf: boolean
-  /** What came from a call or a reference. */
+  /** From a call or a reference. */
   isRemote: boolean
 }
 
-/** What a block under construction has in sight; a branch has one of its own. */
+/** Values in sight of a block under construction; each branch has its own. */
 interface Sight {
   readonly self: Building
   readonly tensors: Value[]
@@ -128,7 +128,7 @@ class Generating {
     for (const value of [this.last(sight), ...(this.chance(30) ? [this.last(sight, 2), this.last(sight, 3)] : [])]) {
       roots.push(this.root(sight, value))
     }
-    // What came between: a root that nothing else leads to.
+    // Each unused value in between becomes a root.
     if (this.tidy) for (const value of sight.tensors) if (!value.used && !roots.includes(value.id)) roots.push(this.root(sight, value))
     const distinct = [...new Set(roots)]
     const backward = this.options.single === true ? null : this.backward(sight, distinct)
@@ -158,7 +158,7 @@ class Generating {
     return steps
   }
 
-  /** Scalars of a few values, remote results where there are some: roots that share parts of what is behind them. */
+  /** Scalars of a few values, of remote results where there are some: roots that share parts of their graphs. */
   further(sight: Sight, count: number): number[] {
     const remote = sight.tensors.filter(({ isRemote }) => isRemote)
     const from = remote.length > 1 ? remote : sight.tensors
@@ -173,7 +173,7 @@ class Generating {
     })
   }
 
-  /** Begun without awaiting each other; each branch may have one more pass behind its first. */
+  /** Begun without awaiting each other; each branch may have one more pass after its first. */
   passesAtOnce(sight: Sight, roots: readonly number[], further: readonly number[]): Step[][] {
     return Array.from({ length: 2 + this.random.below(3) }, () => {
       const first = this.tidy || this.chance(60) ? this.pass(sight, roots, further) : this.served(sight, roots)
@@ -209,7 +209,7 @@ class Generating {
     const args = given.map((value) => ({ value, isRef: false }))
     const inner = this.begin(this.random.below(this.workers), 1, args)
     const { self } = inner
-    // What comes in requires grad.
+    // Arguments require grad.
     for (let count = this.random.below(3); count > 0; count--) this.operation(inner)
     if (this.chance(50)) this.take(inner)
     if (this.chance(50)) this.operation(inner)
@@ -350,7 +350,7 @@ class Generating {
     return this.chance(60) ? (list[Math.max(0, list.length - 1 - this.random.below(4))] as Value) : this.pick(list)
   }
 
-  /** What a call is given: one to three tensors, and references. */
+  /** Arguments of a call: one to three tensors, and references. */
   args(sight: Sight): { value: Value; isRef: boolean }[] {
     const out: { value: Value; isRef: boolean }[] = []
     for (let count = 1 + this.random.below(3); count > 0; count--) {

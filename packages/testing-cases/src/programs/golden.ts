@@ -1,4 +1,4 @@
-/** The programs that are kept with PyTorch's numbers, as `scripts/golden/dist_programs.mjs` wrote them, and how near a run must come. */
+/** The programs that are kept with PyTorch's numbers, as `scripts/golden/dist_programs.mjs` wrote them, and the tolerance of a run. */
 import { readFileSync } from 'node:fs'
 import type { Outcome, Program } from './program.js'
 
@@ -24,7 +24,7 @@ export function goldenPrograms(): readonly GoldenProgram[] {
 const RELATIVE = 2e-6
 const ABSOLUTE = 2e-8
 
-/** What is wrong with `got` against PyTorch's numbers, one line each; and the largest error, as a share of what is allowed. */
+/** Differences of `got` from PyTorch's numbers, one line each; and the largest error, as a share of the tolerance. */
 export function programDifferences(
   got: Outcome,
   { program, torch }: GoldenProgram,

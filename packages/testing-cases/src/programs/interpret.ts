@@ -1,6 +1,6 @@
 /**
- * Runs a program of `program.ts` on whatever cluster surrounds it: simulated, inlined, or threads. Blocks are calls of one exposed function, which is told
- * the program as text and the block's number: nothing is shared but what the worker itself makes of the text.
+ * Runs a program of `program.ts` on the cluster that surrounds it: simulated, inlined, or threads. Blocks are calls of one exposed function, which gets
+ * the program as text and the block's number: workers share nothing but what each makes of the text.
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentContext, type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
@@ -11,7 +11,7 @@ import { type Block, backwardOf, type Gradients, OPS, type Outcome, type Plain, 
 type Value = Tensor | RRef<Tensor>
 type Values = Map<number, Value>
 
-/** What a worker has of a program: it, and the parameters that live here. */
+/** A worker's copy of a program, and the parameters that live here. */
 interface Loaded {
   readonly program: Program
   readonly params: ReadonlyMap<number, Tensor>
@@ -49,7 +49,7 @@ export const nameOf = ({ names }: Program, worker: number): string => names?.[wo
 
 type Ends = Record<string, string | null>
 
-/** What a block gives: its results, and how the passes ended that it began. */
+/** Runs a block: gives its results, and how the passes ended that it began. */
 async function runBlock(text: string, index: number, args: readonly Value[]): Promise<[outs: Tensor[], ends: Ends]> {
   const running = { ...load(text), text, index, ends: {}, read: [], createGraph: false }
   const block = running.program.blocks[index] as Block
@@ -97,14 +97,14 @@ async function runSteps(running: Running, steps: readonly Step[], values: Values
     else if (step.k === 'here') values.set(step.out, await (values.get(step.in[0]) as RRef<Tensor>).toHere())
     else if (step.k === 'pass') ends[step.nr] = await runPass(running, step, all(step.roots) as Tensor[])
     else if (step.k === 'read') running.read.push(await gradientsOf(program, text))
-    // What has a history is not written to in place.
+    // A value with a history must not be written.
     else if (step.k === 'write') await (running.createGraph || onOwners(program, (owner) => call(owner, halveHere, [text])))
     else if (step.k === 'par') await allOf(step.branches.map((branch) => runSteps(running, branch, values)))
     else await call(nameOf(program, step.on), failing, [all(step.in)]).catch(onlyItsOwnError)
   }
 }
 
-/** How it ended. What FAST may not run is no failure of the program. */
+/** How it ended. A pass that FAST refuses is not a failure. */
 async function runPass({ index, createGraph }: Running, { nr, grads, keep }: PassStep, roots: readonly Tensor[]): Promise<string | null> {
   const { allows } = gate()
   const isAllowed = allows === null ? true : allows(nr, roots, index === 0)
@@ -148,7 +148,7 @@ function onlyItsOwnError(error: unknown): void {
   if (!(error instanceof RangeError && error.message === MESSAGE)) throw error
 }
 
-/** What each worker with parameters gives. */
+/** Answers of all workers with parameters. */
 function onOwners<T>(program: Program, ask: (owner: string) => PromiseLike<T>): Promise<T[]> {
   const owners = [...new Set(program.params.map(({ on }) => on))]
   return Promise.all(owners.map((owner) => ask(nameOf(program, owner))))

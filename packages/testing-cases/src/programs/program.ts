@@ -1,5 +1,5 @@
 /**
- * What a random distributed program is: plain JSON, so that it can be kept in a file, sent to a worker, read by PyTorch's twin of the interpreter
+ * A random distributed program: plain JSON, so that it can be kept in a file, sent to a worker, read by PyTorch's twin of the interpreter
  * (`scripts/golden/dist_programs.py`) and made smaller step by step. `generate.ts` makes programs, `interpret.ts` runs them.
  *
  *   program   params      leaves that live on workers, shared by all that runs there
@@ -32,11 +32,11 @@ export type Step =
   | { readonly k: 'here'; readonly in: readonly [number]; readonly out: number }
   /** A call that fails once its arguments are there; its error is caught. */
   | { readonly k: 'fail'; readonly on: number; readonly in: readonly number[] }
-  /** All branches at once, each going on behind its own awaits; afterwards the values of all are there. */
+  /** All branches at once, each continuing after its own awaits; afterwards all their values are there. */
   | { readonly k: 'par'; readonly branches: readonly (readonly Step[])[] }
   | BackwardStep
 
-/** What passes are made of, beside calls of blocks with passes and branches. */
+/** Steps of passes, in addition to calls of blocks with passes and branches. */
 export type BackwardStep =
   /** A pass of the context; `grads` are those of the roots, null is 1. The graph is needed again if it is kept. */
   | {
@@ -79,11 +79,11 @@ export interface Plain {
 /** By the number of a parameter its gradient, where it has one. */
 export type Gradients = Readonly<Record<string, Plain>>
 
-/** What a program gives: the values of its roots and the gradients in the end. */
+/** Results of a program: the values of its roots and the gradients in the end. */
 export interface Outcome {
   readonly roots: readonly Plain[]
   readonly gradients: Gradients
-  /** What it read before. */
+  /** By its `read` steps. */
   readonly read: readonly Gradients[]
   /** By the number of a pass how it ended: the code of its error, null where it ended well. */
   readonly ends: Readonly<Record<string, string | null>>
@@ -113,7 +113,7 @@ export const OPS = {
 
 export type OpName = keyof typeof OPS
 
-/** Every step, those in branches too, in the order in which they stand. */
+/** Every step, those in branches too, in their order. */
 export function* stepsOf(steps: readonly Step[]): Generator<Step> {
   for (const step of steps) {
     yield step
@@ -121,7 +121,7 @@ export function* stepsOf(steps: readonly Step[]): Generator<Step> {
   }
 }
 
-/** What the main block does after forward: of itself one pass from all roots. */
+/** The main block's steps after forward: by default one pass from all roots. */
 export function backwardOf({ roots, backward }: Program): readonly Step[] {
   return backward ?? [{ k: 'pass', nr: 0, roots, grads: null, keep: false }]
 }

@@ -61,7 +61,7 @@ export function expectClean(
   if (left.length === 0) return
   throw new PostgradError('NOT_CLEAN', {
     op: 'expectClean',
-    message: `the program left something behind:\n  ${left.join('\n  ')}\n`,
+    message: `the program has not cleaned up:\n  ${left.join('\n  ')}\n`,
     values: { left, ...(seed === undefined ? {} : { seed }) },
   })
 }

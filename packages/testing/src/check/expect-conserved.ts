@@ -38,9 +38,9 @@ export function expectConserved({ messages, seed }: Counted): void {
 export function expectExecutedOnce({ messages, seed }: Counted): void {
   const wrong = counted('expectExecutedOnce', messages).repeated.map(
     ({ from, to, kind, what, requestId, received, begun }) =>
-      `${from} → ${to} ${kind}${what === '' ? '' : ` ${what}`} (request ${requestId}): came ${received} times, began ${begun} times`,
+      `${from} → ${to} ${kind}${what === '' ? '' : ` ${what}`} (request ${requestId}): arrived ${received} times, began ${begun} times`,
   )
-  fail('expectExecutedOnce', 'EXECUTED_TWICE', 'requests that should run once at most', wrong, seed)
+  fail('expectExecutedOnce', 'EXECUTED_TWICE', 'requests that arrived or ran more than once', wrong, seed)
 }
 
 /**
@@ -53,11 +53,11 @@ export function expectCreditsReturned({ messages, seed }: Counted): void {
     const { from, to, window, sent, sentBytes, begun, begunBytes, waiting, counted: taken, untold } = credit
     const pair = `${from} → ${to} ${window}`
     const lines: string[] = []
-    if (waiting !== 0) lines.push(`${pair}: ${waiting} wait and have not begun`)
+    if (waiting !== 0) lines.push(`${pair}: ${waiting} ${waiting === 1 ? 'has' : 'have'} not begun`)
     else if (sent !== begun || sentBytes !== begunBytes) {
       lines.push(`${pair}: ${sent} sent (${sentBytes} bytes), ${begun} begun (${begunBytes} bytes)`)
     }
-    if (taken !== untold) lines.push(`${pair}: the sender counts ${taken} as waiting, the receiver has not told it of ${untold}`)
+    if (taken !== untold) lines.push(`${pair}: the sender counts ${taken} as waiting, the receiver has not reported ${untold}`)
     return lines
   })
   fail('expectCreditsReturned', 'CREDITS_LOST', 'places in windows were not given back', wrong, seed)

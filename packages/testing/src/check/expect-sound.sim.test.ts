@@ -79,7 +79,7 @@ describe('TK-44 all checkers in one call', () => {
       const { code, replay, stack } = await found(5)
       expect(code).toBe('BITS_DIFFER')
       expect(stack).toContain(`Repeat it, in front of the same test command: POSTGRAD_REPLAY=${replay}`)
-      const [, path] = /What happened: (.*\.txt), as a diagram/.exec(stack)!
+      const [, path] = /Trace: (.*\.txt), as a diagram/.exec(stack)!
       expect(readFileSync(path!, 'utf8')).toContain('gradients of message')
       const { of, variant } = decodeToken(replay)
       expect(variant.seed).toBe(5)
@@ -216,7 +216,7 @@ describe('each checker can fail', () => {
     expect(() => expectExecutedOnce(simulation)).toThrow(
       expect.objectContaining({
         code: 'EXECUTED_TWICE',
-        message: expect.stringContaining('worker0 → worker1 CALL onward (request 3): came 1 times, began 2 times'),
+        message: expect.stringContaining('worker0 → worker1 CALL onward (request 3): arrived 1 times, began 2 times'),
       }),
     )
   })

@@ -95,7 +95,7 @@ function violated(sim: SimulatedWorkers, { faultsEndMs = FAULTS_END_MS, withinMs
   return new PostgradError('LIVENESS_VIOLATED', {
     op: 'checkLiveness',
     message: `the faults ended at ${faultsEndMs} ms, and at ${nowMs} ms (bound: ${faultsEndMs + withinMs} ms), after ${steps} steps, something is still pending. ${text}\n`,
-    remedy: 'Give every wait an end that is told to whoever waits, or allow more time with withinMs and withinSteps.',
+    remedy: 'Make sure that every wait ends and that its waiter is notified, or allow more time with withinMs and withinSteps.',
     values: { timeMs: nowMs, steps, faultsEndMs, withinMs, ...waits },
   })
 }
@@ -145,7 +145,7 @@ function unsafe(sim: SimulatedWorkers, cause: unknown): PostgradError {
   return new PostgradError('SAFETY_VIOLATED', {
     op: 'checkSafety',
     message: `at ${nowMs} ms, after step ${steps}: ${why}`,
-    remedy: 'The check of this run does not hold any more.',
+    remedy: 'Repair the program, or the check if this state is allowed.',
     cause,
     values: { timeMs: nowMs, steps },
   })

@@ -22,7 +22,7 @@ export interface PostgradMatchers<R = void> {
   toBeClean(options?: CleanOptions): R
   /** A simulation: all checkers. As `expectSound`. */
   toBeSound(options?: SoundOptions): R
-  /** Tensors, numbers, or lists, objects and maps by name of them: the same to the last bit. As `expectSameBits`. */
+  /** Tensors, numbers, or lists, objects and maps with text keys that contain these: the same to the last bit. As `expectSameBits`. */
   toHaveSameBitsAs(expected: unknown): R
   /** A simulation whose result has the bits of what the inlined program gave. */
   toMatchInlined(oracle: unknown): R

@@ -228,7 +228,7 @@ describe('a body that fails in some orders', () => {
         const error = await explore({ workers: 3, strategy, seeds: 50, traceDir, name: strategy }, body).catch((e: unknown) => e)
         const { stack, code } = error as PostgradError
         expect(code).toBe('ORDERS_DIFFER')
-        const [, path] = /What happened: (.*\.txt), as a diagram/.exec(stack!)!
+        const [, path] = /Trace: (.*\.txt), as a diagram/.exec(stack!)!
         expect(readFileSync(path!, 'utf8')).toContain('call hear')
         expect(stack!.trimEnd().match(/POSTGRAD_REPLAY=pg1/g)).toHaveLength(1)
       }

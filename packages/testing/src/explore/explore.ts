@@ -272,7 +272,7 @@ export class Explorer<T> {
         op: 'explore',
         message: `the search ended after ${this.met.size} orders, and seed ${seed + i} gives another one`,
         remedy:
-          'Code of two workers, or of one and the test around them, reads and writes something that is no message: a variable of a module or of the closure. Keep it in an actor or in workerLocal.',
+          'Code of two workers, or of one and the test around them, reads and writes something other than messages: a variable of a module or of the closure. Keep it in an actor or in workerLocal.',
         values: { seed: seed + i, orders: this.met.size },
       })
     }
@@ -317,7 +317,7 @@ export class Explorer<T> {
       const error = new PostgradError('ORDERS_DIFFER', {
         op: 'explore',
         message: `two orders of delivery give different results: run ${run}, against run ${this.outcomes[0]!.run}\n${differenceText(differences[0]!)}`,
-        remedy: 'If they may, say { sameResult: false }.',
+        remedy: 'If results may differ, pass { sameResult: false }.',
         values: { order: run, decisions: [...sim.world.decisions] },
       })
       noteFailure(error, sim.record())

@@ -46,7 +46,7 @@ export class CallBoundary extends Node {
   /** Gradients are a message as well, of the receiver: under createGraph they leave a boundary of their own behind. */
   apply(grads: readonly (Tensor | null)[], task: GraphTask): readonly (Tensor | null)[] {
     if (!(task.sink instanceof DistPass))
-      throw stops('BACKWARD_CROSSES_WORKERS', 'this graph goes on at another worker, where a local backward cannot follow')
+      throw stops('BACKWARD_CROSSES_WORKERS', 'this graph continues at another worker, where a local backward cannot follow')
     if (currentScope().context !== this.context)
       throw stops('FOREIGN_CONTEXT', 'the pass reached a tensor that was received in another context')
     const recorded = grads.filter((grad) => grad?.requiresGrad === true) as Tensor[]

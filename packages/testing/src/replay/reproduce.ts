@@ -84,7 +84,7 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
 
 /** A replayed run that does not fail says so: a test that passes looks the same as one whose token was not seen. */
 export function tellPasses(): void {
-  process.stderr.write('POSTGRAD_REPLAY: this run passes now, up to what the test checks behind it\n')
+  process.stderr.write('POSTGRAD_REPLAY: this run passes now, up to the checks after it\n')
 }
 
 /** The variant that the environment asks for in place of this run; null: none. @throws REPLAY_TOKEN_INVALID, REPLAY_OTHER_TEST */
@@ -128,7 +128,7 @@ export async function reported(
 function lastLines(failed: FailedRun, identity: RunIdentity | null, traceDir = process.env.POSTGRAD_TRACE_DIR): string[] {
   const lines = planLines(failed)
   if (traceDir !== undefined && traceDir !== '') lines.push(writeTrace(traceDir, failed, identity))
-  if (identity === null) lines.push('There is no token of this run: its rules hold functions. Its seed repeats it.')
+  if (identity === null) lines.push('This run has no token: its rules hold functions. Its seed repeats it.')
   else {
     const token = encodeToken({ of: identity, variant: failed.variant })
     if (Object.isExtensible(failed.error)) Object.assign(failed.error as object, { replay: token })

@@ -238,7 +238,7 @@ function element(path: string, got: string, expected: string): BitDifference {
 function uncomparable(path: string, got: string): PostgradError {
   return new PostgradError('BITS_UNCOMPARABLE', {
     op: 'expectSameBits',
-    expected: `tensors, typed arrays, numbers, text, or lists, objects and maps by name of them${path === '' ? '' : ` at ${path}`}`,
+    expected: `tensors, typed arrays, numbers, text, or lists, objects and maps with text keys that contain these${path === '' ? '' : ` at ${path}`}`,
     got,
     remedy: 'Give gradients names: { weights: ctx.gradients().get(weights) }.',
   })

@@ -21,9 +21,9 @@ export function writeTrace(directory: string, { trace, error, variant, plan }: F
     mkdirSync(directory, { recursive: true })
     writeFileSync(`${path}.txt`, `${head.join('\n')}\n\n${trace.readable}\n`)
     writeFileSync(`${path}.svg`, trace.diagram({ title: `${name}, seed ${variant.seed}`, note: message }))
-    return `What happened: ${path}.txt, as a diagram: ${path}.svg`
+    return `Trace: ${path}.txt, as a diagram: ${path}.svg`
   } catch (problem) {
-    return `What happened could not be written to ${directory}: ${(problem as Error).message}`
+    return `The trace could not be written to ${directory}: ${(problem as Error).message}`
   }
 }
 

@@ -26,6 +26,6 @@ export function checkRun(op: string, options: { readonly workers?: unknown; read
     expected: 'a body: (sim) => Promise',
     got: String(body),
     remedy:
-      'Pass a function. What stands in a module of its own is run by simulateProgram({ program, export }, options) and exploreProgram({ program, export, ...options }).',
+      'Pass a function. A program in a module of its own is run by simulateProgram({ program, export }, options) and exploreProgram({ program, export, ...options }).',
   })
 }

@@ -88,7 +88,8 @@ export async function bodyOf({ program, export: name = 'default' }: ProgramRef):
   }
   const body = module[name]
   if (typeof body === 'function') return body as Body
-  throw invalid(String(program), `it exports ${Object.keys(module).join(', ') || 'nothing'}, and no function '${name}'`)
+  const names = Object.keys(module).join(', ')
+  throw invalid(String(program), `a module that exports ${names === '' ? 'nothing' : `${names}, but no function '${name}'`}`)
 }
 
 function isUrl(program: string | URL): boolean {

@@ -88,8 +88,8 @@ describe('the readable trace', () => {
       'put off: error of trace.fails #',
       'worker2 crashes',
       'worker2 may live again',
-      'hears that the link from worker2 has ended',
-      '— time goes on to here —',
+      'learns that the link from worker2 has ended',
+      '— time advances to here —',
     ]) {
       expect(trace.readable).toContain(part)
     }

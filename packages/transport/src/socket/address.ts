@@ -43,7 +43,7 @@ export function parseAddress(text: string): Address {
   if (typeof text !== 'string') throw addressInvalid(FORMS, typeof text, 'Pass the address as text.')
   if (text.startsWith('unix:')) return checkAddress({ kind: 'unix', path: text.slice('unix:'.length) })
   const parts = TCP.exec(text)
-  if (parts === null) throw addressInvalid(FORMS, shown(text), 'Write the port too; an IPv6 address stands in brackets.')
+  if (parts === null) throw addressInvalid(FORMS, shown(text), 'Write the port too; put an IPv6 address in brackets.')
   const [, inBrackets, plain, port] = parts
   if (inBrackets !== undefined && !isIPv6(inBrackets))
     throw addressInvalid('an IPv6 address in the brackets', shown(text), 'Leave out the brackets.')
@@ -150,7 +150,11 @@ function checkHostAndPort(address: TcpAddress): TcpAddress {
   const { host, port } = address
   const isHost = typeof host === 'string' && (isIPv6(host) || (host.length <= HOST_LENGTH_MAX && HOST_NAME.test(host)))
   if (!isHost)
-    throw addressInvalid('a host name or an IP address', shown(String(host)), 'Every address of this machine is 0.0.0.0, or :: for IPv6.')
+    throw addressInvalid(
+      'a host name or an IP address',
+      shown(String(host)),
+      'Write it without a port; every address of this machine is 0.0.0.0, or :: for IPv6.',
+    )
   if (!Number.isInteger(port) || port < 0 || port > PORT_MAX) {
     throw addressInvalid(`a port from 0 to ${PORT_MAX}`, shown(String(port)), 'Port 0 means any that is free, where one listens.')
   }

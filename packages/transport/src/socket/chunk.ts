@@ -130,7 +130,8 @@ export function chunkInvalid(got: string, expected: string, values: Record<strin
     op: 'socket.read',
     expected,
     got,
-    remedy: 'The connection is ended. Either something on the way damages bytes, or what dials there is no worker of this version.',
+    remedy:
+      'The connection is ended. Either something on the way damages bytes, or the program at the other end is not a worker of this version.',
     values,
   })
 }

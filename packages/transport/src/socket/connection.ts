@@ -154,7 +154,7 @@ export function noAnswer(timeoutMs: number): PostgradError {
   return new PostgradError('CONNECT_TIMEOUT', {
     op: 'connect',
     message: `no answer within ${timeoutMs} ms`,
-    remedy: 'Its machine may be down, a firewall may drop what is sent, or what listens there is no worker.',
+    remedy: 'Its machine may be down, a firewall may drop what is sent, or the program that listens there is not a worker.',
     values: { timeoutMs },
   })
 }

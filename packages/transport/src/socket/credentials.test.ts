@@ -163,6 +163,11 @@ describe('CRD-4 a key file is its owner’s alone', () => {
 
   test('CRD-5 what is no such file says so', () => {
     expect(errorOf(() => readKeyFile(join(folder, 'none'))).code).toBe('KEY_FILE_UNREADABLE')
+    const [bad, empty] = ['bad', 'empty'].map((name) => join(folder, name)) as [string, string]
+    writeFileSync(bad, `${formatKeyFile(MEMBER)}nothing\n`, { mode: 0o600 })
+    writeFileSync(empty, '', { mode: 0o600 })
+    expect(errorOf(() => readKeyFile(bad)).message).toContain(`line 4 of '${bad}'`)
+    expect(errorOf(() => readKeyFile(empty)).message).toContain(`got none in '${empty}'`)
     const large = join(folder, 'large')
     writeFileSync(large, '#'.repeat(70_000), { mode: 0o600 })
     expect(errorOf(() => readKeyFile(large)).code).toBe('KEY_FILE_INVALID')

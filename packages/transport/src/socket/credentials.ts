@@ -106,7 +106,7 @@ function checkKeys(credentials: KeyCredentials): KeyCredentials {
       throw credentialsInvalid(
         'a key of its own for each role',
         `the same for '${other}' and '${one}'`,
-        'Whoever has that key could be in both roles: make another.',
+        'A process that has that key could be in both roles: make another.',
       )
     }
   })

@@ -171,7 +171,7 @@ export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (sai
     socket.destroy()
     onSaid(what, isThere)
   }
-  socket.once('connect', () => said('its process is there and stands still', true))
+  socket.once('connect', () => said('its process is there and does not answer', true))
   socket.once('error', (error) => said(sentenceOf(error)))
 }
 

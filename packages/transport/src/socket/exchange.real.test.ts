@@ -361,7 +361,7 @@ describe('a link of an exchange', () => {
       details.push(atA.closed?.detail ?? '')
     }
     expect(details).toEqual([
-      expect.stringContaining('its process is there and stands still'),
+      expect.stringContaining('its process is there and does not answer'),
       expect.stringContaining('nobody listens there'),
     ])
     expect(told).toEqual([['suspected', 'standing-still'], ['suspected']])
@@ -701,7 +701,7 @@ describe('services of an exchange', () => {
     expect(await dial(a, 'store', nobody)).toMatch(
       /^CONNECT_FAILED: connect: no connection to a worker, for 'store': tcp:\/\/127.0.0.1:1: nobody listens there \(ECONNREFUSED\)/,
     )
-    expect(await dial(a, 'store', nobody.slice(1))).toMatch(/unix:\/nowhere\/s: there is no such socket \(ENOENT\)/)
+    expect(await dial(a, 'store', nobody.slice(1))).toMatch(/unix:\/nowhere\/s: the socket does not exist \(ENOENT\)/)
     expect(await dial(a, 'store', atB)).toMatch(new RegExp(`^AUTH_FAILED: .*tcp://127.0.0.1:${port}: AUTH_FAILED`))
     const sameKey = exchange(3, { credentials: key(2) })
     expect(await dial(sameKey, 'store', atB)).toMatch(/^PURPOSE_UNKNOWN: /)
@@ -759,7 +759,7 @@ describe('services of an exchange', () => {
     writeFileSync(file, 'a week of work')
     await expect(a.listen([{ kind: 'unix', path: file }])).rejects.toMatchObject({
       code: 'ADDRESS_IN_USE',
-      message: expect.stringContaining('no socket'),
+      message: expect.stringContaining('is not a socket'),
     })
     expect(readFileSync(file, 'utf8')).toBe('a week of work')
     const left = join(place, 'left')
@@ -770,6 +770,20 @@ describe('services of an exchange', () => {
     chownSync(left, 65_534, 65_534)
     await expect(a.listen([{ kind: 'unix', path: left }])).rejects.toMatchObject({ message: expect.stringContaining('another user') })
     expect(existsSync(left)).toBe(true)
+  })
+
+  test('EXC-14 an error names the address that is wrong: the one to advertise, or one of IPv6 in brackets', async () => {
+    const credentials: Credentials = { kind: 'key', role: 'member', keys: { member: new Uint8Array(32).fill(1) } }
+    const a = exchange(1, { credentials })
+    await expect(a.listen([{ kind: 'tcp', host: '127.0.0.1', port: 0, advertise: 'node1:29500' }])).rejects.toMatchObject({
+      code: 'ADDRESS_INVALID',
+      message: expect.stringMatching(/^address: .* got "node1:29500"\. Write it without a port/),
+    })
+    // For documentation: no machine has it.
+    await expect(a.listen([{ kind: 'tcp', host: '2001:db8::1', port: 29_500 }])).rejects.toMatchObject({
+      code: 'ADDRESS_INVALID',
+      message: expect.stringContaining('got tcp://[2001:db8::1]:29500 ('),
+    })
   })
 
   test('EXC-15 who does not say who he is: too much, too slow, too many', async () => {

@@ -15,7 +15,7 @@ interface Refusal {
 const REFUSALS = {
   key: {
     code: 'AUTH_FAILED',
-    told: 'the proof is not that of its key',
+    told: 'the proof that it received was not made with its key',
     remedy: 'Give both ends the same key file; someone between them may also have changed what was said.',
   },
   role: {
@@ -30,7 +30,7 @@ const REFUSALS = {
   },
   certificate: {
     code: 'AUTH_FAILED',
-    told: 'the certificate is not that of the worker that was claimed',
+    told: 'the certificate does not name the worker that this end says it is',
     remedy: "Use a certificate with 'URI:postgrad:<cluster>/<name>?role=<role>' of that very worker, or with the name '*'.",
   },
   version: {
@@ -50,13 +50,13 @@ const REFUSALS = {
   },
   self: {
     code: 'WRONG_PEER',
-    told: 'it is the very worker that dials',
+    told: 'it is the same worker',
     remedy: 'Two workers may have the same id, or the address may be this worker’s own.',
   },
   purpose: {
     code: 'PURPOSE_UNKNOWN',
-    told: 'it serves nothing of that kind',
-    remedy: 'Dial the worker that serves it.',
+    told: 'it does not serve this purpose, or is about to end',
+    remedy: 'Check the address: the process of rank 0 keeps the store.',
   },
   malformed: {
     code: 'HANDSHAKE_INVALID',
@@ -65,12 +65,12 @@ const REFUSALS = {
   },
   unexpected: {
     code: 'HANDSHAKE_INVALID',
-    told: 'it was told something out of turn',
+    told: 'it received something out of turn',
     remedy: 'Another program may use this port.',
   },
   size: {
     code: 'HANDSHAKE_INVALID',
-    told: 'it was told too much',
+    told: 'it received too much',
     remedy: 'Another program may use this port.',
   },
 } as const satisfies Record<string, Refusal>

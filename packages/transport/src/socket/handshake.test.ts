@@ -165,7 +165,7 @@ describe('HSK-3 a wrong key', () => {
     const outcome = meet(dialler({ credentials: wrong }), listener())
     expect(codes(outcome)).toEqual(['AUTH_FAILED', 'AUTH_FAILED'])
     expect((outcome.dialler as PostgradError).message).toBe(
-      'connect: the other end refused: the proof is not that of its key. Give both ends the same key file; someone between them may also have changed what was said.',
+      'connect: the other end refused: the proof that it received was not made with its key. Give both ends the same key file; someone between them may also have changed what was said.',
     )
     expect((outcome.listener as PostgradError).message).toBe(
       "accept: expected the proof of 'worker1' as 'member', got another. Give both ends the same key file; someone between them may also have changed what was said.",
@@ -599,18 +599,19 @@ test('HSK-11 after an error or the end nothing more is taken', () => {
   expect(() => failed.receive(messages[0] as Uint8Array)).toThrow(/no message in this state/)
 })
 
-test.each<[string, Changes]>([
-  ['cluster', { self: { ...A, cluster: '' } }],
-  ['name', { self: { ...A, name: 'a b' } }],
-  ['role', { self: { ...A, role: 'observer' } }],
-  ['purpose', { purpose: 'X' }],
-  ['release', { release: 'a b' }],
-])('HSK-1 an end that cannot say who it is says so at once: %s', (option, changes) => {
+test.each<[string, Changes, string]>([
+  ['cluster', { self: { ...A, cluster: 'a\nb' } }, 'got "a\\nb". Correct { cluster }.'],
+  ['name', { self: { ...A, name: 'a b' } }, 'got "a b". Correct { name }.'],
+  ['role', { self: { ...A, role: 'observer' } }, 'got "observer". Correct { role }.'],
+  ['purpose', { purpose: 'X' }, 'got "X". Correct { purpose }.'],
+  ['release', { release: 'a b' }, 'got "a b". Correct { release }.'],
+])('HSK-1 an end that cannot say who it is says so at once: %s', (option, changes, text) => {
   try {
     dialler(changes)
   } catch (error) {
     expect(isPostgradError(error, 'INVALID_ARGUMENT')).toBe(true)
     expect((error as PostgradError).values).toEqual({ option })
+    expect((error as PostgradError).message).toContain(text)
     return
   }
   throw new Error('nothing was thrown')

@@ -8,7 +8,7 @@
  *     PROOF      does it have yours, proof  ───▸ (the dialler is authenticated)
  *                ◂───────────────────────────────── proof          WELCOME
  *
- * Note [Which key]: Whoever has the key of a role can be in that role, so an observer must not have the members' key, and can still be told who is a
+ * Note [Which key]: A process that has the key of a role can be in that role, so an observer must not have the members' key, and can still be told who is a
  * member from who is not. A connection is therefore proven under the keys of both roles, as far as both ends have them: each end says whether it has the
  * key of the other's role, and there must be one. An end that has the key of the role that is claimed is never content with less. One that has not (an
  * observer that meets a member) is content with the key of its own role: it meets someone who has at least that.
@@ -18,7 +18,7 @@
  */
 import { strict as assert } from 'node:assert'
 import { PostgradError } from '@postgrad/base'
-import { builtin } from '@postgrad/base/internal'
+import { builtin, plainText } from '@postgrad/base/internal'
 import { type CertificateIdentity, certificateMismatch } from './certificate.js'
 import { type Credentials, checkCredentials, type Identity, isClusterName, isRole, isWorkerName } from './credentials.js'
 import { isRefusalReason, reasonOf, refuse, wasRefused } from './handshake-errors.js'
@@ -93,11 +93,12 @@ export class Handshake {
     const { self, credentials, purpose = 'session', wants = null, release = RELEASE, way = '' } = options
     if (credentials !== null) checkCredentials(credentials)
     const role = credentials?.kind === 'key' ? credentials.role : self.role
-    if (!isClusterName(self.cluster)) throw badOption("letters, digits, '.', '-' and '_' as the cluster's name, 127 at most", 'cluster')
-    if (!isWorkerName(self.name)) throw badOption("letters, digits, '-', '_' and ':' as the worker's name", 'name')
-    if (!isRole(self.role) || self.role !== role) throw badOption(`the role of the credentials, '${role}'`, 'role')
-    if (!isPurpose(purpose)) throw badOption('1 to 16 small letters', 'purpose')
-    if (!isRelease(release)) throw badOption("letters, digits, '.', '+' and '-', 64 at most", 'release')
+    if (!isClusterName(self.cluster))
+      throw badOption("letters, digits, '.', '-' and '_' as the cluster's name, 127 at most", 'cluster', self.cluster)
+    if (!isWorkerName(self.name)) throw badOption("letters, digits, '-', '_' and ':' as the worker's name", 'name', self.name)
+    if (!isRole(self.role) || self.role !== role) throw badOption(`the role of the credentials, '${role}'`, 'role', self.role)
+    if (!isPurpose(purpose)) throw badOption('1 to 16 small letters', 'purpose', purpose)
+    if (!isRelease(release)) throw badOption("letters, digits, '.', '+' and '-', 64 at most", 'release', release)
     this.options = { ...options, purpose, wants, release, way }
     this.op = options.side === 'dialler' ? 'connect' : 'accept'
     this.how = credentials?.kind ?? 'none'
@@ -294,16 +295,19 @@ export class Handshake {
   }
 }
 
+/** Of a wrong value, so many characters are shown. */
+const SHOWN_MAX = 128
 const NAMES_OF_HOW = { none: 'no credentials', key: 'a key', tls: 'TLS' } as const satisfies Record<HandshakeHow, string>
 
 const wantsText = (one: { readonly name: string; readonly id: number } | null | undefined): string => (one ? `${one.name}#${one.id}` : '')
 
-function badOption(expected: string, option: string): PostgradError {
+/** None of these options is a secret. */
+function badOption(expected: string, option: string, value: unknown): PostgradError {
   return new PostgradError('INVALID_ARGUMENT', {
     op: 'handshake',
     expected,
-    got: `another ${option}`,
-    remedy: 'Change it.',
+    got: JSON.stringify(plainText(value).slice(0, SHOWN_MAX)),
+    remedy: `Correct { ${option} }.`,
     values: { option },
   })
 }

@@ -211,7 +211,7 @@ describe('EXC-19 a link to a worker in a role', () => {
     link.send(frame('for the worker alone'))
     await until(() => got.closed !== null)
     expect(got.closed!.detail).toMatch(
-      /whoever answers for w1 is there as observer, and not as member; no connection to w1 \(1\) within 300 ms/,
+      /a process that answers for w1 is there as observer, and not as member; no connection to w1 \(1\) within 300 ms/,
     )
   })
 

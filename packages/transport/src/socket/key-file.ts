@@ -14,7 +14,8 @@ import { checkCredentials, isRole, KEY_BYTES_MIN, type KeyCredentials } from './
 const FILE_BYTES_MAX = 65_536
 const OTHERS = 0o077
 const LINE = /^([A-Za-z0-9_-]+)\s*=\s*([A-Za-z0-9+/]+={0,2})$/
-const FIRST_LINE = '# postgrad keys: whoever reads this file can be in these roles. The first line is the role of whoever uses it.'
+const FIRST_LINE =
+  '# postgrad keys: a process that reads this file can be in these roles. A process that uses it has the role of the first line.'
 
 /** A new key of 32 bytes. `random` gives bytes that nobody can guess: `crypto.randomBytes`. */
 export function generateKey(random: (bytes: number) => Uint8Array): Uint8Array {
@@ -35,6 +36,7 @@ export function formatKeyFile(credentials: KeyCredentials): string {
  */
 export function parseKeyFile(text: string, options: { readonly role?: string; readonly path?: string } = {}): KeyCredentials {
   const keys: Record<string, Uint8Array> = {}
+  const inFile = options.path === undefined ? '' : ` of '${options.path}'`
   let first: string | null = null
   for (const [i, line] of text.split('\n').entries()) {
     const content = line.trim()
@@ -42,14 +44,18 @@ export function parseKeyFile(text: string, options: { readonly role?: string; re
     const [, role, base64] = LINE.exec(content) ?? []
     const key = base64 === undefined ? null : fromBase64(base64)
     if (role === undefined || !isRole(role) || key === null) {
-      throw fileInvalid(`'role = base64' in line ${i + 1}`, 'something else', 'Make the file by `postgrad keygen`.', options.path)
+      const expected = `'role = base64' in line ${i + 1}${inFile}`
+      throw fileInvalid(expected, 'something else', 'Make the file by `postgrad keygen`.', options.path)
     }
     if (Object.hasOwn(keys, role))
-      throw fileInvalid('one line for each role', `a second one for '${role}', line ${i + 1}`, 'Remove one of them.', options.path)
+      throw fileInvalid('one line for each role', `a second one for '${role}', line ${i + 1}${inFile}`, 'Remove one of them.', options.path)
     keys[role] = key
     first ??= role
   }
-  if (first === null) throw fileInvalid("a line 'role = base64'", 'none', 'Make the file by `postgrad keygen`.', options.path)
+  if (first === null) {
+    const got = options.path === undefined ? 'none' : `none in '${options.path}'`
+    throw fileInvalid("a line 'role = base64'", got, 'Make the file by `postgrad keygen`.', options.path)
+  }
   return checkCredentials({ kind: 'key', role: options.role ?? first, keys }) as KeyCredentials
 }
 
@@ -81,7 +87,7 @@ function readPrivate(path: string): string {
         values: { path, mode: mode & 0o777 },
       })
     }
-    if (size > FILE_BYTES_MAX) throw fileInvalid(`at most ${FILE_BYTES_MAX} bytes`, String(size), 'Is this a key file?', path)
+    if (size > FILE_BYTES_MAX) throw fileInvalid(`at most ${FILE_BYTES_MAX} bytes`, `${size} in '${path}'`, 'Name the key file.', path)
     return fs.readFileSync(file, 'utf8')
   } catch (error) {
     throw isPostgradError(error) ? error : unreadable(path, error)

@@ -5,7 +5,7 @@
 import type { Server, Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
 import { Budget, ofLevel } from '../budget.js'
-import { type Address, checkAddress, networkOf } from './address.js'
+import { type Address, checkAddress, formatAddress, networkOf } from './address.js'
 import type { CertificateIdentity } from './certificate.js'
 import { Bye } from './chunk.js'
 import { type Established, establish } from './connection.js'
@@ -55,6 +55,7 @@ export class Listener {
     for (const address of at) {
       const first = firstOf(address)
       checkAddress(first)
+      if (address.kind === 'tcp' && address.advertise !== undefined) checkAddress({ kind: 'tcp', host: address.advertise, port: 0 })
       requireCredentials(first, this.options.end.credentials)
     }
     const reached: Address[] = []
@@ -81,7 +82,7 @@ export class Listener {
       if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(path, error as NodeJS.ErrnoException)
       const there = lstatSync(path, { throwIfNoEntry: false })
       // A user's file: to connect to it is refused as well.
-      if (there?.isSocket() === false) throw pathTaken(path, 'is no socket')
+      if (there?.isSocket() === false) throw pathTaken(path, 'is not a socket')
       if (there !== undefined && there.uid !== process.geteuid?.()) throw pathTaken(path, 'belongs to another user')
       // What a process leaves behind that was killed: nobody listens there any more.
       if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
@@ -102,16 +103,17 @@ export class Listener {
 
   private async listenTcp({ host, port, advertise }: ListenAddress & { kind: 'tcp' }): Promise<Address> {
     const [from, to] = typeof port === 'number' ? [port, port] : port
+    const textOf = (one: number): string => formatAddress({ kind: 'tcp', host, port: one })
     for (let each = from; each <= to; each++) {
       try {
         const server = await this.start({ host, port: each })
         const got = server.address() as { port: number }
-        return checkAddress({ kind: 'tcp', host: advertise ?? host, port: got.port })
+        return { kind: 'tcp', host: advertise ?? host, port: got.port }
       } catch (error) {
-        if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(`tcp://${host}:${each}`, error as NodeJS.ErrnoException)
+        if (codeOf(error) !== 'EADDRINUSE') throw cannotListen(textOf(each), error as NodeJS.ErrnoException)
       }
     }
-    throw addressInUse(from === to ? `tcp://${host}:${from}` : `every port of tcp://${host} from ${from} to ${to}`, 'EADDRINUSE')
+    throw addressInUse(from === to ? textOf(from) : `every port of ${host} from ${from} to ${to}`, 'EADDRINUSE')
   }
 
   private start(where: { readonly path: string } | { readonly host: string; readonly port: number }): Promise<Server> {

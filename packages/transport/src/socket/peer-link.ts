@@ -143,7 +143,7 @@ export class PeerLink {
       link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${role === null ? '' : ` as ${role}`}`)
       if (!isOurs || this.isOver) return
       // Whoever is meant may still come, or answer there next time.
-      this.lost = `whoever answers for ${this.peer.name} is there as ${peer.role}, and not as ${role}`
+      this.lost = `a process that answers for ${this.peer.name} is there as ${peer.role}, and not as ${role}`
       this.retry(0)
       return
     }
@@ -218,7 +218,7 @@ export class PeerLink {
 
   private onAttach(candidate: Candidate, body: Buffer): void {
     if (this.decides || candidate.peerLife === null || body.length !== 4)
-      throw chunkInvalid('an ATTACH', 'one from whoever decides, after its RESUME')
+      throw chunkInvalid('an ATTACH', 'one from the deciding end, after its RESUME')
     const number = body.readUInt32LE(0)
     if (candidate.established.link === this.carrier) throw chunkInvalid('an ATTACH', 'one ATTACH on a connection')
     if (number <= this.chosen || (this.peerLife !== null && candidate.peerLife !== this.peerLife)) {

@@ -12,7 +12,7 @@ export interface Attempt {
 const SENTENCES: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nobody listens there',
   ECONNRESET: 'the connection was reset',
-  ENOENT: 'there is no such socket',
+  ENOENT: 'the socket does not exist',
   ENOTFOUND: 'no such host',
   EAI_AGAIN: 'the host name could not be looked up',
   EHOSTUNREACH: 'no way to that host',
@@ -60,7 +60,7 @@ export function connectFailed(whom: string, attempts: readonly Attempt[]): Postg
     message: `no connection to ${whom}: ${attemptsText(attempts)}`,
     remedy:
       cause === undefined
-        ? (filesRemedy(attempts) ?? 'Check that it runs, that its address is right, and that no firewall stands between.')
+        ? (filesRemedy(attempts) ?? 'Check that it runs, that its address is right, and that no firewall is in between.')
         : (cause.remedy as string),
     cause: cause ?? attempts.at(-1)?.error,
     values: {
@@ -114,6 +114,6 @@ export function exchangeClosed(op: string): PostgradError {
   return new PostgradError('EXCHANGE_CLOSED', {
     op,
     message: 'this worker’s connections have been closed',
-    remedy: 'Nothing is connected after close.',
+    remedy: 'Do not connect after close.',
   })
 }

@@ -497,7 +497,7 @@ export class SocketLink implements Link {
     this.hasReceived = false
     const quietMs = this.quietTicks * heartbeatMs
     if (quietMs >= deadMs && !this.isOfMachine) {
-      this.fail(`nothing came from the other end for ${deadMs} ms: it stands still, its machine is gone, or the way to it is cut`, {
+      this.fail(`nothing came from the other end for ${deadMs} ms: it has stopped, its machine is gone, or the way to it is cut`, {
         isDead: true,
       })
       return

@@ -125,7 +125,7 @@ function readLock(path: string): string | null {
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return null
     // A file that somebody else put there: nobody's lock, and not ours to remove.
-    if (codeOf(error) === 'EINVAL') return 'what is no lock'
+    if (codeOf(error) === 'EINVAL') return 'something other than a lock'
     throw error
   }
 }

@@ -39,7 +39,7 @@ const LOCK_WAIT_MS_MAX = 10
 const NO_BYTES = new Uint8Array(0)
 
 /**
- * A store that processes and threads of one machine share by a file. A user that is killed leaves nothing behind that keeps others from going on. The file
+ * A store that processes and threads of one machine share by a file. If a process that uses it is killed, the others continue. The file
  * only grows: begin each run with a new one. PyTorch: `torch.distributed.FileStore`.
  */
 export class FileStore implements Store {

@@ -6,7 +6,7 @@ import type { Store, StoreValue, StoreWaitOptions } from './store.js'
 
 /** A part of another store: every key gets a prefix, so that groups which share a store do not meet. PyTorch: `torch.distributed.PrefixStore`. */
 export class PrefixStore implements Store {
-  /** What stands before each key. */
+  /** The text before each key. */
   readonly prefix: string
   /** The store that it is a part of. */
   readonly underlyingStore: Store

@@ -5,8 +5,8 @@ import { ownEnd, tooManyOpenFiles } from '@postgrad/base/internal'
 export function storeTimeout(op: string, missing: readonly string[], timeoutMs: number): PostgradError {
   return new PostgradError('STORE_TIMEOUT', {
     op,
-    message: `after ${Math.round(timeoutMs)} ms there was no ${missing.map((key) => `'${key}'`).join(', ')} in the store`,
-    remedy: 'Look at the worker that should set it, or pass a longer { timeoutMs } (0 is no limit).',
+    message: `after ${Math.round(timeoutMs)} ms the store still lacked ${missing.map((key) => `'${key}'`).join(', ')}`,
+    remedy: 'Look at the worker that should set it, or pass a longer { timeoutMs } (0: without a limit).',
     values: { missing, timeoutMs },
   })
 }
@@ -22,17 +22,16 @@ export function storeCancelled(op: string, reason: unknown): PostgradError {
 
 /** Of a store that this program has closed. */
 export function storeClosed(op: string): PostgradError {
-  return ownEnd(storeEnded(op, 'the store has been closed'))
+  return ownEnd(closed(op, 'the store has been closed', 'Close a store after its last use.'))
 }
 
-/** Of one that has ended otherwise. */
+/** Of a store whose server has ended, or is out of reach. */
 export function storeEnded(op: string, why: string, cause?: unknown): PostgradError {
-  return new PostgradError('STORE_CLOSED', {
-    op,
-    message: why,
-    remedy: 'Close a store only when nobody uses it any more.',
-    ...(cause === undefined ? {} : { cause }),
-  })
+  return closed(op, why, 'Look at the process that keeps the store, rank 0.', cause)
+}
+
+function closed(op: string, message: string, remedy: string, cause?: unknown): PostgradError {
+  return new PostgradError('STORE_CLOSED', { op, message, remedy, ...(cause === undefined ? {} : { cause }) })
 }
 
 export function notANumber(key: string): PostgradError {
@@ -50,8 +49,7 @@ export function storeLimit(op: string, what: string, limit: number, values: Reco
     op,
     expected: `at most ${limit} ${what}`,
     got: 'more',
-    remedy:
-      'A store is for what workers need to find each other; larger things belong into messages. The limits are options of whoever keeps the store.',
+    remedy: 'A store is for small values by which workers find each other. Send larger ones by calls.',
     values: { limit, what, ...values },
   })
 }
@@ -59,8 +57,8 @@ export function storeLimit(op: string, what: string, limit: number, values: Reco
 export function storeLocked(op: string, path: string, holder: string, waitedMs: number): PostgradError {
   return new PostgradError('STORE_LOCKED', {
     op,
-    message: `for ${Math.round(waitedMs)} ms '${path}' was locked by ${holder}`,
-    remedy: 'If that does not use the file any more (its machine was restarted, say), delete the lock.',
+    message: waitedMs === 0 ? `'${path}' is held by ${holder}` : `for ${Math.round(waitedMs)} ms '${path}' was held by ${holder}`,
+    remedy: 'If that process has ended, for example because its machine restarted, delete the lock.',
     values: { path, holder, waitedMs },
   })
 }

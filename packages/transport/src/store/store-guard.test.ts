@@ -1,5 +1,5 @@
 /** A server that asks a guard about what a client wants. */
-import { describe, expect, test } from '@jest/globals'
+import { describe, expect, jest, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Link, LinkReceiver } from '../link.js'
 import { memoryLinkPair } from '../memory-link.js'
@@ -63,7 +63,8 @@ describe('STO-24 a guard', () => {
     net.close()
   })
 
-  test('that fails refuses, and says nothing of why', async () => {
+  test('STO-26 that fails refuses, and says why in a warning of its own process alone', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const net = new Net()
     net.guard = {
       check() {
@@ -73,6 +74,13 @@ describe('STO-24 a guard', () => {
     const client = net.client()
     const error = await failure(client.set('k', 'v'))
     expect([error?.code, error?.message.includes('secret'), await net.server!.store.numKeys()]).toEqual(['STORE_SERVER_FAILED', false, 0])
+    expect(warn.mock.calls).toEqual([
+      [
+        'the store that this process keeps threw an unexpected error: a secret',
+        { type: 'STORE_SERVER_FAILED', detail: expect.stringContaining('store-guard.test') },
+      ],
+    ])
+    warn.mockRestore()
     net.close()
   })
 

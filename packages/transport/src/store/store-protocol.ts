@@ -160,14 +160,16 @@ function invalid(op: string, expected: string, got: string): PostgradError {
     op: `store ${op}`,
     expected,
     got,
-    remedy: 'The other end is no store of this version.',
+    remedy: 'The other end is not a store of this version.',
   })
 }
 
 /** A bug says no more than that it is one. */
 export function errorText(thrown: unknown): ErrorText {
   if (!isPostgradError(thrown)) {
-    return { code: 'STORE_SERVER_FAILED', op: 'store', message: 'the server has a fault', remedy: 'Please report it.', values: {} }
+    const message = 'the process that keeps the store threw an unexpected error'
+    const remedy = 'Please report it, with the warning that the process has printed.'
+    return { code: 'STORE_SERVER_FAILED', op: 'store', message, remedy, values: {} }
   }
   const { code, op, remedy = '', values } = thrown
   // The constructor puts these two around what was said.

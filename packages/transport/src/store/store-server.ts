@@ -6,8 +6,8 @@
  * in memory and in the file, until the client says that it has the answer. What only reads or waits is done again.
  */
 import { randomBytes } from 'node:crypto'
-import { PostgradError } from '@postgrad/base'
-import { checkTime } from '@postgrad/base/internal'
+import { isPostgradError, PostgradError } from '@postgrad/base'
+import { checkTime, plainText } from '@postgrad/base/internal'
 import { Budget, type Holder, NOBODY, type OverBudget, ofLevel, type Share } from '../budget.js'
 import type { Clock, Timer } from '../clock.js'
 import type { Frame, Link } from '../link.js'
@@ -17,6 +17,7 @@ import { type ChangeSource, ServerFile } from './server-file.js'
 import { storeLimit } from './store-errors.js'
 import {
   decodeRequest,
+  type ErrorText,
   encodeFrame,
   errorText,
   STORE_PROTOCOL_VERSION,
@@ -446,7 +447,7 @@ class Connection {
   }
 
   refuse(error: unknown): void {
-    this.say({ op: 'refused', error: errorText(error) })
+    this.say({ op: 'refused', error: textOrFault(error) })
     this.end()
   }
 
@@ -560,7 +561,7 @@ class Connection {
     try {
       reply = run()
     } catch (error) {
-      reply = [{ op: 'error', n, error: errorText(error) }]
+      reply = [{ op: 'error', n, error: textOrFault(error) }]
     }
     this.say(...reply)
   }
@@ -593,7 +594,7 @@ class Connection {
       this.guard?.check(request, [])
       if (!table.check(keys)) bytes = this.takeWait(op, keys)
     } catch (error) {
-      this.say({ op: 'error', n, error: errorText(error) })
+      this.say({ op: 'error', n, error: textOrFault(error) })
       return
     }
     const controller = new AbortController()
@@ -607,7 +608,7 @@ class Connection {
         reply = [{ op: 'done', n }]
       }
     } catch (error) {
-      reply = [{ op: 'error', n, error: errorText(error) }]
+      reply = [{ op: 'error', n, error: textOrFault(error) }]
     }
     if (bytes > 0) {
       this.waitKeys -= keys.length
@@ -620,6 +621,18 @@ class Connection {
   }
 }
 
+/** An error as it travels. The text of an unexpected one stays here: this process prints it as a warning. */
+function textOrFault(error: unknown): ErrorText {
+  if (!isPostgradError(error)) {
+    const detail = (error as Error | null)?.stack
+    process.emitWarning(`the store that this process keeps threw an unexpected error: ${plainText(error)}`, {
+      type: 'STORE_SERVER_FAILED',
+      ...(typeof detail === 'string' ? { detail } : {}),
+    })
+  }
+  return errorText(error)
+}
+
 function overBudget(op: string, what: string, { level, limit }: OverBudget): PostgradError {
   return storeLimit(op, level === 'process' ? what : `${what} of ${ofLevel(level)}`, limit)
 }
@@ -629,7 +642,7 @@ function outOfPlace(got: string): PostgradError {
     op: 'store request',
     expected: 'requests in their order',
     got,
-    remedy: 'The other end is no client of this version.',
+    remedy: 'The other end is not a client of this version.',
   })
 }
 

@@ -161,6 +161,7 @@ describe('TcpStore', () => {
       code: 'STORE_CLOSED',
       op: 'set',
       message: expect.stringContaining('not there for 30 ms'),
+      remedy: 'Look at the process that keeps the store, rank 0.',
       cause: { message: 'connection refused' },
     })
     net.start()
@@ -206,6 +207,14 @@ describe('TcpStore', () => {
       code: 'STORE_CLOSED',
       message: expect.stringContaining('not answered for 50 ms'),
     })
+    net.close()
+  })
+
+  test('STO-10: the remedy of a store that the program itself has closed does not send it to rank 0', async () => {
+    const net = new Net()
+    const client = net.client()
+    client.close()
+    expect(await failure(client.get('k'))).toMatchObject({ code: 'STORE_CLOSED', remedy: 'Close a store after its last use.' })
     net.close()
   })
 
@@ -294,7 +303,9 @@ describe('TcpStore', () => {
     inFolder(async (path) => {
       const net = new Net({ file: path })
       const client = net.client()
-      expect(() => new StoreServer({ clock, file: path })).toThrow(expect.objectContaining({ code: 'STORE_LOCKED' }))
+      expect(() => new StoreServer({ clock, file: path })).toThrow(
+        expect.objectContaining({ code: 'STORE_LOCKED', message: expect.stringMatching(/\.lock' is held by process \d+ on /) }),
+      )
       const users = new FileStore(path, { lockMs: 5 })
       expect((await failure(users.set('k', 'v')))?.code).toBe('STORE_LOCKED')
       users.close()

@@ -447,6 +447,6 @@ function outOfPlace(got: string): PostgradError {
     op: 'store reply',
     expected: 'an answer to what was asked',
     got,
-    remedy: 'The other end is no store of this version.',
+    remedy: 'The other end is not a store of this version.',
   })
 }

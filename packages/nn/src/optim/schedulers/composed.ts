@@ -61,14 +61,8 @@ export class SequentialLR implements Scheduler {
   loadStateDict(state: SchedulerState): void {
     checkState('SequentialLR', this.stateDict(), state, this.optimizer.paramGroups.length)
     const milestones = state.milestones as readonly number[]
-    if (!areMilestones(milestones, this.schedulers)) {
-      throw new PostgradError('STATE_DICT_MISMATCH', {
-        op: 'SequentialLR.loadStateDict',
-        expected: milestonesOf(this.schedulers),
-        got: JSON.stringify(milestones),
-        remedy: 'Load it into a scheduler of as many members.',
-      })
-    }
+    if (!areMilestones(milestones, this.schedulers))
+      throw mismatch('SequentialLR', milestonesOf(this.schedulers), JSON.stringify(milestones))
     loadMembers('SequentialLR', this.schedulers, state.schedulers as readonly SchedulerState[])
     this.milestones = [...milestones]
     this.lastEpoch = state.lastEpoch as number
@@ -130,9 +124,18 @@ function checkMembers(op: string, optimizer: Scheduled, schedulers: readonly Sch
   checkOption(op, at < 0, 'schedulers of one and the same optimizer', `another one of scheduler ${at}`)
 }
 
-/** All or none: what one refuses is undone in those before. */
+function mismatch(op: string, expected: string, got: string): PostgradError {
+  return new PostgradError('STATE_DICT_MISMATCH', {
+    op: `${op}.loadStateDict`,
+    expected,
+    got,
+    remedy: `Load it into a ${op} with as many schedulers.`,
+  })
+}
+
+/** All or none: what one refuses is undone in those before. @throws STATE_DICT_MISMATCH */
 function loadMembers(op: string, schedulers: readonly Scheduler[], states: readonly SchedulerState[]): void {
-  checkOption(`${op}.loadStateDict`, states.length === schedulers.length, `${schedulers.length} schedulers`, states.length)
+  if (states.length !== schedulers.length) throw mismatch(op, `states of ${schedulers.length} schedulers`, `${states.length}`)
   const before = schedulers.map((one) => one.stateDict())
   for (const [i, scheduler] of schedulers.entries()) {
     try {

@@ -92,7 +92,12 @@ export abstract class LRScheduler implements Scheduler {
     for (const [i, group] of optimizer.paramGroups.entries()) {
       if (lastEpoch === -1) group.initialLr ??= group.lr
       else if (group.initialLr === undefined) {
-        throw invalidArgument(this.op, `an initialLr in group ${i} to go on from epoch ${lastEpoch}`, 'none', 'Load the optimizer first.')
+        throw invalidArgument(
+          this.op,
+          `an initialLr in group ${i} to continue from epoch ${lastEpoch}`,
+          'none',
+          'Load the optimizer first.',
+        )
       }
     }
     this.baseLrs = optimizer.paramGroups.map((group) => group.initialLr!)

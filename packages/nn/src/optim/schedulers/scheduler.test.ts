@@ -188,6 +188,23 @@ describe('STATE_DICT_MISMATCH', () => {
     }
   })
 
+  test('a composed scheduler refuses the state of another number of schedulers', () => {
+    const optimizer = groups(1)
+    const schedulers = [1, 2].map((stepSize) => new StepLR(optimizer, { stepSize }))
+    for (const scheduler of [new ChainedScheduler(schedulers), new SequentialLR(optimizer, { schedulers, milestones: [3] })]) {
+      const before = scheduler.stateDict()
+      const { schedulers: states } = before as unknown as { readonly schedulers: readonly object[] }
+      for (const other of [states.slice(1), [...states, ...states]]) {
+        const load = () => scheduler.loadStateDict({ ...before, schedulers: other } as unknown as typeof before)
+        expect(refusal(load)).toMatchObject({
+          code: 'STATE_DICT_MISMATCH',
+          message: expect.stringContaining(`expected states of 2 schedulers, got ${other.length}.`),
+        })
+        expect(scheduler.stateDict()).toEqual(before)
+      }
+    }
+  })
+
   test('a composed scheduler loads all members or none', () => {
     const make = () => {
       const optimizer = groups(1)

@@ -170,7 +170,7 @@ function checkIndexable(op: string, output: readonly number[], args: readonly Ar
   throw new PostgradError('KERNEL_UNSUPPORTED', {
     op,
     message: `gpu.js has no kernel for ${elements} elements: it computes indices in float32, which is exact up to ${INDEX_MAX}`,
-    remedy: "Split the operands with narrow(), or run it on another device: withDevice('wasm', fn).",
+    remedy: "Split the operands with narrow(), or convert them with to('float64').",
     values: { op, elements },
   })
 }

@@ -86,7 +86,7 @@ export const embeddingBackward: Functional<(grad: Tensor, indices: Tensor, rows:
     if (width === undefined || !fits) {
       throw shapeMismatch(
         'embeddingBackward',
-        `a gradient ${shapeText(indices.shape)} with the width behind`,
+        `a gradient ${shapeText(indices.shape)} with the width last`,
         shapeText(grad.shape),
         'Pass the gradient of the output of embedding().',
       )

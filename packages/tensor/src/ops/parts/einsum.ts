@@ -58,7 +58,7 @@ function parse(equation: string, operands: readonly Tensor[]): { inputs: string[
         'einsum',
         `a tensor of ${x.ndim - hidden}${letters.includes('...') ? ' or more' : ''} dimensions for '${text}'`,
         `operand ${i} of shape ${shapeText(x.shape)}`,
-        "Name each dimension with a letter, or stand '...' for the rest.",
+        "Name each dimension with a letter, or write '...' for the rest.",
       )
     }
     return letters.flatMap((letter) => (letter === '...' ? ellipsis(hidden) : [letter]))
@@ -72,9 +72,9 @@ function parse(equation: string, operands: readonly Tensor[]): { inputs: string[
   const output = tokens(right, equation).flatMap((letter) => (letter === '...' ? ellipsis(widest) : [letter]))
   for (const label of output) {
     if (output.indexOf(label) !== output.lastIndexOf(label))
-      throw malformed('each letter once behind the arrow', `'${label}' twice in '${equation}'`)
+      throw malformed('each letter once after the arrow', `'${label}' twice in '${equation}'`)
     if (!inputs.some((labels) => labels.includes(label)))
-      throw malformed('letters of the operands behind the arrow', `'${label}' in '${equation}'`)
+      throw malformed('letters of the operands after the arrow', `'${label}' in '${equation}'`)
   }
   return { inputs, output }
 }

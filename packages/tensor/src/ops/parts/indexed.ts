@@ -61,7 +61,9 @@ function checkMask(x: Tensor, d: number, mask: Tensor): void {
   if (mask.ndim > 0 && mask.shape.every((n, i) => n === x.shape[d + i])) return
   throw shapeMismatch(
     'index',
-    mask.ndim === 0 ? 'a mask with dimensions' : `a mask of the extents ${shapeText(x.shape.slice(d, d + mask.ndim))} that it stands for`,
+    mask.ndim === 0
+      ? 'a mask with dimensions'
+      : `a mask of the extents ${shapeText(x.shape.slice(d, d + mask.ndim))} of the dimensions that it masks`,
     shapeText(mask.shape),
     'A mask has the extents of the dimensions that it masks.',
   )

@@ -1,0 +1,50 @@
+/** `postgrad explain`: what an error's code means, and what to do about it. */
+import type { Command } from 'commander'
+import { EXIT } from '../exit-codes.js'
+import { readSections, type Section } from '../explain/sections.js'
+import { listText, sectionText } from '../explain/text.js'
+import { type CommandContext, command } from './context.js'
+
+const COLUMNS = 80
+
+export function explainCommand({ around: { stdout, stderr }, exitWith }: CommandContext): Command {
+  return command('explain', 'say what the code of an error means, and what to do about it', HELP)
+    .argument('[code...]', 'as in an error: WORKER_DIED; its begin lists all that have it; none lists all')
+    .option('--json', 'an array of { code, subject, parts }')
+    .action((wanted: readonly string[], { json }: { readonly json?: true }) => {
+      const sections = [...readSections().values()]
+      const columns = stdout.columns || COLUMNS
+      const unknown: string[] = []
+      const found = wanted.length === 0 ? sections : wanted.flatMap((text) => matching(text.toUpperCase(), sections, unknown))
+      if (json !== undefined) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+      else if (found.length > 0 && found.length === wanted.length)
+        stdout.write(found.map((section) => sectionText(section, columns)).join('\n\n'))
+      else if (found.length > 0) stdout.write(listText(found, columns))
+      for (const text of unknown) stderr.write(unknownText(text, sections))
+      if (unknown.length > 0) exitWith(EXIT.failed)
+    })
+}
+
+/** The code itself, or all that begin so. */
+function matching(text: string, sections: readonly Section[], unknown: string[]): readonly Section[] {
+  const exact = sections.filter(({ code }) => code === text)
+  const found = exact.length > 0 ? exact : sections.filter(({ code }) => code.startsWith(text))
+  if (found.length === 0) unknown.push(text)
+  return found
+}
+
+function unknownText(text: string, sections: readonly Section[]): string {
+  const words = text.split(/[^A-Z0-9]+/).filter((word) => word.length > 2)
+  const similar = sections.map(({ code }) => code).filter((code) => words.some((word) => code.includes(word)))
+  return `postgrad explain: '${text}' is not an error code of postgrad. ${
+    similar.length > 0 ? `Similar: ${similar.join(', ')}.` : 'A program may throw codes of its own.'
+  } 'postgrad explain' lists all.\n`
+}
+
+const HELP = `
+Examples:
+  $ postgrad explain WORKER_DIED
+  $ postgrad explain pipeline          all codes that begin so
+  $ postgrad explain                   all codes
+
+Exit code 1: a code is unknown.`

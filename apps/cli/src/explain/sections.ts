@@ -1,0 +1,83 @@
+/** The pages of errors that come with the package (`docs/errors/*.md`): a section for each code, with its cause, what to do, and a message. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** A paragraph, an item of a list, or a block of code. */
+export interface Part {
+  readonly kind: 'text' | 'item' | 'code'
+  /** Without Markdown. */
+  readonly text: string
+}
+
+export interface Section {
+  readonly code: string
+  /** What its page is about: `calls`. */
+  readonly subject: string
+  readonly parts: readonly Part[]
+}
+
+const PAGES = join('docs', 'errors')
+const HEADING = /^### `(\w+)`$/
+const FENCE = '~~~'
+
+/** All sections, by code. @throws Error if this installation has no pages */
+export function readSections(): ReadonlyMap<string, Section> {
+  const folder = pagesAbove(dirname(fileURLToPath(import.meta.url)))
+  const pages = readdirSync(folder).filter((name) => name.endsWith('.md'))
+  const sections = pages.flatMap((name) => sectionsOf(name.slice(0, -'.md'.length), readFileSync(join(folder, name), 'utf8')))
+  return new Map(sections.map((section) => [section.code, section]))
+}
+
+/** In the package, `dist/cli` is next to `docs`; in the repository the command is two folders deeper. */
+function pagesAbove(folder: string): string {
+  const pages = join(folder, PAGES)
+  if (existsSync(pages)) return pages
+  const above = dirname(folder)
+  if (above === folder) throw new Error(`explain: this installation has no ${PAGES}. Install postgrad again.`)
+  return pagesAbove(above)
+}
+
+/** The sections of a page. */
+export function sectionsOf(subject: string, text: string): readonly Section[] {
+  const found: { code: string; lines: string[] }[] = []
+  let isInside = false
+  for (const line of text.split('\n')) {
+    const code = HEADING.exec(line)?.[1]
+    if (code !== undefined) found.push({ code, lines: [] })
+    else if (isInside && !/^#{1,3} /.test(line)) found.at(-1)?.lines.push(line)
+    isInside = code !== undefined || (isInside && !/^#{1,3} /.test(line))
+  }
+  return found.map(({ code, lines }) => ({ code, subject, parts: partsOf(lines) }))
+}
+
+function partsOf(lines: readonly string[]): readonly Part[] {
+  const parts: Part[] = []
+  /** The part that further lines belong to. */
+  let kind: Part['kind'] | null = null
+  let text: string[] = []
+  const begin = (next: Part['kind'] | null, ...first: string[]): void => {
+    if (kind !== null) parts.push({ kind, text: kind === 'code' ? text.join('\n') : plain(text.join(' ')) })
+    kind = next
+    text = first
+  }
+  for (const line of lines) {
+    const inCode = (kind as Part['kind'] | null) === 'code'
+    if (line.startsWith(FENCE)) begin(inCode ? null : 'code')
+    else if (inCode) text.push(line)
+    else if (line.trim() === '') begin(null)
+    else if (line.startsWith('- ')) begin('item', line.slice(2))
+    else if (kind === null) begin('text', line)
+    else text.push(line.trim())
+  }
+  begin(null)
+  return parts
+}
+
+/** Markdown as a terminal shows it: no emphasis, no ticks around code, and of a link its text. */
+function plain(text: string): string {
+  return text
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replaceAll('**', '')
+    .replaceAll('`', '')
+}

@@ -1,0 +1,40 @@
+/**
+ * How the error that a node threw says where backward failed: BACKWARD_FAILED becomes the last of its causes. The error itself stays as it is, since programs compare it.
+ * Anomaly mode (`anomaly.ts`) and distributed passes name different things there.
+ */
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+
+/** A chain of causes is followed so far: it may be a ring. */
+const CAUSES_MAX = 32
+/** BACKWARD_NAN names its node, too. */
+const PLACES: ReadonlySet<string> = new Set(['BACKWARD_FAILED', 'BACKWARD_NAN'])
+
+/** The place that the error, or one of its causes, has already; null: none. */
+export function placeOf(error: unknown): PostgradError | null {
+  let at = error
+  for (let i = 0; i <= CAUSES_MAX && isError(at); i++) {
+    if (isPostgradError(at) && PLACES.has(at.code)) return at
+    at = at.cause
+  }
+  return null
+}
+
+/**
+ * The error, with `place()` as the last of its causes. If nothing can be added (the value is not an error, is frozen, its last cause is not an error, or its causes are a ring),
+ * the result is `place(error)`, which has the value as its cause.
+ */
+export function placed(error: unknown, place: (cause?: unknown) => PostgradError): unknown {
+  if (!isError(error)) return place(error)
+  let last = error
+  for (let i = 0; isError(last.cause); i++) {
+    if (i === CAUSES_MAX) return place(error)
+    last = last.cause
+  }
+  if (last.cause !== undefined || !Object.isExtensible(last)) return place(error)
+  last.cause = place()
+  return error
+}
+
+function isError(value: unknown): value is Error {
+  return typeof value === 'object' && value !== null && 'message' in value && 'stack' in value
+}
