@@ -81,7 +81,7 @@ function sourceProse(text) {
   visit(file)
   return [...found].flatMap(([position, [prose, isString]]) => {
     const first = lineAt(position)
-    return prose.split('\n').map((line, i) => [first + i, line.replace(/^\s*\* ?/, ''), isString])
+    return prose.split('\n').map((line, i) => [first + i, line.replace(/^\s*\*?\s*/, ''), isString])
   })
 }
 
@@ -129,12 +129,12 @@ for (const [name, [pattern, sentence]] of Object.entries(PATTERNS)) {
   assert.equal(placesIn('x.md', `\`\`\`\n${sentence}\n\`\`\``).length, 0)
   assert.ok(pattern.global)
 }
-const source = `/** Whoever asks. */\nconst a = 'it hears of it', b = \`told \${a} behind\` // beside\n`
+const source = `/** Whoever asks. */\n/** What comes. */ // Who asks.\nconst a = 'it hears of it', b = \`told \${a} behind\` // beside\n`
 assert.deepEqual(
   placesIn('x.ts', source)
     .map(([line, name]) => `${line} ${name}`)
     .sort(),
-  ['1 whoever', '2 behind', '2 beside', '2 hears', '2 told'],
+  ['1 whoever', '2 free relative', '2 free relative', '3 behind', '3 beside', '3 hears', '3 told'],
 )
 const lengths = (counts, ceilings) => Object.values(compared(counts, ceilings)).map((list) => list.length)
 assert.deepEqual(lengths({ a: { told: 2 } }, { a: { told: 1 } }), [1, 0])

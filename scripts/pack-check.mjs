@@ -251,7 +251,7 @@ async function check() {
   }
   console.log((await step('postgrad --help', join(folder, 'node_modules/.bin/postgrad'), ['--help'])).trimEnd())
   const explained = await step('postgrad explain', join(folder, 'node_modules/.bin/postgrad'), ['explain', 'WORKER_DIED'])
-  if (!/^WORKER_DIED\n\n[^]+\nWhat to do: /.test(explained)) fail(`postgrad explain printed\n${explained}`)
+  if (!/^WORKER_DIED\n\n.+\nWhat to do: /s.test(explained)) fail(`postgrad explain printed\n${explained}`)
 }
 
 async function step(title, command, args, cwd = folder) {

@@ -1,4 +1,4 @@
-/** What the files with a process's credentials must be, before anybody is met. */
+/** Checks of a process's credential files, before it meets others. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * What the command line needs of the runtime below, in one place: a cluster, a process that joins others, a program. Every command gets it passed in, so that a
- * test puts its own in this place.
+ * The command line's one interface to the runtime: a cluster, a process that joins others, a program. Every command gets it as an argument, so that a test can
+ * pass its own.
  */
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { type Cluster, init, isPostgradError, type LaunchOptions, launch, type Member, PostgradError, readKeyFile } from 'postgrad'

@@ -1,4 +1,4 @@
-/** The command `postgrad` as a process of its own: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
+/** The command `postgrad` as its own process: help, mistakes, a TypeScript program, failures, signals, with and without a terminal. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -333,7 +333,9 @@ describe('run, without a terminal', () => {
   test('--timeout ends a run that takes too long', async () => {
     const { code, err } = await postgrad('run', PROGRAM, '--timeout', '200', '--', 'forever')
     expect(code).toBe(1)
-    expect(err).toMatch(/worker 'worker0' failed: run: main took longer than --timeout 200 ms\. .*\n {2}code: RUN_TIMEOUT\n$/)
+    expect(err).toMatch(
+      /worker 'worker0' failed: run: main took longer than --timeout 200 ms\. .*\n {2}code: RUN_TIMEOUT\n {2}more: npx postgrad explain RUN_TIMEOUT\n$/,
+    )
   })
 
   test.each<[NodeJS.Signals, number]>([

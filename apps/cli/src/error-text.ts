@@ -1,9 +1,9 @@
-/** An error as a person wants to read it on the command line: what failed and where, its code, the remedy, the causes, the stack. */
+/** The text of an error on the command line: what failed and where, its code, the remedy, the causes, the stack. */
 import { isPostgradError } from 'postgrad'
 
 /** A frame of postgrad or of this command. */
 const HOUSE = /\/node_modules\/(postgrad|@postgrad|commander|comlink)\//
-/** Behind the frames of a worker that an error has passed. */
+/** After the frames of a worker that an error has passed. */
 const MARKER = /^--- above: on worker .* ---$/
 /** Lines of a stack that are worth showing: the program's own are on top. */
 const STACK_LINES_MAX = 12
@@ -32,7 +32,7 @@ export function errorText(error: unknown, where: string | null, lastLines: reado
   return `${lines.join('\n')}\n`
 }
 
-/** "PostgradError" says less than the op that its message begins with; its remedy stands at the message's end. */
+/** "PostgradError" says less than the op that begins its message; its remedy is at the message's end. */
 function headline(error: unknown): string {
   if (isPostgradError(error)) return error.message
   const name = (error as { name?: unknown } | null)?.name
@@ -79,7 +79,7 @@ function stackOf(error: unknown): string[] {
   return lines.slice(0, STACK_LINES_MAX)
 }
 
-/** Without our own frames that called the program. `isOurs`: where there is no program, our frames are what shows the fault. */
+/** Without our own frames that called the program. `isOurs`: without a frame of a program, our frames show the fault. */
 function ofProgram(frames: readonly string[], isOurs: boolean): readonly string[] {
   const programs = frames.findLastIndex((frame) => !HOUSE.test(frame)) + 1
   return frames.slice(0, programs === 0 && isOurs ? frames.length : programs)

@@ -1,12 +1,12 @@
-/** What the exit code of each command says; `--help` and the guide list them. Signals have 128 + their number, as shells have it. */
+/** The exit codes of all commands; `--help` and the guide list them. Signals have 128 + their number, as in shells. */
 export const EXIT = {
   done: 0,
   /** A worker's main threw, a check of `doctor` failed, nothing was found. */
   failed: 1,
   usage: 2,
-  /** Not one worker has begun: the program is not there, or the others could not be met. */
+  /** No worker has begun: the program is missing, or this process could not join others. */
   notStarted: 3,
-  /** A worker died, or whoever holds the others together is gone: another try may do. */
+  /** A worker died, or rank 0, which serves the store, is gone: another try may do. */
   lost: 4,
   byPipe: 141,
 } as const

@@ -1,4 +1,4 @@
-/** The command `postgrad` as a process of its own, for tests. */
+/** The command `postgrad` as its own process, for tests. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

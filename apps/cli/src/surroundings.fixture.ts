@@ -1,4 +1,4 @@
-/** Surroundings of a test: streams that keep what is written, a clock that stands, signals by hand. */
+/** Surroundings of a test: streams that keep their output, a stopped clock, signals by hand. */
 import type { StopSignal, Surroundings } from './surroundings.js'
 
 export interface TestSurroundings extends Surroundings {
@@ -67,7 +67,7 @@ export function surroundings({
   }
 }
 
-/** Nothing runs behind `exit`. */
+/** Nothing runs after `exit`. */
 class Exited extends Error {
   constructor(code: number) {
     super(`the process ends with ${code}`)

@@ -1,4 +1,4 @@
-/** The terminal, the clocks, the environment and the signals, passed to every command: a test hands in its own. */
+/** The terminal, the clocks, the environment and the signals that every command gets: a test passes its own. */
 
 export type StopSignal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -17,7 +17,7 @@ export interface Surroundings {
   onSignal(fn: (signal: StopSignal) => void): () => void
   /** Hands `fn` the warnings that Node would print, until the returned function is called. */
   onWarning(fn: (text: string) => void): () => void
-  /** Calls `fn` when the process ends in whatever way it hears of, until the returned function is called. `fn` waits for nothing. */
+  /** Calls `fn` when the process ends in any way that it notices, until the returned function is called. `fn` waits for nothing. */
   onExit(fn: () => void): () => void
   /** Ends the process without waiting for anything. */
   exit(code: number): never

@@ -1,4 +1,4 @@
-/** A promise that is waited for `ms` at most: null when it takes longer. */
+/** Waits for a promise for `ms` at most; then gives null. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<null>((resolve) => {

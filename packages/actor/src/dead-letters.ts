@@ -1,9 +1,9 @@
 /**
- * What a worker received or held and could not do, counted by reason, the last few kept to look at. A letter is a description in plain
- * values: it never holds the message, so that a dead letter keeps no tensor alive.
+ * Dead letters: what a worker received or held and could not do, counted by reason. The last few are kept. A letter
+ * describes the message in plain values and does not hold it, so it keeps no tensor alive.
  */
 
-/** Why, one gloss a line. */
+/** Each with its meaning. */
 export const DEAD_LETTER_REASONS = {
   stopped: 'the worker had stopped',
   tombstone: 'it was about a context that had been released',
@@ -24,15 +24,15 @@ export const DEAD_LETTER_REASONS = {
 /** Why a message was not served: 'stopped', 'expired', 'mailbox-full', 'unreadable', … */
 export type DeadLetterReason = keyof typeof DEAD_LETTER_REASONS
 
-/** What a worker received or held and could not do, in plain values; it keeps no message alive. */
+/** A record of a message that a worker received or held and could not process. It has plain values only, so it keeps no message alive. */
 export interface DeadLetter {
-  /** Why it was not done. */
+  /** Why the message was not processed. */
   readonly reason: DeadLetterReason
-  /** On the worker's clock. */
+  /** When, in ms on the worker's clock. */
   readonly atMs: number
-  /** The worker that sent it; null when it arose here. */
+  /** The worker that sent the message; null if the message arose on this worker. */
   readonly from: string | null
-  /** What it was, for a reader: 'CALL myAdd', 'PROPAGATE_GRADIENTS'. */
+  /** The kind of the message, for people: 'CALL myAdd', 'PROPAGATE_GRADIENTS'. */
   readonly what: string
 }
 

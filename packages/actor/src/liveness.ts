@@ -1,6 +1,6 @@
 /**
- * Which workers are known to be dead, and who wants to hear of it. One register per worker; whoever notices a death (a closed link, a
- * thread's exit, a heartbeat) reports it, and everyone who waits for that worker learns so once, at once and by name.
+ * A worker's register of dead workers. Code that notices a death (a closed link, a thread's exit, a heartbeat) reports it here, and the
+ * register notifies all watchers at once, and once per death.
  */
 import type { WorkerHop } from '@postgrad/base'
 import type { WorkerDeath } from '@postgrad/base/internal'
@@ -16,8 +16,8 @@ export class Liveness {
   private readonly watchers = new Set<(death: NoticedDeath) => void>()
 
   /**
-   * Tells all watchers, unless this worker's death (its id; a restarted worker has a fresh one) is known already. Returns whether it was
-   * news. What a watcher throws reaches the caller after all have been told (an AggregateError if several did).
+   * Notifies all watchers, unless the death of this id is known already (a restarted worker has a fresh one). Returns whether it was
+   * news. If a watcher throws, the caller gets that after all have run (an AggregateError if several threw).
    */
   report(death: NoticedDeath): boolean {
     if (this.deaths.has(death.worker.id)) return false

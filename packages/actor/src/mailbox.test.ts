@@ -1,4 +1,4 @@
-/** The mailbox against SPEC.md: each rule by example, then all of them against a slow and obvious model. */
+/** Tests the mailbox: each rule of SPEC.md by example, then all against a slow and obvious model. */
 
 import { describe, expect, test } from '@jest/globals'
 import { LANE_COUNT, Lane, type MessageLane } from '@postgrad/base/internal'
@@ -222,7 +222,7 @@ describe('accounts', () => {
   })
 })
 
-/** What was pushed, as the model knows it. */
+/** A pushed item, as the model knows it. */
 interface Pushed {
   readonly order: number
   readonly lane: Lane
@@ -271,11 +271,11 @@ test('MB-2 to MB-14 any history: causal per key, FIFO per lane, nothing lost, no
         if (item === undefined) return
         expect(waiting).toContain(item)
         const earlier = waiting.filter((other) => other.order < item.order)
-        // MB-4, MB-7: nothing earlier under one of its keys is left behind.
+        // MB-4, MB-7: no earlier item under one of its keys still waits.
         expect(earlier.filter((other) => other.source === item.source && item.ids.some((id) => other.ids.includes(id)))).toEqual([])
-        // MB-11: a last item leaves nothing of its source behind.
+        // MB-11: after a last item, nothing of its source waits.
         if (item.last) expect(waiting.filter((other) => other.source === item.source && other !== item)).toEqual([])
-        // MB-2: what has no source is FIFO in its lane. MB-3: tasks by priority.
+        // MB-2: items without source are FIFO in a lane. MB-3: tasks by priority.
         if (item.source === null && item.lane !== Lane.task) {
           expect(earlier.filter((other) => other.source === null && other.lane === item.lane)).toEqual([])
         }

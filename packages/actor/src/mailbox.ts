@@ -1,7 +1,7 @@
 /**
- * Where everything that a worker does next waits. Five lanes, the highest that has something goes first; the lanes never break
- * causality, and the lower ones age, so none starves. A source has a share of each lane; what it has beyond that waits in its own line. The rules MB-1 to MB-21 are in
- * SPEC.md; the pump above runs it, rings and a heap below hold the items.
+ * The queue of all that a worker does next, in five lanes. The highest lane with an item goes first; lanes never break
+ * causality, and lower lanes age, so none starves. A source has a share of each lane; its further items wait in a line of its own. The rules MB-1 to MB-21 are in
+ * SPEC.md. `pump.ts` takes the items; rings and a heap hold them.
  *
  *   pushFrom(source, lane, item, id) ─┐                 ┌ signal    ring ─┐
  *   push(lane, item) ─────────────────┼─ join a deeper ─┼ control   ring ─┤
@@ -20,7 +20,7 @@ export const PASSED_MAX = 64
 export const SHARE_MAX = 32
 const ABOVE_TASKS = (1 << Lane.task) - 1
 
-/** What waits under one id (of a context or an RRef) from one source. It goes when nothing does, but for the source's `recent` one. */
+/** The items of one source under one id (of a context or an RRef). Dropped when none waits, unless it is the source's `recent`. */
 class CausalKey {
   readonly id: bigint
   /** How many items were pushed under it, and how many of them taken: an item's ticket is what `pushed` was. */
@@ -34,7 +34,7 @@ class CausalKey {
   }
 }
 
-/** What stands beside an item from a source: whose it is, and its tickets. */
+/** The mark of an item from a source: that source, and the item's tickets. */
 class Mark {
   readonly source: Source
   readonly first: CausalKey | null
@@ -64,8 +64,8 @@ interface Held {
 }
 
 /**
- * One sender, as one mailbox sees it: made per link by whoever opens the link, and dropped with it. A worker that comes back has a new
- * link and a new source. It belongs to one mailbox.
+ * One sender, as one mailbox sees it. Each link has its own source, dropped with the link. A worker that comes back has a new
+ * link and a new source. A source belongs to one mailbox.
  */
 export class Source {
   readonly name: string
@@ -82,7 +82,7 @@ export class Source {
   readonly plainMark: Mark
   /** How many of its items are in each lane. */
   readonly inLanes: number[] = new Array(LANE_COUNT).fill(0)
-  /** For each lane what is beyond its share, in order. Made when it is first needed. */
+  /** For each lane the items beyond its share, in order. Made when first needed. */
   readonly lines: (Ring<NonNullable<unknown>, Mark> | undefined)[] = []
   /** Its calls stay in their line (`holdCalls`). */
   isHeld = false
@@ -110,7 +110,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
   private readonly lined: number[] = new Array(LANE_COUNT).fill(0)
   private readonly heldSources = new Set<Source>()
 
-  /** Queues what nobody sent (or whose order against other messages of its sender does not matter). */
+  /** Queues an item that nobody sent (or whose order among its sender's messages does not matter). */
   push(lane: MessageLane, item: T): void {
     this.rings[lane]!.push(item, null)
     this.waitingLanes |= 1 << lane
@@ -163,7 +163,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
    * deeper, so nothing of the source can wait for them elsewhere and go ahead of what they come before.
    */
   holdCalls(source: Source): void {
-    // Behind the last of a link nothing would release it.
+    // After a link's last item nothing would release it.
     if (source.isHeld || source.ended) return
     source.isHeld = true
     this.heldSources.add(source)
@@ -178,7 +178,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
     while (source.inLanes[Lane.call]! < SHARE_MAX && this.letIn(source, Lane.call));
   }
 
-  /** Whatever is held has its turn: nothing will be released any more. */
+  /** Releases all sources, since nothing else will. */
   releaseAll(): void {
     for (const source of [...this.heldSources]) this.releaseCalls(source)
   }
@@ -299,7 +299,7 @@ export class Mailbox<T extends NonNullable<unknown>> {
     return key
   }
 
-  /** An item with this mark was taken: its keys go on, and its source's last item may enter. */
+  /** Counts a taken item for its keys, and lets in the source's last item when it is due. */
   private settle(mark: Mark): void {
     const { source, first, second } = mark
     if (first !== null && ++first.taken === first.pushed && first !== source.recent) {

@@ -1,6 +1,6 @@
 /**
- * Runs a worker's mailbox: one item at a time, in turns of bounded length, looking at the links between node tasks. It is what makes a
- * worker an actor. The rules PU-1 to PU-13 are in SPEC.md; the mailbox is below, the worker's runtime above.
+ * Runs a worker's mailbox: one item at a time, in turns of bounded length, with looks at the links between node tasks. This makes a
+ * worker an actor. The rules PU-1 to PU-13 are in SPEC.md; rpc's `worker-core.ts` makes the pump of a worker.
  *
  *             wake: microtask                 mailbox empty
  *   idle ─────────────────────→ scheduled ─→ running ─────→ idle
@@ -28,7 +28,7 @@ export interface PumpOptions<T> {
   readonly clock: Clock
   /** Does what the item says, up to its first await. A throw is a bug of the caller. */
   readonly dispatch: (item: T, lane: Lane) => void
-  /** Gets what a dispatch, a poll or an `onDrained` callback threw, with the item if there was one. The pump goes on. */
+  /** Gets what a dispatch, a poll or an `onDrained` callback threw, with the item if there was one. The pump continues. */
   readonly onBug: (error: unknown, item: T | null) => void
   readonly budgetMs?: number
   readonly pollEveryTasks?: number
@@ -59,7 +59,7 @@ export class Pump<T extends NonNullable<unknown>> {
   /** Time worked since the last turn of the event loop that the pump knows of. */
   private spentMs = 0
   private stride = 1
-  // Of the run that goes on: when it began, when the clock was read, when the links were looked at, and the counts since.
+  // Of the current run: when it began, when it last read the clock and looked at the links, and the counts since.
   private startedMs = 0
   private checkedMs = 0
   private polledMs = 0
@@ -88,7 +88,7 @@ export class Pump<T extends NonNullable<unknown>> {
     this.pollEveryMs = options.pollEveryMs ?? POLL_EVERY_MS
   }
 
-  /** Runs the mailbox in a microtask, behind those already queued. For who pushed from the worker's own code. */
+  /** Runs the mailbox in a microtask, after those already queued. For pushes from the worker's own code. */
   wake(): void {
     if (this.state !== 'idle') return
     this.state = 'scheduled'
@@ -186,8 +186,8 @@ export class Pump<T extends NonNullable<unknown>> {
   }
 
   /**
-   * A task of several steps asks between two of them whether it may go on: true where the mailbox would take it next, had it pushed itself again. A step counts
-   * as an item does, so the links are looked at, lanes age and the budget ends as if it had.
+   * A task of several steps asks between two of them whether it may continue: true if the mailbox would take it next, had it pushed itself again. A step counts
+   * as an item, so the pump looks at the links, lanes age and the budget shrinks.
    */
   mayContinue(): boolean {
     this.isSpent = this.countAndLook(Lane.task)

@@ -1,7 +1,7 @@
 /**
- * A first-in-first-out queue over a circular array, each item with a mark beside it; the mailbox's message lanes are made of it.
- * It is forty lines, so a library would cost more to know than to read; push and shift are O(1), and a burst's memory is given back
- * when the ring runs empty. It has none before the first push: a worker has several, of which a short life fills one or two.
+ * A first-in-first-out queue over a circular array; each item has a mark. The mailbox's message lanes are rings.
+ * A library would take longer to know than these forty lines to read. Push and shift are O(1), and a ring gives back a burst's memory
+ * when it runs empty. It allocates at its first push: a worker has several rings, and a short-lived one fills one or two.
  *
  *     head             head + length
  *      ↓                ↓

@@ -1,4 +1,4 @@
-/** Dead letters and liveness: what a worker keeps about what went wrong. */
+/** Tests dead letters and liveness: a worker's notes on failures. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { workerDied } from '@postgrad/base/internal'

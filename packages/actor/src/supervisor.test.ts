@@ -1,4 +1,4 @@
-/** The supervisor against SPEC.md: children that do what the test says, on a clock that it moves by hand. */
+/** Tests the rules of SPEC.md with children that the test controls, on a clock that it moves by hand. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import fc from 'fast-check'
@@ -48,7 +48,7 @@ interface Plan {
   failures: number
 }
 
-/** What all children of a test share: their log, their clock, and what each of them will do. */
+/** Shared by all children of a test: their log, their clock, and a plan for each of them. */
 class House {
   readonly clock = new HandClock()
   readonly log: string[] = []
@@ -93,7 +93,7 @@ class House {
     return new Supervisor({ clock: this.clock, strategy, intensity: 3, periodMs: 1000, ...rest, children })
   }
 
-  /** What happened since the last time that this was asked. */
+  /** The entries of the log since the last call. */
   async said(): Promise<string[]> {
     await this.clock.pass(0)
     return this.log.splice(0)
@@ -799,7 +799,7 @@ interface Program {
 
 const PERIOD_MS = 100
 
-/** What Erlang's supervisor does, written as one who reads its manual would: lists and a counter. */
+/** Erlang's supervisor, written straight from its manual: lists and a counter. */
 function expected({ strategy, restarts, intensity, happenings }: Program): { log: string[]; over: boolean } {
   const log: string[] = []
   let names = restarts.map((_, i) => String(i))

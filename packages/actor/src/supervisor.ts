@@ -1,17 +1,17 @@
 /**
- * Keeps children running: starts them in order, restarts those that end when they should not, stops them in reverse order, and gives up when
- * that happens too often. It knows nothing of what a child is: worker threads and user actors are children alike, and so is a supervisor.
+ * Keeps children running: starts them in order, restarts those that end when they should not, stops them in reverse order, and gives up after
+ * too many restarts. Any `Child` will do: cluster supervises workers with it, rpc supervises actors, and a supervisor is a child, too.
  * The semantics are Erlang's, the rules SUP-1 to SUP-19 in SPEC.md.
  *
- * One thing happens at a time. Exits, retries and what users ask for wait in one queue, in the order in which they came:
+ * One thing happens at a time. Exits, retries and the requests of users wait in one queue, in order of arrival:
  *
  *   child ends ────────┐
  *   start failed ──────┤ (in a turn of its own)
  *   add, remove, stop ─┴─→ queue ─→ stop some in reverse order ─→ start some in order ─→ next
  *
- * Note [Changes within a start]. A start may await a change by hand (an `onRestart` that restarts another worker). Behind the queue that change would wait for the
- * start that awaits it. So each start is a turn of its own within the turn that it is a part of: such changes take turns among themselves, and the start ends after them. What
- * the code of a start asks for later than that waits in the queue. What a turn calls otherwise (`stop` of a child, `onGone`) may ask as well: then it and the starts of that turn take turns.
+ * Note [Changes within a start]. A start may await a change by hand (an `onRestart` that restarts another worker). In the queue that change would wait for the
+ * start that awaits it. So each start is a turn of its own within the turn that it is a part of: such changes take turns among themselves, and the start ends after them. A change
+ * that the start's code asks for later waits in the queue. Other code of a turn (`stop` of a child, `onGone`) may ask, too: such a change takes turns with the starts of that turn.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { PostgradError } from '@postgrad/base'
@@ -20,7 +20,7 @@ import type { Clock, Timer } from '@postgrad/transport'
 
 /** How a child ended. */
 export interface Exit {
-  /** It had nothing more to do, or was asked to end. */
+  /** True if the child had nothing more to do, or was asked to end. */
   readonly normal: boolean
   /** The error that ended it; undefined if there was none. */
   readonly reason?: unknown
@@ -36,27 +36,27 @@ export interface Child {
   kill(): void
 }
 
-/** Which children are restarted with the one that ended: none, all, or those that were started after it. */
+/** Which other children are restarted when a child is restarted: none, all, or those that were started after it. */
 export type Strategy = 'one-for-one' | 'one-for-all' | 'rest-for-one'
-/** When a child is restarted: always, only if it did not end normally, never. */
+/** When a child is restarted: always, only if it did not end normally, or never. */
 export type Restart = 'permanent' | 'transient' | 'temporary'
 
 /** How a supervisor restarts its children, and when it gives up. */
 export interface RestartOptions {
-  /** Who is restarted with a child that crashed; default 'one-for-one', that child alone. */
+  /** Which children are restarted when one has crashed; default 'one-for-one': that child alone. */
   readonly strategy?: Strategy
-  /** This many restarts within `periodMs` are borne, one more ends the supervisor. Default 1, as in Erlang. */
+  /** How many restarts within `periodMs` are allowed. One more ends the supervisor. Default 1, as in Erlang. */
   readonly intensity?: number
-  /** Default 5000. */
+  /** The period over which restarts are counted, in ms; default 5000. */
   readonly periodMs?: number
   /**
-   * How long a restart waits, in ms: so long at first, twice as long after each further end of a child that had not run for `periodMs`, at most `maxBackoffMs`. Default 0: no
-   * wait, as in Erlang. (The names are Akka's.)
+   * How long the first restart waits, in ms. Each time the child ends again before it has run for `periodMs`, the next wait is twice as long, up to `maxBackoffMs`. Default 0: restarts do
+   * not wait, as in Erlang. (The names are Akka's.)
    */
   readonly minBackoffMs?: number
-  /** Default 30,000. */
+  /** The longest wait before a restart, in ms; default 30,000. */
   readonly maxBackoffMs?: number
-  /** A wait is longer by a random part of it, at most this one, so that many do not come back at once: 0.2 is up to 20 %. Default 0. */
+  /** Makes each wait longer by a random part of it, so that many children do not restart at once: 0.2 adds up to 20 %. Default 0. */
   readonly randomFactor?: number
 }
 
@@ -68,7 +68,7 @@ export interface ChildSpec<C extends Child = Child> {
   readonly restart?: Restart
   /** How long the child may take to end when it is asked to, before it is killed; 0 kills at once, Infinity never. Default 5000. */
   readonly shutdownMs?: number
-  /** Hears that it is not started again by itself: how it ended, or why a start by hand failed; null: it was taken away. Others may yet bring it back (SUP-7). */
+  /** Called if nothing restarts the child: with its exit, or why a start by hand failed; null: it was removed. A restart of others may bring it back (SUP-7). */
   onGone?(exit: Exit | null): void
 }
 
@@ -78,7 +78,7 @@ export interface SupervisorOptions<C extends Child = Child> extends RestartOptio
   readonly children: readonly ChildSpec<C>[]
   /** Uniform in [0, 1), for `randomFactor`; default always 0. */
   readonly random?: () => number
-  /** Hears of a child that was asked to end and did so by an error, or had to be killed: nobody else would. */
+  /** Called if a child that was asked to end failed, or had to be killed: nobody else is notified. */
   onBadStop?(name: string, exit: Exit): void
 }
 
@@ -247,7 +247,7 @@ export class Supervisor<C extends Child = Child> implements Child {
 
   // --- changes by hand; none of them counts as a restart
 
-  /** Starts one more child, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */
+  /** Starts one more child, after the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, what its start throws; then it is not kept */
   add(spec: ChildSpec<C>): Promise<C> {
     return this.byHand(async () => {
       this.checkRunning('add')
@@ -301,7 +301,7 @@ export class Supervisor<C extends Child = Child> implements Child {
   /** Stops the children in reverse order, each when the one after it has ended. Idempotent; it resolves when all have. */
   async stop(): Promise<void> {
     if (!this.isEnding) {
-      // A start that is under way is waited for, and nothing is started behind it.
+      // `endAll` waits for a start that is under way; no further start begins.
       this.isEnding = true
       void this.inTurn(() => this.endAll({ normal: true }))
     }
@@ -319,7 +319,7 @@ export class Supervisor<C extends Child = Child> implements Child {
   // --- restarts
 
   private async onExit(slot: Slot<C>, running: Running<C>, exit: Exit): Promise<void> {
-    // It was stopped, or its supervisor ends: then nobody wonders.
+    // It was stopped, or its supervisor ends: an expected exit.
     if (slot.running !== running || this.isEnding) return
     slot.running = null
     slot.isDone = true
@@ -362,7 +362,7 @@ export class Supervisor<C extends Child = Child> implements Child {
     return Math.min(maxMs, minMs * 2 ** (slot.ends - 1)) * (1 + factor * random())
   }
 
-  /** Meanwhile everything else goes on: other restarts, changes by hand, the end. */
+  /** Meanwhile all else continues: other restarts, changes by hand, the end. */
   private startLater(slot: Slot<C>, restarted: readonly Slot<C>[], waitMs: number): void {
     slot.isRetried = true
     const timer = this.clock.setTimer(waitMs, () => {
@@ -399,7 +399,7 @@ export class Supervisor<C extends Child = Child> implements Child {
     })
   }
 
-  /** Those that wait for a start that fails: they are down because it is. */
+  /** Children that wait for a start that fails: it keeps them down. */
   private waitingBehind(slot: Slot<C>): readonly Slot<C>[] {
     return slot.isRetried && this.strategy !== 'one-for-one' ? this.slots.slice(this.slots.indexOf(slot) + 1) : []
   }
@@ -526,7 +526,7 @@ export class Supervisor<C extends Child = Child> implements Child {
     })
   }
 
-  /** One that a start is not about: a change that this very start asks for would wait for its end. */
+  /** A child that is not starting: a change that its own start asks for would wait for that start. */
   private findStarted(op: string, name: string): Slot<C> {
     const slot = this.find(op, name)
     if (!slot.isStarting) return slot
@@ -543,7 +543,7 @@ export class Supervisor<C extends Child = Child> implements Child {
     this.slots = this.slots.filter((other) => other !== slot)
   }
 
-  /** Behind everything that was asked for before, whether that succeeded or not. */
+  /** Runs after all earlier requests, whether those succeeded or not. */
   private inTurn<T>(task: () => Promise<T>): Promise<T> {
     const done = this.queue.then(() => this.runTurn(task))
     this.queue = done.then(nothing, nothing)

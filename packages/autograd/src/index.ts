@@ -1,4 +1,4 @@
-/** What users get from autograd: differentiable operations, backward passes, grad mode, functions of their own. */
+/** The public names of autograd: differentiable operations, backward passes, grad mode, custom functions. */
 import './install.js'
 
 export type { BackwardPassOptions, GradFunction, RemovableHandle } from '@postgrad/tensor'

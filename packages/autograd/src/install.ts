@@ -1,5 +1,5 @@
 /**
- * Makes operations record, and gives tensors what only autograd can do. Imported by both doors of this package for this effect, once per thread.
+ * Makes operations record, and gives tensors autograd's methods. `index.ts` and `internal.ts` import it for this effect, once per thread.
  */
 import { installOpHandler } from '@postgrad/tensor/internal'
 import { detach } from './api/functions.js'

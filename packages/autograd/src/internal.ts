@@ -1,4 +1,4 @@
-/** What sibling packages get: the graph and the engine in their parts, so that another engine can drive passes of its own. */
+/** The names for sibling packages: the parts of graph and engine, with which another engine can drive passes of its own. */
 import './install.js'
 
 export { type BackwardParts, backwardInputs, backwardInto, backwardRest } from './engine/backward-parts.js'

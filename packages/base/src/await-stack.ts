@@ -1,14 +1,14 @@
 /**
- * The line of the program behind an error that comes from elsewhere. A promise that is rejected by a message handler or a timer has a stack without a
- * line of who awaits it. V8 can tell those lines, but only from inside a promise job that leads to the one that is awaited. So a rejection goes
- * through two promises more, of which the first reads the lines; what succeeds pays nothing.
+ * Adds the program's line to an error that comes from elsewhere. If a message handler or a timer rejects a promise, the stack has no line of
+ * the code that awaits it. V8 knows those lines, but only inside a promise job that leads to the awaited promise. So a rejection goes
+ * through two promises more, of which the first reads the lines; a success pays nothing.
  */
 
 /** Errors that have their lines: one error may end several waits, and the first that knows a line counts. */
 const traced = new WeakSet<object>()
-/** Those of the library stand between the error and the program. */
+/** Frames of the library come before those of the program. */
 const FRAMES_MAX = 32
-/** Behind the lines of another worker. */
+/** After the lines of another worker. */
 const HOP = '    --- above: on worker '
 
 /** Rejects `promise`, whose own functions `settle` and `fail` are, with lines of the program that awaits it in `error.stack`. `then` runs right before. */
@@ -35,13 +35,13 @@ export function rejectTraced(
   }
 }
 
-/** Puts the lines that await what runs now behind the stack of an error. To be called in an async function behind an `await`. */
+/** Appends the lines that await the running code to the stack of an error. Call it in an async function, after an `await`. */
 export function traceAwait(error: unknown, below: (...args: never[]) => unknown = traceAwait): void {
   appendLines(error, below)
 }
 
 /**
- * Behind the lines of another worker, whose name this is, and before those of this one. `op` is what was called there. The first line, which is what a user reads
+ * Appends a line with the name of `worker` after that worker's lines, before those of this one. `op` was called there. The first line, which a user reads
  * first, gets the worker where the error arose; the message stays as it is, since programs compare it.
  */
 export function markHop(error: unknown, worker: string, op?: string): void {
@@ -55,7 +55,7 @@ export function markHop(error: unknown, worker: string, op?: string): void {
 }
 
 /**
- * What `fn` gives. An error from deep inside has more frames than V8 keeps, and none of the program's: it gets those that called `entry`, in which
+ * Runs `fn`. An error from deep inside has more frames than V8 keeps, and none of the program's: it gets those that called `entry`, in which
  * this is called.
  */
 export function withCallerInStack<T>(entry: (...args: never[]) => unknown, fn: () => T): T {
@@ -83,7 +83,7 @@ function addToStack(error: unknown, textFor: (stack: string) => string): void {
   changeStack(error, (stack) => stack + textFor(stack))
 }
 
-/** What has no stack that can be written stays as it is: the error itself matters more. */
+/** An error whose stack cannot be written stays as it is: the error matters more. */
 function changeStack(error: unknown, changed: (stack: string) => string): void {
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   try {

@@ -1,4 +1,4 @@
-/** What is said when the system gives no more open files: CLU-67. */
+/** Tests the error when no more files can be opened: CLU-67. */
 import { expect, test } from '@jest/globals'
 import { PostgradError, tooManyOpenFiles } from './errors.js'
 import { workerDied } from './worker-death.js'

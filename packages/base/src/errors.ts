@@ -1,23 +1,23 @@
 /**
- * The one error class of expected failures, at the bottom of the house: every package throws it, `wire` carries it whole.
- * A bug is an assertion (`node:assert`); what a user, a peer or the machine can cause is a `PostgradError` with a stable code.
+ * The one error class of expected failures: every package throws it, `wire` carries it whole. A failure that a user, a peer or
+ * the machine can cause is a `PostgradError` with a stable code; a bug is an assertion (`node:assert`).
  */
 import { types } from 'node:util'
 import { beginAtProgram, IS_INSTALLED } from './program-stack.js'
 
-/** What failed, in parts, so that the message always reads "op: expected …, got …. What to do." */
+/** The parts of an error, so that each message reads "op: expected …, got …. Remedy." */
 export interface ErrorParts {
   /** The operation as the user called it: `call`, `matmul`, `backward`. */
   readonly op: string
-  /** What would have been right. */
+  /** The right value, in words. */
   readonly expected?: string
-  /** What came. */
+  /** The value that came, in words. */
   readonly got?: string
-  /** What the reader can do about it: a full sentence. */
+  /** A way out for the reader: a full sentence. */
   readonly remedy?: string
   /** Takes the place of "expected …, got …" where that form does not fit. */
   readonly message?: string
-  /** The error behind this one; null: none. */
+  /** The error that led to this one; null: none. */
   readonly cause?: unknown
   /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
   readonly values?: Readonly<Record<string, unknown>>
@@ -92,7 +92,7 @@ export class PostgradError extends Error {
 
 function describe({ op, expected, got, remedy, message }: ErrorParts): string {
   const what = message ?? [expected && `expected ${expected}`, got && `got ${got}`].filter(Boolean).join(', ')
-  // What ends in a list goes on in a line of its own.
+  // After a list, the remedy has a line of its own.
   const end = what.endsWith('\n') ? '' : /[.!?]$/.test(what) ? ' ' : '. '
   return `${op}: ${what}${end}${remedy ?? ''}`.trimEnd()
 }
@@ -107,7 +107,7 @@ export function isPostgradError(error: unknown, code?: string): error is Postgra
   return e.name === 'PostgradError' && typeof e.op === 'string' && (code === undefined || e.code === code)
 }
 
-/** What any part of the library may meet: the system gives a process no more open files (EMFILE), or has none left itself (ENFILE). A thread that could not begin has no code but the word. */
+/** Any part of the library may meet these: the process is at its limit of open files (EMFILE), or the system is (ENFILE). The error of a thread that could not begin has only the word. */
 const SAID = /\b(EMFILE|ENFILE)\b/
 const CAUSES_MAX = 8
 
@@ -140,7 +140,7 @@ function openFiles(op: string, said: string, cause: unknown): PostgradError {
 }
 
 /**
- * A value as text for an error or a log, whoever has made the value. `String(value)` and `${value}` run what the value says, and values of peers say anything:
+ * A value as text for an error or a log, also a value from a peer. `String(value)` and `${value}` call methods of the value, and a peer may send any value:
  * `{ toString: 1 }` makes them throw where nobody expects it. This never throws and calls nothing of the value.
  */
 export function plainText(value: unknown): string {

@@ -1,6 +1,6 @@
 /**
- * Whether an inspector is open, to which a debugger may connect and hold the program. On the main thread Node knows; it writes that to a word that the threads of
- * the process share, again and again, since an inspector can be opened and closed at any time.
+ * Whether an inspector is open, to which a debugger may connect and hold the program. The main thread asks Node, and writes the answer to a word that threads of
+ * the process share, every 0.5 s, since an inspector can be opened and closed at any time.
  */
 import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
 import { builtin } from './builtin.js'

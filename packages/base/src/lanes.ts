@@ -1,6 +1,6 @@
 /**
- * The lanes in which what a worker has to do waits, highest first. The table of messages (wire) gives each kind its lane, the mailbox (actor) takes from
- * them. Who may use which stands beside each.
+ * The lanes in which a worker's work waits, highest first. The table of messages (wire) gives each kind its lane, the mailbox (actor) takes from
+ * them. Each lane's comment says what waits in it.
  */
 export const Lane = {
   /** Kill and stop. */

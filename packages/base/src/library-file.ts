@@ -1,4 +1,4 @@
-/** What `load.cts` does for the library where it is one file. Where it is modules, as tsc made them, there is none of it. */
+/** Functions of `load.cts`, where the library is one file. Where it is modules, as tsc made them, `__load` is missing. */
 declare const __load:
   | {
       readonly shareCode: () => void

@@ -1,8 +1,8 @@
 /**
- * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it): every door of it, for `import` and `require` alike, asks here, so that a thread
+ * Loads the library where it is one file, `library.cjs` (`scripts/library.mjs` makes it). Every door, for `import` and `require` alike, asks here, so that a thread
  * has one.
  *
- * Whoever starts a thread hands it what V8 has compiled: to compile is half of what a thread needs to load the library. From 22.1 on Node can keep compiled code by itself
+ * A thread hands the code that V8 has compiled to threads that it starts: compiling is half of their time to load it. From 22.1 on Node can keep compiled code by itself
  * (NODE_COMPILE_CACHE); threads gained less than half as much by that. If a user gives Node a folder for that, the library's code is kept there, too, for the next process: Node itself
  * keeps only what its own loaders compile.
  */
@@ -30,7 +30,7 @@ let script: import('node:vm').Script | null = null
 let readMs: number | null = null
 /** In a runner that may have no `import()`: with this `require` it loads, and compiles, what it is asked for. */
 let required = false
-/** It took what the thread had compiled that started it. */
+/** This thread took the code of the one that started it. */
 let isHanded = false
 
 /** All doors by name. @param byRequire by a door of CommonJS */
@@ -76,7 +76,7 @@ const digest = (of: Uint8Array): Buffer => crypto.createHash('sha256').update(of
 const OTHERS_WRITE = 0o022
 
 /**
- * It is run as it is: so only what this user has written, and nobody else can write. Mode and owner are those of the opened file: another may have its name by then.
+ * V8 runs it as it is, so the file must be this user's, and writable by nobody else. Mode and owner are those of the opened file: another may have its name by then.
  */
 function cached(cache: string | null): Uint8Array | null {
   if (cache === null) return null
@@ -109,7 +109,7 @@ function keep(cache: string, of: import('node:vm').Script): void {
   }
 }
 
-/** What a thread hands to those that it starts. */
+/** Handed by a thread to those that it starts. */
 interface Shared {
   readonly source: Uint8Array
   readonly code: Uint8Array

@@ -1,4 +1,4 @@
-/** The library as one file: whom its code is handed to. */
+/** Tests the one-file library: who gets its code. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,

@@ -1,9 +1,9 @@
 /**
- * Who runs because a module is being loaded on a thread, rather than because somebody asked. A program that starts threads while it is loaded would
- * be loaded by them in turn, without end: there that is refused. `user-module.ts` loads; what starts threads asks here first.
+ * Marks code that runs because a thread loads a module. A program that starts threads while a thread loads it would
+ * be loaded by those in turn, without end: that is refused. `user-module.ts` sets the mark; functions that start threads check it first.
  *
- * It follows the program through its awaits and timers, so a `main()` that nobody awaits counts as well. A function that is called later does not:
- * it may start threads.
+ * The mark follows the program through its awaits and timers, so a `main()` that nobody awaits has it as well. A function that is called later has
+ * none: it may start threads.
  */
 import { isMainThread } from 'node:worker_threads'
 import { PostgradError } from './errors.js'
@@ -13,7 +13,7 @@ import { currentScope, withScope } from './scope.js'
 export class Loading {
   /** Of the module. */
   readonly url: string
-  /** What was refused: the program may have caught it. */
+  /** A refusal: the program may have caught it. */
   refused: PostgradError | null = null
 
   constructor(url: string) {
@@ -21,7 +21,7 @@ export class Loading {
   }
 }
 
-/** What `load` gives. Rejects as `load` does, and with THREADS_WHILE_LOADING also when the module caught it. */
+/** Settles as `load` does, but rejects with THREADS_WHILE_LOADING also if the module caught it. */
 export async function whileLoading<T>(url: string, load: () => Promise<T>): Promise<T> {
   const loading = new Loading(url)
   const loaded = await withScope({ loading }, load)

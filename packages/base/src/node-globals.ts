@@ -1,5 +1,5 @@
 /**
- * What Node has as globals, in whatever environment this code is run: jest-environment-jsdom puts a browser's globals in their place, and leaves these out. Node itself has them in the
+ * Node's own globals, in any environment: jest-environment-jsdom puts a browser's globals in their place, and leaves these out. Node itself has them in the
  * context that it began with.
  */
 import { runInThisContext } from 'node:vm'

@@ -1,6 +1,6 @@
 /**
- * Files of postgrad's own that are loaded by their URL: by threads, and the kernels. In a user's bundle they are missing, which has to be said before a thread starts. The place of the
- * library also tells whether a thread has two copies of it.
+ * Finds postgrad's own files that are loaded by URL: those of threads, and the kernels. A user's bundle lacks them, so `ownFile` fails before a thread starts. The place of the
+ * library also shows whether a thread has two copies of it.
  */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -44,8 +44,8 @@ export function ownFile(op: string, inPackage: string, path: string, own: string
 const PLACES = Symbol.for('postgrad.places')
 
 /**
- * Prints a warning if another copy was loaded before, from another place: `postgrad` that was left out of a bundle, next to a `postgrad/nn` that is in it. A module of one copy is no
- * module for the other, which would say so of a class that has the right name. From the same place jest loads it again after `resetModules`.
+ * Prints a warning if another copy was loaded before, from another place: `postgrad` that was left out of a bundle, next to a `postgrad/nn` that is in it. One copy rejects modules of
+ * the other, by an error about a class that has the right name. No warning if jest loads a copy again after `resetModules`.
  * @param place the folder of this copy; null in a bundle
  */
 export function noteCopy(

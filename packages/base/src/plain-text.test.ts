@@ -1,4 +1,4 @@
-/** What peers may make of a value, and what an error then says of it. */
+/** Tests values that peers may send, and what errors say of them. */
 import { expect, test } from '@jest/globals'
 import { plainText } from './errors.js'
 

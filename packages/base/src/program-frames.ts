@@ -1,4 +1,4 @@
-/** Whose a frame of a stack is: postgrad's own, or the program's. */
+/** Whether a stack's frame is postgrad's own or the program's. */
 import { houseOf } from './own-file.js'
 
 /** Node's default of 10 may end within our own frames. */
@@ -23,8 +23,8 @@ export function framesOnStack(): string[] {
 }
 
 /**
- * Where the program threw an error, as its stack says: the innermost frame that is not of postgrad, or the line of a module that Node could not read. '' if there is none. What came
- * from another thread has its stack there.
+ * Where the program threw an error, by its stack: the innermost frame that is not of postgrad, or the line of a module that Node could not read. '' if there is none. For an error
+ * of another thread: by its `remoteStack`.
  */
 export function placeOfThrown(error: unknown): string {
   const lines = (textOf(error, 'remoteStack') ?? textOf(error, 'stack') ?? '').split('\n')
@@ -44,7 +44,7 @@ function textOf(thrown: unknown, key: string): string | undefined {
   }
 }
 
-/** `file:line:column` of a frame; '' where there is no file. Of a `file:` URL it is the path. */
+/** `file:line:column` of a frame; '' if it names none. A `file:` URL becomes its path. */
 export function placeOfFrame(line: string): string {
   const place = FRAME.exec(line.replaceAll('\\', '/'))?.[1] ?? ''
   return line.includes('file://') ? decoded(place) : place
@@ -55,7 +55,7 @@ export function isOwnFrame(line: string, own = house): boolean {
   const place = placeOfFrame(line)
   if (INSTALLED.test(place)) return true
   if (own === null || !place.startsWith(own)) return false
-  // What is installed has nothing of the user's in its folder.
+  // An installed postgrad's folder has no file of a user.
   return own.endsWith('/dist/') || PACKAGE_CODE.test(place.slice(own.length))
 }
 

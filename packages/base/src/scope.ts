@@ -1,5 +1,5 @@
 /**
- * What surrounds the running code: grad mode, device, generator, worker, distributed context, step behind a pass, `noSync`, deadline, served call, call chain, the module that is being loaded. One
+ * The state around the running code: grad mode, device, generator, worker, distributed context, step after a pass, `noSync`, deadline, served call, call chain, module that is being loaded. One
  * `AsyncLocalStorage` carries all of it, so that it follows a program through its awaits and never leaks into a call that interleaves.
  * The slots are typed by the packages that own them (`currentDevice()` in tensor, `currentWorker()` in rpc, …); `base` only carries them.
  * Leaving a slot out of a patch keeps its value.

@@ -1,7 +1,7 @@
 /**
- * What threads print when whoever read it has gone (`node run.js | head -1`). A write to such a pipe fails with EPIPE: Node's console drops what it could
- * not write, but what threads print is piped by Node, and an error there would end the process. Here it is dropped as well, and threads are read on:
- * one that waits for room could not end.
+ * Drops the output of threads once nobody reads it (`node run.js | head -1`). A write to such a pipe fails with EPIPE: Node's console drops text that it
+ * cannot write, but Node pipes the output of threads, and an error there would end the process. The output of threads is still read:
+ * a thread that waits for room could not end.
  */
 import type { Readable, Writable } from 'node:stream'
 import type { Worker } from 'node:worker_threads'
@@ -30,6 +30,6 @@ function watch(from: Readable, to: Writable): void {
 function onError(error: NodeJS.ErrnoException, to: Writable): void {
   // The program's own listener decides; without one it is uncaught, as it was before there was this one.
   if (error.code !== 'EPIPE' && to.listenerCount('error') === 1) throw error
-  // The pipes' own listeners stand before this one and have ended them.
+  // The pipes' own listeners run before this one and have ended them.
   for (const from of piped.get(to)!) from.resume()
 }

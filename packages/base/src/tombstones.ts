@@ -1,5 +1,5 @@
 /**
- * Ids of what has gone and must not come back. Bounded: in two generations, of which the older is forgotten as a whole, since taking the oldest
+ * Ids of contexts, references and groups that must not come back. The older of two generations is forgotten as a whole, since taking the oldest
  * out of one Set each time costs ten times as much.
  */
 export class Tombstones {

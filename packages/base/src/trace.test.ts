@@ -1,4 +1,4 @@
-/** The tracer by itself: whose events a reader gets, and how the ends of a span find each other. */
+/** Tests the tracer: which events a reader gets, and how the ends of a span are paired. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { withScope } from './scope.js'
 import { endTrace, inSpan, type TraceEvent, trace, tracerOf } from './trace.js'

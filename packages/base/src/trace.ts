@@ -1,5 +1,5 @@
 /**
- * What a worker does and when: spans that begin and end (an operation, a node of backward, a call, a wait), and values of one moment (a message). Code
+ * Traces what a worker does: spans that begin and end (an operation, a node of backward, a call, a wait), and values of one moment (a message). Code
  * that can be traced has a *tap*, which is one branch while nobody reads:
  *
  *   return tracing === null ? call(x) : inSpan('operation', op, undefined, () => call(x))
@@ -11,14 +11,14 @@ import { currentScope } from './scope.js'
 
 /**
  * `operation`: a function or method of tensors, as the program calls it. `kernel`: what computes for it. `node`: a node of backward. `call`: a request, from
- * its start to its reply. `serve`: the function that answers one, with all that it awaits. `message`: one was sent or received. `wait`: for what is no request.
+ * its start to its reply. `serve`: the function that answers one, with all that it awaits. `message`: one was sent or received. `wait`: any other wait.
  */
 export type TraceKind = 'operation' | 'kernel' | 'node' | 'call' | 'serve' | 'message' | 'wait'
 
-/** What more is known, by name. */
+/** Further facts, by name. */
 export type TraceValues = Readonly<Record<string, string | number | boolean | null>>
 
-/** What a reader gets, in the order in which it happened. */
+/** Readers get events in the order in which they happen. */
 export interface TraceEvent {
   readonly phase: 'begin' | 'end' | 'value'
   readonly kind: TraceKind
@@ -30,12 +30,12 @@ export interface TraceEvent {
   readonly values: TraceValues
 }
 
-/** Gets each event when it happens, so it should be short. What it throws is a bug of the reader, and changes nothing for the worker. */
+/** Gets each event when it happens, so it should be short. A throw is a bug of the reader, and changes nothing for the worker. */
 export type TraceReader = (event: TraceEvent) => void
 
 const NO_VALUES: TraceValues = Object.freeze({})
 
-/** What has begun and not ended. */
+/** A span that has not ended. */
 export class Span {
   private readonly tracer: Tracer
   private readonly kind: TraceKind

@@ -35,7 +35,7 @@ export function resolveSync(
   }
 }
 
-/** What Node takes it for, with "type": "commonjs" in package.json (npm 11 writes that), and what it is. The second are of Nodes that strip types. */
+/** Node's format for it, with "type": "commonjs" in package.json (npm 11 writes that), and its own. The second are of Nodes that strip types. */
 const MODULES: Readonly<Record<string, string>> = { commonjs: 'module', 'commonjs-typescript': 'module-typescript' }
 
 function asModule(resolved: Resolved): Resolved {

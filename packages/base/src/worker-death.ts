@@ -1,5 +1,5 @@
 /**
- * The death of a worker: why, and the one error that everybody gets who waits for it, whoever noticed: a peer whose link has closed, the main thread
+ * The death of a worker: its cause, and the one error for all who wait for it. A death is noticed by a peer whose link has closed, the main thread
  * whose thread has ended, a pool, a simulation.
  */
 import { PostgradError, tooManyOpenFiles, type WorkerHop } from './errors.js'
@@ -11,21 +11,21 @@ export type DeathCause =
   | 'left'
   /** Its link has closed; its peers know no more than that. */
   | 'link-closed'
-  /** It called `process.exit`, or had ended before whoever asks began. */
+  /** It called `process.exit`, or had ended before the asking worker began. */
   | 'exited'
   /** Its JavaScript heap reached the limit (`resourceLimits`). */
   | 'out-of-memory'
-  /** What it threw nobody caught. */
+  /** It threw an error that nobody caught. */
   | 'uncaught-exception'
   | 'unhandled-rejection'
   /** It was ended from outside: by `kill`, by a launch, join or close that did not wait for it, by the crash of a simulation. */
   | 'killed'
-  /** It stood still for `stallMs` and was ended for that (`onStall: 'kill'`). */
+  /** It did nothing for `stallMs` and was ended for that (`onStall: 'kill'`). */
   | 'stalled'
   /** The process that it ran in has ended, with all of its workers: a native crash, its memory, a signal. */
   | 'process-ended'
 
-/** How a worker ended, as far as whoever noticed knows. */
+/** How a worker ended, as far as its observer knows. */
 export interface WorkerDeath {
   /** Null: a thread of a pool, which has no name. */
   readonly worker: WorkerHop | null
@@ -33,22 +33,22 @@ export interface WorkerDeath {
   /** For a reader: what the link said, what the thread threw. '' for nothing. */
   readonly detail: string
   readonly exitCode?: number
-  /** What was thrown and not caught: the `cause` of the error, or the cause of TOO_MANY_OPEN_FILES there. */
+  /** Thrown and not caught: the `cause` of the error, or the cause of TOO_MANY_OPEN_FILES there. */
   readonly thrown?: unknown
 }
 
-/** What is known beside the death where the error is made. */
+/** Further facts, known where the error is made. */
 export interface DeathContext {
   /** The id under which the worker's name lives on. */
   readonly restartedAs?: number | null
   /** Default: what peers can do. */
   readonly remedy?: string
-  /** What was lost with it, for `values`. */
+  /** Lost with the worker, for `values`. */
   readonly about?: Readonly<Record<string, unknown>>
 }
 
 /**
- * What everyone who waits for a dead worker gets. Code WORKER_DIED; values: worker, workerId (both null for a thread of a pool), cause, and where
+ * The error for all who wait for a dead worker. Code WORKER_DIED; values: worker, workerId (both null for a thread of a pool), cause, and where
  * there is one: detail, exitCode, restartedAs (the id under which its name lives on), and what `about` adds.
  */
 export function workerDied(op: string, death: WorkerDeath, { restartedAs = null, remedy, about = {} }: DeathContext = {}): PostgradError {

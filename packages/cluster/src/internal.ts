@@ -1,4 +1,4 @@
-/** For sibling packages: the membership of a cluster, whoever its workers are, the main of a program, and the port of rank 0. */
+/** For sibling packages: the membership of a cluster, on any kind of host, the main of a program, and the port of rank 0. */
 export { importMain } from './admin/program.js'
 export { GroupLog } from './init/group-log.js'
 export { masterPort } from './init/init-method.js'

@@ -1,4 +1,4 @@
-/** Runs a script in a process of its own, which must end by itself: the tests' way to see that nothing is left open. */
+/** Runs a script in a process of its own, which must end by itself: so tests see that nothing is left open. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

@@ -1,5 +1,5 @@
 /**
- * One batch: what is asked for (`BatchPlan`), and how its samples are got, in this thread or in a worker's. The DataLoader stands above.
+ * One batch: its plan (`BatchPlan`), and the functions that load its samples, in this thread or a worker's, for `data-loader.ts`.
  * See Note [What an epoch depends on] in `data-loader.ts`.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -18,7 +18,7 @@ export interface BatchPlan {
   readonly seed: number
 }
 
-/** The samples of a batch, each got with its own seed in the scope's generator. They are got one after the other, as in PyTorch: more at once is what workers are for. */
+/** The samples of a batch, each got with its own seed in the scope's generator. They are got one after the other, as in PyTorch: to load several at once, use workers. */
 export async function loadSamples<T>(plan: BatchPlan, get: (index: number, k: number) => T | Promise<T>): Promise<T[]> {
   const generator = new Generator(0)
   return withScope({ generator }, async () => {

@@ -1,5 +1,5 @@
 /**
- * From the samples of a batch to the batch: the same structure, with a tensor of one more dimension, in front, where a sample has a tensor or a number.
+ * Makes a batch of its samples, the DataLoader's default: the same structure, where tensors have one more dimension, in front, and numbers are tensors.
  * PyTorch: `default_collate`.
  */
 import { stack } from '@postgrad/autograd'
@@ -9,7 +9,7 @@ import { sameShape, shapeText } from '@postgrad/tensor/internal'
 
 type SampleArray = Float32Array | Float64Array | Int32Array | Int16Array | Int8Array | Uint8Array | Uint16Array | Uint8ClampedArray
 
-/** What `defaultCollate` makes of samples of type T. */
+/** The result of `defaultCollate` for samples of type T. */
 export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleArray
   ? Tensor
   : T extends string
@@ -21,10 +21,10 @@ export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleA
         : never
 
 /**
- * Per kind of sample, B of them:
+ * Makes a batch of B samples, by their kind:
  * - tensors of one shape S and dtype → [B, …S]; typed arrays likewise (integers of up to 32 bits become int32);
- * - numbers → float32 [B]; bigints → int32 [B]; booleans → bool [B]. PyTorch goes by Python's types; JavaScript's number does not say whether it is an
- *   integer, and a dtype must not depend on the values of a batch: for labels give a bigint, or a 0-d int32 tensor;
+ * - numbers → float32 [B]; bigints → int32 [B]; booleans → bool [B]. For labels give a bigint, or a 0-d int32 tensor. PyTorch goes by Python's types; in
+ *   JavaScript a number does not say whether it is an integer, and a dtype must not depend on the values of a batch;
  * - strings stay as they are, in an array;
  * - arrays (tuples) of one length and plain objects of the same keys → an array or object of collated entries.
  * @throws COLLATE_MISMATCH for samples that do not fit together, COLLATE_UNSUPPORTED for other kinds, with the place in the sample

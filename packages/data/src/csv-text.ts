@@ -1,12 +1,12 @@
 /**
- * The text of a CSV file, whatever pieces it comes in: bytes are UTF-8, or UTF-16 where the mark at their beginning says so. Bytes that are neither end the
- * reading, where csv-parse would put U+FFFD in their place and so give other values than the file's. `csv.ts` finds rows and fields in the text.
+ * Decodes the pieces of a CSV file for `csv.ts`, which finds rows and fields in the text. Bytes are UTF-8, or UTF-16 if the mark at their beginning says
+ * so. Bytes that are neither end the reading: csv-parse would replace them with U+FFFD, and so give other values than the file's.
  */
 import { TextDecoder } from '@postgrad/base/internal'
 
 type Decoder = InstanceType<typeof TextDecoder>
 
-/** @param fail makes the error for bytes in that line that are no text */
+/** @param fail makes the error for a line whose bytes are not text */
 export async function* textOf(
   pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
   fail: (line: number) => Error,
@@ -66,7 +66,7 @@ class TextReader {
   }
 }
 
-/** How many lines end before the first byte that is no UTF-8. The piece may begin with the rest of a character, which the piece before has begun. */
+/** The number of lines that end before the first byte that is not UTF-8. The piece may begin in the middle of a character. */
 function linesBefore(bytes: Uint8Array): number {
   const from = bytes.findIndex((byte) => (byte & 0xc0) !== 0x80)
   const text = new TextDecoder().decode(bytes.subarray(Math.max(from, 0)))

@@ -1,4 +1,4 @@
-/** CSV: columns with types, what is missing, which line is wrong, and streams that end. */
+/** CSV: columns with types, missing values, lines of errors, and streams that end. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * CSV files: columns that are asked for, with their types, as tensors or row by row. csv-parse finds rows and fields (quotes, line ends, chunks); here is what
- * they mean, and which line is wrong. A file is streamed: `csvDataset` holds a few rows of it, `readCsv` the columns that were asked for.
+ * Reads chosen columns of CSV files with types, as tensors or row by row. csv-parse finds rows and fields (quotes, line ends, chunks). This file converts
+ * the fields, and names the line of an error. It streams: `csvDataset` holds a few rows of a file, `readCsv` the chosen columns.
  */
 import { createReadStream } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
@@ -14,35 +14,38 @@ import { textOf } from './csv-text.js'
 import type { IterableDataset } from './dataset.js'
 import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
-/** 'bool' reads true, false, 1 and 0, in any case of letters; 'int32' whole numbers only. */
+/** The type of a column: 'bool' reads true, false, 1 and 0, in upper or lower case; 'int32' reads only whole numbers. */
 export type CsvType = DType | 'string'
-/** Which columns to read, and as what: { age: 'number', name: 'string' }. */
+/** The columns to read, with their types: { age: 'float32', name: 'string' }. */
 export type CsvSchema = Readonly<Record<string, CsvType>>
 
-/** A path ('.gz': unpacked on the way), or the text in pieces. Bytes are UTF-8, or UTF-16 with its mark; of another encoding pass the text, as `createReadStream(path, 'latin1')` gives it. */
+/**
+ * A path (a '.gz' file is unpacked while it is read), or the text in pieces. Bytes are UTF-8, or UTF-16 with a byte order mark. For another encoding pass
+ * the text: `createReadStream(path, 'latin1')`.
+ */
 export type CsvSource = string | URL | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
 
-/** Of `readCsv` and `csvDataset`. */
+/** Options of `readCsv` and `csvDataset`. */
 export interface CsvOptions<C extends CsvSchema> {
-  /** Which columns to read, by name, and as what. Others are passed over, whatever is in them. */
+  /** The columns to read, with their names and types. Other columns are skipped, whatever they contain. */
   readonly columns: C
-  /** true (default): the first row has the names. An array: the names, and the first row is data already. */
+  /** true (default): the first row has the names. An array: these are the names, and the first row is data. */
   readonly header?: true | readonly string[]
-  /** Default ','. */
+  /** The character between fields; default ','. */
   readonly delimiter?: string
-  /** Lines that begin with it are passed over; default none. */
+  /** Lines that begin with this text are skipped; by default none. */
   readonly comment?: string
-  /** Fields that say that a value is missing, in columns of numbers; default: '', 'NA', 'NaN', 'nan', 'null'. */
+  /** The texts that mean a missing value, in columns of numbers; default: '', 'NA', 'NaN', 'nan', 'null'. */
   readonly missing?: readonly string[]
-  /** Per column, what stands where a value is missing. Default: NaN in float32 and float64, and a bad row in int32 and bool. */
+  /** Per column, the number that replaces a missing value. Default: NaN in float32 and float64; in int32 and bool, a missing value makes the row a bad row. */
   readonly fill?: { readonly [K in keyof C]?: number }
-  /** Called with each bad row, which is then left out; without it the first one ends the reading. Unclosed quotes are found, and told, some rows ahead. */
+  /** Receives the error of each bad row, and the row is left out. Without it, the first bad row ends the reading. Unclosed quotes are reported some rows early. */
   readonly onBadRow?: (error: PostgradError) => void
 }
 
-/** Tensors of shape [rows], and arrays of strings. */
+/** The columns of `readCsv`: tensors of shape [rows], and arrays of strings. */
 export type CsvColumns<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string[] : Tensor }
-/** 0-d tensors, and strings; `defaultCollate` makes columns of them. */
+/** A row of `csvDataset`: 0-d tensors, and strings. `defaultCollate` makes columns of them. */
 export type CsvRow<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string : Tensor }
 
 const MISSING = ['', 'NA', 'NaN', 'nan', 'null'] as const
@@ -50,8 +53,9 @@ const MISSING = ['', 'NA', 'NaN', 'nan', 'null'] as const
 const ROW_CHARACTERS_MAX = 2 ** 24
 
 /**
- * All rows, column by column. For features of a model: `stack([a, b], 1)` makes [rows, 2] of two columns.
- * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` where it is one field; CSV_COLUMN_MISSING; CSV_IO with the path for a file that cannot be read; INVALID_ARGUMENT
+ * Reads all rows, column by column. To make features of shape [rows, 2] from two columns, write `stack([a, b], 1)`.
+ * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` if it concerns one field; CSV_COLUMN_MISSING; CSV_IO with the path for a
+ * file that cannot be read; INVALID_ARGUMENT
  */
 export async function readCsv<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): Promise<CsvColumns<C>> {
   checkOptions(options)
@@ -65,7 +69,7 @@ export async function readCsv<const C extends CsvSchema>(source: CsvSource, opti
   ) as CsvColumns<C>
 }
 
-/** Row by row, in the file's order; every iteration reads a file again. Errors as of `readCsv`, when a row is reached. @throws INVALID_ARGUMENT */
+/** Reads row by row, in the file's order. Every iteration reads a file again. Reading a row rejects as `readCsv` does. @throws INVALID_ARGUMENT */
 export function csvDataset<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): IterableDataset<CsvRow<C>> {
   checkOptions(options)
   checkSource(source)
@@ -141,7 +145,7 @@ function parserOf<C extends CsvSchema>(
     ...(comment === undefined ? {} : { comment, comment_no_infix: true }),
     skip_empty_lines: true,
     max_record_size: ROW_CHARACTERS_MAX,
-    // Rows of a wrong length are told here, with the line.
+    // This file reports wrong lengths, with the line.
     relax_column_count: true,
     ...(onBadRow === undefined
       ? {}
@@ -152,7 +156,7 @@ function parserOf<C extends CsvSchema>(
           },
         }),
   })
-  // What fails in the text ends the parser, and the loop over it rejects with that.
+  // An error in the text ends the parser, and the loop over it rejects with it.
   pipeline(Readable.from(text, { objectMode: false }), parser, () => {})
   return parser
 }

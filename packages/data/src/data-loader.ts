@@ -1,11 +1,11 @@
 /**
- * DataLoader: a dataset as batches. Which samples form a batch is the sampler's matter, how they are put together collate's; here is when they are loaded.
+ * DataLoader: loads a dataset in batches. The sampler chooses the samples of a batch, collate puts them together, and this file decides when they load.
  * PyTorch: `torch.utils.data.DataLoader`.
  *
- * Note [What an epoch depends on]. When an iteration begins, it draws from the generator: one seed for the epoch's samples, then what the sampler draws (one
+ * Note [What an epoch depends on]. When an iteration begins, it draws from the generator: one seed for the epoch's samples, then the sampler's own draw (one
  * seed). Nothing is drawn later. Each sample is loaded in a scope whose generator is seeded by the epoch's seed and the sample's place in the epoch.
- * So the state of the generator before an epoch decides all of it; neither the number of workers, nor the batches that were loaded ahead, nor a loop that
- * ends early change what comes then. PyTorch seeds by worker instead, so its random numbers change with the number of workers.
+ * So the state of the generator before an epoch decides all of it; the number of workers, the batches that were loaded ahead, and a loop that
+ * ends early do not change it. PyTorch seeds by worker instead, so its random numbers change with the number of workers.
  */
 import { PostgradError } from '@postgrad/base'
 import { structuredClone, timeLimit, withScope } from '@postgrad/base/internal'
@@ -41,29 +41,29 @@ import {
 import { type Sources, sourcesOf } from './worker-dataset.js'
 import { WorkerPool } from './worker-pool.js'
 
-/** Of `DataLoader`. */
+/** Options of `DataLoader`. */
 export interface DataLoaderOptions<T, B = Collated<T>> {
-  /** Samples in a batch; default 1. What None does in PyTorch, samples by themselves, is batchSize 1 with `collate: ([sample]) => sample`. */
+  /** Samples in a batch; default 1. For single samples (None in PyTorch) use batchSize 1 and `collate: ([sample]) => sample`. */
   readonly batchSize?: number
   /** A new random order in each epoch; default false. */
   readonly shuffle?: boolean
-  /** In which order samples come, instead of `shuffle`. */
+  /** The order of the samples, instead of `shuffle`. */
   readonly sampler?: Sampler
-  /** Which samples form a batch, instead of `batchSize`, `shuffle`, `sampler` and `dropLast`. */
+  /** The samples of each batch, instead of `batchSize`, `shuffle`, `sampler` and `dropLast`. */
   readonly batchSampler?: Sampler<readonly number[]>
-  /** Leave out a last batch that is not full; default false. */
+  /** Leaves out the last batch if it is not full; default false. */
   readonly dropLast?: boolean
-  /** Makes a batch of samples; default `defaultCollate`, which workers run. One that is given runs in this thread, on samples that workers sent. */
+  /** Makes a batch of samples; default `defaultCollate`, which runs in the loader's workers. Your own function runs in this thread, on samples that the workers sent. */
   readonly collate?: (samples: readonly T[]) => B | Promise<B>
-  /** See Note [What an epoch depends on]. Default: the scope's generator, else the thread's, at the begin of each iteration. */
+  /** The source of random numbers (Note [What an epoch depends on]). Default: at the start of each iteration, the scope's generator, else the thread's. */
   readonly generator?: Generator
-  /** Threads that load batches; default 0: this thread does, when a batch is asked for. The dataset must be one of `workerDataset`. */
+  /** How many threads load batches; default 0: this thread loads a batch when it is asked for. Threads need a dataset made by `workerDataset`. */
   readonly workers?: number
-  /** How many batches per worker are loaded or lie ready before they are asked for; default 2. */
+  /** How many batches each worker loads ahead; default 2. */
   readonly prefetchFactor?: number
-  /** Keep the threads, with their datasets, from one epoch to the next, until `close`; default false. */
+  /** Keeps the threads and their datasets from one epoch to the next, until `close`; default false. */
   readonly persistentWorkers?: boolean
-  /** How long to wait for a batch of a worker, in ms; 0 is no limit. Default 60,000. The first batch includes making the dataset. */
+  /** How long to wait for a batch of a worker, in ms. Default 60,000. 0: without a limit. The first batch includes making the dataset. */
   readonly timeoutMs?: number
 }
 
@@ -87,20 +87,20 @@ const TIMEOUT_MS = 60_000
 const clock = new RealClock()
 
 /**
- * Batches of a dataset, by `for await`; each iteration is one epoch. With workers, batches come in the order of the sampler, whichever worker is first.
- * When a loop ends, early or not, its threads end, unless `persistentWorkers` keeps them; `close`, or `await using`, ends those as well.
+ * Batches of a dataset, for `for await`; each iteration is one epoch. With workers, batches arrive in the order of the sampler, whichever worker is first.
+ * When a loop ends, early or not, its threads end, unless `persistentWorkers` keeps them. `close`, or `await using`, ends those too.
  *
- * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of what collate threw or COLLATE_FAILED,
- * SAMPLE_NOT_SENDABLE for what cannot travel between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. After that it has ended.
+ * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of collate's error or COLLATE_FAILED,
+ * with SAMPLE_NOT_SENDABLE for a sample that cannot be sent between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. The error ends the iteration.
  * PyTorch: `torch.utils.data.DataLoader`.
  * @example for await (const [a, b] of new DataLoader(new TensorDataset(x, x), { batchSize: 2, shuffle: true })) console.log(a.shape, b.shape)
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
-  /** An array that was given is a Dataset here. */
+  /** The dataset; an array that was given has become a `Dataset`. */
   readonly dataset: Dataset<T> | IterableDataset<T>
   /** Samples in a batch. */
   readonly batchSize: number
-  /** How many threads load batches; 0: this one. */
+  /** How many threads load batches; 0: this thread does. */
   readonly workers: number
   private readonly options: DataLoaderOptions<T, B>
   /** null for an IterableDataset. */
@@ -116,7 +116,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   private resumed: Epoch | null = null
   private closed = false
 
-  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE when there are workers and the dataset is not made by `workerDataset` */
+  /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, DATASET_NOT_SENDABLE if there are workers and the dataset was not made by `workerDataset` */
   constructor(dataset: Dataset<T> | readonly T[] | IterableDataset<T>, options: DataLoaderOptions<T, B> = {}) {
     checkOptions(options)
     const { batchSize = 1, workers = 0, prefetchFactor = PREFETCH_FACTOR, timeoutMs = TIMEOUT_MS } = options
@@ -141,7 +141,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     }
   }
 
-  /** Batches of an epoch. @throws INVALID_ARGUMENT for an IterableDataset, whose end is not known */
+  /** How many batches an epoch has. @throws INVALID_ARGUMENT for an IterableDataset, whose length is not known */
   get length(): number {
     if (this.batches !== null) return this.batches.length
     throw invalidArgument('DataLoader.length', 'a dataset with a length', 'an IterableDataset', 'Count the batches while they come.')
@@ -162,11 +162,11 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * Its position: how many batches the loop has received of the latest epoch, and all that this epoch depends on. Plain data, as JSON. Batches that
-   * were loaded ahead do not count, nor does the number of workers; after a loop that broke off it is still in that epoch.
+   * The loader's position as plain data (JSON): how many batches of the latest epoch the loop has received, and everything that this epoch depends on.
+   * Batches that were loaded ahead do not count, and the number of workers does not matter. After a loop that ended early, the position is still in its epoch.
    *
-   * A generator that was passed to the loader or its sampler is part of it. The scope's generator is not: without { generator }, later epochs
-   * depend on `currentGenerator().state()`, which your program saves as well. A sampler of your own that is not the same each time has `stateDict` and
+   * The state contains a generator that was passed to the loader or its sampler. It does not contain the scope's generator: without { generator }, later
+   * epochs depend on `currentGenerator().state()`, which your program must save too. If your own sampler has a state, give it `stateDict` and
    * `loadStateDict`. PyTorch: torchdata's `StatefulDataLoader.state_dict`.
    */
   stateDict(): DataLoaderState {
@@ -181,7 +181,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * The next loop continues where the state was taken: the same batches with the same bits, then the same epochs. A stream is read again up to there.
+   * The next loop continues from the state: the same batches with the same bits, then the same epochs. A stream is read again up to that position.
    * @throws STATE_DICT_MISMATCH for a value that is not a state, or the state of a loader with another dataset, batch size or sampler; nothing is changed then
    */
   loadStateDict(state: DataLoaderState): void {
@@ -214,7 +214,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     return { batchSize, samples, order: batches === null ? 'stream' : orderOf(options), dropLast: options.dropLast ?? false }
   }
 
-  /** What the epoch depends on that is about to begin. */
+  /** The state in which an epoch begins. */
   private begin(): EpochBegin {
     return {
       generator: this.options.generator?.state() ?? null,
@@ -228,7 +228,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     return { seed, batches: this.batches === null ? null : this.batches[Symbol.iterator]() }
   }
 
-  /** As it was drawn then; all generators stand afterwards where they stood before. */
+  /** Draws as that epoch did. Afterwards all generators are as they were before. */
   private drawAgain({ generator, current, sampler }: EpochBegin): ReturnType<DataLoader<T, B>['draw']> {
     const own = this.options.generator
     const now = { generator: own?.state(), sampler: samplerState(this.batches) }
@@ -249,7 +249,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     if (this.epoch === epoch) this.epoch = null
   }
 
-  /** Ends all threads; what waits for a batch rejects with LOADER_CLOSED. Idempotent. */
+  /** Ends all threads. Loops that wait for a batch reject with LOADER_CLOSED. Idempotent. */
   async close(): Promise<void> {
     this.closed = true
     await Promise.all([...this.pools].map((pool) => this.end(pool)))
@@ -282,7 +282,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
           if (next.done === true) break
           const plan = next.value
           const batch = pool.load({ plan, items: plan.indices.map(sources.locate), collate: this.options.collate === undefined })
-          // It is looked at when its turn comes; until then its failure is nobody's.
+          // The loop awaits it later; until then nobody handles its failure.
           batch.catch(() => {})
           inFlight.push({ plan, batch })
         }
@@ -297,7 +297,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
         yield batch
       }
     } catch (error) {
-      // The pool is no good any more, or its end has begun.
+      // The pool cannot be used any more, or is ending.
       if (ENDS_POOL.has((error as { code?: string }).code ?? '')) await this.end(pool)
       throw error
     } finally {
@@ -464,7 +464,7 @@ const SAMPLERS = [
   ['BatchSampler', BatchSampler],
 ] as const
 
-/** @throws INVALID_ARGUMENT for what is no stream, or an option that needs a dataset with indices */
+/** @throws INVALID_ARGUMENT if it is not a stream, or for an option that needs indices */
 function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, workers = 0 }: DataLoaderOptions<T, B>): void {
   const d = dataset as Partial<Iterable<T> & AsyncIterable<T>> | null
   if (isTensor(dataset) || (typeof d?.[Symbol.asyncIterator] !== 'function' && typeof d?.[Symbol.iterator] !== 'function')) {
@@ -496,7 +496,7 @@ function checkStream<T, B>(dataset: unknown, { shuffle, sampler, batchSampler, w
 
 /**
  * All batches but the first `skip`.
- * @throws INVALID_ARGUMENT when its turn comes, for a batch that is no list of indices; STATE_DICT_MISMATCH when there are not so many to skip
+ * @throws INVALID_ARGUMENT when its turn comes, if a batch is not a list of indices; STATE_DICT_MISMATCH if there are not so many to skip
  */
 function* planned(batches: Iterator<readonly number[]>, seed: number, skip: number): Iterator<BatchPlan> & Iterable<BatchPlan> {
   let [number, place] = [0, 0]

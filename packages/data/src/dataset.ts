@@ -1,11 +1,11 @@
 /**
- * Datasets: what gives a sample for an index, and what is made of others. Samplers and the DataLoader stand above. PyTorch: `torch.utils.data.dataset`.
+ * Datasets, which give a sample for an index or in an order of their own, and datasets made of others. PyTorch: `torch.utils.data.dataset`.
  */
 import { Generator, type Tensor } from '@postgrad/tensor'
 import { checkIterable, checkTensor, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
-/** Samples by index, 0 … length−1. Any object of this form is one; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
+/** Samples by index, from 0 to length−1. Any object of this form is a dataset; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
 export interface Dataset<T> {
   /** How many samples there are. */
   readonly length: number
@@ -13,12 +13,12 @@ export interface Dataset<T> {
   get(index: number): T | Promise<T>
 }
 
-/** Samples in an order of their own, each time it is iterated. PyTorch: `IterableDataset`. */
+/** Samples in the dataset's own order, each time it is iterated. PyTorch: `IterableDataset`. */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>
 
 /**
- * A dataset, or an array of samples, which stands for one as a list does in PyTorch; else null.
- * An array of another realm is one as well: `Array.isArray` sees it.
+ * A dataset, or an array of samples, which counts as one, as a list does in PyTorch; else null.
+ * `Array.isArray` also accepts an array of another realm.
  */
 export function asDataset<T>(dataset: Dataset<T> | readonly T[]): Dataset<T>
 export function asDataset(dataset: unknown): Dataset<unknown> | null
@@ -49,11 +49,11 @@ function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
   return typeof d === 'object' && d !== null && typeof d.length === 'number' && typeof d.get === 'function'
 }
 
-/** Tensors of the same first extent N; sample i is the i-th of each: `[x[i], y[i]]`, views without a copy. PyTorch: `TensorDataset`. */
+/** A dataset of tensors with the same first extent N. Sample i is the i-th slice of each: `[x[i], y[i]]`, as views without a copy. PyTorch: `TensorDataset`. */
 export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
-  /** The tensors that it was made of. */
+  /** The tensors of the dataset. */
   readonly tensors: T
-  /** Their first extent. */
+  /** The first extent of the tensors. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH unless all have the same first extent */
@@ -81,11 +81,11 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
   }
 }
 
-/** The samples of another dataset at these indices, in this order. PyTorch: `Subset`. */
+/** The samples of another dataset at the given indices, in that order. PyTorch: `Subset`. */
 export class Subset<T> implements Dataset<T> {
-  /** The dataset that it is a part of. */
+  /** The dataset that the samples come from. */
   readonly dataset: Dataset<T>
-  /** Which of its samples, in this order. */
+  /** The indices of the samples in that dataset. */
   readonly indices: readonly number[]
 
   /** @throws INDEX_OUT_OF_RANGE for an index that the dataset does not have */
@@ -101,23 +101,23 @@ export class Subset<T> implements Dataset<T> {
     return this.indices.length
   }
 
-  /** The sample at a place of `indices`. @throws INDEX_OUT_OF_RANGE */
+  /** The sample at a position of `indices`. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     return this.dataset.get(this.indexOf(index))
   }
 
-  /** Which sample of `dataset` the index-th is. @throws INDEX_OUT_OF_RANGE */
+  /** The index in `dataset` of the subset's sample number `index`. @throws INDEX_OUT_OF_RANGE */
   indexOf(index: number): number {
     checkIndex('Subset.get', index, this.length)
     return this.indices[index] as number
   }
 }
 
-/** One dataset behind the other. PyTorch: `ConcatDataset`. */
+/** Several datasets, one after the other. PyTorch: `ConcatDataset`. */
 export class ConcatDataset<T> implements Dataset<T> {
-  /** Its parts, in their order. */
+  /** The parts, in their order. */
   readonly datasets: readonly Dataset<T>[]
-  /** How many samples all parts have. */
+  /** How many samples all parts have together. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT for no datasets */
@@ -127,13 +127,13 @@ export class ConcatDataset<T> implements Dataset<T> {
     this.length = this.datasets.reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** The sample at an index over all parts. @throws INDEX_OUT_OF_RANGE */
+  /** The sample at an index, counted over all parts. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     const [dataset, own] = this.locate(index)
     return dataset.get(own)
   }
 
-  /** The dataset that holds the index-th sample, and that sample's index there. @throws INDEX_OUT_OF_RANGE */
+  /** The part that holds the sample at an index, and the sample's index in that part. @throws INDEX_OUT_OF_RANGE */
   locate(index: number): readonly [dataset: Dataset<T>, index: number] {
     checkIndex('ConcatDataset.get', index, this.length)
     let own = index
@@ -146,8 +146,8 @@ export class ConcatDataset<T> implements Dataset<T> {
 }
 
 /**
- * Disjoint subsets of these sizes, drawn at random; one seed is drawn from the generator. Fractions add up to 1; what rounding down leaves over goes to
- * the first subsets, one sample each. PyTorch: `random_split`.
+ * Disjoint random subsets. `lengths` are their sizes, or fractions that add up to 1; samples that remain after rounding down go to the first subsets, one
+ * to each. It draws one seed from the generator. PyTorch: `random_split`.
  * @throws INVALID_ARGUMENT unless the lengths add up to the dataset's, or the fractions to 1
  */
 export function randomSplit<T>(dataset: Dataset<T> | readonly T[], lengths: readonly number[], options: RandomSource = {}): Subset<T>[] {

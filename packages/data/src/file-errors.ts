@@ -1,16 +1,16 @@
-/** Files of datasets that cannot be read or written: the error names the path and says what to do. `csv.ts` and `idx.ts` use it. */
+/** Errors for files that cannot be read or written: each names the path and says what to do. Used by `csv.ts` and `idx.ts`. */
 import { cwd } from 'node:process'
 import { PostgradError } from '@postgrad/base'
 import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 
-/** @throws INVALID_ARGUMENT for what names no file */
+/** @throws INVALID_ARGUMENT unless it names a file */
 export function checkPath(op: string, path: unknown): asserts path is string | URL {
   if (typeof path === 'string' || (path instanceof URL && path.protocol === 'file:')) return
   throw invalidArgument(op, 'a path, or a file: URL', path instanceof URL ? path.href : path === null ? 'null' : typeof path)
 }
 
-/** Whether the file system says so, and not what has been read. */
+/** Whether the file system failed, and not the decoding. */
 export function isOfFileSystem(error: unknown): boolean {
   return typeof (error as { syscall?: unknown } | null)?.syscall === 'string'
 }

@@ -1,4 +1,4 @@
-/** IDX files: every type there and back, and damaged bytes, which are refused before they cost anything. */
+/** IDX files: every type is written and read back, and damaged bytes are refused before they cost room. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

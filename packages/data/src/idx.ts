@@ -1,11 +1,11 @@
 /**
- * IDX, the format of MNIST: tensors as bytes, plain or gzipped. http://yann.lecun.com/exdb/mnist (at the end of the page).
+ * Reads and writes IDX, the format of MNIST, plain or gzipped. http://yann.lecun.com/exdb/mnist (at the end of the page).
  *
  *     ┌───┬───┬──────┬──────┬──────────────────────────┬──────────────────────────┐
  *     │ 0 │ 0 │ type │ ndim │ extents, uint32 each     │ elements, row by row     │   all of it big-endian
  *     └───┴───┴──────┴──────┴──────────────────────────┴──────────────────────────┘
  *
- * Bounds are checked before anything is allocated: what the header promises must be what is there, to the byte; gzipped, it must be possible.
+ * The header is checked before anything is allocated: the size that it gives must be the file's, to the byte, or one that gzip can reach.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
@@ -56,7 +56,7 @@ const GZIP_BEGIN_BYTES = 8192
 /** Deflate makes no more than 1032 bytes of one (258 bytes of two bits). */
 const DEFLATE_RATIO_MAX = 1032
 
-/** Of `readIdx` and `decodeIdx`. */
+/** Options of `readIdx` and `decodeIdx`. */
 export interface IdxReadOptions {
   /** Convert to it while reading; default: int32 of ubyte, byte, short and int, float32 of float, float64 of double. */
   readonly dtype?: DType
@@ -131,7 +131,7 @@ function parse(bytes: Uint8Array, { dtype }: IdxReadOptions): Tensor {
 
 const zlib = () => builtin<typeof import('node:zlib')>('node:zlib')
 
-/** Looks at the header first: what it promises bounds what is unpacked. */
+/** Looks at the header first: it bounds how much is unpacked. */
 async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
   try {
     // Unpacked as far as the first bytes reach.
@@ -151,7 +151,7 @@ async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
   }
 }
 
-/** Of `writeIdx`. */
+/** Options of `writeIdx`. */
 export interface IdxWriteOptions {
   /** Default: float of float32, double of float64, int of int32, ubyte of bool. */
   readonly type?: IdxType

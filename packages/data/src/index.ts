@@ -1,4 +1,4 @@
-/** What users get from data: datasets, samplers, the DataLoader, readers of files. */
+/** The public names of data: datasets, samplers, the DataLoader, file readers. */
 export { type Collated, defaultCollate } from './collate.js'
 export { type CsvColumns, type CsvOptions, type CsvRow, type CsvSchema, type CsvSource, type CsvType, csvDataset, readCsv } from './csv.js'
 export { DataLoader, type DataLoaderOptions } from './data-loader.js'

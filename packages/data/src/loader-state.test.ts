@@ -1,4 +1,4 @@
-/** A DataLoader that goes on in the middle of an epoch: the same batches, the same bits, and the epochs behind it. With workers: `workers.real.test.ts`. */
+/** A DataLoader that continues in the middle of an epoch: the same batches, bits and later epochs. With workers: `workers.real.test.ts`. */
 import { describe, expect, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { currentGenerator, Generator, rand } from '@postgrad/tensor'
@@ -22,7 +22,7 @@ type Options = DataLoaderOptions<number[], number[]>
 /** Plain data survives being written. */
 const written = <S>(state: S): S => JSON.parse(JSON.stringify(state)) as S
 
-/** A run of three epochs: all batches, and the state behind each of them. */
+/** A run of three epochs: all batches, and the state after each of them. */
 async function whole(make: () => Options): Promise<{ batches: number[][]; states: DataLoaderState[] }> {
   const loader = new DataLoader(dataset, { batchSize: 2, collate, ...make() })
   const [batches, states]: [number[][], DataLoaderState[]] = [[], [written(loader.stateDict())]]
@@ -35,7 +35,7 @@ async function whole(make: () => Options): Promise<{ batches: number[][]; states
   return { batches, states }
 }
 
-/** What comes behind a state, in a new loader. */
+/** The batches after a state, in a new loader. */
 async function rest(make: () => Options, state: DataLoaderState, epochs: number): Promise<number[][]> {
   const loader = new DataLoader(dataset, { batchSize: 2, collate, ...make() })
   loader.loadStateDict(state)
@@ -72,7 +72,7 @@ describe('a state behind each batch', () => {
   test.each(Object.entries(LOADERS))('%s: the rest of the epoch and the epochs behind it, bit for bit', async (_, make) => {
     const { batches, states } = await whole(make)
     for (const [at, state] of states.entries()) {
-      // The last batch of an epoch leaves an empty rest behind.
+      // After the last batch of an epoch its rest is empty.
       const got = await rest(make, state, 4)
       expect(got.slice(0, batches.length - at)).toEqual(batches.slice(at))
     }

@@ -1,6 +1,6 @@
 /**
- * What a DataLoader needs to go on in the middle of an epoch, as plain data. An epoch depends on the generators when it begins (Note [What an epoch depends
- * on] in `data-loader.ts`), so their states and the number of batches are enough: the batches before are planned again, and not loaded.
+ * The state with which a DataLoader continues in the middle of an epoch, as plain data. An epoch depends on the generators at its begin (Note [What an
+ * epoch depends on] in `data-loader.ts`), so their states and a count of batches are enough: earlier batches are planned again, not loaded.
  * PyTorch: torchdata's `StatefulDataLoader`.
  */
 
@@ -9,45 +9,45 @@ import { structuredClone } from '@postgrad/base/internal'
 import type { GeneratorState } from '@postgrad/tensor'
 import { argumentText } from '@postgrad/tensor/internal'
 
-/** Before an epoch's first draw. */
+/** The states before an epoch's first random number is drawn. */
 export interface EpochBegin {
-  /** Of the loader's own generator; null if it has none. */
+  /** The state of the loader's own generator; null if it has none. */
   readonly generator: GeneratorState | null
-  /** Of the scope's generator, else the thread's. */
+  /** The state of the scope's generator, else of the thread's. */
   readonly current: GeneratorState
-  /** Of the sampler, as its `stateDict` gave it; null for one without. */
+  /** The state of the sampler, as its `stateDict` returned it; null for a sampler without one. */
   readonly sampler: unknown
 }
 
-/** Where a DataLoader stands: plain data, for `loadStateDict`. PyTorch: `StatefulDataLoader.state_dict()` of torchdata. */
+/** The position of a DataLoader: plain data, for `loadStateDict`. PyTorch: `StatefulDataLoader.state_dict()` of torchdata. */
 export interface DataLoaderState {
-  /** How many batches of the epoch were handed out. */
+  /** How many batches of the epoch the loop has received. */
   readonly batches: number
-  /** null between epochs. */
+  /** The states at the start of the epoch; null between epochs. */
   readonly begin: EpochBegin | null
-  /** Of the loader's own generator, now. */
+  /** The present state of the loader's own generator; null if it has none. */
   readonly generator: GeneratorState | null
-  /** Of the sampler, now. */
+  /** The present state of the sampler; null for a sampler without `stateDict`. */
   readonly sampler: unknown
-  /** What it was taken with: another dataset or batch would make other batches. */
+  /** The loader's batch size. Like the properties below, it must match when the state is loaded. */
   readonly batchSize: number
   /** The dataset's length; null for a stream. */
   readonly samples: number | null
-  /** Which sampler gives the order: the name of one of this library, 'own' for another, 'stream' for none. */
+  /** The source of the order: the name of a sampler of this library, 'own' for another sampler, 'stream' for none. */
   readonly order: string
   /** Whether a last batch that is not full is left out. */
   readonly dropLast: boolean
 }
 
-/** A sampler, for its state. */
+/** A sampler with a state. */
 export interface Stateful {
-  /** All that decides the next iteration, apart from the scope's generator, as plain data; a DataLoader keeps it in its own state. */
+  /** Returns everything that decides the next iteration except the scope's generator, as plain data. A DataLoader keeps it in its own state. */
   stateDict?(): unknown
-  /** Takes up such a state. @throws STATE_DICT_MISMATCH */
+  /** Continues from such a state. @throws STATE_DICT_MISMATCH */
   loadStateDict?(state: unknown): void
 }
 
-/** A copy: what the sampler changes later is no part of it. @throws INVALID_ARGUMENT for what is no plain data */
+/** A copy, which later changes of the sampler do not reach. @throws INVALID_ARGUMENT unless it is plain data */
 export function samplerState(sampler: Stateful | null): unknown {
   const state = sampler?.stateDict?.() ?? null
   try {
@@ -71,7 +71,7 @@ export function loadSamplerState(sampler: Stateful | null, state: unknown): void
   sampler.loadStateDict(state)
 }
 
-/** What a loader was made with, for its states. */
+/** How a loader was made, for its states. */
 export type LoaderMade = Pick<DataLoaderState, 'batchSize' | 'samples' | 'order' | 'dropLast'>
 
 /** @param own what the loader was made with @throws STATE_DICT_MISMATCH */

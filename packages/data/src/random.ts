@@ -1,6 +1,6 @@
 /**
- * Random order. Everything random takes one number from the caller's generator, when it begins, and goes on with a generator of its own: so it does
- * not matter how far ahead batches are loaded, nor what else draws meanwhile.
+ * Random order, for samplers and splits. Each takes one number from the caller's generator when it begins, and continues with its own generator. So it
+ * does not matter how far ahead batches load, or what else draws.
  */
 import { currentGenerator, type Generator } from '@postgrad/tensor'
 

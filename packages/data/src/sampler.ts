@@ -1,5 +1,5 @@
 /**
- * Samplers: in which order a dataset's samples come. Each iteration is one epoch; random ones draw one seed when it begins (`random.ts`).
+ * Samplers give the order of a dataset's samples. Each iteration is one epoch; random ones draw one seed when it begins (`random.ts`).
  * PyTorch: `torch.utils.data.sampler` and `distributed`; the same sequences where they do not depend on the random generator.
  */
 import { Generator, type GeneratorState, isTensor, type Tensor } from '@postgrad/tensor'
@@ -7,9 +7,9 @@ import { argumentText, checkOptions, invalidArgument, shapeText } from '@postgra
 import { checkGeneratorState, loadSamplerState, mismatch, type Stateful, samplerState } from './loader-state.js'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
-/** Indices (of a `BatchSampler`: lists of them), a new sequence each time it is iterated. */
+/** Indices (for a `BatchSampler`: lists of indices), a new sequence each time it is iterated. */
 export interface Sampler<I = number> extends Iterable<I>, Stateful {
-  /** How many an iteration gives. */
+  /** The length of one iteration. */
   readonly length: number
 }
 
@@ -29,13 +29,13 @@ abstract class SeededSampler {
   }
 }
 
-/** What a sampler needs of a dataset. */
+/** A dataset, as samplers use it. */
 export interface Sized {
   /** How many samples there are. */
   readonly length: number
 }
 
-/** 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`. */
+/** The indices 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`. */
 export class SequentialSampler implements Sampler {
   private readonly dataset: Sized
 
@@ -52,21 +52,21 @@ export class SequentialSampler implements Sampler {
   }
 }
 
-/** Of `RandomSampler`. */
+/** Options of `RandomSampler`. */
 export interface RandomSamplerOptions extends RandomSource {
-  /** Draw each index from all; default false: every index once, then, if numSamples asks for more, again in another order. */
+  /** true: draws each index from all indices. false (default): every index once, then again in another order if numSamples asks for more. */
   readonly replacement?: boolean
-  /** Default: as many as the dataset has. */
+  /** Default: the number of samples in the dataset. */
   readonly numSamples?: number
 }
 
-/** Random order. PyTorch: `torch.utils.data.RandomSampler`. */
+/** Indices in random order. PyTorch: `torch.utils.data.RandomSampler`. */
 export class RandomSampler extends SeededSampler implements Sampler {
   protected readonly source: RandomSource
   private readonly dataset: Sized
   private readonly options: RandomSamplerOptions
 
-  /** @throws INVALID_ARGUMENT for a bad numSamples, or for an empty dataset from which something shall be drawn */
+  /** @throws INVALID_ARGUMENT for an invalid numSamples, or for numSamples with an empty dataset */
   constructor(dataset: Sized, options: RandomSamplerOptions = {}) {
     super()
     checkOptions('RandomSampler', options, ['replacement', 'numSamples', 'generator'])
@@ -123,13 +123,13 @@ export class SubsetRandomSampler extends SeededSampler implements Sampler {
   }
 }
 
-/** Of `WeightedRandomSampler`. */
+/** Options of `WeightedRandomSampler`. */
 export interface WeightedRandomSamplerOptions extends RandomSource {
-  /** Default true. */
+  /** Whether an index may be drawn again. Default true. */
   readonly replacement?: boolean
 }
 
-/** Index i with a probability in proportion to weights[i], which need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`. */
+/** Random indices: the probability of index i is proportional to weights[i]. The weights need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`. */
 export class WeightedRandomSampler extends SeededSampler implements Sampler {
   protected readonly source: RandomSource
   readonly length: number
@@ -137,7 +137,7 @@ export class WeightedRandomSampler extends SeededSampler implements Sampler {
   private readonly options: WeightedRandomSamplerOptions
 
   /**
-   * @param weights also a tensor [n], which is read here
+   * @param weights an iterable of numbers, or a tensor [n], which is read now
    * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more samples than weights above 0 without replacement
    */
   constructor(weights: Iterable<number> | Tensor, numSamples: number, options: WeightedRandomSamplerOptions = {}) {
@@ -200,7 +200,7 @@ function firstAbove(ends: readonly number[], value: number): number {
   return low
 }
 
-/** Lists of `batchSize` indices of another sampler; the last may be shorter, or is left out. PyTorch: `torch.utils.data.BatchSampler`. */
+/** Lists of `batchSize` indices of another sampler. The last list may be shorter; dropLast leaves it out. PyTorch: `torch.utils.data.BatchSampler`. */
 export class BatchSampler implements Sampler<number[]> {
   private readonly sampler: Sampler
   private readonly batchSize: number
@@ -249,42 +249,42 @@ function* inBatches(indices: Iterator<number>, batchSize: number, dropLast: bool
   if (batch.length > 0 && !dropLast) yield batch
 }
 
-/** What an iterator has left, for a loop that closes it where it ends early. */
+/** The rest of an iterator, for a loop that closes it if it ends early. */
 export function restOf<T>(iterator: Iterator<T>): Iterable<T> {
   return { [Symbol.iterator]: () => iterator }
 }
 
-/** Of `DistributedSampler`. */
+/** Options of `DistributedSampler`. */
 export interface DistributedSamplerOptions {
-  /** Into how many parts the dataset is cut: one per worker that trains. */
+  /** Into how many parts the dataset is divided: one per worker that trains. */
   readonly numReplicas: number
-  /** Which part this is, 0 … numReplicas−1. */
+  /** Which part to use, from 0 to numReplicas−1. */
   readonly rank: number
-  /** Default true. */
+  /** Whether each epoch has a random order. Default true. */
   readonly shuffle?: boolean
-  /** Of the shuffling, the same at all replicas; with the epoch it gives the order. Default 0. */
+  /** The seed of the order, the same at all replicas. The order depends on the seed and the epoch. Default 0. */
   readonly seed?: number
-  /** Leave the last samples out where the dataset cannot be cut evenly; default: the first ones come twice. */
+  /** If the dataset cannot be divided evenly: true leaves the last samples out; false (default) uses the first samples again. */
   readonly dropLast?: boolean
 }
 
-/** Where a `DistributedSampler` stands: plain data, the same for every rank. */
+/** The position of a `DistributedSampler`: plain data, the same for every rank. */
 export interface DistributedSamplerState {
-  /** As `setEpoch` has set it. */
+  /** The epoch of the last `setEpoch`. */
   readonly epoch: number
-  /** Of the options. */
+  /** The option `numReplicas`. */
   readonly numReplicas: number
-  /** Of the options. */
+  /** The option `shuffle`. */
   readonly shuffle: boolean
-  /** Of the options. */
+  /** The option `seed`. */
   readonly seed: number
-  /** Of the options. */
+  /** The option `dropLast`. */
   readonly dropLast: boolean
 }
 
 /**
- * This replica's part of the dataset: every numReplicas-th index from `rank` on, equally many for each. Call `setEpoch` before each epoch. PyTorch:
- * `torch.utils.data.DistributedSampler`.
+ * This replica's part of the dataset: every numReplicas-th index, starting at `rank`, the same number for each replica. Call `setEpoch` before each epoch.
+ * PyTorch: `torch.utils.data.DistributedSampler`.
  */
 export class DistributedSampler implements Sampler {
   readonly length: number
@@ -308,13 +308,13 @@ export class DistributedSampler implements Sampler {
     this.length = batchCount(dataset.length, numReplicas, dropLast)
   }
 
-  /** Without it every epoch has the same order: the replicas must agree, so the order comes from seed and epoch alone. @throws INVALID_ARGUMENT */
+  /** Sets the epoch. Without this call every epoch has the same order: so that the replicas agree, the order depends only on seed and epoch. @throws INVALID_ARGUMENT */
   setEpoch(epoch: number): void {
     if (!Number.isSafeInteger(epoch) || epoch < 0) throw invalidArgument('setEpoch', 'an integer ≥ 0', epoch)
     this.epoch = epoch
   }
 
-  /** The epoch, and what decides its order: a state of another order would leave samples out, or give them twice. */
+  /** The epoch, and the options that decide its order. A state with another order would leave samples out or repeat them, so `loadStateDict` refuses it. */
   stateDict(): DistributedSamplerState {
     const { numReplicas, shuffle = true, dropLast = false } = this.options
     return { epoch: this.epoch, numReplicas, shuffle, seed: this.seed, dropLast }

@@ -1,6 +1,6 @@
 /**
- * Datasets that workers can load. Code does not travel between threads: a module's URL, the name of a function that it exports, and plain arguments do. The
- * pool that uses them is in `worker-pool.ts`, the worker's end in `worker-task.ts`.
+ * Datasets that workers can load. A thread gets no code: it gets a module's URL, the name of an exported function, and plain arguments, and makes the dataset
+ * itself (`worker-task.ts`). The threads are in `worker-pool.ts`.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -91,7 +91,7 @@ export async function workerDataset<T, A extends readonly unknown[] = readonly u
   return new WorkerDataset(source, (await here) as Dataset<T>)
 }
 
-/** The text of a function, if it stands so in the file: then no loader has changed it here, and none does in a worker. */
+/** A function's text, if the file contains it: then no loader has changed it here, and none does in a worker. */
 function textIn(url: string, own: DatasetFactory<never, unknown>): string | null {
   const text = String(own)
   try {
@@ -210,7 +210,7 @@ function exportMissing(url: string, expected: string, got: string): PostgradErro
 /** A place in one of several sources. */
 export type SourceIndex = readonly [source: number, index: number]
 
-/** What workers need of a dataset: its sources, and for each index which of them has it, at which index. */
+/** The sources of a dataset, for workers, and per index the source that has it and the index there. */
 export interface Sources {
   readonly sources: readonly WorkerSource[]
   locate(index: number): SourceIndex

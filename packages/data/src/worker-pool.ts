@@ -1,7 +1,7 @@
 /**
- * The threads of one DataLoader: a pool of `@postgrad/jobs`, which says how jobs run, fail and end. A batch needs no memory of earlier ones, so any thread may
- * take any; the order of batches is the DataLoader's matter. A thread that died takes the DataLoader's pool with it: another would make the dataset
- * again, perhaps to die again.
+ * The threads of one DataLoader: a job queue of `@postgrad/jobs`, in which jobs run, fail and end. A batch does not depend on earlier ones, so any thread may
+ * load any; the DataLoader orders them. If a thread dies, its DataLoader closes the pool: a new thread would make the dataset again, and perhaps
+ * die again.
  */
 import { type DeathCause, isPostgradError, type PostgradError } from '@postgrad/base'
 import { ownFile, refuseWhileLoading, workerDied } from '@postgrad/base/internal'
@@ -20,7 +20,7 @@ export class WorkerPool {
     refuseWhileLoading('DataLoader')
     const program = ownFile('DataLoader', 'data', 'worker-task.js').href
     const places = new ThreadPlaces({ boot: { program, data, device: null }, threads: workers })
-    // How many batches are asked for ahead is bounded by the DataLoader.
+    // The DataLoader bounds how many batches it asks for ahead.
     this.queue = new JobQueue(places, { threads: workers, queueMax: Number.POSITIVE_INFINITY, clock: new RealClock() })
   }
 
@@ -28,12 +28,12 @@ export class WorkerPool {
     return this.closing !== null
   }
 
-  /** What the worker answered. Rejects with its error, or WORKER_DIED. */
+  /** The worker's answer. Rejects with its error, or WORKER_DIED. */
   async load(task: BatchTask): Promise<unknown> {
     const call = this.payloads.encodeCall('batch', [task])
     let reply: Payload
     try {
-      // The seed is nobody's: each sample has its own.
+      // No job uses the seed: each sample has its own.
       reply = await this.queue.submit({ name: 'batch', call, seed: 0, onProgress: null, isCancellable: false }).reply
     } catch (error) {
       throw lostBatch(task, error)

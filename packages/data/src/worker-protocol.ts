@@ -1,8 +1,8 @@
-/** What the pool and a worker's thread say to each other, to be read alone: `worker-pool.ts` is the one end, `worker-task.ts` the other. */
+/** Types of the messages between the pool (`worker-pool.ts`) and a worker's thread (`worker-task.ts`). */
 import type { BatchPlan } from './batch.js'
 import type { SourceIndex, WorkerSource } from './worker-dataset.js'
 
-/** What a thread is born with: the pool's `data`. */
+/** A thread's initial data: the pool's `data`. */
 export interface WorkerBoot {
   readonly sources: readonly WorkerSource[]
 }

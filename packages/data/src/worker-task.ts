@@ -1,6 +1,6 @@
 /**
- * What a thread of the pool runs, a job per batch. It makes each dataset at the first batch that needs it, and keeps it: a pool belongs to one
- * DataLoader.
+ * The program of a worker's thread (`worker-pool.ts`), which runs one job per batch. It makes each dataset for its first batch, and
+ * keeps it.
  */
 import { collateSamples, loadSamples } from './batch.js'
 import { defaultCollate } from './collate.js'

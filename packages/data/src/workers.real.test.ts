@@ -1,4 +1,4 @@
-/** Batches from threads: the same bits whatever their number, every failure typed, nothing left open. */
+/** Batches from threads: the same bits for any number, a code for every failure, nothing left open. */
 import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import * as inspector from 'node:inspector'

@@ -1,5 +1,5 @@
 /**
- * What users write: `distAutograd.context(async (ctx) => …)`, and PyTorch's functions on context ids beside it.
+ * The API for users: `distAutograd.context(async (ctx) => …)`, and PyTorch's functions on context ids.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -17,7 +17,7 @@ import {
 import { currentDistAutograd } from './install.js'
 import type { RootPass } from './pass/pass.js'
 
-/** Of `distAutograd.context`. */
+/** Options of `distAutograd.context`. */
 export interface ContextOptions {
   /**
    * Which send functions the passes of the context wait for. `smart`, the default: those that the roots depend on, so that unused results do no harm.

@@ -1,6 +1,6 @@
 /**
- * Gives a worker distributed autograd: registers with rpc's message handlers and interceptors, and hangs container and engine off the
- * runtime. rpc never names autograd; this file is the only place that knows both.
+ * Gives a worker distributed autograd: registers handlers and an interceptor with rpc, and attaches container and engine to the
+ * runtime. rpc never names autograd; only this file knows both.
  */
 
 import { type PostgradError, workerOf } from '@postgrad/base'
@@ -18,7 +18,7 @@ import { DistEngine } from './engine/dist-engine.js'
 import { objection, reportObjection } from './engine/message-check.js'
 import { installRRefBackward } from './engine/rref-backward.js'
 
-/** What a worker has of this package. */
+/** This package's parts at a worker. */
 export interface DistAutograd {
   readonly container: DistAutogradContainer
   readonly engine: DistEngine
@@ -127,8 +127,8 @@ function releaseOrphans(container: DistAutogradContainer, maker: number, error: 
 }
 
 /**
- * The dead worker may have been the only way by which a release would have come here, now or while it died: the maker is told that this
- * worker has the context (DA-31).
+ * A release might have come here only by way of the dead worker, now or while it died: this worker notifies the maker that
+ * it has the context (DA-31).
  */
 function askForRelease(runtime: WorkerRuntime, container: DistAutogradContainer, dead: number, error: PostgradError): void {
   for (const { contextId, knownWorkerIds } of container.values()) {

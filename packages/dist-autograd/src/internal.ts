@@ -1,4 +1,4 @@
-/** What sibling packages and tests get: how to install it on a worker, and its parts. */
+/** For sibling packages and tests: installs it on a worker, and has its parts. */
 export { backward, context, getGradients, releaseContext } from './api.js'
 export { currentContext, withContext } from './context/context-scope.js'
 export { DistAutogradContainer, TOMBSTONES_MIN } from './context/dist-autograd-container.js'

@@ -1,4 +1,4 @@
-/** What a job can know of itself: `currentJob()`, in the scope in which it runs. `perform.ts` puts it there. */
+/** The job that runs this code: `currentJob()` finds it in the scope, where `perform.ts` has put it. */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import { checkProgress, type Progress } from './progress.js'
@@ -6,11 +6,11 @@ import { checkProgress, type Progress } from './progress.js'
 /** The job that runs this code: what `currentJob()` gives. */
 export interface CurrentJob {
   /**
-   * Aborts when the job is cancelled or its time is over; what it still gives is dropped then. To read it looks for news, so a loop without an
-   * await that asks `currentJob().signal.aborted` hears of it as well. A job that goes on loses its thread after 5 s.
+   * Aborts when the job is cancelled or its time is over; its result is dropped then. Reading it looks for news, so a loop without an
+   * await that reads `currentJob().signal.aborted` learns of it as well. A job that continues loses its thread after 5 s.
    */
   readonly signal: AbortSignal
-  /** Tells the caller's `onProgress`: in order, at most every 50 ms, the last one always. @throws INVALID_ARGUMENT */
+  /** Calls the caller's `onProgress`: in order, at most every 50 ms, the last one always. @throws INVALID_ARGUMENT */
   report(progress: Progress): void
 }
 

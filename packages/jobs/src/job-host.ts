@@ -1,9 +1,9 @@
-/** The waist between `Jobs` (what users call) and where jobs run: a queue before threads, the same in this thread, or a port to whoever has one. */
+/** The interface between `Jobs` (the API) and where jobs run: a queue before threads, the same in this thread, or a port to the main thread. */
 import type { Payload } from '@postgrad/wire/internal'
 import type { Progress } from './progress.js'
 
 export interface JobRequest {
-  /** What it is called in errors. */
+  /** Its name in errors. */
   readonly name: string
   /** CALL [name, args]; its buffers are the host's from here on. */
   readonly call: Payload
@@ -15,7 +15,7 @@ export interface JobRequest {
 }
 
 export interface SubmittedJob {
-  /** RESULT or EXCEPTION. Rejects with what is not of the job itself: WORKER_DIED, JOBS_CLOSED, JOB_CANCELLED. */
+  /** RESULT or EXCEPTION. Rejects with errors that are not the job's: WORKER_DIED, JOBS_CLOSED, JOB_CANCELLED. */
   readonly reply: Promise<Payload>
   /** A job that waits will not run; the signal of one that runs aborts with this reason (an EXCEPTION). Idempotent. */
   cancel(why: Payload): void
@@ -27,6 +27,6 @@ export interface JobHost {
   /** @throws JOBS_CLOSED, JOBS_QUEUE_FULL */
   submit(job: JobRequest): SubmittedJob
   counts(): { readonly running: number; readonly waiting: number }
-  /** What has been submitted rejects with JOBS_CLOSED. Resolves when no thread is left. Idempotent. */
+  /** All submitted jobs reject with JOBS_CLOSED. Resolves when no thread is left. Idempotent. */
   close(): Promise<void>
 }

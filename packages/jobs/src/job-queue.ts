@@ -1,6 +1,6 @@
 /**
- * The queue before the places where jobs run: first come, first served, bounded. What piscina lacks or does otherwise is here: a job that waits can
- * be taken away, one that was cancelled and goes on loses its thread, and a close rejects everything with an error that says so. Below are the
+ * The queue before the places where jobs run: first come, first served, bounded. It adds to piscina that a job that waits can
+ * be removed, a cancelled job that continues loses its thread, and `close` rejects all jobs with JOBS_CLOSED. Below are the
  * places: threads (`thread-places.ts`), or this thread in a simulation (`in-thread-places.ts`).
  */
 import { availableParallelism } from 'node:os'
@@ -14,7 +14,7 @@ import type { JobHost, JobRequest, SubmittedJob } from './job-host.js'
 export interface RunningPlace {
   /** RESULT or EXCEPTION; rejects when the thread has died under it. */
   readonly reply: Promise<Payload>
-  /** Tells the job. */
+  /** Cancels the job. */
   cancel(why: Payload): void
   /** Ends the thread under it, if it has one of its own. */
   kill(): void
@@ -35,7 +35,7 @@ export interface JobQueueOptions {
   readonly clock: Clock
 }
 
-/** How long a job that was cancelled may go on before its thread is ended, in ms. */
+/** How long a cancelled job may continue before its thread is ended, in ms. */
 export const CANCEL_GRACE_MS = 5000
 const QUEUE_MAX = 16_384
 const THREADS_MAX = 1024
@@ -85,7 +85,7 @@ export class JobQueue implements JobHost {
   }
 
   private async end(): Promise<void> {
-    // Whoever hears of it may submit again: that must meet the closed queue.
+    // A rejected caller may submit again: that must meet the closed queue.
     await null
     const left = [...this.running.keys(), ...this.waiting]
     this.running.clear()

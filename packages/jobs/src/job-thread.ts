@@ -1,4 +1,4 @@
-/** What a thread of the pool runs: one job after the other, each by the pool's program. `protocol.ts` has the conversation. */
+/** The code of a pool's thread: it runs one job after the other by the pool's program. `protocol.ts` has the messages. */
 import { type MessagePort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { importUrl } from '@postgrad/base/internal'
 import { type Device, type DeviceSpec, device } from '@postgrad/tensor'
@@ -23,7 +23,7 @@ export default async function run(task: JobTask): Promise<unknown> {
   isWatched = true
   slot = task.slot
   const payload = await reply(task)
-  // Here it is loaded: piscina has started this thread. Whoever has the library loads this module, and few make a pool.
+  // piscina has started this thread, so it is loaded. Every thread loads this module, and few make a pool.
   const piscina = await import('piscina')
   slot = NO_JOB
   return piscina.move({ [piscina.transferableSymbol]: transferables(payload), [piscina.valueSymbol]: payload })

@@ -97,7 +97,7 @@ test('JOB-3 random numbers depend on the order of the calls, or on a seed, and o
   expect(await run(2, 3)).toEqual(first)
   await inWorld({ draw }, async ({ jobs }) => {
     expect(await jobs.run(draw, [], { seed: 5 })).toBe(await jobs.run(draw, [], { seed: 5 }))
-    // One that was given a seed takes none from those behind it.
+    // A job that was given a seed takes none from later jobs.
     expect(await jobs.run(draw)).toBe(first[2])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * What users call: `jobs.run(fn, args)` and `jobs.map(fn, items)`, typed by the function. Code does not travel: the function is turned into its name, and
- * the pool's module gives the name its meaning. Below is a `JobHost`: a pool's queue, a simulation's, or a worker's port to the main thread.
+ * The API of a pool: `jobs.run(fn, args)` and `jobs.map(fn, items)`, typed by the function. Code does not travel: `Jobs` sends the function's name, and
+ * the pool's module looks it up. Below is a `JobHost`: a pool's queue, a simulation's, or a worker's port to the main thread.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { currentScope, onAbort, ownEnd, quietAtOwnEnd, timeLimit } from '@postgrad/base/internal'
@@ -16,25 +16,25 @@ import type { Progress } from './progress.js'
 /** A function that a pool can run: exposed by the pool's module. */
 export type JobFunction = (...args: never[]) => unknown
 
-/** Of `jobs.run`. */
+/** Options of `jobs.run`. */
 export interface JobOptions {
   /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
   readonly signal?: AbortSignal
-  /** What the job reports by `currentJob().report`. What it throws is an uncaught error of its own; the job goes on. */
+  /** Receives the job's reports (`currentJob().report`). An error that it throws is an uncaught error of its own; the job continues. */
   readonly onProgress?: (progress: Progress) => void
-  /** Time for the whole job in ms, from now to its result, the wait for a thread included; default and 0: no limit. Then JOB_TIMEOUT, and the job is cancelled. */
+  /** Time for the whole job in ms, from now to its result, the wait for a thread included; default and 0: without a limit. Then JOB_TIMEOUT, and the job is cancelled. */
   readonly timeoutMs?: number
-  /** Of the job's random numbers; default: drawn from the pool's (a worker's) seed in the order of its calls, whichever thread takes them. */
+  /** The seed of the job's random numbers. Default: drawn from the pool's seed (on a worker: the worker's), in the order of its calls, whichever thread runs them. */
   readonly seed?: number
 }
 
-/** Of `jobs.map`. */
+/** Options of `jobs.map`. */
 export interface MapOptions {
   /** Cancels all jobs of the map. */
   readonly signal?: AbortSignal
   /** How many results there are, whenever one more has come. */
   readonly onProgress?: (progress: Progress) => void
-  /** Of each job, in ms. */
+  /** The deadline of each job, in ms. */
   readonly timeoutMs?: number
   /** Jobs that wait, run, or lie ready before their result is asked for; default twice the number of threads. */
   readonly ahead?: number
@@ -55,7 +55,7 @@ export interface JobsParts {
   readonly nameOf: (fn: JobFunction) => string
   /** Seeds of jobs are drawn from it. */
   readonly generator: Generator
-  /** What `close` does beyond ending the host. */
+  /** `close` calls it, then ends the host. */
   readonly onClose?: () => void
 }
 

@@ -1,4 +1,4 @@
-/** Runs one job, in a thread of a pool or in the thread of a simulation. Whatever happens becomes a payload: a pool's own way for errors loses class, code and cause. */
+/** Runs one job, in a thread of a pool or in the thread of a simulation. Every outcome becomes a payload: a pool's own way for errors loses class, code and cause. */
 import { inScope, Scope } from '@postgrad/base/internal'
 import { type Device, Generator } from '@postgrad/tensor'
 import type { Payload, PayloadCodec } from '@postgrad/wire/internal'

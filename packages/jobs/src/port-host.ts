@@ -1,5 +1,5 @@
 /**
- * A pool seen from another thread: a worker submits through its control port, the main thread, where the pool is, answers. Plain messages, so that they can
+ * A pool seen from another thread: a worker submits through its control port; the main thread, which has the pool, answers. Plain messages can
  * share a port with others.
  *
  *     worker (PortHost)                     main thread (PortServer)
@@ -37,7 +37,7 @@ export type Post<M> = (message: M, transfer: readonly ArrayBuffer[]) => void
 
 const EVENTS: ReadonlySet<unknown> = new Set(['job', 'job-cancel', 'job-progress', 'job-reply'])
 
-/** Whether what came through a shared port is about jobs. */
+/** Whether a message of a shared port is about jobs. */
 export function isJobMessage(data: unknown): boolean {
   return EVENTS.has((data as { event?: unknown } | null)?.event)
 }

@@ -1,4 +1,4 @@
-/** Reports of progress are thinned out, in order, and the last one always comes. */
+/** Tests reports of progress: thinned out, in order, the last one always. */
 
 import { describe, expect, test } from '@jest/globals'
 import type { Clock, Timer } from '@postgrad/transport'
@@ -31,7 +31,7 @@ class HandClock implements Clock {
     return this.timers.length
   }
 
-  /** Time goes on while nothing else can. */
+  /** Time passes; nothing else happens. */
   passWithoutTurns(ms: number): void {
     this.nowMs += ms
   }

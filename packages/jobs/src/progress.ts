@@ -1,4 +1,4 @@
-/** How far work is, as it is told to whoever waits: thinned out, in order, the last word always. */
+/** Reports of progress to the code that waits: thinned out, in order, the last one always. */
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 

@@ -1,6 +1,6 @@
 /**
- * What the pool and a thread of it say to each other, to be read alone: `thread-places.ts` is the one end, `job-thread.ts` the other. Arguments, results
- * and errors are wire's `Payload`s, whose buffers are moved; piscina carries the task there and the reply back.
+ * The messages between a pool and a thread of it, in one file: `thread-places.ts` is the one end, `job-thread.ts` the other. Arguments, results
+ * and errors are wire's `Payload`s, whose buffers are moved; piscina carries the task to the thread and the reply back.
  *
  *     pool                                   thread
  *       │ workerData: ThreadBoot               │
@@ -12,13 +12,13 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Payload } from '@postgrad/wire/internal'
 
-/** What every thread of a pool is born with (`workerData`). */
+/** The `workerData` of every thread of a pool. */
 export interface ThreadBoot {
   /** URL of the module that is a `JobProgram`. */
   readonly program: string
-  /** What the program itself is told. */
+  /** The pool's data for the program. */
   readonly data: unknown
-  /** What `device()` takes; null is the thread's default. */
+  /** For `device()`; null is the thread's default. */
   readonly device: string | null
   /** For each slot of a `JobTask`, 1 once a promise that nobody handles has ended its thread. The thread writes it as it ends: a message might come too late. */
   readonly rejections: Int32Array
@@ -27,7 +27,7 @@ export interface ThreadBoot {
 /** The slot of a thread between two jobs. */
 export const NO_JOB = 0
 
-/** What the threads' module exports: how a job's name becomes work. */
+/** The exports of the threads' module: it runs jobs by their name. */
 export interface JobProgram {
   /** @param data the pool's `data`, as it was cloned to this thread */
   runJob(name: string, args: readonly unknown[], data: unknown): unknown

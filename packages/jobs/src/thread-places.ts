@@ -1,5 +1,5 @@
 /**
- * The threads of a pool: piscina, with what it lacks put around it. A job needs no memory of earlier ones, so any thread may take any.
+ * The threads of a pool: piscina, with additions around it. A job needs no memory of earlier ones, so any thread may take any.
  *
  * Note [How a pool ends]. `close` terminates the threads wherever they are, one in an endless loop included, and resolves when they are gone.
  * A thread that dies takes its one job with it; piscina starts another.
@@ -79,14 +79,14 @@ async function start({ boot, threads, resourceLimits }: ThreadPlacesOptions, rej
   })
   for (const thread of piscina.threads) dropUnread(thread)
   piscina.on('workerCreate', () => piscina.threads.forEach(dropUnread))
-  // A thread that dies between two jobs is replaced, and no job hears of what it threw.
+  // piscina replaces a thread that dies between two jobs, and no job gets its error.
   piscina.on('error', (thrown) => {
     if (!isLateResult(thrown)) warnOfDeath(died('jobs', {}, thrown, wasRejection(rejections, NO_JOB)))
   })
   return piscina
 }
 
-/** Whether what a thread threw, which had this slot, was the reason of a promise. Whoever has the slot next begins anew. */
+/** Whether the thread with this slot threw the reason of a promise. Clears the slot for the next job. */
 function wasRejection(rejections: Int32Array, slot: number): boolean {
   return Atomics.exchange(rejections, slot, 0) === 1
 }
@@ -121,7 +121,7 @@ class Way {
     this.here.postMessage(why)
   }
 
-  /** The reply takes another way: what was said before it is heard before it. After 'close' there is nothing left, and to look would crash Node 20. */
+  /** The reply takes another way: progress sent before it is reported before it. After 'close' nothing is left, and to look would crash Node 20. */
   end(): void {
     while (!this.closed) {
       const got = receiveMessageOnPort(this.here)

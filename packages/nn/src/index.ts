@@ -1,3 +1,3 @@
-/** What siblings get from nn. Users have two doors: `postgrad/nn` and `postgrad/optim`. */
+/** nn's exports for sibling packages. Users import `postgrad/nn` and `postgrad/optim`. */
 export * from './modules.js'
 export * from './optim.js'

@@ -1,4 +1,4 @@
-/** What sibling packages get beyond the public names: the part that LSTM is made of, what batch norms have in common, what a step refuses. */
+/** Exports for sibling packages only: the layer of LSTM, the base of batch norms, checks of a step, and helpers. */
 
 export { BatchNorm } from './layers/batch-norm.js'
 export { isPlain } from './module/collections.js'

@@ -1,4 +1,4 @@
-/** What users get from nn: modules, losses, weights in files. */
+/** nn's public exports: modules, losses, weights in files. */
 export {
   ELU,
   GELU,

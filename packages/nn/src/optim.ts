@@ -1,4 +1,4 @@
-/** What users get of optimizers and schedulers. */
+/** The public optimizers and schedulers. */
 export { Adadelta, type AdadeltaOptions, type AdadeltaSettings } from './optim/adadelta.js'
 export { Adagrad, type AdagradOptions, type AdagradSettings } from './optim/adagrad.js'
 export { Adam, type AdamOptions, type AdamSettings, AdamW } from './optim/adam.js'

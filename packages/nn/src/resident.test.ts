@@ -1,4 +1,4 @@
-/** Training on a device with a memory of its own gives the bits of `js`. Only the batch is copied up and only the loss down, and no buffer is left. */
+/** Training on a device with its own memory gives the bits of `js`. Only the batch is copied to it and only the loss back, and no buffer is left. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'

@@ -1,7 +1,7 @@
 /**
- * Clipping of the gradients that a context has on all workers: by the norm of all of them as one vector, or each element by a bound. One round asks the
- * owners for what their gradients add to the norm, a second one scales, if there is anything to scale. Below it: `clip-shares.ts`, what an owner does.
- * PyTorch has none for distributed autograd; the measure is `torch.nn.utils.clip_grad_norm_` over all parameters in one place.
+ * Clips the gradients that a context has on all workers: by the norm of all of them as one vector, or each element by a bound. One round asks the
+ * owners for their gradients' shares of the norm, a second one scales, if necessary. `clip-shares.ts` is an owner's part.
+ * PyTorch has none for distributed autograd; the reference is `torch.nn.utils.clip_grad_norm_` over all parameters in one place.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { DistAutogradContext } from '@postgrad/dist-autograd'
@@ -13,7 +13,7 @@ import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { gradientsIn } from './local-optimizer.js'
 
-/** Of `clipGradNorm`. */
+/** Options of `clipGradNorm`. */
 export interface ClipNormOptions extends CallOptions {
   /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number
@@ -134,7 +134,7 @@ async function onAll<T>(
 const LIMITS = ['timeoutMs', 'signal', 'ordered'] as const
 export const NORM_OPTIONS = ['normType', 'errorIfNonfinite', ...LIMITS] as const
 
-/** What the calls of a round get of the options. @throws INVALID_ARGUMENT for names that are not known */
+/** The options of a round's calls. @throws INVALID_ARGUMENT for names that are not known */
 export function limitsOf(op: string, options: ClipNormOptions, known: readonly (keyof ClipNormOptions)[] = LIMITS): CallOptions {
   checkOptions(op, options, known)
   const { normType: _, errorIfNonfinite: __, ...limits } = options

@@ -1,6 +1,6 @@
 /**
- * What clipping does with the gradients of one worker: their shares of a norm, a factor, a bound. `clip-grad.ts` asks all owners and puts the shares
- * together.
+ * An owner's part of clipping: computes its gradients' shares of a norm, scales them, clamps them. `clip-grad.ts` asks all owners and combines the
+ * shares.
  */
 import { normShare } from '@postgrad/nn/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -8,7 +8,7 @@ import { coalesce, invalidArgument, isSparse, raw, rawOperations } from '@postgr
 
 type Gradients = ReadonlyMap<Tensor, Tensor> | null
 
-/** What each parameter's gradient adds to the norm, a tensor []; null for a parameter without. */
+/** Each gradient's share of the norm, a tensor []; null for a parameter without one. */
 export function gradShares(params: readonly Tensor[], gradients: Gradients, normType: number): (Tensor | null)[] {
   return params.map((p) => {
     const g = gradients?.get(p)

@@ -353,6 +353,17 @@ describe('DistributedOptimizer', () => {
       }
     }))
 
+  test('OPT-9 a function in place of a class: the cause is NOT_AN_OPTIMIZER', () =>
+    overSeeds(2, async () => {
+      const module = remote(1, MyModule, [])
+      const optimizer = new DistributedOptimizer(passesOfItsOwn as never, [await module.call('parameter', [])])
+      const error = await failure(optimizer.ready())
+      expect(error).toMatchObject({
+        code: 'OPTIMIZER_CREATION_FAILED',
+        cause: { code: 'NOT_AN_OPTIMIZER', values: { name: 'passesOfItsOwn' } },
+      })
+    }))
+
   test('OPT-6 a setting that is refused leaves the others as they were', () =>
     overSeeds(2, async () => {
       const own = new MyModule()

@@ -1,6 +1,6 @@
 /**
  * An optimizer over parameters that live on several workers: one local optimizer per owner, all stepped at once with the gradients of a
- * distributed context. Its groups stand here, where schedulers change them (`optimizer-groups.ts`); its owners' side is `local-optimizer.ts`. PyTorch:
+ * distributed context. Its groups are here, where schedulers change them (`optimizer-groups.ts`); its owners' side is `local-optimizer.ts`. PyTorch:
  * `torch.distributed.optim.DistributedOptimizer`.
  */
 import { PostgradError } from '@postgrad/base'
@@ -37,15 +37,15 @@ import {
   unassign,
 } from './optimizer-groups.js'
 
-/** What the constructor of an optimizer class takes beside the parameters. */
+/** The options of an optimizer class: the second argument of its constructor. */
 export type OptionsOf<C extends OptimizerClass> = ConstructorParameters<C>[1]
 
 /** The settings of one group of an optimizer class. */
 export type SettingsOf<C extends OptimizerClass> = Omit<InstanceType<C>['paramGroups'][number], 'params'>
 
-/** Of `DistributedOptimizer.step`. */
+/** Options of `DistributedOptimizer.step`. */
 export interface StepOptions<Settings = object> extends CallOptions {
-  /** Set on every group before this step, and kept from then on. They travel with the step, so they cost no message. */
+  /** Settings for this step and later ones, set on every group. They are sent with the step, so they cost no extra message. */
   readonly settings?: Partial<Settings>
 }
 
@@ -68,7 +68,7 @@ interface Part {
 }
 
 /**
- * An optimizer over parameters of several workers: one of its class on each owner, all stepped with the gradients of a context. PyTorch:
+ * An optimizer over parameters of several workers. Each owner has an optimizer of the given class, and all step with the gradients of a context. PyTorch:
  * `torch.distributed.optim.DistributedOptimizer`.
  * @example const optimizer = new DistributedOptimizer(Adam, await new RemoteModule('worker1', Linear, [2, 4]).remoteParameters(), { lr: 1e-3 }) // the program has: expose({ Linear })
  */
@@ -83,9 +83,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   private steps = 0
 
   /**
-   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). Returns at once; `ready()` and the first
-   * `step` wait for the owners. One is made here too, over a parameter of one element per group, when the settings are first asked for (`paramGroups`, settings of a step, a state), to know and to check them.
-   * @param params RRefs to parameters, or groups of them with settings of their own; what a group leaves out is the optimizer's
+   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). The constructor does not wait for the owners; `ready()` and the first
+   * `step` do. When settings are first needed here (`paramGroups`, settings of a step, a state), this worker also makes one, over a parameter of one element per group, to check the settings.
+   * @param params RRefs to parameters, or groups of them with settings of their own; settings that a group leaves out are the optimizer's
    * @throws NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
    */
   constructor(
@@ -103,30 +103,30 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * The groups with their settings. Write to them as to a local optimizer's, by hand or by a scheduler of `postgrad/optim`: what has changed travels with the next step, and
-   * is checked before it.
+   * The groups with their settings. You, or a scheduler of `postgrad/optim`, may change the settings as in a local optimizer. Changed settings are checked before the next step, and
+   * sent with it.
    */
   get paramGroups(): readonly DistributedParamGroup<SettingsOf<C>>[] {
     return this.groups.asked() as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
   }
 
-  /** How many steps all owners have taken since this object was made; a scheduler sees from it that it was called too early. */
+  /** The number of steps that all owners have taken since this object was made. From it a scheduler knows whether it was called too early. */
   get stepCount(): number {
     return this.steps
   }
 
-  /** Waits until every owner has its optimizer. Rejects with OPTIMIZER_CREATION_FAILED (values: owners; cause: the first one's error). */
+  /** Waits until every owner has its optimizer. Rejects with OPTIMIZER_CREATION_FAILED (values: owners; cause: the first owner's error). */
   async ready(): Promise<void> {
     await this.optimizers()
   }
 
   /**
    * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
-   * owners have stepped. Steps of several callers come one after the other on each owner, each whole, in any order over owners. It has no
-   * `zeroGrad`, since gradients belong to the context and end with it: take a context per batch.
-   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program has begun here in the
-   * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (nobody
-   * has stepped then), or OPTIMIZER_STEP_FAILED (values: owners, those that failed, and stepped, those that have stepped and are not taken back; cause:
+   * owners have stepped. Each owner runs the steps of several callers one after the other; the order may differ between owners. It needs no
+   * `zeroGrad`, since gradients belong to the context and end with it: use one context per batch.
+   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program began on this worker in the
+   * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (no owner
+   * has stepped then), or OPTIMIZER_STEP_FAILED (values: `owners` that failed, and `stepped`: owners that have stepped, which is not undone; cause:
    * the first owner's error). An owner that died or did not answer in time may have stepped or not.
    * @param context a context, or its id
    */
@@ -144,8 +144,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Announces to the owners that a step with a context's gradients will follow its next pass, so that each computes its part as soon as its gradients are final. It
-   * costs a call to each that nobody waits for, and the owners memory for a copy of parameters and states; it pays where a step is long. `ctx.backward(roots, { optimizer })` calls it.
+   * Announces to the owners that a step will follow the context's next pass, so that each owner computes its part as soon as its gradients are final. It
+   * costs one call to each owner, without waiting, and the owners need memory for a copy of parameters and states. It is worth that if a step is long. `ctx.backward(roots, { optimizer })` calls it.
    */
   announce(context: DistAutogradContext): void {
     if (this.disposed) return
@@ -156,12 +156,12 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
       return
     }
     for (const { optimizer, owned } of this.parts.values()) {
-      // What it cannot compute now the step will compute, or say.
+      // If this fails, the step computes it, or throws.
       optimizer?.call('announce', [context.id, owned.changes(this.groups)], { timeoutMs: 0 }).catch(() => {})
     }
   }
 
-  /** As `clipGradNorm`, over all parameters of this optimizer, whose references need not travel then. */
+  /** As `clipGradNorm`, over all parameters of this optimizer. No references to them are sent. */
   async clipGradNorm(context: DistAutogradContext | bigint, maxNorm: number, options: ClipNormOptions = {}): Promise<Tensor> {
     const contextId = contextIdOf(context, 'clipGradNorm')
     return await clipNormOver(await this.clipParts(limitsOf('clipGradNorm', options, NORM_OPTIONS)), contextId, maxNorm, options)
@@ -174,9 +174,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Adds parameters that join the training. Settings that the group leaves out are the optimizer's. Await it before the next step.
+   * Adds a group of parameters to the training. Settings that the group leaves out are the optimizer's. Await it before the next step.
    * Rejects with NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_GROUP_REFUSED (values: owners; cause: the first
-   * one's error, such as NOT_A_PARAMETER): nothing is added then on any worker, unless an owner dies in the middle.
+   * owner's error, such as NOT_A_PARAMETER). Then no worker has added anything, unless an owner died meanwhile.
    */
   async addParamGroup(group: DistributedGroupOptions<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
     if (this.disposed) throw disposedError()
@@ -207,9 +207,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * The state of all parameters, gathered from their owners as copies, and the settings of all groups: the layout of a local optimizer over the same
-   * parameters in the same groups, which can load it, and which `toTorchOptimizerState` writes as safetensors. Await the steps before it.
-   * Rejects with OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first one's error).
+   * The settings of all groups, and copies of the state of all parameters, gathered from their owners. It has the layout of a local optimizer's state dict: a local optimizer over the same
+   * parameters in the same groups can load it, and `toTorchOptimizerState` can convert it. Await earlier steps before you call it.
+   * Rejects with OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first owner's error).
    */
   async stateDict(options: CallOptions = {}): Promise<OptimizerState<SettingsOf<C>>> {
     if (this.disposed) throw disposedError()
@@ -225,9 +225,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Takes over the settings of all groups and the state of all parameters, sent to their owners: a state of this optimizer, or of a local one over the same
-   * parameters in the same groups. All owners take it over or none, unless one dies in the middle.
-   * Rejects with STATE_DICT_MISMATCH, INVALID_ARGUMENT, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first one's error, such as
+   * Loads the settings of all groups and the state of all parameters, and sends them to the owners. `saved` is a state dict of such an optimizer, or of a local one over the same
+   * parameters in the same groups. Either all owners load it or none, unless one dies meanwhile.
+   * Rejects with STATE_DICT_MISMATCH, INVALID_ARGUMENT, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first owner's error, such as
    * STATE_DICT_MISMATCH for another shape).
    */
   async loadStateDict(saved: OptimizerState<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
@@ -258,7 +258,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * What a checkpoint of the cluster saves: the owners' optimizers, each by its owner, and of this object the settings and who has what. To be loaded
+   * The parts for a checkpoint of the cluster: the owners' optimizers, each by its owner, and this object's settings and places. To be loaded
    * together, on all of them. @internal
    */
   checkpointParts(): { readonly owners: RRef<LocalOptimizer>[] | Promise<RRef<LocalOptimizer>[]>; readonly groups: GroupsState } {
@@ -282,7 +282,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return { owners, groups: { stateDict, loadStateDict } as GroupsState }
   }
 
-  /** Drops the owners' optimizers and what they have gathered (momentum). Idempotent; stepping afterwards rejects with OPTIMIZER_DISPOSED. */
+  /** Drops the owners' optimizers with their state, such as momentum. A later `step` rejects with OPTIMIZER_DISPOSED. Idempotent. */
   dispose(): void {
     this.disposed = true
     for (const part of this.parts.values()) giveUp(part)

@@ -1,4 +1,4 @@
-/** What users get: training over several workers. */
+/** Public exports: training over several workers. */
 export {
   type CheckpointCallOptions,
   type CheckpointInfo,

@@ -1,7 +1,7 @@
 /**
  * An owner's side of the distributed optimizer: a local optimizer over the parameters that live here, stepped with the gradients that this worker
- * has in a context. `distributed-optimizer.ts` calls it from elsewhere, method by method, each one synchronous: what several callers ask for comes one after
- * the other, whole. PyTorch: `_LocalOptimizer`.
+ * has in a context. `distributed-optimizer.ts` calls its methods from other workers. They are synchronous, so calls of several callers run one
+ * after the other. PyTorch: `_LocalOptimizer`.
  */
 import { noGrad } from '@postgrad/autograd'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -99,7 +99,7 @@ export class LocalOptimizer {
     }
   }
 
-  /** What each parameter's gradient adds to the norm, null for one without, in the optimizer's order. */
+  /** Each gradient's share of the norm, null for a parameter without, in the optimizer's order. */
   gradShares(contextId: bigint, normType: number): (Tensor | null)[] {
     return gradShares(this.parameters(), gradientsIn(contextId), normType)
   }

@@ -1,6 +1,6 @@
 /**
- * The groups of a distributed optimizer as its user sees them: references with settings, which a scheduler may change, and what of them each owner has.
- * `distributed-optimizer.ts` sends what an owner lacks with the next step.
+ * The groups of a distributed optimizer as its user sees them: references with settings, which a scheduler may change, and the settings that each owner has.
+ * `distributed-optimizer.ts` sends changes with the next step.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -11,10 +11,10 @@ import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { GroupSettings, OptimizerClass } from './local-optimizer.js'
 
-/** Parameters on any workers that share their settings. A schedule, or whoever else, writes to the settings; they hold from the next step on. */
+/** Parameters, on any workers, that share settings. You, or a schedule, may change the settings; the next step uses the new ones. */
 export type DistributedParamGroup<Settings> = { readonly params: readonly RRef<Tensor>[] } & Settings
 
-/** A group as an optimizer is given it: settings that it leaves out are the optimizer's. */
+/** A parameter group as you pass it to a `DistributedOptimizer`. Settings that it leaves out are the optimizer's. */
 export type DistributedGroupOptions<Settings = object> = Partial<Settings> & { readonly params: Iterable<RRef<Tensor>> }
 
 const OP = 'DistributedOptimizer'
@@ -31,7 +31,7 @@ export class OptimizerGroups {
    * constructs nothing here.
    */
   private model: Optimizer | null | undefined
-  /** What each group had when its settings were first asked for: its owners were made with that. */
+  /** Each group's settings when they were first asked for: its owners were made with them. */
   readonly initial: GroupSettings[] = []
   /** Whether the class has taken what the model has. */
   private isChecked = true
@@ -132,7 +132,7 @@ export class OptimizerGroups {
   checkSaved(saved: readonly GroupSettings[]): void {
     this.asked()
     const { model } = this
-    // What it takes over here, if the owners do not, `check` takes back. What schedulers keep in a group is nothing that the class knows.
+    // If the owners refuse, `check` takes this back. The class does not know the values that schedulers keep in a group.
     const known = saved.map((settings, i) => ({ ...knownTo(model, i, settings), params: [i] }))
     model?.loadStateDict({ state: {}, paramGroups: known })
   }
@@ -148,7 +148,7 @@ export class OptimizerGroups {
   }
 }
 
-/** What one owner has of the groups. */
+/** One owner's part of the groups. */
 export class OwnedGroups {
   readonly owner: WorkerInfo
   /** Which groups it has parameters of. */
@@ -166,7 +166,7 @@ export class OwnedGroups {
     this.owner = owner
   }
 
-  /** What it lacks: [its group, settings] of those that changed since the last call of `takeChanges`; null for none. */
+  /** To be sent: [its group, settings] of those that changed since the last call of `takeChanges`; null for none. */
   changes(all: OptimizerGroups): [number, GroupSettings][] | null {
     const { has } = this
     if (has !== null && this.version === all.version) return null
@@ -300,7 +300,7 @@ function modelOf(Class: OptimizerClass, groups: readonly AnyGroup[], options: Gr
   }
 }
 
-/** Those of the settings that the model's group has; all of them where there is no model. */
+/** The settings that the model's group has, too; without a model, all of them. */
 function knownTo(model: Optimizer | null | undefined, index: number, settings: GroupSettings): GroupSettings {
   const group = model?.paramGroups[index]
   return group === undefined

@@ -1,6 +1,6 @@
 /**
- * A module that lives on another worker and is called as if it were here: gradients find their way through a distributed context, its parameters are
- * references. Above it stands whoever trains; below it are RRef and the few functions that run on the owner. PyTorch: `torch.distributed.nn.RemoteModule`.
+ * A module that lives on another worker and is called as if it were here: gradients return through a distributed context, its parameters are
+ * references. Programs that train use it; it uses RRef and the few functions that run on the owner. PyTorch: `torch.distributed.nn.RemoteModule`.
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
@@ -19,7 +19,7 @@ export type ModuleClass<M extends ForwardModule = ForwardModule> = new (...args:
 
 type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
 type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
-/** What the module's constructor takes; may be left out for one that takes nothing. */
+/** The constructor's arguments; may be left out if it takes none. */
 type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendable<A>>] : [args: Readonly<Sendable<A>>]
 
 /**
@@ -104,7 +104,7 @@ export class RemoteModule<
   /** Says so to the module; what is called later finds it so, since the calls of one worker to another begin in their order. */
   override train(mode = true): this {
     this.training = mode
-    // What could go wrong (its constructor failed, its worker died) is said by every later use.
+    // Every later use throws such an error (its constructor failed, its worker died).
     call(this.moduleRref.owner(), trainThere, [this.moduleRref, mode]).catch(() => {})
     return this
   }
@@ -128,7 +128,7 @@ export class RemoteModule<
   }
 }
 
-/** What a module here cannot do for one that lives elsewhere. Of `Module`'s methods only forward, train, eval and toString are left. */
+/** Methods that do not work for a module elsewhere. Of `Module`'s methods only forward, train, eval and toString are left. */
 const UNSUPPORTED = [
   ...['parameters', 'namedParameters', 'buffers', 'namedBuffers', 'children', 'namedChildren', 'modules', 'namedModules', 'apply'],
   ...[

@@ -27,7 +27,7 @@ export async function getAllRemoteParams(model: Module | RRef<Module>, options: 
   return await resolved(partsOf(model), options)
 }
 
-/** What stands in a tree of modules, in order, each once. */
+/** The parts of a tree of modules, in order, each once. */
 function partsOf(module: Module): (RRef<Tensor> | RemoteModule)[] {
   const parts: (Tensor | RemoteModule)[] = []
   gather(module, parts, new Set())

@@ -1,4 +1,4 @@
-/** What `ends.sim` does at every seventh point, at all of them, under other orders of delivery; and more random programs. */
+/** Deaths as in `ends.sim`, at all points instead of each seventh, under other orders of delivery; more random programs. */
 import { describe, expect, test } from '@jest/globals'
 import { diesAtPoints, PROGRAMS } from './deaths.suite.js'
 import { randomProgram, withSeed } from './sim-ranks.suite.js'

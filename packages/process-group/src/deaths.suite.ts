@@ -1,4 +1,4 @@
-/** A rank that dies at any point of any algorithm: programs of three ranks, and what has to be true of the two that live. */
+/** A rank dies at any point of any algorithm: programs of three ranks, and what must be true of the two that live. */
 import { expect } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { full, ones, type Tensor, zeros } from '@postgrad/tensor'
@@ -113,7 +113,7 @@ async function diesAt(program: Program, seed: number, victim: number, step: numb
     const group = await initProcessGroup(NEVER)
     formed.add(rank)
     await program(rank, group)
-    // Whoever comes here has ended well, and so have those that it meets.
+    // A rank that comes here has ended well, as have those that it meets.
     await barrier()
     return null
   }

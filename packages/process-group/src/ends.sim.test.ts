@@ -1,4 +1,4 @@
-/** How collectives end when they cannot come about: deaths at every point, mismatches, deadlines, cancellation, abort, the end of a group, and that groups can be made again. */
+/** How collectives end when they cannot succeed: deaths at every point, mismatches, deadlines, cancellation, abort, the end of a group; and that groups can be made again. */
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { call, expose } from '@postgrad/rpc'
@@ -23,7 +23,7 @@ import { failure, Ranks, withSeed } from './sim-ranks.suite.js'
 const after = (ranks: Ranks, rank: number, ms: number) =>
   new Promise<void>((resolve) => void ranks.workers[rank]!.clock.setTimer(ms, resolve))
 
-/** What this rank sends is not flushed, as far as it is told, before what this gives is called. */
+/** This rank is not notified of its flushed messages before the returned function is called. */
 function heldBack({ runtime: { messages } }: ProcessGroup): () => void {
   const waiting: ((isFlushed: boolean) => void)[] = []
   const post = messages.postIfReachable.bind(messages)
@@ -112,7 +112,7 @@ describe('a rank dies', () => {
         const x = () => tensor([1, 2])
         const survivor = async (rank: number): Promise<number[]> => {
           await initProcessGroup({ ranks: ['worker0', 'worker1', 'worker2'], ...NEVER })
-          // Some hear of the death before they have all of this.
+          // Some learn of the death before this has ended.
           await allReduce(x()).catch(() => {})
           if (rank === 2) return []
           if (rank === 0) ranks.world.crash('worker2')
@@ -221,7 +221,7 @@ describe('ranks that do not call the same', () => {
         expect(error.message).toContain(
           'rank 1 (worker1) calls allReduce(sum) float32 [2], rank 2 (worker2) calls allReduce(sum) float32 [3]',
         )
-        // What is on is not advised.
+        // debug is on already.
         expect(error.message).not.toContain('debug')
         expect(root).toMatchObject({ code: 'COLLECTIVE_MISMATCH', values: { sequence: 1 } })
         expect(untouched).toEqual(rank === 2 ? [1, 2, 3] : [1, 2])
@@ -272,7 +272,7 @@ describe('deadlines and cancellation', () => {
     })
     for (const rank of [1, 2]) {
       expect(got[rank]).toMatchObject({ code: 'GROUP_BROKEN', cause: { code: 'COLLECTIVE_TIMEOUT', values: { missing: [2] } } })
-      // Who reads no more than the message has the reason.
+      // The message alone has the reason.
       expect(got[rank]!.message).toMatch(
         /has given up .*number 0, because of COLLECTIVE_TIMEOUT \(allReduce: .* rank 2 \(worker2\) did not come/,
       )

@@ -1,4 +1,4 @@
-/** What PyTorch's gloo gives (`scripts/golden/collectives.py`), and what it refuses. */
+/** The results and refusals of PyTorch's gloo (`scripts/golden/collectives.py`). */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { type DType, type Tensor, tensor, zeros } from '@postgrad/tensor'

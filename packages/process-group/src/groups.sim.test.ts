@@ -1,4 +1,4 @@
-/** Groups: how they come about, subgroups, handles, what users may not pass, values and tensors from rank to rank. */
+/** Groups: how they are made, subgroups, handles, refused arguments, values and tensors from rank to rank. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import type { TraceEvent } from '@postgrad/base/internal'
@@ -169,9 +169,9 @@ describe('the default group', () => {
     const letters = ranks.workers.map(({ letters }) => letters.last().map(({ reason, what }) => `${reason} ${what}`))
     expect(letters[0]).toEqual(['invalid COLLECTIVE: its sender is not another member of the group'])
     expect(letters[1]!.sort()).toEqual([
+      'invalid COLLECTIVE: a message of kind 9 does not exist',
       'invalid COLLECTIVE: it was sent before, or nobody waits for it',
       'invalid COLLECTIVE: its sender is not another member of the group',
-      'invalid COLLECTIVE: there is no 9',
     ])
   })
 

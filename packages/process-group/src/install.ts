@@ -1,4 +1,4 @@
-/** Gives a worker process groups: takes its slot, the message of groups, deaths and the close. This file is the only one that cluster and testing know. */
+/** Gives a worker process groups: takes its slot, the message of groups, deaths and the close. Cluster and testing use only this file. */
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type ProcessGroups, processGroupsOf } from './group/process-groups.js'
 

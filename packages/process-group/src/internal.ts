@@ -1,4 +1,4 @@
-/** What sibling packages get: how a worker is given process groups, and what runs collectives of their own. */
+/** For sibling packages: installs process groups on a worker, and runs collectives of the siblings' own. */
 export { RESERVED_TAGS, recvReserved, sendReserved } from './api/point-to-point.js'
 export { What } from './common/protocol.js'
 export type { Algorithm, Place, Step } from './common/step.js'

@@ -1,7 +1,7 @@
 /**
  * Random programs of collectives, from a seed that all ranks have: operations, reductions, dtypes, shapes, layouts, roots, subgroups, and how many are under way at once.
- * Each rank holds its outputs against the formula of the operation, computed element by element in plain JavaScript from what all ranks put in. Run in the simulation by
- * this package's tests, on threads and processes by cluster's.
+ * Each rank compares its outputs with the operation's formula, computed element by element in plain JavaScript from all ranks' inputs. This package's tests run them in
+ * the simulation, cluster's on threads and processes.
  */
 import assert from 'node:assert'
 import { type DType, Tensor, tensor } from '@postgrad/tensor'
@@ -209,7 +209,7 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
       const ranks = group.ranks.filter(() => draw.below(3) > 0)
       const made = await newGroup(ranks.length === 0 ? [0] : ranks)
       if (made.rank >= 0) groups.push(made)
-      // Whoever is no member draws on as the others do.
+      // A non-member draws on as the others do.
       else groups.push(made)
     }
     const at = groups[draw.below(groups.length)]!
@@ -227,7 +227,7 @@ export async function runProgram(group: ProcessGroup, seed: number, { steps = 12
   return digest.join(';')
 }
 
-/** Draws and begins one collective; null where this rank is no member, but what is drawn is drawn all the same. */
+/** Draws and begins one collective; null if this rank is not a member, which makes the same draws all the same. */
 function begin(draw: Draw, group: ProcessGroup, seed: number, numelMax: number, digest: string[]): Begun | null {
   const { size, rank, ranks } = group
   const dtype = draw.pick(DTYPES)

@@ -1,4 +1,4 @@
-/** `send` and the room that it needs at its receiver: who finds none waits, and every such wait ends. */
+/** `send` and the room that it needs at its receiver: without room it waits, and each such wait ends. */
 import { describe, expect, test } from '@jest/globals'
 import { tensor, zeros } from '@postgrad/tensor'
 import { MessageType } from '@postgrad/wire/internal'

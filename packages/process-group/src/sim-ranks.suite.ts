@@ -1,4 +1,4 @@
-/** The fixture of this package's simulated tests: rpc's cluster, with process groups installed on it, and programs that run on all ranks at once. */
+/** The fixture of this package's simulated tests: rpc's cluster with process groups, and programs that run on all ranks at once. */
 import { isPostgradError } from '@postgrad/base'
 import { type ClusterOptions, Cluster as RpcCluster } from '@postgrad/rpc/suite'
 import { initProcessGroup, type ProcessGroupOptions } from './api/groups.js'
@@ -31,7 +31,7 @@ export class Ranks extends RpcCluster {
   }
 }
 
-/** What each rank gave. A failure is thrown: rather one that is no consequence of another rank's. */
+/** Each rank's value. Throws a failure: preferably one that does not follow from another rank's. */
 export function valuesOf<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const reasons = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
   const first = reasons.find((reason) => !isPostgradError(reason)) ?? reasons[0]

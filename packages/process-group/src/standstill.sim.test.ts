@@ -1,4 +1,4 @@
-/** Programs that return while others wait for them: who is refused, who is not, and what is printed. */
+/** Programs that return while others wait for them: which waits are refused, and what is printed. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { call, currentWorker, expose, remote } from '@postgrad/rpc'
@@ -26,7 +26,7 @@ class Mains extends Ranks {
     for (const worker of this.workers) standstillOf(worker).watch((line) => this.lines.push(line))
   }
 
-  /** What came of each main; nothing may be left. */
+  /** The end of each main; nothing may be left. */
   async mains(main: Main): Promise<unknown[]> {
     return withSeed(this.seed, async () => {
       const ends = await this.all(async (rank) => {
@@ -40,7 +40,7 @@ class Mains extends Ranks {
   }
 }
 
-/** What the others get of rank `rank`. */
+/** The others' error by rank `rank`. */
 const isOver = (rank: number) => ({
   code: 'GROUP_BROKEN',
   message: expect.stringContaining(`rank ${rank} (worker${rank}) has returned from its main`),
@@ -151,7 +151,7 @@ describe('PG-40: a rank that returns early', () => {
   })
 })
 
-/** What a rank whose main has returned serves. */
+/** Served by a rank whose main has returned. */
 async function joins(delayMs = 0): Promise<number[]> {
   await later(delayMs)
   return (await allReduce(tensor([1]))).toArray() as number[]

@@ -1,6 +1,6 @@
 /**
- * What becomes of a frame's bytes on a simulated link: the same as on any link. Large segments that own their buffer are moved (the
- * sender's views become empty), everything else is copied into one fresh buffer, each part at a multiple of 8 bytes.
+ * Carries a frame's bytes over a simulated link, as any link does. It moves large segments that own their buffer (the sender's views
+ * become empty), and copies everything else into one fresh buffer, each part at a multiple of 8 bytes.
  */
 import { structuredClone } from '@postgrad/base/internal'
 import type { Frame } from '@postgrad/transport'

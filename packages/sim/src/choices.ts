@@ -1,16 +1,16 @@
-/** What could happen next: the set from which each step of a simulated world takes one, in O(1) and in an order that depends on nothing but the run. */
+/** The events that could happen next: each step of a simulated world takes one, in O(1). Their order depends on nothing but the run. */
 import type { Possible, PossibleChoice } from './schedule.js'
 
 export abstract class Choice implements PossibleChoice {
   readonly label: string
   readonly number: number
   readonly worker: string
-  /** Where it stands in the set; −1 while it is not in it. Only `Choices` writes it. */
+  /** Its index in the set; −1 while it is not in it. Only `Choices` writes it. */
   at = -1
   /** Since when it waits, counted in entries and steps. Only `Choices` writes it. */
   since = 0
 
-  /** `name`: what happens; of several choices with one name the later ones get a number behind it. `worker`: where. */
+  /** `name`: what happens; a later choice of the same name gets a number appended. `worker`: where it happens. */
   constructor(choices: Choices, name: string, worker: string) {
     this.worker = worker
     this.number = choices.made

@@ -1,6 +1,6 @@
 /**
- * A run as a sequence diagram, an SVG that any browser opens: one lifeline per worker, time runs down, an arrow for each frame where it arrived, and
- * what was done to frames and workers. Of long runs the beginning and the end are drawn, and what is left out between them is counted.
+ * Draws a run as a sequence diagram, an SVG that any browser opens: one lifeline per worker, time runs down, an arrow for each frame where it arrived,
+ * and the faults of frames and workers. Of a long run it draws the beginning and the end, and counts the events between them.
  *
  *          worker0            worker1            worker2
  *     #3      │── call add #1 ──▶│                  │
@@ -11,15 +11,15 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { NamedEvent } from './trace-event.js'
 
-/** Of `trace.diagram`. */
+/** Options of `trace.diagram`. */
 export interface DiagramOptions {
-  /** Stands above; default none. */
+  /** The line above the diagram; default none. */
   readonly title?: string
-  /** Stands below: why the run ended, for one. */
+  /** The line below the diagram, for example why the run ended. */
   readonly note?: string
   /** How many events are drawn; default 300. */
   readonly eventsMax?: number
-  /** Draws deferred turns, acknowledgements of sessions and the world's own timers too. Default false. */
+  /** Whether to draw deferred turns, acknowledgements of sessions and the world's own timers too. Default false. */
   readonly all?: boolean
 }
 
@@ -29,7 +29,7 @@ const LEFT = 118
 const TOP = 96
 const COLUMN_MAX = 290
 const COLUMN_MIN = 110
-/** What the columns share, if there are many. */
+/** Of all columns, if there are many. */
 const WIDTH = 1500
 /** About how wide a letter of the labels is. */
 const LETTER = 5.9
@@ -158,7 +158,7 @@ class Drawing {
   private lifeline(name: string, to: number): void {
     const from = this.since.get(name) ?? TOP
     const x = this.x(name)
-    // In front of the arrows in the file, behind them on the page.
+    // First in the file, so that the page has it below the arrows.
     this.parts.unshift(`<line class="${this.dead.has(name) ? 'dead' : 'life'}" x1="${x}" y1="${from}" x2="${x}" y2="${to}"/>`)
     this.since.set(name, to)
   }
@@ -231,7 +231,7 @@ class Drawing {
     ].join('\n')
   }
 
-  /** What is the world's own stands left of all workers. */
+  /** The world's own events are left of all workers. */
   private x(name: string): number {
     if (name === '') return LEFT
     return Math.round(LEFT + this.column * (this.workers.indexOf(name) + 0.5))
@@ -281,7 +281,7 @@ function round(ms: number): number {
   return Math.round(ms * 100) / 100
 }
 
-/** The controller, for one: what is in parentheses is no worker's name. */
+/** A name in parentheses, as the controller's, is not a worker's. */
 function isPlace(name: string): boolean {
   return name.startsWith('(')
 }

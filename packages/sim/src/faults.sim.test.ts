@@ -1,4 +1,4 @@
-/** Fault rules on bare links of a world: which frames they meet, what becomes of these, and that the session above puts it right. */
+/** Fault rules on bare links of a world: which frames they apply to, what they do to them, and that the session above repairs it. */
 import { describe, expect, test } from '@jest/globals'
 import type { Frame, Link, LinkClosed } from '@postgrad/transport'
 import type { FaultRecord, FaultRule } from './faults.js'
@@ -164,7 +164,7 @@ describe('fault rules', () => {
       for (const word of words(30)) a.send(frame(word))
       for (const word of words(30)) b.send(frame(word))
       await world.drain()
-      // What is put off or repeated may still be on its way.
+      // Delayed or repeated frames may still be under way.
       await world.run(new Promise<void>((resolve) => world.clock.setTimer(100, resolve)))
       const { sent: all, repeated, delivered, dropped: gone, lost } = world.frames
       expect({ seed, sum: delivered + gone + lost }).toEqual({ seed, sum: all + repeated })

@@ -1,7 +1,7 @@
 /**
- * Fault rules: what becomes of frames in a simulated world before they reach their receiver. A rule says which frames (pair, kind, which of
- * them, with what probability) and what happens to them; `sim-link.ts` asks here for every frame that arrives. Under rules every link runs
- * under a session, so a loss is a delay, a duplicate is nothing, and only what lasts longer than a deadline is seen by the program.
+ * Fault rules of a simulated world: `sim-link.ts` asks here about each frame before it delivers it. A rule says which frames (pair, kind,
+ * the nth, with what probability) and what happens to them. Under rules every link runs under a session, which turns a loss into a delay and
+ * drops duplicates: the program notices only a fault that lasts longer than a deadline.
  *
  *     frame arrives ─→ rule 1 ─ does not match ─→ rule 2 ─ matches ─→ drop | duplicate | delay | slow | crash | restart | pass
  *                                                                          └ none matches: it is delivered
@@ -10,15 +10,15 @@ import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
 
-/** What can be done to a frame. */
+/** The action of a fault rule on a frame. */
 export type FaultAction =
   /** It is delivered, and later rules are not asked. */
   | 'pass'
   /** It is lost; its session sends it again. */
   | 'drop'
-  /** It is delivered, and once more after `delayMs` (0: behind what is in flight). */
+  /** It is delivered, and once more after `delayMs` (0: after the frames that are in flight). */
   | 'duplicate'
-  /** It arrives `delayMs` later; what is behind it overtakes it. */
+  /** It arrives `delayMs` later; frames after it overtake it. */
   | 'delay'
   /** It takes `delayMs`, and its turn on a line of `bytesPerMs`: frames of a pair keep their order. Counted as a delay. */
   | 'slow'
@@ -27,7 +27,7 @@ export type FaultAction =
   /** As `crash`, and after `delayMs` the worker comes back under its name, as `SimCluster.restart` does it. */
   | 'restart'
 
-/** Of these the world counts how often they happened. */
+/** The actions whose occurrences the world counts. */
 export type FaultKind = Exclude<FaultAction, 'pass' | 'slow'>
 
 export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 'crash', 'restart']
@@ -38,47 +38,47 @@ export interface FaultFrame {
   readonly from: string
   /** The receiver. */
   readonly to: string
-  /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster); SESSION_ACK and SESSION_END for what the session itself sends; '' where nothing classifies. */
+  /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster). SESSION_ACK and SESSION_END are frames of the session itself; '' if nothing classifies frames. */
   readonly kind: string
-  /** Header and segments together. */
+  /** The size of header and segments together. */
   readonly bytes: number
-  /** Virtual time at which it was sent. */
+  /** The virtual time at which it was sent, in ms. */
   readonly timeMs: number
-  /** Counts the messages from `from` to `to`; one that is sent again keeps its number. 0 for a SESSION_ACK. */
+  /** The number of the message from `from` to `to`. A message that is sent again keeps its number. 0 for a SESSION_ACK. */
   readonly message: number
 }
 
-/** All that are given must hold; `nth`, `every` and `probability` are asked in this order of the frames that match the rest. */
+/** The conditions of a fault rule; a frame must meet all that are given. Of the frames that meet the others, `nth`, `every` and `probability` choose, in this order. */
 export interface FaultMatch<Kind extends string = string> {
   readonly from?: string | readonly string[]
   readonly to?: string | readonly string[]
-  /** From one side to the other, either way: what a partition cuts, and what a slow line is between. */
+  /** From one side to the other, in either direction: the workers that a partition separates, or that a slow line is between. */
   readonly between?: readonly [string | readonly string[], string | readonly string[]]
   readonly kind?: Kind | readonly Kind[]
   readonly when?: (frame: FaultFrame) => boolean
-  /** Only the nth, from 1. */
+  /** Only the nth frame that matches, counted from 1. */
   readonly nth?: number
-  /** Every so manieth: with 3 the third, the sixth, … */
+  /** Every nth frame that matches: with 3 the third, the sixth, … */
   readonly every?: number
-  /** From 0 to 1; drawn by the world's schedule. */
+  /** The probability, from 0 to 1; the world's schedule draws. */
   readonly probability?: number
 }
 
 export interface FaultRule<Kind extends string = string> {
-  /** Which frames; default all. */
+  /** Which frames the rule applies to; default all. */
   readonly match?: FaultMatch<Kind> | ((frame: FaultFrame) => boolean)
   readonly do: FaultAction
-  /** Of delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
+  /** The delay of the actions delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
   readonly delayMs?: number
-  /** Of slow: how fast the line of each pair is, in bytes per ms of virtual time; default without end. */
+  /** For slow: the speed of each pair's line, in bytes per ms of virtual time; default unlimited. */
   readonly bytesPerMs?: number
-  /** Who crashes or is restarted; default the receiver. */
+  /** The worker that crashes or is restarted; default the receiver. */
   readonly worker?: string
-  /** The rule holds so often; default without end, once for crash and restart. */
+  /** How often the rule applies. Default unlimited; once for crash and restart. */
   readonly times?: number
-  /** The rule holds so often for each message, whose resends are the same message. PyTorch: `num_fail_sends`. */
+  /** How often the rule applies to each message; resends count as the same message. PyTorch: `num_fail_sends`. */
   readonly timesEach?: number
-  /** The rule holds from this virtual time (default 0) until before that one (default without end). */
+  /** The rule applies from `fromMs` (default 0) until before `untilMs` (default unlimited), in ms of virtual time. */
   readonly fromMs?: number
   readonly untilMs?: number
 }
@@ -91,7 +91,7 @@ export interface FaultOptions {
   readonly kinds?: readonly string[]
   /** Brings a crashed worker back, for the action restart. */
   readonly restart?: (worker: string) => void
-  /** These happen and no others, whatever the rules say: for a run that is repeated with fewer faults. What is added later is asked as always. */
+  /** Only these happen, whatever the rules say: for a run that is repeated with fewer faults. Rules that are added later apply as always. */
   readonly exactly?: readonly FaultRecord[]
 }
 
@@ -104,7 +104,7 @@ export interface FaultRecord {
   readonly worker: string
 }
 
-/** What is to be done to a frame. */
+/** The decision about a frame. */
 export interface Verdict {
   readonly action: FaultKind
   readonly delayMs: number
@@ -174,7 +174,7 @@ type ChanceDraw = (probability: number) => boolean
 export class Faults {
   readonly injected: Record<FaultKind, number> = { drop: 0, duplicate: 0, delay: 0, crash: 0, restart: 0 }
   readonly restart: (worker: string) => void
-  /** What has happened so far, in order. */
+  /** The faults so far, in order. */
   readonly happened: FaultRecord[] = []
   private rules: readonly Rule[]
   private readonly kinds: readonly string[] | null

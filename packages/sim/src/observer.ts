@@ -1,16 +1,16 @@
 /**
- * What a world tells of a run to whoever wants to know which of its steps could have come in another order: which step uses what, and what made it
- * possible. `explore` stands on it; nobody else pays for it. Steps are numbered as in the trace, from 1; 0 is what ran before the first.
+ * A world reports to its observer what each step uses and which step made it possible. `explore` learns from this which steps could have come in
+ * another order; other runs have no observer. Steps are numbered as in the trace, from 1; 0 is the code that ran before the first.
  */
 import type { PossibleChoice } from './schedule.js'
 
-/** What fault rules count, as something that steps use: see `StepObserver.touch`. */
+/** The counts of fault rules, which steps use: see `StepObserver.touch`. */
 export const FAULT_RULES = '(fault rules)'
 
 export interface StepObserver {
-  /** A step begins; behind the schedule's answer, if it was asked. The step before it is over, with all that followed from it. */
+  /** A step begins, after the schedule's answer if it was asked. The step before it is over, with all that followed from it. */
   begin(choice: PossibleChoice): void
-  /** Before `begin`: nothing else could happen, so time goes on. What can happen from here on could not have happened before. */
+  /** Before `begin`: nothing else could happen, so time advances. Events that are possible from here on were not before. */
   jump(): void
   /** The step could not have come before that one, which put there what it begins with, or opened the link. */
   cause(step: number): void
@@ -20,7 +20,7 @@ export interface StepObserver {
   touchAll(): void
   /** The step puts something into a channel, named by its label. */
   put(channel: string): void
-  /** What the step does depends on whether something is in flight in a channel. */
+  /** The step depends on whether something is in flight in a channel. */
   look(channel: string): void
   /** An event of the step, as the trace has it. */
   event(kind: string, from: string, to: string, hash: number): void

@@ -43,7 +43,7 @@ test('TK-80, ORD-1 frames that share an order arrive as they were sent; others o
       const before = orders.map((_, m) => m).filter((m) => m < n && !come.has(m))
       expect({ seed, n, overtook }).toEqual({ seed, n, overtook: before.length })
       expect({ seed, n, shared: before.filter((m) => staysBehind(orders[n]!, orders[m]!)) }).toEqual({ seed, n, shared: [] })
-      // What is of no order is large.
+      // A frame of no order is large.
       if (orders[n] === NO_ORDER) expect({ seed, n, overtook }).toEqual({ seed, n, overtook: 0 })
       if (overtook > 0) overtaken++
       come.add(n)

@@ -42,12 +42,12 @@ export class Queue<T> {
     return this.items[this.head + index]
   }
 
-  /** Removes the item that stands there. */
+  /** Removes the item at `index`. */
   takeAt(index: number): T | undefined {
     return index === 0 ? this.shift() : this.items.splice(this.head + index, 1)[0]
   }
 
-  /** Removes one item, wherever it stands; returns whether it was there. */
+  /** Removes one item from any place; returns whether it was there. */
   remove(item: T): boolean {
     const at = this.items.indexOf(item, this.head)
     if (at < 0) return false

@@ -16,7 +16,7 @@ export class Random {
     for (let i = 0; i < WARM_UP; i++) this.generator.next()
   }
 
-  /** An integer from 0 to n − 1. No draw is made for n = 1, so what is no choice does not change the choices after it. */
+  /** An integer from 0 to n − 1. It draws nothing for n = 1: a question with one answer does not change later ones. */
   below(n: number): number {
     return n === 1 ? 0 : uniformInt(this.generator, 0, n - 1)
   }

@@ -1,4 +1,4 @@
-/** The seam between a world and who decides: what is asked, what is written down, and that what was written down gives the run again. */
+/** Schedules: which questions a world asks, which answers it writes down, and that the answers that it wrote down repeat the run. */
 import { expect, test } from '@jest/globals'
 import type { Frame, Link } from '@postgrad/transport'
 import type { FaultRule } from './faults.js'
@@ -123,7 +123,7 @@ test('TK-2: an edited list is answered where it fits, by the fallback where it d
     const first = await busyRun(11, { schedule })
     expect(schedule.misfits).toBeGreaterThan(0)
     expect((await busyRun(11, { schedule: new ReplaySchedule(edited) })).trace.hash).toBe(first.trace.hash)
-    // What it came to is a list that fits.
+    // The run's own list fits.
     const fits = new ReplaySchedule(first.decisions)
     expect((await busyRun(11, { schedule: fits })).trace.hash).toBe(first.trace.hash)
     expect(fits.misfits).toBe(0)

@@ -1,18 +1,18 @@
 /**
- * Where the decisions of a simulated world come from. `world.ts` asks a schedule wherever more than one thing can come next; it says what is
- * possible, by labels that mean the same in every run of one program, and writes down what was decided. From a seed, from a list written down
- * before (`ReplaySchedule`), by age (`FairSchedule`), or from a search through all orders: to the world it is the same.
+ * A schedule makes the decisions of a simulated world. `world.ts` asks it wherever more than one thing can come next; the world says what is
+ * possible, by labels that mean the same in every run of one program, and writes down the answer. Schedules decide by a seed, by an earlier
+ * list (`ReplaySchedule`), by age (`FairSchedule`), or by a search through all orders: to the world it is the same.
  *
  * Note [Decisions]: what a world writes down, in `world.decisions`, one integer for each question that had more than one answer, in the order of
  * asking:
  *
  *      n > 0   `next`: the choice with `number` n − 1 happened
- *      0       `next`: nothing said; whoever replays the list asks its fallback (a world never writes it, who edits a list may)
+ *      0       `next`: no answer; a replay of the list asks its fallback (a world never writes 0, an edit of the list may)
  *      n < 0   `draw`: the answer was −1 − n
  *
  * Two runs of one program with the same options, whose schedules give the same answers, are the same run, event by event. So a list replays a
- * run exactly under the program and options (seeds too: `dataSeed`, `world.random` and the program's own numbers hang on them) that it was written
- * under; and every prefix of it replays a prefix of the run. What a list means when it was edited is up to `ReplaySchedule`, and deterministic too.
+ * run exactly if program and options are the same (seeds too: `dataSeed`, `world.random` and the program's own numbers depend on them), and every
+ * prefix of the list replays a prefix of the run. An edited list means what `ReplaySchedule` says, which is deterministic too.
  */
 import assert from 'node:assert'
 import { mix32, Random } from './random.js'
@@ -20,7 +20,7 @@ import { mix32, Random } from './random.js'
 /**
  * A question that comes up inside a step.
  *
- * - `arrival`: has the next frame in flight arrived already (1), behind one that was delivered or when its receiver polls? The label is the channel's.
+ * - `arrival`: has the next frame in flight arrived already (1), after one that was delivered or when its receiver polls? The label is the channel's.
  * - `turn`: a worker's oldest deferred turn (0) or its oldest due timer (1)? The label is the worker's.
  * - `cut`: how many of a crashed sender's frames still arrive, from 0 to all? The label is the channel's.
  * - `fault`: does a rule with a probability apply (1)? The label is the channel's; `chance` is the probability.
@@ -30,7 +30,7 @@ export type DrawKind = 'arrival' | 'turn' | 'cut' | 'fault' | 'overtake'
 
 /**
  * Decides for one run of one world: it may have state, and is not shared between worlds. Both methods are called synchronously, in the order in which
- * the run needs the answers, and only where there is more than one. An answer must be an integer in its range. What is thrown ends the run.
+ * the run needs the answers, and only where there is more than one. An answer must be an integer in its range. If one throws, the run ends.
  */
 export interface Schedule {
   /**
@@ -43,7 +43,7 @@ export interface Schedule {
   draw(kind: DrawKind, label: string, count: number, chance: number): number
 }
 
-/** What could happen next. Valid during the call that it is handed to. */
+/** The possible next choices. Valid during the call that gets them. */
 export interface Possible {
   readonly size: number
   get(index: number): PossibleChoice
@@ -100,7 +100,7 @@ export class SeedSchedule implements Schedule {
 /** Probabilities are drawn in so many parts. */
 const PARTS = 1 << 24
 
-/** No chance: what has waited longest goes next, and every draw is 0. What a shrunk run does where nothing is said. */
+/** No chance: the choice that waits longest is next, each draw is 0. A shrunk run uses it where its list says nothing. */
 export class FairSchedule implements Schedule {
   next(possible: Possible): number {
     let oldest = 0
@@ -163,7 +163,7 @@ export class ReplaySchedule implements Schedule {
   }
 }
 
-/** Asks a schedule and writes down what it says; what is no question is not asked. */
+/** Asks a schedule if there is more than one answer, and writes the answer down. */
 export class Decider {
   /** See Note [Decisions]. */
   readonly decisions: number[] = []

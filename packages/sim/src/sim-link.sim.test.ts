@@ -1,4 +1,4 @@
-/** The simulated link under transport's suite, in a world where what is in flight arrives together; chance has tests of its own. */
+/** Transport's suite on simulated links, in a world where all frames in flight arrive together; chance has tests of its own. */
 import { setImmediate as immediate } from 'node:timers/promises'
 import { describeLink } from '@postgrad/transport/suite'
 import { SimWorld } from './world.js'

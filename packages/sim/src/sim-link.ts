@@ -1,6 +1,6 @@
 /**
- * The links of a simulated world: each is two directed channels, and what waits in a channel is a choice of the world. Frames of one
- * channel keep their order; when they arrive, alone or several in a turn, is up to the schedule.
+ * The links of a simulated world: each is two directed channels. A channel with frames in it is a choice of the world. Frames of one
+ * channel keep their order; the schedule decides when they arrive, one or several in a turn.
  *
  *      a: SimLink ──send──→ Channel a→b [f1 f2 f3 notice] ──the world chooses it──→ b: SimLink ─→ receiver
  *      a: SimLink ←──────── Channel b→a [      f1       ] ←──send────────────────── b: SimLink
@@ -27,7 +27,7 @@ import { hashBytes, type Trace } from './trace.js'
 import type { TraceKind } from './trace-event.js'
 import { callIn } from './virtual-time.js'
 
-/** What a channel carries: frames, and the notice that ends it. */
+/** A channel carries these: frames, and the notice that ends it. */
 type InFlight = Frame | Notice
 
 /** A frame in a world where some overtake others. */
@@ -56,19 +56,19 @@ class Late implements Frame {
   }
 }
 
-/** What became of frames: sent + repeated = delivered + dropped + lost + putOff + those in flight. */
+/** How many frames met which end: sent + repeated = delivered + dropped + lost + putOff + those in flight. */
 export interface FrameCounts {
-  /** By programs and sessions. */
+  /** Sent by programs and sessions. */
   sent: number
-  /** To their receivers. */
+  /** Delivered to their receivers. */
   delivered: number
-  /** By fault rules. */
+  /** Dropped by fault rules. */
   dropped: number
-  /** By fault rules. */
+  /** Repeated by fault rules. */
   repeated: number
-  /** With the end of a link or a worker. */
+  /** Lost because a link or a worker ended. */
   lost: number
-  /** By rules that delay, until they are in flight again. */
+  /** Delayed by fault rules, and not yet in flight again. */
   putOff: number
 }
 
@@ -80,7 +80,7 @@ class Notice {
   }
 }
 
-/** What the channels of a world share. */
+/** The channels of a world share it. */
 export interface LinkHost {
   readonly choices: Choices
   readonly trace: Trace
@@ -91,11 +91,11 @@ export interface LinkHost {
   readonly frames: FrameCounts
   readonly observer: StepObserver | null
   readonly overtaking: boolean
-  /** Runs `fn` at a later virtual time, whoever has crashed by then. */
+  /** Runs `fn` at a later virtual time; no crash prevents it. */
   later(delayMs: number, fn: () => void): void
   /** The worker crashes before the next step; with `restart` it comes back so many ms later. */
   doom(worker: string, restartMs: number | null): void
-  /** Whether the next frame, if there is one, has arrived by now: it is behind a delivered one, or its receiver polls. */
+  /** Asked after a delivery and in a poll: whether the next frame, if there is one, has arrived by now. */
   hasArrived(channel: string, hasFrame: boolean): boolean
   draw(kind: DrawKind, label: string, count: number, chance?: number): number
 }
@@ -112,7 +112,7 @@ class Channel extends Choice {
   /** The end that receives. */
   private readonly end: SimLink
   private readonly host: LinkHost
-  /** What its receiver has to hear of its own closing. */
+  /** Notifies the receiver of its own closing. */
   private ownEnd: OwnEnd | null = null
   /** Nothing enters any more: the receiver has closed or crashed, or the notice is in it. */
   sealed = false
@@ -154,8 +154,8 @@ class Channel extends Choice {
   }
 
   /**
-   * The receiver has closed: drops what is in flight, and everything to come but the notice. An observer hears of it as of a frame that was put there: sent
-   * before the end, a frame might have arrived before it too.
+   * The receiver has closed: drops the frames in flight, and everything to come but the notice. To an observer this counts as a put: a frame that had been
+   * sent before the end might have arrived before it too.
    */
   clear(notice: LinkClosed | null): void {
     this.host.observer?.put(this.label)
@@ -169,7 +169,7 @@ class Channel extends Choice {
   /** The sender dies: a drawn number of its frames still arrives, then the notice. */
   cut(notice: LinkClosed): void {
     const { last } = this.inFlight
-    // The receiver has closed, or has heard the end already: nothing of this is seen by anybody.
+    // The receiver has closed, or was notified of the end already: nobody notices any of this.
     if (this.sealed && !(last instanceof Notice && last.reason.by === 'peer')) return
     this.lose(this.host.draw('cut', this.label, this.framesInFlight + 1))
     this.sealed = false
@@ -234,7 +234,7 @@ class Channel extends Choice {
     return item
   }
 
-  /** The frame that arrives: the oldest, or one that stays behind none before it. What is of no order is large, and overtakes nothing. */
+  /** Takes the oldest frame, or one that may overtake all before it. A frame without an order is large, and overtakes nothing. */
   private takeFrame(): Frame {
     if (!this.overtaking) return this.take() as Frame
     const may = [0]
@@ -335,8 +335,8 @@ class Channel extends Choice {
 }
 
 /**
- * An end hears that it has closed itself. A choice of its own, since it does not stand behind what was in flight: closing made the arrival of that impossible,
- * which a search has to see.
+ * Notifies an end that it has closed itself. It is a choice of its own, since it does not wait for the frames in flight: closing made their arrival
+ * impossible, which a search has to see.
  */
 class OwnEnd extends Choice {
   private readonly host: LinkHost
@@ -390,7 +390,7 @@ export class SimLink implements Link {
   readonly worker: string
   readonly peer: string
   receiver: LinkReceiver | null = null
-  /** See `Link.setPaused`. What is in flight stays there. */
+  /** See `Link.setPaused`. Frames in flight stay there. */
   isPaused = false
   /** The scope in which the link was opened; its receiver is called in it, as a port's listener is. */
   scope: Scope | null = null
@@ -415,7 +415,7 @@ export class SimLink implements Link {
     return this.reason !== null
   }
 
-  /** What is on its way to this end. */
+  /** On their way to this end. */
   get framesInFlight(): number {
     return this.inbound!.framesInFlight
   }
@@ -488,7 +488,7 @@ export class SimLink implements Link {
     this.outbound!.cut({ by: 'peer', detail })
   }
 
-  /** The last thing that the receiver hears. */
+  /** The receiver's last notification. */
   end(notice: LinkClosed): void {
     this.reason ??= notice
     this.receiver?.onClose(notice)

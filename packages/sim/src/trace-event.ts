@@ -1,10 +1,10 @@
-/** What can happen in a simulated world, as its trace keeps it. */
+/** The kinds of events of a simulated world, as its trace keeps them. */
 export type TraceKind =
-  /** A frame was delivered in a step of its own, or behind another of its pair. */
+  /** A frame was delivered in a step of its own, or after another of its pair. */
   | 'frame'
   /** A frame was delivered because its receiver looked (`poll`). */
   | 'poll'
-  /** The notice of a closed link was delivered; without `to` it was the end that had closed it which heard so. */
+  /** The notice of a closed link was delivered; without `to`, to the end that had closed it. */
   | 'close'
   /** A timer fired. */
   | 'timer'
@@ -23,28 +23,28 @@ export type TraceKind =
   /** A fault rule put off a frame. */
   | 'delay'
 
-/** One event of a run: something sent, delivered, lost or put off, a timer, a turn, an end. */
+/** One event of a run: a frame was delivered, dropped or delayed, a timer fired, a turn ran, a worker crashed. */
 export interface TraceEvent {
-  /** The step of the world that it happened in, from 1. Several frames may be delivered in one. */
+  /** The step of the world in which it happened, from 1. Several frames may be delivered in one step. */
   readonly step: number
-  /** Virtual time. */
+  /** The virtual time, in ms. */
   readonly timeMs: number
-  /** What happened. */
+  /** The kind of event. */
   readonly kind: TraceKind
-  /** The sender, or whose timer or turn it was; '' for the world's own. */
+  /** The sender, or the worker of the timer or turn; '' for the world's own. */
   readonly from: string
-  /** The receiver; '' where there is none. */
+  /** The receiver; '' if there is none. */
   readonly to: string
-  /** Of the frame, header and segments. */
+  /** The frame's size: header and segments. */
   readonly bytes: number
-  /** Of a frame's bytes; 32 bits. */
+  /** A hash of the frame's bytes; 32 bits. */
   readonly hash: number
 }
 
-/** An event as a reader sees it. */
+/** An event with a name for its frame, for readers. */
 export interface NamedEvent extends TraceEvent {
-  /** What the frame was: "call add #3"; '' for what is no frame. */
+  /** The frame's name: "call add #3"; '' if the event is not about a frame. */
   readonly label: string
-  /** What kind of thing it was, by which a diagram draws it; '' for what is no frame. */
+  /** The frame's family, which decides its colour in a diagram; '' if the event is not about a frame. */
   readonly family: string
 }

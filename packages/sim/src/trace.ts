@@ -1,6 +1,6 @@
 /**
- * What happened in a simulated world, one event after another: the proof that two runs were the same run. A hash covers all events;
- * the events themselves are kept up to a bound, the last ones.
+ * The trace of a simulated world: its events in order. Two runs with equal hashes were the same run. The hash covers all events; the
+ * trace itself keeps the last ones, up to a bound.
  */
 import type { Frame } from '@postgrad/transport'
 import { type DiagramOptions, diagram } from './diagram.js'
@@ -24,7 +24,7 @@ export const TRACE_EVENTS_MAX = 65_536
 /** A kept frame keeps no more than this of a buffer alive. */
 const KEPT_BYTES_MAX = 4096
 
-/** What happened in a run, in order: events to look through, `readable` for people, a hash that two equal runs share. */
+/** The events of a run, in order: `events` to search, `readable` for people, and a `hash` that is equal for equal runs. */
 export class Trace {
   /** How many events there were, kept or not. */
   count = 0
@@ -33,7 +33,7 @@ export class Trace {
   private readonly kept: TraceEvent[] = []
   /** Of the frames of events that are kept, so that they can be named when somebody asks. */
   private readonly headers: (Uint8Array | null)[] = []
-  /** Makes who names the frames; null: they are told by their bytes. */
+  /** Makes the namer of the frames; null: frames are named by their bytes. */
   namer: (() => FrameNamer) | null = null
   private oldest = 0
   private high = 0x243f6a88
@@ -70,12 +70,12 @@ export class Trace {
     this.oldest = (this.oldest + 1) % this.eventsMax
   }
 
-  /** Of all events since the beginning; 16 hex digits. Equal for equal runs. */
+  /** A hash of all events since the beginning; 16 hex digits. Equal runs have equal hashes. */
   get hash(): string {
     return hex(this.high) + hex(this.low)
   }
 
-  /** The last events, up to the bound, oldest first. */
+  /** The last events, up to the limit, oldest first. */
   get events(): readonly TraceEvent[] {
     return this.oldest === 0 ? this.kept : [...this.kept.slice(this.oldest), ...this.kept.slice(0, this.oldest)]
   }
@@ -92,7 +92,7 @@ export class Trace {
     })
   }
 
-  /** For a reader: one line per event, with the names of messages, functions, contexts and passes where they are known. */
+  /** One line per event, for readers, with the names of messages, functions, contexts and passes where they are known. */
   get readable(): string {
     const lines = this.named.map(readableLine)
     const dropped = this.count - lines.length
@@ -105,7 +105,7 @@ export class Trace {
     return diagram(this.named, this.count, options)
   }
 
-  /** One line per event: step, time, kind, from→to, bytes, hash. Says first how many older ones were not kept. */
+  /** One line per event: step, time, kind, from→to, bytes, hash. The first line says how many older events were not kept. */
   get text(): string {
     const lines = this.events.map(line)
     const dropped = this.count - lines.length

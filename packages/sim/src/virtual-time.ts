@@ -1,6 +1,6 @@
 /**
- * The clock of a simulated world: time that stands still while anything can happen, and then jumps to the next timer. Each worker has its
- * own door to it (`clockOf`), whose timers and deferred turns keep their order and stop with the worker; between workers the schedule decides.
+ * The clock of a simulated world: time does not advance while anything can happen, and then jumps to the next timer. Each worker has its own
+ * view of it (`clockOf`), whose timers and deferred turns keep their order and stop with the worker; between workers the schedule decides.
  *
  *   setTimer ─→ heap by (due, order of setting) ──time reaches it──→ worker's due timers ─┐
  *   defer ─────────────────────────────────────────────────────────→ worker's turns ──────┴─→ one choice per worker
@@ -51,7 +51,7 @@ interface Turn {
   readonly cause: number
 }
 
-/** What the turns of all workers share. */
+/** The turns of all workers share it. */
 export interface TimeHost {
   readonly choices: Choices
   readonly trace: Trace
@@ -101,7 +101,7 @@ export class VirtualTime {
     this.rise(timer, this.heap.length - 1)
   }
 
-  /** Takes a timer out of the heap, wherever it stands. */
+  /** Takes a timer out of the heap from any place. */
   take(timer: SimTimer): void {
     const last = this.heap.pop()!
     if (last !== timer) {

@@ -1,4 +1,4 @@
-/** The simulated world: what a seed decides, what it must not, and how a run ends. */
+/** The simulated world: what a seed decides, what it must not decide, how a run ends. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'

@@ -1,6 +1,6 @@
 /**
- * A world in one thread: links and clocks whose every next event is decided by a schedule (`schedule.ts`), by default from a seed. Same seed, same run,
- * as long as the program takes time, chance and messages only from here. Runtimes are put on it as on real links and clocks; they do not know.
+ * A world in one thread: a schedule (`schedule.ts`), by default from a seed, decides each next event of its links and clocks. Same seed, same run, if
+ * the program takes time, chance and messages only from here. Runtimes use it as they use real links and clocks, and see no difference.
  *
  * One step is one event: frames of a pair, a due timer, a deferred turn. Between steps the world waits until the program is quiet:
  *
@@ -10,9 +10,9 @@
  * empty, however often they filled each other, so when the immediate runs, everything has run that could without an event from
  * outside: each pending promise waits for a frame, a timer or a turn of this world, or for something real. Real timers and I/O are not
  * part of the world: their completion could fall between any two steps, so a program that waits for them is not repeatable. If it waits for
- * nothing else the world is soon idle, and `run` says so: SIM_DEADLOCK. Collections and finalizers run between steps as well, and decide
- * nothing: the world holds no weak reference. What never becomes quiet starves the world, and any test runner's clock with it: a loop that calls
- * again at once what fails at once (`while (true) await call(dead).catch(…)`) runs for ever in one step, in which neither time nor a limit can come.
+ * nothing else the world is soon idle, and `run` fails with SIM_DEADLOCK. Collections and finalizers run between steps as well, and decide
+ * nothing: the world holds no weak reference. A program that never becomes quiet starves the world, and any test runner's clock with it: a loop that
+ * retries at once a call that fails at once (`while (true) await call(dead).catch(…)`) stays in one step for ever, and no limit ends it.
  * It has to wait on the worker's clock between two tries. (Measured: 0.7 µs an immediate; draining several steps per phase of the event loop would
  * save half a microsecond a step and make a user's own immediates late.)
  */
@@ -33,19 +33,19 @@ import { type TimeHost, VirtualTime, WorkerTurns } from './virtual-time.js'
 
 /** A run that takes more steps is taken for an endless one. */
 export const STEPS_MAX = 50_000_000
-/** A day: a run in which virtual time gets this far only goes on because of a timer that repeats. */
+/** A day: a run in which virtual time gets this far only continues because a timer repeats. */
 export const TIME_MS_MAX = 86_400_000
 
 /** Of `SimWorld`, and of `simulate` as `world`. */
 export interface SimWorldOptions {
   /** Decides what happens next, wherever more than one thing can. It belongs to this world alone. Default: all from the seed. */
   readonly schedule?: Schedule
-  /** Is told which step uses what. Default: nobody. */
+  /** Is notified what each step uses. Default: none. */
   readonly observer?: StepObserver
   /**
-   * What of a pair's frames in flight arrives together: `seeded` asks the schedule frame by frame, also for what a `poll` finds; `at-once` delivers
-   * all of them in one turn, as posts between threads mostly come; `alone` delivers each in a turn of its own, and a `poll` finds none. The order between
-   * pairs is the schedule's in all. Default: seeded.
+   * Which of a pair's frames in flight arrive together: `seeded` asks the schedule frame by frame, also in a `poll`; `at-once` delivers all
+   * of them in one turn, as posts between threads mostly arrive; `alone` delivers each in a turn of its own, and a `poll` finds none. In all three the
+   * schedule decides the order between pairs. Default: seeded.
    */
   readonly arrival?: 'seeded' | 'at-once' | 'alone'
   /**
@@ -59,7 +59,7 @@ export interface SimWorldOptions {
   readonly stepsMax?: number
   /** `run` ends with SIM_LIMIT when virtual time would pass this; default a day. */
   readonly timeMsMax?: number
-  /** What happens to frames on their way (`faults.ts`). With it, also without a rule, every link runs under a session. Default: nothing. */
+  /** The faults of frames on their way (`faults.ts`). With it, also without a rule, every link runs under a session. Default: nothing. */
   readonly faults?: FaultOptions
 }
 
@@ -69,13 +69,13 @@ export class SimWorld implements LinkHost, TimeHost {
   readonly seed: number
   /** The world's own clock: nobody's crash stops it. For the program around the workers. */
   readonly clock: Clock
-  /** What happened, in order. */
+  /** The events, in order. */
   readonly trace: Trace
   readonly choices = new Choices()
   /** Steps taken so far; during a step, its number. */
   steps = 0
   readonly faults: Faults | null
-  /** What became of all frames, counted. */
+  /** Counts of all frames. */
   readonly frames: FrameCounts = { sent: 0, delivered: 0, dropped: 0, repeated: 0, lost: 0, putOff: 0 }
   readonly observer: StepObserver | null
   readonly overtaking: boolean
@@ -89,7 +89,7 @@ export class SimWorld implements LinkHost, TimeHost {
   /** Which life each worker is in, by a number that no other life has. */
   private readonly lives = new Map<string, number>()
   private livesBegun = 0
-  /** Who crashes before the next step. */
+  /** They crash before the next step. */
   private doomed: { readonly worker: string; readonly restartMs: number | null }[] = []
   private readonly arrival: 'seeded' | 'at-once' | 'alone'
   private readonly decider: Decider
@@ -101,7 +101,7 @@ export class SimWorld implements LinkHost, TimeHost {
   readonly faultDraws: number[] = []
   /** Called when nothing is left to do but to wait: before time jumps to the next timer. */
   onIdle: ((untilMs: number) => void) | null = null
-  /** Called between steps, when the program is quiet. What it throws ends the run. */
+  /** Called between steps, when the program is quiet. If it throws, the run ends. */
   onQuiet: (() => void) | null = null
 
   /** `seed`: any integer; its low 32 bits count. */
@@ -119,7 +119,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.clock = new WorkerTurns('', this.time).clock
   }
 
-  /** What the schedule has decided so far: Note [Decisions] of `schedule.ts`. */
+  /** The schedule's decisions so far: Note [Decisions] of `schedule.ts`. */
   get decisions(): readonly number[] {
     return this.decider.decisions
   }
@@ -161,7 +161,7 @@ export class SimWorld implements LinkHost, TimeHost {
     return this.linkUnaware(a, b)
   }
 
-  /** As `link`, for one who may not have heard yet that a worker has crashed: then the other one hears of the link's end. */
+  /** As `link`, for a worker that may not know yet that the other has crashed: it is notified of the link's end. */
   linkUnaware(a: string, b: string): [Link, Link] {
     this.observer?.touchAll()
     const pair = simLinkPair(a, b, this)
@@ -172,7 +172,7 @@ export class SimWorld implements LinkHost, TimeHost {
     return [this.session(pair[0], of, to), this.session(pair[1], to, of)]
   }
 
-  /** A link that no fault rule meets, and no session: it loses nothing. For what is said beside the workers' own messages. */
+  /** A link without fault rules and session: it loses nothing. For messages other than the workers' own. */
   bareLink(a: string, b: string): [Link, Link] {
     this.observer?.touchAll()
     const pair = simLinkPair(a, b, this, null, false)
@@ -203,8 +203,8 @@ export class SimWorld implements LinkHost, TimeHost {
 
   /**
    * Ends a worker between two of its turns, as a killed thread ends: its timers and deferred turns never run, frames to it vanish, of its
-   * frames in flight a drawn number still arrives, in order, and then its peers hear that the link has closed. What its code still does (a
-   * simulated worker cannot be stopped in the middle) is seen by nobody. Idempotent.
+   * frames in flight a drawn number still arrives, in order, and then its peers learn that the link has closed. Its code may still run
+   * (a simulated worker cannot be stopped in the middle), but nobody notices. Idempotent.
    */
   crash(worker: string): void {
     if (this.crashed.has(worker)) return
@@ -267,7 +267,7 @@ export class SimWorld implements LinkHost, TimeHost {
     }
   }
 
-  /** Something outside the workers uses what belongs to one; `` is for what belongs to the program around them. Only an observer hears of it. */
+  /** For observers: code outside the workers uses something that belongs to one; `` for something of the program around them. */
   touch(worker: string): void {
     this.observer?.touch(worker)
   }
@@ -288,7 +288,7 @@ export class SimWorld implements LinkHost, TimeHost {
     this.steps++
     if (choices.size === 0) {
       this.checkLimit('timeMs', time.nextDueMs!, this.timeMsMax)
-      // What looks at the workers now is no part of the step that was the last one.
+      // Code that looks at the workers now is not part of the last step.
       this.observer?.jump()
       this.onIdle?.(time.nextDueMs!)
       time.jump()
@@ -301,7 +301,7 @@ export class SimWorld implements LinkHost, TimeHost {
   }
 
   /**
-   * Runs the world until `main` settles, and settles the same. What is in flight then stays so: `run` again, or `drain`. One at a time.
+   * Runs the world until `main` settles, and settles the same. Frames in flight then stay so: `run` again, or `drain`. One at a time.
    * @throws SIM_DEADLOCK when nothing can happen any more and `main` is pending; SIM_LIMIT; and what a receiver, a timer or a deferred
    * turn throws, which on real threads would be an uncaught exception.
    */

@@ -1,6 +1,6 @@
 /**
- * Functions by polynomials, activations and the derivatives of activations over dense runs of float32: four lanes, then the rest one by one with the
- * same vector code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). Above: `wasm/elementwise.ts`.
+ * Functions by polynomials, activations and their derivatives over dense runs of float32: four lanes, then the rest one by one with the same vector
+ * code, as in `elementwise.ts`. p0 and p1 are the function's parameters (slope; alpha; beta and threshold). `wasm/elementwise.ts` calls them.
  */
 import { erf4, exp4, expm14, log1p4, log4, normalCdf4, sigmoid4, tanh4 } from './math'
 import { upperPair } from './pairs'

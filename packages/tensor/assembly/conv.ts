@@ -1,6 +1,6 @@
 /**
- * What convolutions need beside the matrix product: the columns of an image (im2col), their way back (col2im), and loops over whole planes for
- * depthwise convolutions, whose products would have one row. Above: `wasm/conv.ts`. Pointers are bytes, everything else counts elements.
+ * The parts of convolutions other than matrix products, for `wasm/conv.ts`: an image's columns (im2col), their way back (col2im), and loops over
+ * whole planes for depthwise convolutions, whose products would have one row. Pointers are bytes, everything else counts elements.
  */
 
 /** Of output positions 0 … ow − 1 those that read inside of a row of w, at ox · stride + first: from `low` (inclusive) … */

@@ -1,4 +1,4 @@
-/** Conversions of dense runs between dtypes. Those to int32 are the host's. Above: `wasm/convert.ts`. */
+/** Converts dense runs between dtypes, for `wasm/convert.ts`. The host converts to int32. */
 
 /** Four elements from `x`, as four 32-bit numbers of type B. */
 @inline function load4<A, B>(x: usize): v128 {

@@ -1,6 +1,6 @@
 /**
  * Arithmetic of two operands: one loop of four (two) lanes, then the rest one by one with the same vector code, so that a value's bits never depend on
- * its place. Pointers are bytes; a step is 0 (one repeated element) or 1. Above: `wasm/elementwise.ts`.
+ * its place. Pointers are bytes; a step is 0 (one repeated element) or 1. For `wasm/elementwise.ts`.
  */
 
 /** Which function a shared loop inlines, as in the other files: a compile-time constant, so after inlining no branch on it is left. */

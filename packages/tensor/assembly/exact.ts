@@ -1,6 +1,6 @@
 /**
  * Functions of an instruction or two, which are exact or correctly rounded: signs, bounds, roots, rounding to integers, reciprocals. Runs are dense.
- * Above: `wasm/elementwise.ts`.
+ * For `wasm/elementwise.ts`.
  */
 
 const enum Op { neg, abs, relu, sign, sqrt, floor, ceil, round, trunc, reciprocal, rsqrt, clamp }

@@ -1,6 +1,6 @@
 /**
  * Functions of float32 that are computed in double, two lanes at a time, and rounded once: the result is within 0.51 units in the last place, and special
- * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. Above: `wasm/elementwise.ts`.
+ * values follow from the arithmetic. Logarithms and powers to other bases, pow, hyperbolic functions, sin, cos, tan, arcs. For `wasm/elementwise.ts`.
  */
 import { cos1, sin1, tan1 } from './math'
 import { join4, upperPair } from './pairs'
@@ -12,7 +12,7 @@ const LN2: f64 = 0.6931471805599453
 const LOG2E: f64 = 1.4426950408889634
 const LOG10_2: f64 = 0.3010299956639812
 const PI: f64 = 3.141592653589793
-/** 1.5 · 2^52: adding it rounds to an integer, which then stands in the low bits of the sum. */
+/** 1.5 · 2^52: adding it rounds to an integer, which is then in the low bits of the sum. */
 const ROUNDER: f64 = 6755399441055744
 
 @inline function splat(x: f64): v128 {
@@ -39,7 +39,7 @@ const ROUNDER: f64 = 6755399441055744
   p = madd(p, r, 0.5)
   p = madd(p, r, 1)
   p = madd(p, r, 1)
-  // 2^n: n plus the exponent's bias; what stands above the low bits is shifted out.
+  // 2^n: n plus the exponent's bias; the shift drops the bits above.
   return f64x2.mul(p, i64x2.shl(i64x2.add(shifted, i64x2.splat(1023)), 52))
 }
 

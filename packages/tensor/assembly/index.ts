@@ -1,7 +1,7 @@
 /**
- * The exports of kernels.wasm. There are no statics: every address, scratch included, is passed in, so that several instances can share a
- * memory. `scripts/build-kernels.mjs` compiles it, and adds the exports that comments name. The rows in `src/kernels/elementwise/` and the files of
- * `src/kernels/wasm/` name them for TypeScript.
+ * The exports of kernels.wasm, which `scripts/build-kernels.mjs` compiles; it adds the exports that comments name. The kernels have no statics:
+ * callers pass every address, scratch included, so that several instances can share a memory. The rows in `src/kernels/elementwise/` and the files of
+ * `src/kernels/wasm/` call them.
  */
 export * from './activations'
 export * from './conv'

@@ -1,7 +1,7 @@
 /**
  * Polynomial exp, log, tanh, sigmoid, expm1, log1p and erf on four float32 lanes, and sin, cos and tan on one; the other kernels build on them.
  *
- * Error bounds (held by `wasm/numerics.test.ts` over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
+ * Error bounds (see `wasm/numerics.test.ts`; over all exponents, in units of the last place of the result): exp 1, log 1, tanh 1.5,
  * sigmoid 2.5, expm1 3.5, log1p 2.5, erf 3, sin, cos and tan 0.51; where a result is denormal, one more. Every multiplication and addition rounds to float32 (no fused multiply-add), so that all machines
  * give the same bits. Coefficients: Cephes (Moshier), `expf`, `logf`, `tanhf`; sin and cos: FreeBSD msun `__sindf`, `__cosdf`.
  */
@@ -35,7 +35,7 @@ const LN2_LOW: f32 = -2.12194440e-4
   // Beyond these bounds the result is infinity or zero whatever the input; within them 2^n can be built from two normal factors.
   // pmax and pmin are one instruction each, and give their first operand when it is NaN.
   const x = f32x4.pmin(f32x4.pmax(input, splat(-105)), splat(90))
-  // Adding 1.5 · 2^23 rounds to an integer, which then stands in the low bits of the sum.
+  // Adding 1.5 · 2^23 rounds to an integer, which is then in the low bits of the sum.
   const shifted = f32x4.add(f32x4.mul(x, splat(LOG2E)), splat(ROUNDER))
   const n = f32x4.sub(shifted, splat(ROUNDER))
   const k = i32x4.sub(shifted, splat(ROUNDER))
@@ -104,7 +104,7 @@ const LN2_LOW: f32 = -2.12194440e-4
   return v128.bitselect(x, near, f32x4.eq(x, splat(0)))
 }
 
-/** log(1 + x). What rounding 1 + x loses is made good by the factor x / ((1 + x) − 1). */
+/** log(1 + x). The factor x / ((1 + x) − 1) corrects the rounding of 1 + x. */
 @inline export function log1p4(x: v128): v128 {
   const u = f32x4.add(x, splat(1))
   const y = f32x4.mul(log4(u), f32x4.div(x, f32x4.sub(u, splat(1))))

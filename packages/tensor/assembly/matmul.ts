@@ -1,9 +1,9 @@
 /**
- * Matrix products in tiles of four rows and 32 bytes of columns: 4 × 8 in float32, 4 × 4 in float64. `wasm/products.ts` above decides what is packed and
- * runs over the blocks. Pointers, panels and steps count bytes.
+ * Matrix products in tiles of four rows and 32 bytes of columns: 4 × 8 in float32, 4 × 4 in float64. `wasm/products.ts` decides what is packed, and runs over
+ * the blocks. Pointers, panels and steps count bytes.
  *
  * out[i, j] is the plain sum over p = 0, 1, …, k - 1 in that order, each product and each sum rounded (KERNELS.md, rule DOT): blocking
- * over k continues from what stands in `out`, so packed, unpacked, the products with vectors and the naive loop give the same bits.
+ * over k continues from the value in `out`, so packed, unpacked, the products with vectors and the naive loop give the same bits.
  *
  * Note on speed: the micro-kernel is inlined and its k loop is not unrolled; unrolled it runs at two thirds of the speed, called at
  * four fifths.
@@ -240,7 +240,7 @@ function edge<T>(
   }
 }
 
-/** out [n] = a [k] · b [k, n], b's columns adjacent: eight rows of b at once, added to what stands in `out`. @exports gemv_rows: f32 f64 */
+/** out [n] = a [k] · b [k, n], b's columns adjacent: eight rows of b at once, added to `out`. @exports gemv_rows: f32 f64 */
 @inline function vectorByRows<T>(n: i32, k: i32, a: usize, aStep: usize, b: usize, bRow: usize, out: usize): void {
   const lanes = 16 / sizeof<T>()
   const all = <usize>n * sizeof<T>()

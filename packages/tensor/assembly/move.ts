@@ -1,4 +1,4 @@
-/** Copies of strided blocks, by bits. Strides count bytes. Above: `wasm/strided.ts`. */
+/** Copies strided blocks, by bits, for `wasm/strided.ts`. Strides count bytes. */
 import { turn4 } from './turn'
 
 /** Elements of a side of a block: what is read of a cache line is used before the line is lost. */

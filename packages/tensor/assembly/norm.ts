@@ -1,5 +1,5 @@
 /**
- * Layer normalisation of float32 rows, in double precision two elements at a time. Above: `wasm/norm.ts`. Order of summation (KERNELS.md): element i
+ * Layer normalisation of float32 rows, in double precision two elements at a time, for `wasm/norm.ts`. Order of summation (KERNELS.md): element i
  * goes to sum i mod 4 while whole groups of 4 last, the rest to sum 0; then (s0 + s1) + (s2 + s3). Weight and bias may be 0: none.
  */
 import { pair, term } from './pairs'

@@ -15,7 +15,7 @@
   return v128.shuffle<f32>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 1, 4, 5)
 }
 
-/** What a sum adds: x, or with `squares` (x − mean)². */
+/** A sum's term: x, or with `squares` (x − mean)². */
 @inline export function term(squares: bool, x: v128, mean: v128): v128 {
   if (!squares) return x
   const d = f64x2.sub(x, mean)

@@ -1,6 +1,6 @@
 /**
  * Pooling of one plane of float32, rows oy0 … oy1 − 1 of the result: four windows side by side where all of their columns lie inside, one at a time at
- * the edges and for strides beyond 2. The same bits as `js/pool.ts`. Above: `wasm/pool.ts`. Pointers are bytes, everything else counts elements.
+ * the edges and for strides beyond 2. The same bits as `js/pool.ts`. For `wasm/pool.ts`. Pointers are bytes, everything else counts elements.
  */
 import { join4, upperPair } from './pairs'
 
@@ -79,7 +79,7 @@ export function max_pool_f32(
   }
 }
 
-/** What the sum of a window is divided by; see `AvgPoolGeometry`. */
+/** The divisor of a window's sum; see `AvgPoolGeometry`. */
 @inline function divisorOf(h: i32, w: i32, kh: i32, kw: i32, ph: i32, pw: i32, y: i32, x: i32, includePad: bool, divisor: f64): f64 {
   if (divisor != 0) return divisor
   return includePad

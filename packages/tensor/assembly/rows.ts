@@ -1,5 +1,5 @@
 /**
- * Kernels that walk rows: sums, maxima, softmax. Inputs are dense [rows, k]; pointers are bytes. Above: `wasm/rows.ts`.
+ * Kernels that walk rows: sums, maxima, softmax. Inputs are dense [rows, k]; pointers are bytes. For `wasm/rows.ts`.
  *
  * Order of summation of a row (KERNELS.md, rule SUM): element i goes to double accumulator i mod 8 while whole groups of 8 last; the
  * accumulators a0 … a7 are joined as ((a0 + a2) + (a4 + a6)) + ((a1 + a3) + (a5 + a7)); the rest is added one by one; the total is rounded once.

@@ -1,6 +1,6 @@
 /**
  * Comparisons, which give a byte per element, and `where`, which takes one. Rows as in `elementwise.ts`: `…Row` bytes apart, steps 0 or 1.
- * Above: `wasm/elementwise.ts`.
+ * For `wasm/elementwise.ts`.
  */
 
 const enum Op { eq, ne, lt, le }

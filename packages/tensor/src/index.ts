@@ -1,4 +1,4 @@
-/** What users get from this package: tensors, how to make them, random numbers, devices. Operations become methods of `Tensor`. */
+/** The public names of this package: tensors, how to make them, random numbers, devices. Operations become methods of `Tensor`. */
 import './install.js'
 
 export type { MemoryStats } from './heap/memory.js'

@@ -1,4 +1,4 @@
-/** Loads the operations, which become methods of `Tensor`; gradients need autograd, which takes this handler's place. Imported for its effect. */
+/** Loads the operations, which become methods of `Tensor`. Gradients need autograd, which replaces this handler. Imported for its effect. */
 import { PostgradError } from '@postgrad/base'
 import './ops/all.js'
 import './ops/types.js'

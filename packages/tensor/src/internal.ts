@@ -1,4 +1,4 @@
-/** What sibling packages get: raw operations, storage, the handler behind the methods, the kernel table, and helpers on shapes. */
+/** The names for sibling packages: raw operations, storage, the handler of methods, the kernel table, and helpers for shapes. */
 import './install.js'
 
 export { Heap, type HeapHandle } from './heap/heap.js'

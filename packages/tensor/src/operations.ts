@@ -1,2 +1,2 @@
-/** The door of operations as functions, which autograd passes on once they record. */
+/** The public operations as functions; autograd exports them again, recorded. */
 export * from './ops/all.js'

@@ -1,4 +1,4 @@
-/** How much may be used of something (refusals, time, requests, chunks that bring nothing): so much at once, refilled with time. Nothing is refused: a user beyond it waits. */
+/** Limits how fast a peer uses something (refusals, time, requests, empty chunks): an amount at once, refilled with time. A peer beyond it waits; nothing is refused. */
 import type { Clock } from './clock.js'
 
 /** A pause is so long at least: fewer and longer ones cost less. */

@@ -1,4 +1,4 @@
-/** Counting what overtakes: by the numbers, and by how many are missing. */
+/** `Arrivals`: numbers that overtake others, and the count of those missing. */
 import { expect, test } from '@jest/globals'
 import { Arrivals } from './arrivals.js'
 

@@ -1,4 +1,4 @@
-/** Which numbers of a sequence have come: all up to `last`, and behind a gap those that have overtaken what is missing. Sessions count frames so, and ledgers messages. */
+/** The numbers of a sequence that have arrived: all up to `last`, and after a gap the numbers that overtook. Sessions count frames this way, rpc's ledgers messages. */
 export class Arrivals {
   private upTo = 0
   private readonly ahead = new Set<number>()
@@ -28,7 +28,7 @@ export class Arrivals {
     this.aheadMax = Math.max(this.aheadMax, number)
   }
 
-  /** What follows on `last` has come before: it is the last now. */
+  /** If the number after `last` had overtaken, it is the last now. */
   passGap(): boolean {
     if (!this.ahead.delete(this.upTo + 1)) return false
     this.upTo++

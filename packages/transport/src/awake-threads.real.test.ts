@@ -1,4 +1,4 @@
-/** Who counts as awake, by hand: the clock is a number. */
+/** `AwakeThreads` on a clock that the test sets by hand. */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { afterEach, expect, test } from '@jest/globals'

@@ -1,10 +1,10 @@
 /**
- * Which threads of this process are awake, in memory that all of them share, so that none turns in vain on a core that another needs.
- * `stay-awake.ts` above asks and tells.
+ * Counts the awake threads of this process, in memory that all of them share, so that none turns in vain on a core that another needs.
+ * `stay-awake.ts` reads and writes it.
  *
- * Each thread has a word, which says until when it counts. Whoever posts to a thread that sleeps writes it, since a thread that waits for a
- * core cannot; the thread renews it while it turns, and takes it back before it sleeps. A count that threads raise and lower would stay
- * too high for ever when one dies awake. A word runs out by itself, so nobody has to tell of the dead.
+ * Each thread has a word: the time until which the thread counts as awake. A thread that posts to a sleeping one writes the sleeper's word,
+ * since a thread that waits for a core cannot. The thread renews its word while it turns, and clears it before it sleeps. A counter that
+ * threads raise and lower would stay too high for ever when a thread dies awake; a word expires by itself.
  *
  *     cores │ threads so far │ 1: of several processes │ word of thread 0 │ of thread 1 │ … of the last thread
  *
@@ -33,7 +33,7 @@ export function makeAwakeWords(cores: number): AwakeWords {
   return words
 }
 
-/** Those of this process. The thread that asks first makes them; whoever it starts from then on inherits them, and so on. */
+/** The words of this process. The thread that asks first makes them; threads that it starts later inherit them, and so on. */
 export function processAwakeWords(): AwakeWords {
   let words = getEnvironmentData(KEY) as AwakeWords | undefined
   if (words === undefined) {
@@ -97,7 +97,7 @@ export class AwakeThreads {
   /** How long that thread counts from now on. */
   private restUs(word: number, nowUs: number): number {
     const restUs = (Atomics.load(this.words, word) - nowUs) | 0
-    // The clock of who wrote it may be a little ahead.
+    // The writer's clock may be a little ahead.
     return restUs > 0 && restUs < 2 * LEASE_US ? restUs : 0
   }
 }

@@ -50,7 +50,7 @@ describe('budgets', () => {
     b.end()
     expect([budget.total, (budget as unknown as { used: Map<string, number> }).used.size]).toEqual([0, 0])
     expect(() => a.give(1)).toThrow('no more is given back than was taken')
-    // What was refused has taken nothing.
+    // A refused amount has taken nothing.
     expect([b.take(3), b.take(2), budget.total]).toEqual([expect.objectContaining({ level: 'identity' }), null, 2])
   })
 })

@@ -1,21 +1,21 @@
 /**
- * Bounds what peers use of one thing that is scarce, and counts it by who they are. Budgets nest: a connection, the identity at its other end, that identity's role, the process. A role has half of
- * the process's budget, and an identity half of its role's, so one identity never takes what another one of its role needs. Roles that are restricted have a quarter of the process's
- * budget together, so that they never take what the others need. `store/store-server.ts` and `socket/exchange.ts` have such budgets.
+ * Bounds how much of a scarce resource peers use, counted by identity. Budgets nest: a connection, the identity at its other end, that identity's role, the process. A role has half of
+ * the process's budget, and an identity half of its role's, so one identity never takes all that another identity of its role needs. Restricted roles together have a quarter of the
+ * process's budget, so that they never take what the others need. `store/store-server.ts` and `socket/exchange.ts` have such budgets.
  */
 import { strict as assert } from 'node:assert'
 
-/** For whom something is counted. */
+/** The peer that uses something. */
 export interface Holder {
   /** The subject of its certificate; without one its role and where it comes from. Null: it is counted for the process alone. */
   readonly identity: string | null
   readonly role: string
 }
 
-/** Who has not said who it is, or need not. */
+/** The holder for a peer of unknown identity. */
 export const NOBODY: Holder = Object.freeze({ identity: null, role: '' })
 
-/** What there is no room for. */
+/** The level without room. */
 export interface OverBudget {
   readonly level: 'connection' | 'identity' | 'role' | 'restricted roles' | 'process'
   /** Of that level. */
@@ -41,12 +41,12 @@ export class Budget {
     this.connectionMax = connectionMax
   }
 
-  /** What one connection of this holder uses. */
+  /** The use of one connection of this holder. */
   share(holder: Holder, isRestricted = false): Share {
     return new Share(this.used, levelsOf(holder, isRestricted, this.limit), this.connectionMax)
   }
 
-  /** What all use. */
+  /** The use of all. */
   get total(): number {
     return this.used.get('') ?? 0
   }
@@ -96,7 +96,7 @@ export class Share {
 /** However small a budget is, everybody may have one of it. */
 const partOf = (limit: number, parts: number): number => Math.max(1, Math.floor(limit / parts))
 
-/** What is to have room, and how much of the whole each has; the process is the last. */
+/** The levels that need room, with the limit of each; the process is the last. */
 export function levelsOf({ identity, role }: Holder, isRestricted: boolean, process: number): readonly Level[] {
   const levels: Level[] = []
   const ofRole = partOf(process, isRestricted ? 4 : 2)

@@ -1,6 +1,6 @@
 /**
- * The clock is the only door through which time comes in: what waits, retries or defers takes a `Clock` through its constructor, so that
- * the simulation can put a virtual one in its place. Below it is the machine (`RealClock`) or a seed (`sim`); above it are links and rpc.
+ * The clock is the only source of time: code that waits, retries or defers takes a `Clock` through its constructor, so that the simulation
+ * can pass a virtual one. Links and rpc use it; the machine (`RealClock`) or a seed (`sim`) implements it.
  */
 
 import { strict as assert } from 'node:assert'
@@ -33,13 +33,13 @@ export const NODE_DELAY_MS_MAX = 2 ** 31 - 1
 /** One of Infinity ms. */
 export const NEVER: Timer = { cancel() {} }
 
-/** A timer that fires so late has waited for a thread that stood still, in ms. */
+/** In ms: a timer that fires later than this was held up by its thread. */
 const LATE_MS = 10
 
 /**
- * Note [A thread that stood still]. Node calls timers that are due before it reads what has come. To a thread that computed for a while, or was stopped, all that was sent
- * to it in time would seem late: replies, signs of life, connections. So a timer that fires late waits for two turns: in the first all is read that is there, and before the
- * second ends what was read has had its turn. So timers may change places that fell due while the thread stood still.
+ * Note [A thread that did not turn]. Node calls due timers before it reads its sockets and ports. If a thread computed for a while, or was stopped, everything that arrived
+ * in time meanwhile (replies, heartbeats, connections) would seem late. So a timer that fires late waits for two turns: the thread reads all that has arrived in the first,
+ * and has handled it before the second ends. Timers that fell due meanwhile may therefore run in another order.
  */
 class RealTimer implements Timer {
   private readonly fn: () => void
@@ -95,7 +95,7 @@ export class RealClock implements Clock {
   }
 }
 
-/** A timer that ends what a program waits for. While a debugger may hold what is waited for, the time begins anew. Null: no deadline, `delayMs` is Infinity. */
+/** A timer that ends a wait of a program. As long as a debugger may hold the process that is waited for, it starts anew. Null: no deadline, `delayMs` is Infinity. */
 export function setDeadline(clock: Clock, delayMs: number, fn: () => void): Timer | null {
   if (delayMs === Number.POSITIVE_INFINITY) return null
   const fire = (): void => {
@@ -106,7 +106,7 @@ export function setDeadline(clock: Clock, delayMs: number, fn: () => void): Time
   return { cancel: () => timer.cancel() }
 }
 
-/** Calls a program's listener. What it throws is the program's own uncaught error, in a turn of its own: the caller and the next listener do not see it. */
+/** Calls a program's listener. If it throws, the error is uncaught, in a turn of its own: neither the caller nor the next listener sees it. */
 export function callListener(clock: Clock, call: () => void): void {
   try {
     call()

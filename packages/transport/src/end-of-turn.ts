@@ -1,13 +1,13 @@
 /**
- * Runs one function when the code that runs now and its microtasks are through: that is when a link posts what it has queued.
+ * Runs one function after the current code and its microtasks: at that time a link posts the frames that it has queued.
  */
 import { nextTick } from '@postgrad/base/internal'
 
 /**
- * A hook that can be armed again and again; arming it twice before it runs is arming it once. `process.nextTick` runs behind all microtasks
- * when a microtask armed it, which is where asynchronous code sends from; armed by a macrotask it runs in front of that task's microtasks,
- * and once more behind them if they arm it again. A second hop (microtask, then tick) would join the two at the price of 0.1 µs for every
- * post, a `setImmediate` at the price of a phase of the event loop.
+ * A hook that can be armed again and again; arming it twice before it runs is arming it once. If a microtask arms it (asynchronous code
+ * sends from there), `process.nextTick` runs it after all microtasks. If a macrotask arms it, it runs before that task's microtasks, and
+ * once more after them if they arm it again. A second hop (microtask, then tick) would join the two runs but costs 0.1 µs for each post, a
+ * `setImmediate` costs a phase of the event loop.
  */
 export class EndOfTurn {
   private armed = false

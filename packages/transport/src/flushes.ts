@@ -1,6 +1,6 @@
 import type { OnFlushed } from './link.js'
 
-/** Who is told when frames that are gathered have been flushed, or are dropped: each link, and each batch of a socket's, has one. */
+/** The callbacks to call when gathered frames have been flushed, or are dropped. Each link, and each batch of a socket link, has one. */
 export class Flushes {
   private waiting: OnFlushed[] = []
 
@@ -8,7 +8,7 @@ export class Flushes {
     if (onFlushed != null) this.waiting.push(onFlushed)
   }
 
-  /** Those of all frames until now, as one; null: nobody waits. */
+  /** The callbacks of all frames until now, as one; null: none. */
   take(): OnFlushed | null {
     const { waiting } = this
     if (waiting.length === 0) return null

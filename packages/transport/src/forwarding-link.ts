@@ -1,7 +1,7 @@
-/** A link in front of another. */
+/** A link that wraps another. */
 import type { Link, LinkReceiver } from './link.js'
 
-/** Passes everything on: what watches a link or changes what it carries overrides a method. Where the other link cannot be paused, that does nothing. */
+/** Passes everything on. A subclass that watches or changes the frames overrides a method. If the other link cannot be paused, `setPaused` does nothing. */
 export class ForwardingLink implements Link {
   protected readonly link: Link
 

@@ -21,7 +21,7 @@ function announced(bytes: number): Uint8Array {
   return body
 }
 
-/** A reader that has been told of a frame, and may have got its bytes. */
+/** A reader to which a frame was announced; it may have its bytes. */
 function reading(rooms: FrameRooms, holder: Holder, bytes: number) {
   const reader = new ChunkReader({ frameBytesMax: 2 ** 30, segmentsMax: 16 })
   const room = rooms.of(holder)

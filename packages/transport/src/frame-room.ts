@@ -1,6 +1,6 @@
 /**
- * Memory that large frames take while their bytes arrive, by who sends them (`budget.ts`): a frame is announced before its bytes come, and has to have room for all of them. A link whose next frame has none is not read
- * until there is some; frames of others go on meanwhile. Roles that are restricted have a room of their own, which is small, and so are their frames.
+ * Limits the memory that large frames take while their bytes arrive, by sender (`budget.ts`). A sender announces a large frame before its bytes, and the frame needs room for all of them.
+ * If there is none, this end stops reading that link until there is; links of other senders continue. Restricted roles have a smaller room of their own, and a lower limit for a frame.
  */
 import { Budget, type Holder, type Share } from './budget.js'
 import type { Clock } from './clock.js'

@@ -1,5 +1,5 @@
 /**
- * The errors and sentences that all links share, so that a caller cannot tell one link from another by its words.
+ * The errors and sentences that all links share, so that every kind of link words its errors alike.
  */
 import { PostgradError } from '@postgrad/base'
 import type { LinkClosed } from './link.js'

@@ -1,6 +1,6 @@
 /**
- * The contract of `link.ts` as tests: written once, run on every implementation by a fixture. Siblings with a link of their own import it
- * as `@postgrad/transport/suite`.
+ * The contract of `link.ts` as tests: written once, run on every implementation by a fixture. Other packages that implement a link
+ * import it as `@postgrad/transport/suite`.
  */
 import { describe, expect, test } from '@jest/globals'
 import { EVERY_ORDER, type Frame, type Link, type LinkClosed, type LinkReceiver } from './link.js'
@@ -20,15 +20,15 @@ export interface LinkFixture {
   /** Lets some turns go by, for what must not happen. */
   turns(): Promise<void>
   /**
-   * Whether what was flushed has arrived when `flush` returns, so that `poll` finds it in the same turn. Default true. What comes through a kernel is
-   * brought by the event loop alone: `poll` then delivers what that has brought so far.
+   * Whether flushed frames have arrived when `flush` returns, so that `poll` finds them in the same turn. Default true. Only the event loop reads
+   * from a kernel: `poll` then delivers the frames that the event loop has read so far.
    */
   readonly arrivesAtOnce?: boolean
   /** False: what is below it has no `setPaused`. Default: whether the link has it. */
   readonly pauses?: boolean
 }
 
-/** Remembers what it was told, in order. */
+/** Remembers every call, in order. */
 export class Recorder implements LinkReceiver {
   readonly frames: Frame[] = []
   readonly events: string[] = []
@@ -308,7 +308,7 @@ export function describeLink(name: string, fixture: LinkFixture): void {
         } else {
           let polled = 0
           atB.onEach = () => {
-            // What came with the first frame is delivered by the poll, before it returns.
+            // The poll also delivers the frames that came with the first, before it returns.
             atB.onEach = null
             polled = b.poll()
             expect(atB.frames.length).toBe(1 + polled)

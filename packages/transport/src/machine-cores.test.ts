@@ -1,4 +1,4 @@
-/** What the system says of its threads, in words of the test. */
+/** `MachineCores`, with `/proc/loadavg` written by the test. */
 import { expect, test } from '@jest/globals'
 import { type LoadReader, MachineCores } from './machine-cores.js'
 
@@ -63,7 +63,7 @@ test.each([
 
 test('AWK-6 what this system says is understood, each time: no more cores than it has threads that run are needed', () => {
   const many = new MachineCores(2 ** 20)
-  // The asking thread runs, so there is no free core among none; but for systems that do not tell.
+  // The asking thread itself runs, so none of 0 cores is free, unless the system says nothing.
   const none = new MachineCores(0)
   for (const us of [0, 2000, 4000]) expect([many.hasCore(us), none.hasCore(us)]).toEqual([true, process.platform !== 'linux'])
   many.close()

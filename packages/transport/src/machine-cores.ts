@@ -1,6 +1,6 @@
 /**
- * Whether a core of this machine is free, whoever uses the others: for threads that stay awake for a post from another process, of whose threads the words of
- * this process (`awake-threads.ts`, above) know nothing. Linux tells how many threads run or wait for a core, the asking one included.
+ * Whether a core of this machine is free, with the threads of all programs. `awake-threads.ts` asks for threads that stay awake for a post from another
+ * process, since its words count only threads of this process. Linux counts the threads that run or wait for a core, the asking one included.
  *
  * Measured on two cores: where two of four or eight processes call each other, a call takes 55 µs with it and 150 without. Where all eight call all
  * others at once, awake threads that did not look cost 1.4 times as much as none.
@@ -13,7 +13,7 @@ const FILE = '/proc/loadavg'
 /** More than the line has. */
 const LINE_BYTES = 128
 
-/** What tells, and is closed in the end. */
+/** Reads the count, closed at the end. */
 export interface LoadReader {
   read(): string
   close(): void
@@ -48,7 +48,7 @@ export class MachineCores {
     this.reader = reader
   }
 
-  /** Not more threads run or wait than there are cores. Where the system does not tell, true. `nowUs` as for `AwakeThreads`. */
+  /** Whether at most as many threads run or wait as there are cores; true if the system does not say. `nowUs` as for `AwakeThreads`. */
   hasCore(nowUs: number): boolean {
     if (this.isClosed) return false
     if (this.lookedUs !== null && Math.abs((nowUs - this.lookedUs) | 0) < LOOK_US) return this.isFree

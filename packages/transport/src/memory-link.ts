@@ -29,7 +29,7 @@ class MemoryLink implements Link {
   private readonly inbox: Post[] = []
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
-  /** The peer has closed; its notice stands behind everything in the inbox. */
+  /** The peer has closed; this end reports it after everything in the inbox. */
   private isPeerGone = false
   private isTurnDue = false
   private isCloseDelivered = false
@@ -101,7 +101,7 @@ class MemoryLink implements Link {
     try {
       if (this.deliver() > 0) receiver.onTurnEnd()
     } finally {
-      // If the receiver threw, the frames behind the one that it threw at and the end are delivered all the same.
+      // If the receiver threw, it still gets the frames after that one, and the end.
       if (this.reader.left > 0 || this.inbox.length > 0) this.wake()
       else if (this.isPeerGone) this.reason ??= CLOSED_BY_PEER
       if (this.reason !== null && !this.isCloseDelivered) this.clock.defer(() => this.deliverClose())

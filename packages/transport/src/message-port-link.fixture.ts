@@ -1,5 +1,5 @@
 /**
- * The other thread of `message-port-link.real.test.ts`: opens a link on the port it was given and does as the mode says.
+ * The other thread of `message-port-link.real.test.ts`: opens a link on its port and does as the mode says.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Frame } from './link.js'

@@ -1,4 +1,4 @@
-/** The contract over a MessageChannel, then what only real threads can show: order under load, a thread that ends, one that is terminated. */
+/** The contract over a MessageChannel, then tests that need real threads: order under load, a thread that ends, a thread that is terminated. */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test } from '@jest/globals'

@@ -2,13 +2,13 @@
  * A link between two threads of one process over a MessagePort: decides when posts leave and when they are delivered; `post.ts` below it
  * knows their bytes. Since a port can neither lose nor reorder, nothing is numbered or acknowledged here.
  *
- * What costs is waking the other thread (5 to 40 µs, as the scheduler's mood is), so it saves wake-ups first: frames of one turn leave in
+ * Waking the other thread costs most (5 to 40 µs, as the scheduler's mood is), so the link saves wake-ups first: frames of one turn leave in
  * one post. Then instructions: an event costs 0.59 µs with `port.on('message')`, 0.67 with `onmessage` or `addEventListener`; replacing the
  * hidden dispatch method saves 0.03 more and is not worth a dependency on Node's insides. Fetching further posts by `receiveMessageOnPort`
  * costs 0.45 µs instead of 0.59, but a call that finds nothing costs 0.15 on the way of every single round trip, so only `poll` does it.
- * What a receiver sends while it is called is posted when it returns, without a tick.
+ * Frames that a receiver sends while it is called leave when it returns, without a tick.
  *
- * Note [The end of a port]. Node puts the peer's close (also the end of its thread) behind everything that the peer has posted, and emits
+ * Note [The end of a port]. Node queues the peer's close (also the end of its thread) after everything that the peer has posted, and emits
  * `close` when it gets there, also if it was `receiveMessageOnPort` that got there. Between the two `receiveMessageOnPort` returns
  * undefined; called from inside a `close` listener it crashes the process (Node 20.20, the port's data is gone), so `isClosed` is set first thing there.
  * A thread that is born with a port may load for long before it listens to it. A `close` that comes meanwhile is emitted to nobody.
@@ -29,7 +29,7 @@ export interface MessagePortLinkOptions {
   readonly name?: string
   /** Does not keep the thread alive while it is open; it does by default. */
   readonly unref?: boolean
-  /** Told of every post, so that the thread does not fall asleep between two of them. Shared by the links of a thread; default: it may sleep. */
+  /** Called at every post, so that the thread does not fall asleep between two of them. Shared by the links of a thread; default: it may sleep. */
   readonly stayAwake?: StayAwake
   /** A post leaves before the end of the turn when it holds this many frames, so that the receiver works while the sender still does. */
   readonly postFramesMax?: number
@@ -58,7 +58,7 @@ class MessagePortLink implements Link {
   /** Posts that arrived while the one before was half read, which only a receiver that threw can cause. */
   private readonly behind: Post[] = []
   private receiver: LinkReceiver | null = null
-  /** Set when the end is known, whoever caused it. */
+  /** Set when the end is known, caused by either side. */
   private reason: LinkClosed | null = null
   /** The port has emitted `close`: it must not be touched any more. */
   private isClosed = false
@@ -75,7 +75,7 @@ class MessagePortLink implements Link {
     this.postFramesMax = options.postFramesMax ?? POST_FRAMES_MAX
     this.postBytesMax = options.postBytesMax ?? POST_BYTES_MAX
     port.on('close', () => this.onPortClose())
-    // One that has closed before anybody listened says nothing any more; but it cannot keep a thread alive.
+    // A port that closed before this listener emits nothing any more; but it cannot keep a thread alive.
     port.ref()
     const isOpen = (port as RefPort).hasRef()
     port.unref()
@@ -181,7 +181,7 @@ class MessagePortLink implements Link {
     }
   }
 
-  /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
+  /** A receiver threw, and `deliverRest` will continue after the frame that it threw at. */
   private get isRestDue(): boolean {
     return this.reader.left > 0 || this.behind.length > 0
   }
@@ -196,7 +196,7 @@ class MessagePortLink implements Link {
         receiver.onFrame(reader.next())
       }
     } finally {
-      // What a receiver throws is its thread's to handle; the frames behind the one that threw are delivered all the same.
+      // The receiver's thread handles what the receiver throws; it still gets the frames after the one that it threw at.
       if (this.isRestDue) setImmediate(() => this.deliverRest())
     }
     return frames
@@ -209,7 +209,7 @@ class MessagePortLink implements Link {
 
   private onUnreadable(error: Error): void {
     if (this.reason !== null) return
-    // What follows the lost post would be delivered with a hole in front of it, so the link ends here.
+    // Posts after the lost one would be delivered with a hole before them, so the link ends here.
     this.reason = { by: 'peer', detail: `a post could not be read: ${error.message}` }
     this.port.close()
   }

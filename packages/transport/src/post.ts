@@ -1,5 +1,5 @@
 /**
- * A post is what crosses a MessagePort at once: many frames gathered in one string or Uint8Array, and the buffers of large segments beside
+ * A post is one message of a MessagePort: many frames gathered in one string or Uint8Array, and the buffers of large segments next to
  * it. This file writes and reads posts; `message-port-link.ts` decides when. Both ends are threads of one process, so words are in the
  * machine's order.
  *
@@ -8,7 +8,7 @@
  *     ┌───────────────┬──────────────────┬────────────────────────────────┬──────────────┬─────────────────────┐
  *     │ header length │ segments (count) │ per segment: length, −1: moved │ header bytes │ segments not moved… │
  *     └───────────────┴──────────────────┴────────────────────────────────┴──────────────┴─────────────────────┘
- *     The moved segments are the buffers beside it, in order.
+ *     The moved segments are the buffers next to it, in order.
  *
  * Measured on Node 20, posting + receiving on one thread (µs), which led to this form:
  *
@@ -20,13 +20,13 @@
  *     [Uint8Array, Uint8Array]              0.69+0.61
  *
  * A string wins while it is short because it needs no ArrayBuffer on the other side: the bytes go into a chunk that many posts share.
- * A clone copies the whole buffer below a view, so what is cloned is a kept buffer of about the right size. (What an earlier post left
- * behind the frames goes along, to the same peer that has seen it already.)
+ * A clone copies the whole buffer below a view, so the writer clones a kept buffer of about the right size. (Its bytes after the frames are of
+ * earlier posts, which the same peer has seen already.)
  */
 import { strict as assert } from 'node:assert'
 import type { Frame } from './link.js'
 
-/** What is given to `postMessage`. */
+/** The argument of `postMessage`. */
 export type Post = string | Uint8Array | readonly [Uint8Array, ...ArrayBuffer[]]
 
 /** From this size on a segment is moved, if it owns its buffer, or copied into a fresh buffer that is moved. Below, a copy is cheaper. */
@@ -47,7 +47,7 @@ const SHARED_TAG = '[object SharedArrayBuffer]'
 
 export const align8 = (n: number): number => (n + 7) & ~7
 
-/** Gathers frames into posts. What `take` returned must be posted (cloned) before the next `take`. */
+/** Gathers frames into posts. The result of `take` must be posted (cloned) before the next `take`. */
 export class PostWriter {
   /** Said in every post. */
   sender = 0
@@ -98,7 +98,7 @@ export class PostWriter {
     this.frames++
   }
 
-  /** What to post; `transfer` says what to move with it. The writer is ready for the next frames. */
+  /** The next post; `transfer` has the buffers to move. The writer is ready for the next frames. */
   take(): Post {
     const { used, moved, bytes } = this
     this.words[0] = this.frames
@@ -164,7 +164,7 @@ class ReceivedFrame implements Frame {
   }
 }
 
-/** Reads posts frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues behind the frame it is in. */
+/** Reads posts frame by frame. Its cursor is on the object, so a receiver that polls while it is called continues after the frame it is in. */
 export class PostReader {
   /** Of the post that was begun last; 0 before the first. */
   sender = 0

@@ -1,7 +1,7 @@
 /**
- * How fast this process does something for its peers, by who they are: so much at once, and then so much a second. Rates nest as budgets do (`budget.ts`): an identity has half of what its role has, and a
- * role half of what all have. Nothing is refused: a peer over its rate waits. Only the identity owes all that it has used. Its role, and all together, owe what one second gives back at most: one identity
- * that asks for much at once does not make others wait for longer.
+ * Limits how fast this process works for its peers, by identity: an amount at once, and then an amount a second. Rates nest as budgets do (`budget.ts`): an identity has half of its role's rate, and a
+ * role half of the rate of all. A peer over its rate waits; nothing is refused. An identity owes all that it has used. Its role, and all together, owe at most what one second gives back, so a
+ * burst of one identity does not delay others for longer. `store/store-server.ts` has such rates.
  */
 import { Allowance } from './allowance.js'
 import { type Holder, levelsOf } from './budget.js'
@@ -28,7 +28,7 @@ export class Rate {
     let pauseMs = 0
     let isFirst = true
     for (const { key, limit } of levelsOf(holder, false, this.perSecond)) {
-      // What one second gives back.
+      // One second gives this back.
       const debtMax = isFirst ? Number.POSITIVE_INFINITY : limit
       pauseMs = Math.max(pauseMs, this.allowanceOf(key, limit).spend(amount, debtMax))
       isFirst = false

@@ -35,7 +35,7 @@ test('AWK-2 the loop does not turn while others need the cores', async () => {
   const words = makeAwakeWords(1)
   const [here, there] = [new StayAwake(words), new StayAwake(words)]
   const third = new AwakeThreads(words)
-  // What it says of itself lasts for a while only, so a try in which this thread lost its core is none.
+  // The third thread's word expires, so a try in which this thread lost its core does not count.
   for (let took = Number.POSITIVE_INFINITY; took > VIGIL_MS; ) {
     await sleep(LONG_MS)
     expect(isAwake()).toBe(false)

@@ -4,8 +4,8 @@
  * sleep on cores of their own, 9 when they happen to share one, 6 when both stay awake. The rules are in SPEC.md.
  *
  * It stops where it does not pay. A thread stays awake only while fewer others are awake than there are cores (`awake-threads.ts`): the system
- * lets one that turns keep its core for milliseconds, while those that have been posted to wait. What else runs on the machine shows in
- * credit. A vigil that ends without a post costs one (calls that take long). A post that arrives in a vigil earns one, unless the loop had stood still
+ * lets one that turns keep its core for milliseconds, while those that have been posted to wait. Credit accounts for other programs on the
+ * machine. A vigil that ends without a post costs one (calls that take long). A post that arrives in a vigil earns one, unless the loop was held up
  * before it: then another program had this core, and would have had it sooner without the vigil. Without credit some posts go by before the next
  * try. So a thread that waits in vain spends `VIGIL_MS` now and then, and one with nothing to do sleeps. One per thread, shared by its links.
  */
@@ -52,7 +52,7 @@ export class StayAwake {
     this.threads = new AwakeThreads(words)
   }
 
-  /** What a post says of this thread, so that its receiver can answer with `onSend`. */
+  /** This thread's word, sent in each post, so that its receiver can pass it to `onSend`. */
   get word(): number {
     return this.threads.own
   }
@@ -73,7 +73,7 @@ export class StayAwake {
     this.turnedMs = 0
   }
 
-  /** What it brought has been done. */
+  /** Its frames have been handled. */
   onRead(): void {
     if (this.pause > 0) this.threads.leave()
     else this.stay(now())

@@ -1,5 +1,5 @@
 /**
- * How a link that keeps frames in memory takes their segments: without a copy where that can be. `kept.ts` and `socket/chunk-writer.ts` stand on it.
+ * How a link that keeps frames in memory takes their segments: without a copy where possible. `kept.ts` and `socket/chunk-writer.ts` use it.
  */
 import { structuredClone } from '@postgrad/base/internal'
 import { isMovable, SEGMENT_MOVED_BYTES_MIN } from './post.js'
@@ -13,7 +13,7 @@ export function takeSegments(
   copy: (segment: Uint8Array) => Uint8Array = (segment) => segment.slice(),
 ): readonly Uint8Array[] {
   if (segments.length === 0) return segments
-  // Copies first: another segment may be a view of what is moved.
+  // Copies first: another segment may be a view of a moved one.
   const copies = segments.map((segment) => (isMovable(segment) ? null : isLent(segment) ? segment : copy(segment)))
   const moved = new Map<ArrayBufferLike, Uint8Array>()
   return copies.map((copied, i) => {

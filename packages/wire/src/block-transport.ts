@@ -1,6 +1,6 @@
 /**
  * How large tensors travel between workers that share a heap: the message names the block, its bytes stay where they are. `raw/heap-transport.ts` of
- * tensor is the implementation; the codec knows only this. To a worker elsewhere the elements follow the header: from where they lie, if the transport lends them.
+ * tensor is the implementation; the codec knows only this. To a worker elsewhere the elements follow the header, uncopied if the transport lends them.
  */
 import type { DType, Tensor } from '@postgrad/tensor'
 import type { BlockName } from '@postgrad/tensor/internal'
@@ -11,8 +11,8 @@ export const BLOCK_WORDS = 5
 
 export interface BlockTransport {
   /**
-   * Names the elements, row by row, for the worker at the other end, and holds them for it; null: there is no block for them, so their bytes
-   * travel. Value semantics: who writes to the tensor afterwards copies it first.
+   * Names the elements, row by row, for the worker at the other end, and holds them for it; null: they have no block, so their bytes
+   * travel. Value semantics: a later write to the tensor copies it first.
    */
   give(tensor: Tensor): BlockName | null
   /** The bytes of the elements, row by row, as they lie in memory, which stay as they are until the receiver has read the message; null: they are copied. */

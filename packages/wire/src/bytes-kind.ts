@@ -1,5 +1,5 @@
 /**
- * The binary values of JavaScript by their number on the wire: typed arrays, DataView, ArrayBuffer. By tag and not by class, since what comes
+ * The binary values of JavaScript by their number on the wire: typed arrays, DataView, ArrayBuffer. By tag and not by class, since a value
  * from another realm fails `instanceof`.
  */
 

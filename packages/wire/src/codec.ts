@@ -10,7 +10,7 @@
  *     segments: one per large tensor or typed array
  *
  * An absent field at the end of the envelope is not written, one in the middle is one byte. One codec per worker: it keeps a reader and a writer, and it may be
- * entered again while an extension runs (an RRef that is forked tells its owner so).
+ * entered again while an extension runs (a fork of an RRef notifies its owner).
  */
 import type { WorkerHop } from '@postgrad/base'
 import { BYTES_PER_ELEMENT, checkReadable, copyOfElements, readElements } from '@postgrad/tensor/internal'
@@ -32,7 +32,7 @@ import { badField, corrupt, kindOf, tooLarge, unknownType, unsupported, wrongVer
 export interface CodecOptions {
   readonly limits?: Partial<WireLimits>
   readonly extensions?: readonly ValueExtension[]
-  /** Who this codec works for: added to the path of every error that is sent. */
+  /** The codec's worker: added to the path of every error that is sent. */
   readonly worker?: WorkerHop
   /** Whether errors say where they arose. Default true. */
   readonly remoteStacks?: boolean
@@ -41,7 +41,7 @@ export interface CodecOptions {
 /** Of the wire format: other numbers are refused. */
 export const WIRE_VERSION = 3
 export const PREFIX_BYTES = 4
-/** Headers with parts are put together here, one behind the other; longer ones have a buffer of their own. */
+/** Headers with parts are put together here, one after the other; longer ones have a buffer of their own. */
 const ARENA_BYTES = 32_768
 const ARENA_HEADER_BYTES_MAX = 8192
 /** Packed values up to this length are copied to one kept buffer to be unpacked: msgpackr makes a DataView for every buffer it has not seen. */
@@ -61,8 +61,8 @@ const PACKER = {
 } as const
 
 /**
- * What a thread's codecs share, since a simulation makes them by the thousand: packing and unpacking run nobody's code, so nothing is in use twice, and a
- * place in the arena is given out once, whoever asks.
+ * Shared by a thread's codecs, since a simulation makes them by the thousand: packing and unpacking run no user code, so nothing is in use twice, and a
+ * place in the arena is given out once.
  */
 const packr = new Packr(PACKER)
 const unpackr = new Unpackr(PACKER)
@@ -88,7 +88,7 @@ export class Codec {
   private readonly extensions: readonly ValueExtension[]
   private readonly worker: WorkerHop | null
   private readonly remoteStacks: boolean
-  /** Null while it is at work; whoever comes in between makes one for itself. */
+  /** Null while it is at work; a call that comes in between makes its own. */
   private idleWriter: ValueWriter | null = null
   private idleReader: ValueReader | null = null
 
@@ -335,7 +335,7 @@ export class Codec {
   }
 }
 
-/** What a tag becomes when the tensor is named instead of written. */
+/** Added to the tag of a tensor that is named instead of written. */
 const BLOCK_TAG = ValueTag.block - ValueTag.tensor
 
 /** Puts the names of blocks into the places of the tensors that have one, and their numbers into `named`. */

@@ -6,7 +6,7 @@ import { MessageType } from './message-type.js'
 
 const worker = (id: number): Codec => new Codec({ worker: { name: `worker${id}`, id } })
 
-/** What arrives when `thrown` leaves worker 1. */
+/** `thrown`, as it arrives from worker 1. */
 function across(thrown: unknown, from = worker(1)): Error & Partial<PostgradError> & { errors?: unknown[]; errno?: unknown } {
   return worker(0).decode(from.encode(from.prepare(MessageType.EXCEPTION, [thrown, false]))).body[0] as never
 }
@@ -66,7 +66,7 @@ describe('errors across the wire', () => {
       expect(back.remoteStack).toMatch(new RegExp(`^${name}: x\n +at `))
     }
     expect(across(new (class extends Error {})('x'))).toMatchObject({ name: 'Error', message: 'x' })
-    // Who names one after a class that is built in means that.
+    // A name of a built-in class counts as that class.
     expect(across(Object.assign(new Error('x'), { name: 'RangeError' }))).toBeInstanceOf(RangeError)
     expect(across(Object.assign(new LimitError('x'), { name: 'Error' }))).toMatchObject({ name: 'Error', message: 'x' })
     expect(across(Object.assign(new LimitError('x'), { constructor: null }))).toBeInstanceOf(RangeError)

@@ -1,12 +1,12 @@
 /**
  * Errors across the wire: class, code, message, stack, causes and the workers of the path. Encoding never throws, whatever was thrown: an
- * error takes a bounded part of a message, and what is beyond it is cut.
+ * error takes a bounded part of a message, and the rest is cut.
  *
  *     [null, ValueTag.error, kind, name, message, stack, cause: [value]|null, errors: […]|null, workers: [name, id, …],
  *      code, op, remedy, values]
  *
  * An error comes back as the built-in class of its name or as a `PostgradError`; any other class becomes a `PostgradError` with code
- * REMOTE_EXCEPTION and the name in its values, since no class is ever looked up by a name from the wire. So does what was thrown and is no error.
+ * REMOTE_EXCEPTION and the name in its values, since no class is ever looked up by a name from the wire. So does a thrown value of another type.
  */
 import { types } from 'node:util'
 import { isPostgradError, PostgradError, type WorkerHop } from '@postgrad/base'
@@ -25,10 +25,10 @@ const MESSAGE_LENGTH_MAX = 32_768
 const STACK_LENGTH_MAX = 16_384
 const VALUES_DEPTH_MAX = 4
 const VALUES_ENTRIES_MAX = 64
-/** Of one error with all that is in it: far below the codec's limits, as nobody is left to be told that an error was too large. */
+/** Of one error with all that is in it: far below the codec's limits, as nobody could learn of an error that is too large. */
 const ELEMENTS_MAX = 8192
 const CHARACTERS_MAX = 2 ** 18
-/** Stands for what was left out. */
+/** Marks where a text was cut. */
 const CUT = '…'
 /** The length of an error's array. */
 const ERROR_ELEMENTS = 13
@@ -43,11 +43,11 @@ const BUILT_IN = {
   URIError: (message: string, cause: ErrorOptions | undefined) => new URIError(message, cause),
 } as const
 
-/** What an error of a class other than `PostgradError` carries after it crossed the wire, beside its own. Not enumerable. */
+/** Extra fields of an error that came from another worker, if its class is not `PostgradError`. They are not enumerable. */
 export interface RemoteErrorInfo {
   /** The stack on the worker where it was thrown. */
   readonly remoteStack?: string
-  /** The workers that it passed through, where it arose first. */
+  /** The workers that the error passed through. The first is the worker that threw it. */
   readonly workers?: readonly WorkerHop[]
 }
 
@@ -56,7 +56,7 @@ export function isError(value: unknown): value is Error {
   return types.isNativeError(value) || attempt(() => value instanceof Error) === true
 }
 
-/** What is left for the rest of an error. */
+/** Room left for the rest of an error. */
 interface Budget {
   errors: number
   elements: number
@@ -69,11 +69,11 @@ export interface ErrorSink {
   readonly takesStacks: boolean
   /** Makes a value of JSON's kinds packable, and counts its elements. */
   plain(value: unknown): unknown
-  /** Told of elements that `plain` does not see. */
+  /** Counts elements that `plain` does not see. */
   count(elements: number): void
 }
 
-/** The wire form. `self` is put behind the path. */
+/** The wire form; `self` is added to its path. */
 export function encodeError(thrown: unknown, self: WorkerHop | null, sink: ErrorSink): unknown[] {
   return encode(thrown, self, sink, 0, { errors: ERRORS_MAX, elements: ELEMENTS_MAX, characters: CHARACTERS_MAX })
 }
@@ -103,7 +103,7 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
   }
   const error = thrown as Error & Partial<PostgradError> & { errors?: unknown }
   const isOurs = attempt(() => isPostgradError(error)) === true
-  // What programs decide by comes first: nothing that follows can cut it.
+  // First the fields that programs decide by: no later one can cut them.
   const name = text(() => nameOf(error), 'Error', MESSAGE_LENGTH_MAX)
   const codeValue = attempt(() => error.code)
   const code = typeof codeValue === 'string' || typeof codeValue === 'number' ? plain(tame(codeValue, 0, budget)) : null
@@ -129,7 +129,7 @@ function encode(thrown: unknown, self: WorkerHop | null, sink: ErrorSink, depth:
 }
 
 /**
- * The error again, from the elements behind the tag, which `revive` has already made values of (nested errors included).
+ * The error again, from the elements after the tag, of which `ValueReader` has made values (nested errors included).
  * @throws WIRE_CORRUPT
  */
 export function decodeError(fields: readonly unknown[]): Error {
@@ -281,7 +281,7 @@ function tame(value: unknown, depth: number, budget: Budget): unknown {
   )
 }
 
-/** Those of an object's properties that the budget leaves room for. */
+/** The properties of an object that the budget has room for. */
 function entries(object: object, keys: readonly string[], depth: number, budget: Budget): Record<string, unknown> {
   const kept: Record<string, unknown> = {}
   for (const key of keys.slice(0, VALUES_ENTRIES_MAX)) {
@@ -297,7 +297,7 @@ function entries(object: object, keys: readonly string[], depth: number, budget:
   return kept
 }
 
-/** Nothing is made a text of which nothing would be left: that of a nested array may be long. */
+/** Makes no text if the budget is spent: the text of a nested array may be long. */
 function asText(value: unknown, budget: Budget): string {
   return budget.characters === 0 ? CUT : cut(String(value), MESSAGE_LENGTH_MAX, budget)
 }
@@ -322,7 +322,7 @@ function hopsOf(thrown: unknown): readonly WorkerHop[] {
   })
 }
 
-/** The path to behind this worker, which may stand there already. */
+/** The path up to this worker, which it may contain already. */
 function pathFrom(hops: readonly WorkerHop[], self: WorkerHop | null): readonly WorkerHop[] {
   const last = hops.at(-1)
   return self === null || (last !== undefined && last.id === self.id && last.name === self.name) ? hops : withHop(hops, self)
@@ -340,7 +340,7 @@ function decodeHops(flat: unknown): WorkerHop[] {
   return hops
 }
 
-/** What reading gives; undefined when a getter, a proxy or a toString throws. */
+/** Result of `read`; undefined when a getter, a proxy or a toString throws. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read()

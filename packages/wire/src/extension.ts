@@ -6,7 +6,7 @@ export interface ValueExtension {
   readonly tag: number
   /** Asked for objects that are neither arrays, plain objects nor tensors. */
   matches(value: object): boolean
-  /** What to send in its place: any value that can be sent. `env` is what was given to `prepare`. */
+  /** Returns any value that can be sent, to send instead. `env` is the one that `prepare` got. */
   encode(value: object, env: unknown): unknown
   /** The value again. `plain` comes from another worker: check it. `env` is what was given to `decode`. */
   decode(plain: unknown, env: unknown): unknown

@@ -1,4 +1,4 @@
-/** Random values survive the way there and back; random damage gives a typed error or a valid message. Seeds stand in the names of the tests. */
+/** Random values survive the way there and back; random damage gives a typed error or a valid message. Test names contain the seeds. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { type Tensor, zeros } from '@postgrad/tensor'
@@ -248,7 +248,7 @@ describe('fuzz', () => {
           if (message.body.length !== fields.length) throw new Error(`${about}: a body of another length`)
           for (const [i, [field, { check }]] of fields.entries()) if (!check(message.body[i])) throw new Error(`${about}: field ${field}`)
           for (const id of ids) if (message[id] === null) throw new Error(`${about}: no ${id}`)
-          // What was taken as valid is the same when it is sent on.
+          // An accepted message is the same when it is sent on.
           const { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad } = message
           const head = { requestId, context, autogradId, pass, deadlineMs, trace, lineage, requiresGrad }
           const again = codec.decode(codec.encode(Object.assign(codec.prepare(message.type, message.body), head)))

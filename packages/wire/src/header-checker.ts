@@ -1,11 +1,11 @@
 /**
  * Walks over packed bytes before msgpackr sees them: msgpackr has no limit on depth or counts (5 MB of nested empty arrays become 200 MB of
- * heap), accepts byte 0xc1, records and extensions, and reads what is not there. What passes here is plain, whole and bounded.
+ * heap), accepts byte 0xc1, records and extensions, and reads past the end. A header that passes is plain, whole and bounded.
  */
 import type { WireLimits } from './limits.js'
 import { corrupt, tooDeep, tooLarge } from './wire-errors.js'
 
-/** Payload bytes behind the tokens 0xc0 to 0xdf that the codec writes; -1: never written, so refused; -2: a string or a container, read below. */
+/** Payload bytes after the tokens 0xc0 to 0xdf that the codec writes; -1: never written, so refused; -2: a string or a container, read below. */
 const PAYLOAD_BYTES = Int8Array.from([
   ...[0, -1, 0, 0], // nil, never used, false, true
   ...[-1, -1, -1, -1, -1, -1], // bin 8 to 32, ext 8 to 32

@@ -1,9 +1,9 @@
 /**
- * What a codec accepts, so that bytes from elsewhere cannot make it allocate, recurse or run without bound. The sender is held to the
- * same limits: it gets the error, with its call stack, and not the worker at the other end.
+ * The limits of a codec, so that bytes from elsewhere cannot make it allocate, recurse or run without bound. The sender has the
+ * same limits: the sender gets the error, with its call stack, and not the receiver.
  */
 export interface WireLimits {
-  /** Length of the packed header, without the tensors that ride behind it. At most 16 MiB - 1 (its length has 24 bits). */
+  /** Length of the packed header, without the tensors after it. At most 16 MiB - 1 (its length has 24 bits). */
   readonly headerBytesMax: number
   /** Arrays and objects within each other, the message and its body included. */
   readonly depthMax: number

@@ -118,7 +118,7 @@ describe('damaged frames', () => {
     // The tag, then whether they ascend.
     expect(() => codec.decode(change([0x0c, 0xc2], [0x0c, 0xc3]))).toThrow(code('WIRE_CORRUPT'))
     expect(() => codec.decode(change([0x0c, 0xc2], [0x0c, 0x00]))).toThrow(code('WIRE_CORRUPT'))
-    // Behind the parts the shape, [4, 1].
+    // The shape after the parts: [4, 1].
     expect(() => codec.decode(change([0x04, 0x01], [0x02, 0x01]))).toThrow(code('WIRE_CORRUPT'))
     expect(() => codec.decode(change([0x04, 0x01], [0x04, 0x03]))).toThrow(code('WIRE_CORRUPT'))
     expect(() => codec.decode(parts(1, 2, false, 4, 1))).toThrow(code('WIRE_CORRUPT'))

@@ -1,6 +1,6 @@
 /**
- * What can be said of a message for a reader without the worker that it is for: its envelope and what is plain in its body. Tensors and references are
- * left as they were packed. For traces; `codec.ts` is what reads messages.
+ * Reads a message for traces, without the worker that it is for: its envelope and the plain values of its body. Tensors and references stay as they
+ * were packed. `codec.ts` reads messages for workers.
  */
 import type { Frame } from '@postgrad/transport'
 import { Unpackr } from 'msgpackr/unpack'
@@ -38,7 +38,7 @@ export function messageOutline({ header }: Pick<Frame, 'header'>): MessageOutlin
       pass: id(pass),
     }
   } catch {
-    // A frame that nobody can read is a case of its own for who shows it.
+    // The code that shows the trace handles an unreadable frame.
     return null
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The protocol between workers, readable alone: every kind of message, what it is for, the lane it waits in and the fields of its body.
+ * The protocol between workers, in one file: every kind of message, its purpose, the lane it waits in and the fields of its body.
  * Numbers are part of the wire format and never change their meaning. PyTorch: `torch/csrc/distributed/rpc/message.h`.
  */
 import { types } from 'node:util'
@@ -21,7 +21,7 @@ export const MessageType = {
   RREF_FETCH: 0x05,
   /** A user's fork of an RRef is gone. */
   RREF_USER_DELETE: 0x06,
-  /** A user tells the owner that it holds a fork; answered by RREF_ACK. */
+  /** A user announces its fork to the owner; answered by RREF_ACK. */
   RREF_FORK_REQUEST: 0x07,
   /** The owner knows the child's fork, so its parent may go. */
   RREF_CHILD_ACCEPT: 0x08,
@@ -31,11 +31,11 @@ export const MessageType = {
   CALL_CANCEL: 0x0b,
   /** One item of a stream, whose call is not answered yet. */
   STREAM_ITEM: 0x0c,
-  /** What workers tell each other about leaving and about the end of the group; see rpc's `group-protocol.ts`. Behind the calls that were sent before. */
+  /** Workers announce that they leave, and the end of the group; see rpc's `group-protocol.ts`. Arrives after the calls that were sent before. */
   GROUP_UPDATE: 0x0f,
   /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. `how`: 1 keeps the graph, 2 records the pass. */
   PROPAGATE_GRADIENTS: 0x10,
-  /** What a worker has received, sent and misses in a pass, to its root. */
+  /** A worker's counts of a pass (received, sent, missing), to its root. */
   PASS_REPORT: 0x11,
   /** A worker's part of a pass failed, to its root. */
   PASS_ERROR: 0x12,
@@ -45,7 +45,7 @@ export const MessageType = {
   CLEANUP_CONTEXT: 0x14,
   /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
-  /** Lineage that is too much for the message behind it; the numbers are in the envelope. Context: that of the message. */
+  /** Lineage that is too much for the message after it; the numbers are in the envelope. Context: that of the message. */
   LINEAGE: 0x16,
   /** An actor that the receiver watches has ended. */
   ACTOR_DOWN: 0x20,
@@ -58,13 +58,13 @@ export const MessageType = {
    * more; calls begun, with their bytes, fetches begun and items of streams taken, so that there is room for others.
    */
   PROGRESS: 0x23,
-  /** What one rank of a process group sends another: its part of a collective, a tensor of its own accord, or that it goes on no more; see process-group's `protocol.ts`. */
+  /** From one rank of a process group to another: its part of a collective, a tensor of its own accord, or that it stops; see process-group's `protocol.ts`. */
   COLLECTIVE: 0x30,
 } as const
 
 export type MessageType = (typeof MessageType)[keyof typeof MessageType]
 
-/** What a kind of message is called. */
+/** The name of a kind of message. */
 export type MessageName = keyof typeof MessageType
 
 /** The bodies, field by field. */
@@ -181,9 +181,9 @@ export interface MessageSpec<Fields extends readonly FieldSpec[] = readonly Fiel
   /** Which field is the RRef that the message is about: no message overtakes an earlier one about the same RRef. */
   readonly rrefField: number | null
   readonly fields: Fields
-  /** What its head must have. */
+  /** Its head must have these. */
   readonly ids: readonly HeadId[]
-  /** What answers it, beside EXCEPTION; null: nothing does. */
+  /** The reply to it, if not EXCEPTION; null: it gets none. */
   readonly reply: MessageType | null
 }
 

@@ -30,10 +30,10 @@ export interface Message {
   readonly lineage: readonly number[] | null
 }
 
-/** Bytes of a body that travel beside the packed values: a tensor, or a typed array or buffer as bytes. */
+/** Bytes of a body that are not packed: a tensor, or a typed array or buffer as bytes. */
 export type Part = Tensor | Uint8Array
 
-/** Where a tensor stands among the packed values: [null, tag, ...shape]. The tag takes the requires-grad bit when the message is encoded. */
+/** A tensor's place among the packed values: [null, tag, ...shape]. The tag takes the requires-grad bit when the message is encoded. */
 export type TensorPlace = unknown[]
 
 // Shared by all messages without tensors, frozen so that sharing is safe.
@@ -58,9 +58,9 @@ export class OutgoingMessage {
   deadlineMs: number | null = null
   trace: unknown = null
   lineage: readonly number[] | null = null
-  /** @internal It need not arrive behind messages of its lane. */
+  /** @internal It may overtake earlier messages of its lane. */
   isUnordered = false
-  /** @internal What the sender has noted of it: left alone here. */
+  /** @internal The sender's own note, which wire does not use. */
   note: unknown = null
   /** @internal The body as msgpackr takes it. */
   packed: readonly unknown[]

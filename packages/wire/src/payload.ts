@@ -9,7 +9,7 @@ import type { ValueExtension } from './extension.js'
 import type { Message } from './message.js'
 import { MessageType } from './message-type.js'
 
-/** One message of wire as plain bytes: structured clone carries it, tensors beside the header. */
+/** One message of wire as plain bytes: structured clone carries the header and the segments. */
 export interface Payload {
   readonly header: Uint8Array
   readonly segments: readonly Uint8Array[]

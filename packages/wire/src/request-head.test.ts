@@ -1,4 +1,4 @@
-/** What is known of a frame that cannot be read. */
+/** Tests what is known of an unreadable frame. */
 import { describe, expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { Codec } from './codec.js'

@@ -1,6 +1,6 @@
 /**
- * What can be said of a frame that `Codec.decode` refused: which request or reply it was, or of which context and pass, so that whoever waits for it
- * can be told. It reads the first few bytes alone, and for a pass what stands behind the body, in the encodings that `codec.ts` writes.
+ * Reads from a frame that `Codec.decode` refused which request or reply it was, or of which context and pass, so that rpc can notify the waiting
+ * worker. It reads the first few bytes alone, and for a pass the fields after the body, in the encodings that `codec.ts` writes.
  */
 import type { Frame } from '@postgrad/transport'
 import { PREFIX_BYTES } from './codec.js'
@@ -46,7 +46,7 @@ export function passHead(frame: Frame): PassHead | null {
   return context === null || pass === null ? null : { context, pass }
 }
 
-/** Behind the value that begins at `at`; null if it ends too late. */
+/** The end of the value that begins at `at`; null if too late. */
 function skipValue(view: DataView, at: number): number | null {
   let left = 1
   let end = at
@@ -70,7 +70,7 @@ function skipValue(view: DataView, at: number): number | null {
   return end <= view.byteLength ? end : null
 }
 
-/** Of the tokens 0xc0 to 0xdf that the codec writes: how many bytes follow, and what they are. */
+/** For tokens 0xc0 to 0xdf that the codec writes: how many bytes follow, and of what kind. */
 const LENGTHS: Readonly<Record<number, readonly [bytes: number, kind: 'plain' | 'string' | 'array' | 'map']>> = {
   192: [0, 'plain'],
   194: [0, 'plain'],
@@ -117,5 +117,5 @@ function readNumber(view: DataView, at: number): number | null {
   }
 }
 
-/** Behind the first byte of a number: float64, uint8, uint16, uint32. */
+/** Bytes after the first of a number: float64, uint8, uint16, uint32. */
 const BYTES: Readonly<Record<number, number>> = { 203: 8, 204: 1, 205: 2, 206: 4 }

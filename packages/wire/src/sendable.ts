@@ -1,19 +1,19 @@
 /**
- * What may be sent, as a type: `Sendable<T>` is T, except that what never travels (functions, symbols, promises, instances of classes, …) becomes a type
- * that says so. The compiler then refuses what `value-writer.ts` refuses with WIRE_UNSUPPORTED_VALUE; what it knows nothing of (`unknown`, `any`) is left to that.
+ * The type of values that may be sent: `Sendable<T>` is T, but what never travels (functions, symbols, promises, instances of classes, …) becomes a type
+ * that says so. The compiler then refuses what `value-writer.ts` refuses with WIRE_UNSUPPORTED_VALUE; it leaves `unknown` and `any` to `value-writer.ts`.
  */
 import type { Tensor } from '@postgrad/tensor'
 
-/** Stands where a value cannot be sent; its argument says what to do instead. Nothing has this type. */
+/** The type that the compiler shows in place of a value that cannot be sent. The type argument says what to do instead. No value has this type. */
 export interface CannotBeSent<Remedy extends string> {
-  /** What to do instead. */
+  /** A sentence that says what to do instead. */
   readonly cannotBeSent: Remedy
 }
 
 /** Only for the compiler: nothing has this field at run time. A class whose instances travel (RRef, RemoteModule) says so by `declare readonly [travels]: true`. */
 export declare const travels: unique symbol
 
-/** What an object with methods lacks when it does not travel; its argument says what to do instead. */
+/** The mark of classes whose instances can be sent. An object with methods that lacks it is refused; the type argument says what to do instead. */
 export interface Travels<_Remedy extends string = string> {
   readonly [travels]: true
 }
@@ -26,8 +26,8 @@ type Items = Iterator<unknown, unknown, never> | AsyncIterator<unknown, unknown,
 type Whole = Tensor | Error | Date | RegExp | ArrayBuffer | ArrayBufferView | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
 
 /**
- * The type of an argument where a T is sent: T, with `CannotBeSent` in place of what never travels, in arrays and plain objects too. An object with a
- * method is taken for an instance of a class: of those, only the few that `Travels` marks are sent.
+ * The type of an argument that is sent as a T: T, with `CannotBeSent` in place of each value that cannot be sent, also inside arrays and plain objects. An object with a
+ * method counts as an instance of a class. Only instances that `Travels` marks can be sent.
  */
 export type Sendable<T> = unknown extends T
   ? T

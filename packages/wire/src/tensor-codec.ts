@@ -1,7 +1,7 @@
 /**
- * Bytes that ride beside the packed values: tensors (dtype and shape in the header, elements here, row by row) and typed arrays. Small ones
- * lie behind the packed values in the header's own buffer, each at a multiple of 8; large ones are a segment each, with a buffer of their own
- * that a link can move. Where a part lies follows from the lengths alone, so no offsets travel.
+ * A message's bytes that are not packed: tensors (dtype and shape in the header, elements here, row by row) and typed arrays. Small ones
+ * follow the packed values in the header's own buffer, each at a multiple of 8; large ones are a segment each, with a buffer of their own
+ * that a link can move. The lengths alone give the place of each part, so no offsets travel.
  */
 import type { DType, Tensor, TypedArray } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, Tensor as TensorClass } from '@postgrad/tensor/internal'

@@ -1,4 +1,4 @@
-/** The field for traces in an envelope: who sets one of its fields leaves the other as it was, and both survive the wire. */
+/** Tests an envelope's trace field: setting one of its parts leaves the others as they were, and all survive the wire. */
 import { describe, expect, test } from '@jest/globals'
 import { Codec } from './codec.js'
 import { MessageType } from './message-type.js'

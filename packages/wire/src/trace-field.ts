@@ -1,12 +1,12 @@
 /**
- * What lies in the trace field of an envelope, in the one layout that all who use it share: `[chain, headers]`, `[chain, headers, anomaly]` or `[chain, headers, anomaly, true]`. The chain is
- * that of an actor's call (see actors in rpc), the headers are what interceptors of users have set, the third is autograd's anomaly mode, in which the
- * callee goes on, the fourth that the maker of an actor will hear of its end. A message without any has no field, and pays nothing.
+ * The trace field of an envelope, in the one layout that all packages share: `[chain, headers]`, `[chain, headers, anomaly]` or `[chain, headers, anomaly, true]`. The chain is
+ * that of an actor's call (see actors in rpc), interceptors of users have set the headers, the third is autograd's anomaly mode, in which the
+ * callee continues, and `true` means that the maker of an actor watches it. A message without any has no field, and pays nothing.
  */
 
-/** What a header may be: plain values that every tracer and log can take. */
+/** The value of a header: a plain value that every tracer and log accepts. */
 export type HeaderValue = string | number | boolean | bigint | null
-/** What interceptors send along with a call, by name: ids of traces, tenants, versions. */
+/** Headers that interceptors send with a call, by name: for instance ids of traces, tenants, versions. */
 export type CallHeaders = Readonly<Record<string, HeaderValue>>
 
 /** See the scope of `base`. */
@@ -25,7 +25,7 @@ export function chainOf({ trace }: Field): bigint | null {
   return Array.isArray(trace) && typeof trace[0] === 'bigint' ? trace[0] : null
 }
 
-/** Null if there are none, or if they are none of this layout; what is no header in them is left out. */
+/** Null if there are none, or if they have another layout; entries that are not headers are left out. */
 export function headersOf({ trace }: Field): CallHeaders | null {
   const headers: unknown = Array.isArray(trace) ? trace[1] : null
   if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) return null
@@ -38,7 +38,7 @@ export function anomalyOf({ trace }: Field): AnomalyMode | null {
   return mode === 'throw' || mode === 'nan' ? mode : null
 }
 
-/** Whether who makes this actor watches it from its beginning. */
+/** Whether the maker of this actor watches it from the start. */
 export function isWatched({ trace }: Field): boolean {
   return Array.isArray(trace) && trace[3] === true
 }

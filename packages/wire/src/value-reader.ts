@@ -1,5 +1,5 @@
 /**
- * Makes values of what msgpackr unpacked: the way back of `value-writer.ts`. Arrays and objects are fresh from the unpacker, so they are
+ * Makes values of msgpackr's output: the reverse of `value-writer.ts`. Arrays and objects are fresh from the unpacker, so they are
  * changed in place. Nothing here trusts its input: it may come from another machine.
  */
 import { isPostgradError } from '@postgrad/base'
@@ -22,7 +22,7 @@ export class ValueReader {
   requiresGrad: boolean[] | null = null
   private header: Uint8Array = NO_BYTES
   private segments: readonly Uint8Array[] = NO_SEGMENTS
-  /** In the header, behind the packed values and the parts that were read. */
+  /** In the header, after the packed values and the parts that were read. */
   private at = 0
   private segmentAt = 0
   private env: unknown = null
@@ -49,7 +49,7 @@ export class ValueReader {
     this.blocks = blocks
   }
 
-  /** Every part must have been somebody's. @throws WIRE_CORRUPT */
+  /** Every part must belong to a value. @throws WIRE_CORRUPT */
   end(): void {
     const isWhole = this.at === this.header.length && this.segmentAt === this.segments.length
     if (!isWhole) throw corrupt('bytes or segments that belong to nothing')
@@ -125,7 +125,7 @@ export class ValueReader {
         return new Set(this.elements(array, 2).slice(2))
       case ValueTag.error: {
         if (length !== 13) throw corrupt('an error')
-        // Own arrays of the error codec (cause, errors, workers) never begin with null themselves: an error or a value stands in them.
+        // Element by element: arrays of the error codec (cause, errors, workers) are not special, even if they begin with null.
         const fields = array.slice(2)
         for (const i of [4, 5, 6]) {
           const list = fields[i]
@@ -257,7 +257,7 @@ export class ValueReader {
     try {
       return extension.decode(plain, this.env)
     } catch (error) {
-      // An extension that stumbles over what it did not write.
+      // The extension did not write this value, and failed.
       throw isPostgradError(error) ? error : corrupt('a value of an extension', error)
     }
   }

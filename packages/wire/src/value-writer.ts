@@ -1,7 +1,7 @@
 /**
  * Looks through a value before it is packed: finds tensors, typed arrays, errors and extensions, replaces what msgpack does not have
- * (`value-tag.ts`), and refuses what cannot be sent. What needs no change is passed on as it is, so plain arguments cost one look.
- * `value-reader.ts` is the way back.
+ * (`value-tag.ts`), and refuses what cannot be sent. Values that need no change pass as they are, so plain arguments cost one look.
+ * `value-reader.ts` is the reverse.
  */
 
 import { types } from 'node:util'
@@ -34,7 +34,7 @@ const UNDEFINED: readonly unknown[] = Object.freeze([null, ValueTag.undefined])
 const MINUS_ZERO: readonly unknown[] = Object.freeze([null, ValueTag.minusZero])
 
 export class ValueWriter {
-  /** What `write` found since `begin`, in order of appearance; null when nothing. */
+  /** Found by `write` since `begin`, in order of appearance; null when nothing. */
   tensors: Tensor[] | null = null
   requiresGrad: boolean[] | null = null
   places: TensorPlace[] | null = null

@@ -78,7 +78,7 @@ export function unsupported(path: string, what: string, remedy: string): Postgra
   })
 }
 
-/** What a value is, in a few words, without its contents. */
+/** A value's kind in a few words, without its contents. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return `an array of ${value.length}`

@@ -11,7 +11,7 @@ test('a time may be longer than Node’s timers, but for an option that ends in 
   expect([milliseconds('0'), milliseconds('8589934592')]).toEqual([0, 8589934592])
   expect(timerMilliseconds()('2147483647')).toBe(2147483647)
   expect(() => timerMilliseconds(' Write 0 for no limit.')('2147483648')).toThrow('24.8 days) are possible. Write 0 for no limit.')
-  // For --grace 0 is no time at all.
+  // For --grace, 0 means at once.
   expect(() => timerMilliseconds()('2147483648')).toThrow(/possible\.$/)
   for (const text of ['-1', '', 'soon', 'Infinity']) expect(() => milliseconds(text)).toThrow('A number of milliseconds is expected.')
 })

@@ -1,4 +1,4 @@
-/** How the values of options are read. Commander shows what these throw, with the option's name before it. */
+/** Parsers for the values of options. Commander shows their errors after the option's name. */
 import { InvalidArgumentError } from 'commander'
 import { type HostPort, parseHostPort, parsePort } from '../rendezvous/host-port.js'
 

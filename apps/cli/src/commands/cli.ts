@@ -1,4 +1,4 @@
-/** The command line itself: which commands there are. Commander below checks and explains them; each has a file of its own beside this one. */
+/** The command line: all commands, each from a file of this folder. Commander checks and explains them. */
 import { Command, CommanderError } from 'commander'
 import type { Bridge } from '../bridge.js'
 import { EXIT } from '../exit-codes.js'

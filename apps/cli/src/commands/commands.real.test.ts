@@ -1,4 +1,4 @@
-/** `doctor`, `keygen` and `completion` by the command itself; bash completes by what it prints. */
+/** `doctor`, `keygen` and `completion` by the command itself; bash completes by its script. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,7 +62,7 @@ describeBash('bash', () => {
     script = (await postgrad('completion', 'bash')).out
   })
 
-  /** What bash offers behind this line. */
+  /** Bash's offers after this line. */
   async function offers(line: string): Promise<readonly string[]> {
     const { out, err } = await run('/bin/bash', [
       '--norc',

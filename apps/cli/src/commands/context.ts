@@ -1,4 +1,4 @@
-/** What every command is given, and gives back. */
+/** What every command gets and returns. */
 import { Command } from 'commander'
 import type { Bridge } from '../bridge.js'
 import type { Surroundings } from '../surroundings.js'
@@ -10,7 +10,7 @@ export interface CommandContext {
   exitWith(code: number): void
 }
 
-/** A command with help as all have it. @param example lines behind the options */
+/** A command with the usual help. @param example lines after the options */
 export function command(name: string, description: string, example: string): Command {
   return new Command(name)
     .description(description)

@@ -6,10 +6,13 @@ import { listText, sectionText } from '../explain/text.js'
 import { type CommandContext, command } from './context.js'
 
 const COLUMNS = 80
+/** Of codes that are like an unknown one. */
+const SIMILAR_MAX = 5
+const LIKE_MIN = 4
 
 export function explainCommand({ around: { stdout, stderr }, exitWith }: CommandContext): Command {
   return command('explain', 'say what the code of an error means, and what to do about it', HELP)
-    .argument('[code...]', 'as in an error: WORKER_DIED; its begin lists all that have it; none lists all')
+    .argument('[code...]', 'WORKER_DIED, say; without a code, or by the first letters of several, it lists them')
     .option('--json', 'an array of { code, subject, parts }')
     .action((wanted: readonly string[], { json }: { readonly json?: true }) => {
       const sections = [...readSections().values()]
@@ -19,7 +22,8 @@ export function explainCommand({ around: { stdout, stderr }, exitWith }: Command
       if (json !== undefined) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
       else if (found.length > 0 && found.length === wanted.length)
         stdout.write(found.map((section) => sectionText(section, columns)).join('\n\n'))
-      else if (found.length > 0) stdout.write(listText(found, columns))
+      // A pipe or a file takes lines of any length.
+      else if (found.length > 0) stdout.write(listText(found, stdout.isTTY ? columns : Number.POSITIVE_INFINITY))
       for (const text of unknown) stderr.write(unknownText(text, sections))
       if (unknown.length > 0) exitWith(EXIT.failed)
     })
@@ -34,11 +38,23 @@ function matching(text: string, sections: readonly Section[], unknown: string[])
 }
 
 function unknownText(text: string, sections: readonly Section[]): string {
-  const words = text.split(/[^A-Z0-9]+/).filter((word) => word.length > 2)
-  const similar = sections.map(({ code }) => code).filter((code) => words.some((word) => code.includes(word)))
+  const similar = sections
+    .map(({ code }) => [code, likeness(code, text)] as const)
+    .filter(([, like]) => like >= LIKE_MIN)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, SIMILAR_MAX)
+    .map(([code]) => code)
   return `postgrad explain: '${text}' is not an error code of postgrad. ${
     similar.length > 0 ? `Similar: ${similar.join(', ')}.` : 'A program may throw codes of its own.'
   } 'postgrad explain' lists all.\n`
+}
+
+/** How many letters the two have in common at their beginning, and in whole words. */
+function likeness(code: string, text: string): number {
+  let begin = 0
+  while (begin < text.length && code[begin] === text[begin]) begin++
+  const words = new Set(code.split('_'))
+  return begin + text.split(/[^A-Z0-9]+/).reduce((sum, word) => sum + (words.has(word) ? word.length : 0), 0)
 }
 
 const HELP = `

@@ -1,4 +1,4 @@
-/** `postgrad keygen`: keys by which the processes of a cluster know each other. */
+/** `postgrad keygen`: keys that processes of a cluster authenticate with. */
 import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { errorText } from '../error-text.js'

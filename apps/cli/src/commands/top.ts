@@ -1,4 +1,4 @@
-/** `postgrad top`: the same as `ps`, again and again, with what happens in a second. */
+/** `postgrad top`: `ps` again and again, with each worker's messages per second. */
 import type { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
 import { type TopOptions, top } from '../status/top.js'

@@ -1,4 +1,4 @@
-/** The completion scripts of bash, zsh and fish, made of the tree of commands: plain words and files, nothing is run while somebody types. */
+/** Makes the completion scripts of bash, zsh and fish from the tree of commands. They have plain words and files, and run no program. */
 import type { CommandNode, OptionNode, Tree, Values } from './tree.js'
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const

@@ -1,8 +1,8 @@
-/** Commander's tree as the shells' scripts need it: commands, options, and what may stand behind each. */
+/** Commander's tree for the shells' scripts: commands, options, and the values that each takes. */
 import type { Command, Option } from 'commander'
 import { readSections } from '../explain/sections.js'
 
-/** What may stand behind an option or as an argument. */
+/** The values of an option or an argument. */
 export type Values =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   | { readonly kind: 'file' }

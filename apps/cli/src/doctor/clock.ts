@@ -1,4 +1,4 @@
-/** Whether the clock by which deadlines are kept goes forward, and as fast as the wall's. */
+/** Whether the clock of deadlines goes forward, and as fast as the wall clock. */
 import { type Finding, fail, ok, warn } from './finding.js'
 
 export interface Clocks {
@@ -10,7 +10,7 @@ export interface Clocks {
 
 const READINGS = 10_000
 const WATCHED_MS = 250
-/** Of a machine whose wall clock is being set, or which stood still. */
+/** More: the wall clock is being set, or the machine was suspended. */
 const DRIFT_MAX = 0.02
 const WALL_MIN_MS = Date.UTC(2024, 0)
 

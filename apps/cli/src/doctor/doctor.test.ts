@@ -1,4 +1,4 @@
-/** What the checks of doctor make of machines other than this one. */
+/** The checks of doctor, for machines other than this one. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
@@ -44,7 +44,7 @@ test('CLI-71 the folder for a socket is gone however the process ends', async ()
     async ({ path }) => {
       folders.push(dirname(path))
       expect(existsSync(dirname(path))).toBe(true)
-      // Nobody reads the output any more: this never goes on.
+      // Nobody reads the output any more: this never returns.
       for (const end of ends) end()
       expect(existsSync(dirname(path))).toBe(false)
       return null

@@ -36,7 +36,7 @@ export async function* findings({ ports, bind = '127.0.0.1' }: DoctorOptions, ar
   yield judgeLauncher(around.env)
 }
 
-/** The widest name, so that what was found stands in one column though it comes one by one. */
+/** The widest name: findings come one by one, and are aligned to it. */
 export const NAME_WIDTH = 'ports 10000-65535'.length
 
 function tsxFrom(folder: string): string | null {

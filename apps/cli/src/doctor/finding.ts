@@ -1,4 +1,4 @@
-/** What a check of `postgrad doctor` found, what that means and what to do about it; and how it is shown. */
+/** What a check of `postgrad doctor` found, what it means, what to do about it; and its text. */
 
 export type Verdict = 'ok' | 'warn' | 'fail'
 

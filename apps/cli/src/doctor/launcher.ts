@@ -1,4 +1,4 @@
-/** What `postgrad run` would take the environment for. */
+/** Which launcher `postgrad run` would find. */
 import { formatHostPort } from '../rendezvous/host-port.js'
 import { launcherOf, placeOf } from '../rendezvous/launcher-env.js'
 import type { Environment } from '../surroundings.js'

@@ -1,4 +1,4 @@
-/** The machine: Node, cores, memory, open files. Facts are read by `readMachine`; what they mean is decided by pure functions of them. */
+/** The machine: Node, cores, memory, open files. `readMachine` reads facts, and pure functions decide what they mean. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism, freemem, totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'

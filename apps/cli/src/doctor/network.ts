@@ -1,4 +1,4 @@
-/** What processes meet by: loopback, Unix sockets, the ports that are asked for, the host's own name. */
+/** The means by which processes meet: loopback, Unix sockets, the wanted ports, the host's own name. */
 
 import { lookup } from 'node:dns/promises'
 import { mkdtempSync, rmSync } from 'node:fs'

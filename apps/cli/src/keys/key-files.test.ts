@@ -1,4 +1,4 @@
-/** Key files: their text, their bits, and that none is overwritten. */
+/** Key files: their text, their mode, and that none is overwritten. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

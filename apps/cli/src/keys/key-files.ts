@@ -1,6 +1,6 @@
 /**
- * What `postgrad keygen` writes: lines `role = base64` of 32 random bytes. The reader of these files, in transport, refuses one that others may read; here they
- * are made so, and never over another one.
+ * The files of `postgrad keygen`: lines `role = base64` of 32 random bytes. Their reader, in transport, refuses a file that other users may read, so these are
+ * for their owner only. It overwrites no file.
  */
 import { closeSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { PostgradError } from 'postgrad'

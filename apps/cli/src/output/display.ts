@@ -1,6 +1,6 @@
 /**
- * What `postgrad run` shows while a program runs: one contract, three forms. On a terminal one line per worker that is redrawn
- * (`live-display.ts`), elsewhere plain lines (`plain-display.ts`), or JSON lines for programs that read them (`json-display.ts`).
+ * The interface of the three displays of `postgrad run`: on a terminal one line per worker that is redrawn (`live-display.ts`),
+ * elsewhere plain lines (`plain-display.ts`), or JSON lines for programs that read them (`json-display.ts`).
  */
 import type { Progress } from 'postgrad/jobs'
 
@@ -10,7 +10,7 @@ export type StreamName = 'stdout' | 'stderr'
 export interface Display {
   state(worker: string, state: WorkerState): void
   progress(worker: string, progress: Progress): void
-  /** A worker stands still, since `silentMs` ms; null: it goes on, in the state that it has. */
+  /** A worker has stalled for `silentMs` ms; null: it has recovered, and its state stays. */
   stall(worker: string, silentMs: number | null): void
   /** A whole line that a worker has printed. */
   print(worker: string, stream: StreamName, line: string): void
@@ -22,7 +22,7 @@ export interface Display {
   close(): void
 }
 
-/** "3/10 (30%) loss 2.1": the numbers and what the program says beside them. */
+/** "3/10 (30%) loss 2.1": the numbers, and then the program's text. */
 export function progressText({ done, total, text }: Progress): string {
   const counts = total === undefined ? `${done}` : `${done}/${total}${total > 0 ? ` (${Math.floor((100 * done) / total)}%)` : ''}`
   return text === undefined ? counts : `${counts} ${oneLine(text)}`

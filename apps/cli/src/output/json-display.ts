@@ -1,12 +1,12 @@
 /**
- * A line of JSON for everything, on stdout, for programs that read it: `{ time, worker, stream, text }` for what a worker prints, `{ time, worker, event, … }`
- * for what becomes of it. `worker` is null where the whole run is meant.
+ * Lines of JSON on stdout, for programs that read them: `{ time, worker, stream, text }` for each line that a worker prints, `{ time, worker, event, … }` for
+ * its states. `worker` is null for an event of the whole run.
  */
 import { isPostgradError } from 'postgrad'
 import type { Progress } from 'postgrad/jobs'
 import type { Display, StreamName, WorkerState } from './display.js'
 
-/** What a state is called in the lines. 'starting' is no news. */
+/** The name of each state in the lines. 'starting' has no line. */
 const EVENTS: Readonly<Record<WorkerState, string | null>> = {
   starting: null,
   running: 'started',

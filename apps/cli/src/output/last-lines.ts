@@ -1,4 +1,4 @@
-/** The last lines of each worker, for the report of one that died: what it printed before is far above, between those of the others. */
+/** The last lines of each worker, for the report of one that died: on the screen they are far above, between other workers' lines. */
 
 export const LAST_LINES = 20
 /** A line is cut here: a worker that prints a file in one line must not fill the report. */

@@ -1,6 +1,6 @@
 /**
- * One line per worker at the foot of a terminal, redrawn in place: state, a bar where the total is known, and what the program says. What workers print
- * goes above them, in the same write that draws them again, so that the terminal never shows the one inside of the other.
+ * One line per worker at the foot of a terminal, redrawn in place: state, a bar if the total is known, and the program's text. Output of workers goes
+ * above these lines, in the same write that redraws them, so that the terminal never shows the one inside of the other.
  */
 import type { Progress } from 'postgrad/jobs'
 import { errorText } from '../error-text.js'
@@ -37,7 +37,7 @@ export class LiveDisplay implements Display {
   private readonly prefix: (worker: string, stream: StreamName) => string
   private readonly lines = new Map<string, Line>()
   private readonly nameWidth: number
-  /** What stands at the foot now. */
+  /** The lines at the foot now. */
   private drawn: readonly string[] = []
   /** What was printed since. */
   private above = ''

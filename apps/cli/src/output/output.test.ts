@@ -1,4 +1,4 @@
-/** Prefixes, colours, JSON lines, last lines and where they go, without a process. */
+/** Prefixes, colours, JSON lines, last lines and their streams, without a process. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from 'postgrad'
 import { surroundings } from '../surroundings.fixture.js'

@@ -1,4 +1,4 @@
-/** '[worker0] ' before what a worker prints, as torchrun has it, in a colour of the worker's own where a terminal shows colours. */
+/** '[worker0] ' before each line of a worker, as in torchrun, in the worker's own colour if the terminal shows colours. */
 import type { Environment } from '../surroundings.js'
 
 /** Cyan, yellow, magenta, blue, green, and their bright forms; not red, which says that something is wrong. */

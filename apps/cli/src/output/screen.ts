@@ -1,4 +1,4 @@
-/** Where a run's output goes: the display that fits the streams and the flags, what workers print by whole lines, and their last lines. */
+/** The output of a run: the display that fits the streams and the flags, whole lines of workers' output, and their last lines. */
 import type { OutputSink } from 'postgrad/types'
 import type { Surroundings } from '../surroundings.js'
 import type { Display, StreamName } from './display.js'

@@ -1,8 +1,8 @@
-/** Remembers what a display was told of each worker, for `postgrad ps`, and passes it on. */
+/** Keeps each worker's state and progress, for `postgrad ps`, and passes all to a display. */
 import type { Progress } from 'postgrad/jobs'
 import type { Display, StreamName, WorkerState } from './display.js'
 
-/** How far a worker is, as it was last told. */
+/** A worker's last state and progress. */
 export interface Standing {
   readonly state: WorkerState
   readonly progress: Progress | null

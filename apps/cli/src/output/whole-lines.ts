@@ -1,6 +1,6 @@
 /**
- * What several workers print at once, by whole lines: a worker writes a line in parts, and parts of others would come between them. `screen.ts`
- * puts one before each of its two streams.
+ * Joins the output of several workers into whole lines: a worker writes a line in parts, and parts of others would come between them. `screen.ts`
+ * has one for each of its two streams.
  */
 export class WholeLines {
   private readonly write: (line: string, worker: string) => void
@@ -18,7 +18,7 @@ export class WholeLines {
     for (const line of lines) this.write(line, worker)
   }
 
-  /** Whoever has begun a line will not end it. */
+  /** Writes the lines that never ended. */
   flush(): void {
     const rest = [...this.begun]
     this.begun.clear()

@@ -1,4 +1,4 @@
-/** HOST:PORT, there and back. */
+/** HOST:PORT, both ways. */
 import { expect, test } from '@jest/globals'
 import { formatHostPort, parseHostPort } from './host-port.js'
 

@@ -1,4 +1,4 @@
-/** HOST:PORT as a command line and a variable have it: a name, an IPv4 address, or an IPv6 address in brackets. */
+/** HOST:PORT in a command line or a variable: a name, an IPv4 address, or an IPv6 address in brackets. */
 
 export interface HostPort {
   readonly host: string

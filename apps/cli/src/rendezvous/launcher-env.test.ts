@@ -1,4 +1,4 @@
-/** Which process this is, from variables and flags as launchers and people give them. */
+/** Which rank this process has, from the variables and flags of launchers and people. */
 import { describe, expect, test } from '@jest/globals'
 import { type PlaceFlags, placeOf } from './launcher-env.js'
 
@@ -127,7 +127,7 @@ describe('flags', () => {
     expect(placeOf(TORCHRUN, FLAGS)).toEqual({ ...FLAGS, localRank: 1, restarts: 0, source: 'flags' })
     expect(placeOf(TORCHRUN, { master: { host: 'me', port: 5 } })).toMatchObject({ rank: 3, master: { host: 'me' }, source: 'torchrun' })
     expect(placeOf({ ...TORCHRUN, RANK: 'x' }, { rank: 7 })).toMatchObject({ rank: 7, worldSize: 8 })
-    // A variable that a flag stands for may be missing.
+    // A variable that a flag replaces may be missing.
     expect(placeOf({ RANK: '0' }, { worldSize: 2, master: { host: 'me', port: 5 } })).toMatchObject({ rank: 0, worldSize: 2 })
     expect(placeOf({ ...KUBERNETES, POSTGRAD_MASTER: 'nonsense' }, { master: { host: 'me', port: 5 } })?.master.host).toBe('me')
   })

@@ -1,7 +1,7 @@
 /**
- * Which of many processes this one is: by flags, or by the variables that torchrun, Open MPI, Slurm and Kubernetes' indexed jobs set. Pure functions of what
- * they are given; `run-command.ts` asks them. Flags win over variables. Half of a launcher's variables are refused: guessed ranks end in processes that wait for
- * each other without end.
+ * Which rank of many processes this one has: by flags, or by the variables that torchrun, Open MPI, Slurm and Kubernetes' indexed jobs set. Pure functions, which
+ * `run-command.ts` calls. Flags win over variables. If only some of a launcher's variables are set, that is an error: with guessed ranks, processes would wait
+ * forever.
  */
 import { PostgradError } from 'postgrad'
 import { masterPort } from 'postgrad/plugin'
@@ -136,10 +136,10 @@ const READERS: Readonly<Record<Launcher, Reader>> = {
   },
 }
 
-/** Steps that are no `srun`: of an interactive shell, of the batch script, of the daemon (their ids are the last ones of 32 bits). */
+/** From this id on, steps are not from `srun`: an interactive shell, the batch script, the daemon (they have the last ids of 32 bits). */
 const SLURM_SPECIAL_STEPS = 0xffff_fff0
 
-/** The batch script has SLURM_PROCID as well, and is no task: `postgrad run --workers 4` in it is a run of its own. */
+/** The batch script has SLURM_PROCID, too, but is not a task: `postgrad run --workers 4` in it is a run of its own. */
 function isSlurmTask(env: Environment): boolean {
   if (!has(env, 'SLURM_PROCID')) return false
   const step = env.SLURM_STEP_ID ?? env.SLURM_STEPID
@@ -153,7 +153,7 @@ function torchPort(variables: Variables): number {
   return masterPort(port, variables.env)
 }
 
-/** MPI tells nobody where rank 0 is, unless all are here. */
+/** MPI does not say where rank 0 is, unless all are here. */
 function mpiMaster(variables: Variables): HostPort {
   const [local, all] = [variables.integerIfAny('OMPI_COMM_WORLD_LOCAL_SIZE'), variables.integerIfAny('OMPI_COMM_WORLD_SIZE')]
   if (local !== null && local === all) return { host: '127.0.0.1', port: PORT }

@@ -1,4 +1,4 @@
-/** Slurm's short form of a list of hosts, 'node[01-03,07],login1', written out. What `scontrol show hostnames` does. */
+/** Expands Slurm's short form of a list of hosts, 'node[01-03,07],login1', as `scontrol show hostnames` does. */
 import { PostgradError } from 'postgrad'
 
 /** More hosts than any cluster has: a wrong list must not fill the memory. */
@@ -22,7 +22,7 @@ export function expandNodeList(text: string, variable: string): readonly string[
   return hosts
 }
 
-/** What stands between the commas outside of brackets. */
+/** The parts between commas outside of brackets. */
 function itemsOf(text: string, refuse: (why: string) => PostgradError): readonly string[] {
   const items: string[] = []
   let item = ''

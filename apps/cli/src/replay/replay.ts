@@ -1,4 +1,4 @@
-/** `postgrad replay <token>`: the one run of a program that the token is of, in this process, and what happened in it if that is asked for. */
+/** `postgrad replay <token>`: repeats the run of a program that gave the token, in this process, and shows what happened in it on request. */
 import { writeFileSync } from 'node:fs'
 import { replayProgram, runTrace } from 'postgrad/testing'
 import { errorText } from '../error-text.js'

@@ -1,6 +1,6 @@
 /**
- * The mains of all workers of a cluster, side by side. The first failure ends all of them: they wait for each other, so the others could not finish. Under
- * `--restart failed` a worker that failed is started again instead, and its main called again, as often as there are restarts left.
+ * Runs the mains of all workers of a cluster at once. The first failure ends all of them: they wait for each other, so the others could not finish. Under
+ * `--restart failed` a failed worker restarts instead, and its main is called again, as long as there are restarts left.
  */
 import { type Cluster, isPostgradError, type PostgradError } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
@@ -14,7 +14,7 @@ export interface Failure {
 
 export interface EverywhereOptions {
   readonly args: readonly string[]
-  /** Of each main, in ms; 0 is no limit. */
+  /** Of each main, in ms; 0: no limit. */
   readonly timeoutMs: number
   readonly display: Display
   /** How the others are ended when one has failed. */
@@ -50,7 +50,7 @@ class Everywhere {
   }
 
   async run(): Promise<Failure | null> {
-    // A main that fails by a death says so; a worker that was done is heard of here. The listener stays until the cluster has ended: `run-cluster.ts` says what died last.
+    // A main that fails by a death says so; this is for workers that were done. The listener stays until the cluster has ended: `run-cluster.ts` reports the last death.
     this.cluster.onWorkerDeath(({ name }, error) => this.mourners.get(name)?.(error))
     await Promise.all(this.cluster.workers.map(({ name }) => this.runOne(name)))
     return this.failure

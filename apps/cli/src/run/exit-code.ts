@@ -1,8 +1,8 @@
-/** Which exit code an error stands for (`exit-codes.ts` lists them). */
+/** The exit code for an error (`exit-codes.ts` lists them). */
 import { isPostgradError, type PostgradError } from 'postgrad'
 import { EXIT } from '../exit-codes.js'
 
-/** Of errors that say that the command line, or the environment that stands for it, is wrong. */
+/** Of errors that say that the command line, or an environment that replaces it, is wrong. */
 const USAGE: ReadonlySet<string> = new Set([
   'LAUNCHER_ENV_INVALID',
   'NODE_LIST_INVALID',
@@ -32,7 +32,7 @@ export function deathIn(error: unknown): PostgradError | null {
   return typedCauses(error).find(({ code }) => code === 'WORKER_DIED') ?? null
 }
 
-/** Of a typed error: itself and its typed causes. What a program has made of them is its own. */
+/** Of a typed error: itself and its typed causes, up to the first error of the program's own. */
 function typedCauses(error: unknown): readonly PostgradError[] {
   const found: PostgradError[] = []
   for (let at = error; isPostgradError(at) && found.length < CAUSES_MAX; at = at.cause) found.push(at)

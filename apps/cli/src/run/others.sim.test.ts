@@ -1,4 +1,4 @@
-/** What processes of one run hear of each other's ends: an end in order is no trouble, whenever each of them notices it. */
+/** What processes of a run learn of each other's ends: an orderly end is not trouble, whenever each of them notices it. */
 import { expect, test } from '@jest/globals'
 import { currentWorker, HashStore } from 'postgrad'
 import { simulate } from 'postgrad/testing'
@@ -25,7 +25,7 @@ test('CLI-44 three that end together are no trouble for each other; one that die
             const hear = (error: unknown): unknown => heard.add(`${name}: ${(error as Error).message.split(';')[0]}`)
             const others = new Others(memberIn(store))
             void others.trouble.then(hear)
-            // Who is told that it has failed, by whoever has noticed the death, may end before it notices it.
+            // A worker may learn of the death from another worker, and end before it notices that itself.
             await currentWorker().shutdown().catch(hear)
             others.stop()
           }),

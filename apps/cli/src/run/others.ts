@@ -1,6 +1,6 @@
 /**
- * How the workers of several processes hear that one of them has failed: they wait for each other, so the others could not finish. Whoever fails says so in
- * the store of the group before it leaves; one that could not is noticed by its death.
+ * How the workers of several processes learn that one has failed: they wait for each other, so the others could not finish. A failing worker writes that to the
+ * group's store before it leaves; if it cannot, the others notice its death.
  */
 import { isPostgradError, monitor, PostgradError } from 'postgrad'
 import type { JoinedMember } from '../bridge.js'
@@ -9,9 +9,9 @@ import { deathIn } from './exit-code.js'
 
 /** In the store of the group: the first failure, as JSON. */
 const FAILED_KEY = 'postgrad run/failed'
-/** Who fails is not held up by a store that is gone. */
+/** A lost store does not hold up a failing worker. */
 const TELL_MS = 1000
-/** How long to wait for a worker's last word after its death was heard of, which came by another connection: behind an answer of the store, whose keeper may be busy. */
+/** How long to wait for a dead worker's last word, which comes by another connection: after an answer of the store, whose server may be busy. */
 const WORD_MS = 300
 const ANSWER_MS = 5000
 
@@ -19,9 +19,9 @@ const ANSWER_MS = 5000
 export type MemberOfRun = Pick<JoinedMember, 'worker' | 'store' | 'run' | 'onStoreLost'>
 
 export class Others {
-  /** Resolves with what has ended another one: PEER_FAILED, WORKER_DIED, or STORE_LOST of rank 0, whose death those without a connection to it learn by nothing else. It may never. */
+  /** Resolves, if ever, with what has ended another one: PEER_FAILED, WORKER_DIED, or STORE_LOST, by which workers without a connection to rank 0 learn of its death. */
   readonly trouble: Promise<unknown>
-  /** PEER_FAILED; null: nobody will say so any more. */
+  /** PEER_FAILED; null: nobody will report that now. */
   private readonly told: Promise<PostgradError | null>
   private readonly member: MemberOfRun
   private readonly waiting = new AbortController()
@@ -39,14 +39,14 @@ export class Others {
     })
   }
 
-  /** Of a death, what has been said about it; else the death itself. */
+  /** The written reason of a death, or the death itself. */
   async why(death: unknown): Promise<unknown> {
     const answer = this.member.store.check([FAILED_KEY]).catch(() => null)
     await within(Promise.race([this.told, answer]), ANSWER_MS)
     return (await within(this.told, WORD_MS)) ?? death
   }
 
-  /** Why this one ends: by itself, or since another one has died, of which some may not hear in another way. */
+  /** Writes why this one ends: by itself, or since another died, which some may not learn in another way. */
   async tellOf(error: unknown): Promise<void> {
     const { worker, cause, detail = '' } = deathIn(error)?.values ?? {}
     if (typeof worker === 'string')
@@ -60,7 +60,7 @@ export class Others {
     this.hasTold = true
     const { store } = this.member
     const text = JSON.stringify({ worker: name, reason })
-    // A store that is gone tells the others by itself.
+    // If the store is gone, the others notice that.
     await within(
       store.compareSet(FAILED_KEY, '', text).catch(() => null),
       TELL_MS,
@@ -89,7 +89,7 @@ export class Others {
     for (const { id } of worker.workers().filter((one) => one.id !== worker.info.id)) {
       const watching = monitor(id)
       this.waiting.signal.addEventListener('abort', () => watching.dispose(), { once: true })
-      // At its own end this worker hears RPC_SHUT_DOWN of all others. LEAVE is no trouble: either all end together, or the reason is in the store.
+      // At its own end this worker gets RPC_SHUT_DOWN for all others. LEAVE is harmless: either all end together, or the reason is in the store.
       void watching.down.then(({ reason }) => {
         if (isPostgradError(reason, 'WORKER_DIED') && reason.values.cause !== 'left' && !this.waiting.signal.aborted)
           resolve(this.why(reason))

@@ -1,6 +1,6 @@
 /**
- * What a program prints in this very process, taken from its streams before it is written, so that it gets a prefix or becomes a line of JSON. Postgrad's own
- * lines go past that, by `around`.
+ * Takes the output of a program in this very process from its streams before it is written, so that it gets a prefix or becomes a line of JSON. Postgrad's own
+ * lines bypass that, by `around`.
  */
 import type { OutputSink } from 'postgrad/types'
 import type { Surroundings } from '../surroundings.js'

@@ -1,4 +1,4 @@
-/** Runs over several processes by the command itself: started by it, and by others; what a failure, a death and a missing peer come to. */
+/** Runs over several processes by the command itself: started by it, and by others; with a failure, a death and a missing peer. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'

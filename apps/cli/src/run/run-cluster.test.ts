@@ -1,4 +1,4 @@
-/** A run that starts all workers, with a cluster of the test's in place of the bridge's. */
+/** A run that starts all workers, with the test's own cluster instead of the bridge's. */
 import { expect, test } from '@jest/globals'
 import { type Cluster, PostgradError, type WorkerInfo } from 'postgrad'
 import type { Bridge } from '../bridge.js'

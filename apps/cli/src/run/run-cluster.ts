@@ -1,6 +1,6 @@
 /**
- * A run that starts all workers, as threads or spread over processes: launches, runs every main (`everywhere.ts`), shows how far they are. Under `--restart all`
- * the whole cluster is launched again after a failure, and the program goes on from its last checkpoint.
+ * A run that starts all workers, as threads or spread over processes: launches, runs every main (`everywhere.ts`), shows their progress. Under `--restart all`
+ * the whole cluster is launched again after a failure, and the program continues from its last checkpoint.
  */
 import { type Cluster, isPostgradError, type LaunchOptions, type PostgradError } from 'postgrad'
 import type { CloseOptions } from 'postgrad/types'
@@ -115,7 +115,7 @@ class ClusterRun {
 
   /** What a worker threw, uncaught, when its main was done: nobody waits for that, as nobody does in a process, which then ends with exit code 1. */
   private lateFailure(cluster: Cluster, deaths: readonly PostgradError[]): Failure | null {
-    // One that was started again has been told of, and another worker has its name.
+    // A restarted worker's death was reported, and another worker has its name.
     const isLast = (id: unknown): boolean => this.options.restart !== 'failed' || cluster.workers.some((one) => one.id === id)
     const death = deaths.find(
       ({ values }) => (values.cause === 'uncaught-exception' || values.cause === 'unhandled-rejection') && isLast(values.workerId),

@@ -1,6 +1,6 @@
 /**
- * `postgrad run`: the program's default export on every worker at once, and an exit code that says what happened. It decides whether this process starts all
- * workers (`run-cluster.ts`) or is one of several that others have started (`run-member.ts`).
+ * `postgrad run`: the program's default export on every worker at once, and an exit code for the outcome. It decides whether this process starts all workers
+ * (`run-cluster.ts`) or is one of several that a launcher has started (`run-member.ts`).
  */
 import type { Bridge } from '../bridge.js'
 import { errorText } from '../error-text.js'

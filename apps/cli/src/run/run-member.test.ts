@@ -1,4 +1,4 @@
-/** A process that joins others, with a runtime of the test's in place of the bridge: what it asks of it, and its exit codes. */
+/** A process that joins others, with the test's own runtime instead of the bridge: its requests to it, and its exit codes. */
 import { describe, expect, test } from '@jest/globals'
 import { HashStore, type MainContext, PostgradError, type WorkerInfo } from 'postgrad'
 import type { Bridge, JoinedMember, JoinOptions } from '../bridge.js'

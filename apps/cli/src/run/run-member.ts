@@ -1,6 +1,6 @@
 /**
- * A run of which this process is one worker: others start the processes (torchrun, Slurm, Kubernetes, a person with --rank). It loads the program, meets the
- * others at the master's address, runs main, and waits until all of them are done. To start again is the business of whoever started it.
+ * A run of which this process is one worker: a launcher starts the processes (torchrun, Slurm, Kubernetes, a person with --rank). It loads the program, meets
+ * the others at the master's address, runs main, and waits until all of them are done. Only the launcher can restart it.
  */
 import type { MainContext } from 'postgrad'
 import type { Bridge, JoinedMember } from '../bridge.js'
@@ -116,7 +116,7 @@ async function leave(member: JoinedMember, others: Others | null, reason: string
 }
 
 async function close(member: JoinedMember | null): Promise<void> {
-  // What `shutdown` rejected with it rejects with again, and that has been told.
+  // It rejects again with the error of `shutdown`, which was reported.
   await member?.close().catch(() => {})
 }
 
@@ -144,7 +144,7 @@ async function ofMain(
   const late = new Promise<{ thrown: unknown; isLost: boolean }>((resolve) => {
     if (timeout > 0) timer = setTimeout(() => resolve({ thrown: timedOut(timeout), isLost: false }), timeout)
   })
-  /** By then main has heard of it by what it waits for, and has cleaned up. */
+  /** By then main's own waits have rejected, and it has cleaned up. */
   const graceOver = async (): Promise<null> => {
     let over: NodeJS.Timeout | undefined
     await Promise.race([

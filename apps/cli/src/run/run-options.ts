@@ -1,4 +1,4 @@
-/** What `postgrad run` is told, and which of it does not go together: each is refused with the flag that is too much. */
+/** The options of `postgrad run`. It refuses options that do not go together, and names the flag that is too much. */
 import { type DeviceSpec, PostgradError } from 'postgrad'
 import type { CredentialsFiles, JoinOptions } from '../bridge.js'
 import type { OutputOptions } from '../output/screen.js'
@@ -13,13 +13,13 @@ export interface RunOptions extends OutputOptions, PlaceFlags {
   readonly processes?: number
   readonly device?: DeviceSpec
   readonly seed?: number
-  /** Of the whole run, in ms; 0 is no limit. */
+  /** Of the whole run, in ms; 0: no limit. */
   readonly timeout?: number
   /** Of one call between workers, in ms. */
   readonly rpcTimeout?: number
   /** For workers that are ended before they are done, in ms. */
   readonly grace?: number
-  /** How long workers may take to start, or others to come, in ms; 0 is no limit. */
+  /** How long workers may take to start, or others to join, in ms; 0: no limit. */
   readonly joinTimeout?: number
   readonly master?: HostPort
   readonly key?: string

@@ -1,4 +1,4 @@
-/** Workers that stand still, and go on, are told of to the user. */
+/** Shows the user which workers stall and recover. */
 import type { Cluster } from 'postgrad'
 import type { Display } from '../output/display.js'
 

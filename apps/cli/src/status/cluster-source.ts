@@ -1,4 +1,4 @@
-/** What a cluster's workers hold and do, for `ps` and `top`: from `debugInfo`, `metrics` and the inspection stream. */
+/** Counts of a cluster's workers, for `ps` and `top`: from `debugInfo`, `metrics` and the inspection stream. */
 import type { Cluster } from 'postgrad'
 import { within } from '../within.js'
 import { type Board, countsOf, type StatusSource, type WorkerCounts, type WorkerRow } from './snapshot.js'
@@ -42,7 +42,7 @@ class ClusterSource implements StatusSource {
 
   async watch(): Promise<() => void> {
     if (this.traffic.begin()) {
-      // A cluster that is closing tells nothing any more.
+      // A closing cluster reports no more events.
       this.stopInspecting = await this.cluster.inspect((event) => this.traffic.tell(event.on, event.kind)).catch(() => null)
     }
     return () => {

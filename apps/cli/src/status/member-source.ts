@@ -1,4 +1,4 @@
-/** What this process's own worker holds and does, where each process is one worker. */
+/** Counts of this process's own worker, if each process is one worker. */
 import type { JoinedMember } from '../bridge.js'
 import { type Board, countsOf, type StatusSource, type WorkerCounts } from './snapshot.js'
 import { TrafficCounts } from './traffic.js'

@@ -1,6 +1,6 @@
 /**
- * Makes a run findable: a Unix socket that serves snapshots as lines of JSON, to this user alone. Who connects writes `{"watch":false}` for one of them or
- * `{"watch":true}` for one a second. A run goes on without it where it cannot be made.
+ * Makes a run findable: a Unix socket that serves snapshots as lines of JSON, to this user alone. A client writes `{"watch":false}` for one snapshot, or
+ * `{"watch":true}` for one a second. A run continues if it cannot make the socket.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -104,7 +104,7 @@ class StatusServer implements RunStatus {
         this.serve(socket, request.slice(0, request.indexOf('\n')))
       }
     })
-    // A client that is gone is none of the run's worries.
+    // The run does not care about a lost client.
     socket.on('error', () => socket.destroy())
     socket.on('close', () => {
       this.sockets.delete(socket)
@@ -142,7 +142,7 @@ class StatusServer implements RunStatus {
   private tellAll(): void {
     void this.snapshot().then((snapshot) => {
       const line = `${JSON.stringify(snapshot)}\n`
-      // Who does not read gets no more until it does.
+      // A slow client gets no more until it reads.
       for (const socket of this.watchers.keys()) if (!socket.writableNeedDrain && !socket.destroyed) socket.write(line)
     })
   }

@@ -1,4 +1,4 @@
-/** The folder in which live runs lie as sockets: this user's alone. `run-status.ts` puts them there, `status-client.ts` finds them. */
+/** The folder with the sockets of live runs: this user's alone. `run-status.ts` puts them there, `status-client.ts` finds them. */
 import { lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'

@@ -1,4 +1,4 @@
-/** What a run tells of itself to `ps` and `top`: plain data, a line of JSON each. `run-status.ts` sends it, `status-client.ts` reads it. */
+/** A run's snapshot for `ps` and `top`: plain data, a line of JSON each. `run-status.ts` sends it, `status-client.ts` reads it. */
 
 import type { Progress } from 'postgrad/jobs'
 import type { WorkerMetrics } from 'postgrad/types'
@@ -77,7 +77,7 @@ export function countsOf(debug: Readonly<Record<string, number>>, metrics: Worke
 /** Where a snapshot's workers come from. */
 export interface StatusSource {
   readonly restarts: number
-  /** Never rejects: who does not answer in time has its older counts. */
+  /** Never rejects: workers without an answer in time have older counts. */
   workers(): Promise<readonly WorkerRow[]>
   /** Counts messages from now on, until the returned function is called. Never rejects. */
   watch(): Promise<() => void>

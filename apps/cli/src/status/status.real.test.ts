@@ -1,4 +1,4 @@
-/** A run's socket, who may see it, and `ps` and `top` on it: over real sockets, and once by the commands themselves. */
+/** A run's socket, its permissions, and `ps` and `top` on it: over real sockets, and once by the commands themselves. */
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createConnection, createServer } from 'node:net'
@@ -80,7 +80,7 @@ describe('the folder', () => {
     expect(() => findRuns(folder())).toThrow(/others may enter/)
     mkdirSync(join(home, 'elsewhere'), { mode: 0o700 })
     symlinkSync(join(home, 'elsewhere'), join(home, 'link'))
-    expect(prepareDir(join(home, 'link'))).toMatch(/no folder/)
+    expect(prepareDir(join(home, 'link'))).toMatch(/is not a folder/)
     expect(prepareDir(join(home, 'x'.repeat(100)))).toMatch(/too long/)
   })
 })

@@ -1,4 +1,4 @@
-/** Tables of text and what is in them. */
+/** Tables of text and their cells. */
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import type { Snapshot, WorkerRow } from './snapshot.js'

@@ -1,4 +1,4 @@
-/** Watches all live runs, and draws their tables once a second: over each other on a terminal, below each other elsewhere. */
+/** Watches all live runs, and draws their tables once a second: in place on a terminal, below each other elsewhere. */
 import { EXIT } from '../exit-codes.js'
 import type { Surroundings } from '../surroundings.js'
 import { runtimeDir } from './runtime-dir.js'

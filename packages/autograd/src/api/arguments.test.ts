@@ -1,4 +1,4 @@
-/** Arguments of a wrong kind: whatever stands in whichever place of whichever operation, it works or is refused in words, never by a TypeError from inside. */
+/** Arguments of a wrong kind: each operation accepts any value in any place, or refuses it with a message, never with a TypeError from inside. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import {
@@ -48,7 +48,7 @@ const WRONG: Readonly<Record<string, unknown>> = {
 /** Which argument may also be true or false. */
 const FILLING: Readonly<Record<string, number>> = { fill: 1, maskedFill: 2, indexFill: 3, indexPut: 2, scatter: 3 }
 
-/** What only operations call. */
+/** Only operations call them. */
 const SKIPPED =
   /Backward$|^convolution|Planes$|^avgPoolSpread|^layerNormRows|^binaryCrossEntropy|^embeddingRows|^batchNormTraining|^constantPad|^sumToShape|^everyNth|^reverseCumsum/
 

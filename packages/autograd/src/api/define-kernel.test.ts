@@ -1,4 +1,4 @@
-/** Users' own kernels: what they compute on each device, their derivatives, and what is refused, when and how. */
+/** Users' own kernels: their results on each device, their derivatives, and when and how they are refused. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { arange, type DeviceSpec, device, type Tensor, tensor, withDevice } from '@postgrad/tensor'

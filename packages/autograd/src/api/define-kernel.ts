@@ -1,6 +1,6 @@
 /**
- * Users' own kernels: an operation written as the body of one thread, in the part of JavaScript that gpu.js compiles, with its derivative. Beside:
- * `custom-function.ts`, functions made of operations that exist, which records these. Below: tensor's `raw/user-kernel.ts`.
+ * Users' own kernels: an operation written as the body of one thread, in the part of JavaScript that gpu.js compiles, with its derivative. It
+ * runs with tensor's `raw/user-kernel.ts`, and is recorded with `custom-function.ts`, as functions of operations are.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentDevice, type Device, type KernelSource, type Tensor } from '@postgrad/tensor'
@@ -11,62 +11,62 @@ import { defineFunction } from '../record/custom-function.js'
 /** Names of the tensors that a kernel takes. */
 type Names = readonly string[]
 type Each<I extends Names, V> = { readonly [K in I[number]]: V }
-/** Numbers that a kernel takes behind its tensors, by name. */
+/** The numbers that a kernel takes after its tensors, by name. */
 export type KernelAttributes = Readonly<Record<string, number>>
 
-/** What a derivative may read beside the gradient and the inputs. */
+/** The values that a derivative may read in addition to the gradient and the inputs. */
 export interface KernelContext<I extends Names = Names, A extends KernelAttributes = KernelAttributes> {
   /** The kernel's result. */
   readonly result: Tensor
-  /** The numbers that the call was given, with defaults filled in. */
+  /** The numbers of this call, with defaults filled in. */
   readonly attributes: A
-  /** By input: whether its gradient will be used. */
+  /** For each input: whether its gradient will be used. */
   readonly needsInputGrad: Each<I, boolean>
 }
 
 /**
- * Either a function from the result's gradient to one gradient per input, in their order (null where there is none; a single one may stand without an
- * array). It computes with tensors, so it is differentiated itself under createGraph.
+ * A function, or a kernel for each input.
+ * A function takes the result's gradient and returns one gradient per input, in their order. An input without a gradient gets null. A single gradient
+ * needs no array. The function computes with tensors, so createGraph can differentiate it.
  *
- * Or a kernel per input (null: not differentiable) of (grad, …inputs, …attributes), one thread per element of that input, with the constants of the
- * definition. These have no derivative of their own: the second one is an error.
+ * A kernel takes (grad, …inputs, …attributes), with one thread per element of its input and the constants of the definition; null: the input is not
+ * differentiable. These kernels have no derivative: a second derivative is an error.
  */
 export type KernelDerivative<I extends Names, A extends KernelAttributes> =
   | ((grad: Tensor, inputs: Each<I, Tensor>, ctx: KernelContext<I, A>) => Tensor | null | readonly (Tensor | null)[])
   | Each<I, KernelSource | null>
 
-/** What `defineKernel` takes: a kernel's text, its inputs and numbers, and its derivative. */
+/** The definition of a kernel for `defineKernel`: its text, its inputs and numbers, and its derivative. */
 export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
   /** An identifier, shown in errors and as the node's name. */
   readonly name: string
-  /** The names of its tensors: its first parameters. Each comes as a flat array, dense and row-major. */
+  /** The names of its tensors: the first parameters of the kernel. The kernel receives each as a flat array, dense and row-major. */
   readonly inputs: I
-  /** Its numbers, the parameters behind the tensors, with their defaults. A call may change them without a new compilation. */
+  /** Its numbers with their defaults: the parameters after the tensors. A call may change them without a new compilation. */
   readonly attributes?: A
   /**
-   * The text of a gpu.js function (or a plain function, of which only the text is used: no closures, no arrow). It computes the element
-   * `this.thread.x` of the result (counted row by row), reads integers from `this.constants`, and returns one number. It reads an input as `x[i]`,
-   * and nothing outside of it.
+   * The text of a gpu.js function, or a plain function of which only the text is used (no closures, no arrow function). It computes element
+   * `this.thread.x` of the result (counted row by row) and returns one number. It reads integers from `this.constants` and an input as `x[i]`, always inside of the input.
    */
   readonly kernel: KernelSource
-  /** The result's shape. Left out: the inputs are broadcast to one shape, which is the result's. */
+  /** Computes the result's shape. Default: the inputs are broadcast to one shape, which is the result's. */
   readonly shape?: (shapes: Each<I, Shape>, attributes: A) => Shape
-  /** Integers for `this.constants`: sizes, strides, bounds. They are compiled in. */
+  /** Integers for `this.constants`: sizes, strides, bounds. They are part of the compiled code. */
   readonly constants?: (shapes: Each<I, Shape>, attributes: A) => Readonly<Record<string, number>>
-  /** Left out: backward throws DERIVATIVE_MISSING. */
+  /** Default: the kernel has no derivative, and backward throws DERIVATIVE_MISSING. */
   readonly derivative?: KernelDerivative<I, A>
 }
 
-/** An ordinary function of tensors, and the answer to which code it would run. */
+/** The result of `defineKernel`: an ordinary function of tensors, with `kernelFor`. */
 export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
-  /** Tensors, all of them float32 or all float64, then attributes that differ from their defaults. */
+  /** Takes tensors, all of them float32 or all float64, then the attributes that differ from their defaults. */
   (...args: [...tensors: { [K in keyof I]: Tensor }, attributes?: Partial<A>]): Tensor
-  /** `variant` is 'gpu.js cpu'. @param device default: the current one */
+  /** Says which code a call would run: `variant` is 'gpu.js cpu'. @param device default: the current one */
   kernelFor(device?: Device): { readonly device: string; readonly variant: string }
 }
 
 /**
- * Makes an operation out of a kernel: recorded for backward, callable by name on other workers once it is exposed.
+ * Makes an operation from a kernel. Autograd records its calls; after `expose` other workers can call it by name.
  *
  *     const swish = defineKernel({
  *       name: 'swish',
@@ -78,17 +78,18 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  *       },
  *     })
  *
- * gpu.js runs it on every device, in its mode cpu. Each thread of the process compiles it at its first call and once for every new size or constant (some 1 ms), and keeps the last ones that were used.
+ * gpu.js runs it on every device, in its mode cpu. Each thread of the process compiles it at the first call and for every new size or constant (about
+ * 1 ms). It keeps the compiled kernels that were used last.
  *
- * float64 is for `gradcheck`, and slow: the text runs as the JavaScript function that it is.
+ * float64 is for `gradcheck`. It is slow: the text runs as a plain JavaScript function.
  *
- * When it is compiled for a new size, threads run once to see what they read (all of up to 1024, else a sample): KERNEL_OUT_OF_RANGE. Indices that
- * depend on later values are not seen.
+ * When a kernel is compiled for a new size, some threads run once to check what they read (all of up to 1024, else a sample). If one reads outside of an
+ * input, the call fails with KERNEL_OUT_OF_RANGE. The check does not find indices that depend on later values.
  *
- * The definition throws INVALID_ARGUMENT for a text that is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or draws random
- * numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH when they do not broadcast (without a shape rule),
- * INVALID_ARGUMENT for shapes or constants that are none, KERNEL_COMPILE with gpu.js's words, KERNEL_RESULT when it returns more than one number,
- * KERNEL_MODE when gpu.js would run it in another mode, KERNEL_UNSUPPORTED for more than 2²⁴ elements. Its backward throws DERIVATIVE_MISSING.
+ * The definition throws INVALID_ARGUMENT if the text is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or draws
+ * random numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH if they do not broadcast (without a shape
+ * rule), INVALID_ARGUMENT for an invalid shape or constant, KERNEL_COMPILE with the message of gpu.js, KERNEL_RESULT if the kernel returns more than one
+ * number, KERNEL_MODE if gpu.js would run it in another mode, and KERNEL_UNSUPPORTED for more than 2²⁴ elements. Backward throws DERIVATIVE_MISSING.
  */
 export function defineKernel<const I extends Names, const A extends KernelAttributes = Readonly<Record<never, number>>>(
   definition: KernelDefinition<I, A>,
@@ -216,7 +217,7 @@ function checkNames(name: string, inputs: Names, attributes: KernelAttributes): 
   }
 }
 
-/** The defaults with what a call gives instead. @throws INVALID_ARGUMENT for unknown names, and for what is no number */
+/** The defaults, with the values of a call in their place. @throws INVALID_ARGUMENT for unknown names and other types */
 function attributesOf(name: string, defaults: KernelAttributes, given: unknown): KernelAttributes {
   if (given === undefined) return defaults
   const known = Object.keys(defaults)

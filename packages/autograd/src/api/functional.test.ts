@@ -1,4 +1,4 @@
-/** Derivatives of functions as wholes, against closed forms and each other. */
+/** Derivatives of whole functions, against closed forms and each other. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import * as F from '../index.js'
@@ -36,7 +36,7 @@ describe('strict', () => {
   const unused = (message: string) =>
     expect.objectContaining({ code: 'UNUSED_INPUT', message: expect.stringContaining(message) }) as unknown as Error
 
-  test('a result that does not require grad is UNUSED_INPUT, and the message names the call; without strict the derivatives are 0', () => {
+  test('a result that does not require grad fails with UNUSED_INPUT, whose message names the call; without strict the derivatives are 0', () => {
     const fn = (_x: Tensor) => vec(3).sum()
     const calls: readonly (readonly [op: string, call: (options: F.FunctionalOptions) => unknown])[] = [
       ['vjp', (options) => F.vjp(fn, x, null, options)],

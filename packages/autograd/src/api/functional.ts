@@ -1,6 +1,6 @@
 /**
- * Derivatives of functions as wholes: `vjp`, `jvp`, `jacobian`, `hessian`, `hvp`. Inputs count as leaves: what they were computed from and their
- * `.grad` are not touched, unless with createGraph, where the result has a history that leads through them. PyTorch: `torch.autograd.functional`.
+ * Derivatives of whole functions: `vjp`, `jvp`, `jacobian`, `hessian`, `hvp`. Inputs count as leaves: their history and their `.grad` are not
+ * touched, except that a result under createGraph has a history that leads through them. PyTorch: `torch.autograd.functional`.
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, Tensor } from '@postgrad/tensor'
@@ -9,7 +9,7 @@ import { grad } from '../engine/backward.js'
 import { enableGrad } from '../graph/grad-mode.js'
 import { operations } from '../graph/recorded.js'
 
-/** Of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
+/** Options of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
 export interface FunctionalOptions {
   /** Records the derivative itself, so that it can be differentiated; default false. */
   readonly createGraph?: boolean
@@ -22,7 +22,7 @@ type Fn<X extends Several, R extends Several> = (...xs: X extends Tensor ? [x: T
 /** One for each of what X is: a T, or an array of them. */
 type Per<X extends Several, T> = X extends Tensor ? T : T[]
 
-/** What is differentiated, for the messages of `strict`. */
+/** Function or gradient, for the messages of `strict`. */
 interface Differentiated {
   /** As the user called it. */
   readonly op: string
@@ -88,7 +88,7 @@ export function jvp<X extends Several, R extends Several>(
     const direction = vectors('jvp', run.xs, v)
     const us = run.ys.map((y) => Tensor.empty(y.dtype, y.shape, y.storage.memory).requiresGrad_())
     const transposed = gradients(resultOf('jvp'), run.ys, run.xs, us, { ...options, createGraph: true })
-    // Linear, so nothing of it needs u's values. What does not depend on u has the derivative 0.
+    // Linear, so it does not need u's values. A gradient without u in it has the derivative 0.
     const along = gradients(gradientIn('jvp'), transposed, us, direction, { createGraph: options.createGraph === true })
     return [finish(run.ys, run.single, options), finish(along, run.single, options)]
   }) as [Per<R, Tensor>, Per<R, Tensor>]

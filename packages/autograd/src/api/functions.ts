@@ -1,4 +1,4 @@
-/** The public operations, which the package tensor has one by one; and the one that takes a tensor out of its graph. */
+/** The public operations, all of the package tensor, and `detach`, which takes a tensor out of its graph. */
 import type { Tensor } from '@postgrad/tensor'
 import { checkedOperation, rawDetach } from '@postgrad/tensor/internal'
 

@@ -7,23 +7,23 @@ import { isTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { checkFunction, isFloating, shapeText } from '@postgrad/tensor/internal'
 import { grad as gradOf } from '../engine/backward.js'
 
-/** Of `gradcheck`: the step of the finite difference and what may be off. */
+/** Options of `gradcheck`: the step of the finite difference, and the allowed differences. */
 export interface GradcheckOptions {
   /** Half of the finite difference; default 1e-6. */
   readonly eps?: number
-  /** Allowed: |analytical − numerical| ≤ atol + rtol |numerical|; defaults 1e-5 and 1e-3. */
+  /** The allowed difference: |analytical − numerical| ≤ atol + rtol |numerical|. Default 1e-5. */
   readonly atol?: number
-  /** Allowed beside `atol`, as a share of the numerical value. */
+  /** Allowed in addition to `atol`, as a share of the numerical value. Default 1e-3. */
   readonly rtol?: number
-  /** How much the gradients of two backward passes over one graph may differ; default 0: not at all. */
+  /** How much the gradients of two backward passes over one graph may differ; default 0: they must be equal. */
   readonly nondetTol?: number
-  /** false: GRADCHECK_FAILED becomes the answer false instead of an error; default true. */
+  /** false: for a wrong gradient, return false instead of throwing GRADCHECK_FAILED. Default true. */
   readonly raiseException?: boolean
 }
 
-/** Of `gradgradcheck`. */
+/** Options of `gradgradcheck`. */
 export interface GradgradcheckOptions extends GradcheckOptions {
-  /** Gradients of the outputs, where the second derivative is taken; float64. Default: fixed irregular values around 1. */
+  /** Gradients of the outputs at which the second derivative is taken; float64. Default: fixed irregular values around 1. */
   readonly gradOutputs?: readonly Tensor[]
 }
 
@@ -36,12 +36,12 @@ interface Checked {
 }
 
 /**
- * Compares the Jacobian of `fn` from the backward pass with the one from finite differences, for every input that requires grad and every output of
- * floating point. Other inputs (tensors that require none, numbers, what you like) are passed on as they are.
+ * Compares the Jacobian of `fn` from the backward pass with the one from finite differences, for every input that requires grad and every floating-point
+ * output. Other inputs (tensors that do not require grad, numbers, any values) are passed on unchanged.
  * PyTorch: `torch.autograd.gradcheck`.
  * @param fn from the inputs to one tensor or several; must be a pure function of them
- * @param inputs those that require grad must be float64: in float32 the differences drown in rounding
- * @returns true; or false for a wrong gradient under `raiseException: false`
+ * @param inputs inputs that require grad must be float64: in float32, rounding hides the differences
+ * @returns true; false for a wrong gradient if `raiseException` is false
  * @throws GRADCHECK_FAILED (names the output's and the input's element, and both values), GRADCHECK_NEEDS_FLOAT64
  */
 export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inputs: Inputs, options: GradcheckOptions = {}): boolean {
@@ -49,8 +49,8 @@ export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inp
 }
 
 /**
- * gradcheck of the gradient: of (inputs, gradients of the outputs) → gradients of the inputs. Outputs that require no grad, and inputs that an
- * output does not depend on, are left out.
+ * Runs `gradcheck` on the gradient: on the function from (inputs, gradients of the outputs) to gradients of the inputs. It leaves out outputs that do not
+ * require grad, and inputs that an output does not depend on.
  * PyTorch: `torch.autograd.gradgradcheck`.
  * @returns as gradcheck
  * @throws as gradcheck, and UNUSED_INPUT if no output requires grad

@@ -1,6 +1,6 @@
 /**
- * Composites of element-wise and reducing operations against finite differences, first and second derivative: they have no row of their own, so
- * `derivatives.test.ts` does not know them. And derivatives that have kernels: the composition that stands for one under createGraph computes the
+ * Composites of element-wise and reducing operations against finite differences, first and second derivative: they have no row, so
+ * `derivatives.test.ts` does not test them. Also derivatives with a kernel: the composition that replaces one under createGraph computes the
  * same.
  */
 import { describe, expect, test } from '@jest/globals'

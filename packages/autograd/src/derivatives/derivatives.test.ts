@@ -2,7 +2,7 @@
  * Every row of derivatives against finite differences in float64, first and second derivative.
  *
  * To add an operation, add one line to CASES: a test fails without. A case is the shapes of its inputs and a function of them, as in
- * `matmul: [c('2,3; 3', F.matmul)]` (two inputs, [2, 3] and [3]; 'scalar' is []), with a domain where the function has kinks or ends. Helpers:
+ * `matmul: [c('2,3; 3', F.matmul)]` (two inputs, [2, 3] and [3]; 'scalar' is []), with a domain if the function has kinks or ends. Helpers:
  * `everywhere` (one tensor), `broadcasting` (two). A row that is differentiable only once is `limited('why', cases)`, one that has no derivative to
  * check `limited('why')`.
  */

@@ -6,7 +6,7 @@ interface Excuse {
   readonly words: string
   /** All where there are none. */
   readonly ops?: readonly string[]
-  /** What the difference says. */
+  /** Its message matches this. */
   readonly says: RegExp
   readonly if?: (args: string, c: GoldenCase) => boolean
 }

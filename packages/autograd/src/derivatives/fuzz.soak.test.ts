@@ -1,6 +1,6 @@
 /**
  * Random calls of operations next to PyTorch, with gradients and second derivatives, on each backend: `npm run soak -- --fuzz 30000 derivatives/fuzz`. It needs
- * python3 with torch, and says so where there is none. `--first SEED` begins with another batch; `scripts/golden/fuzz.py` makes
+ * python3 with torch, or says that it is missing. `--first SEED` begins with another batch; `scripts/golden/fuzz.py` makes
  * them. A call that differs is printed in one line: POSTGRAD_SOAK_CASE='{"label":…}' runs that one again, without PyTorch.
  */
 import { expect, test } from '@jest/globals'
@@ -20,7 +20,7 @@ const ENOUGH = 100_000
 /** How many differences of one kind are shown. */
 const SHOWN = 2
 const ROUNDED = 'the rounding of float32'
-/** Relative to the larger of 1 and the exact value: a larger difference is no rounding. */
+/** A larger difference, relative to max(1, the exact value), is not rounding. */
 const ROUNDING = 1e-2
 
 interface Request {
@@ -79,7 +79,7 @@ test('calls differ from PyTorch in nothing', async () => {
     torch.close()
   }
   const said = [...excused].map(([words, n]) => `${n} × ${words}`).join('; ')
-  // What tests print on stdout is not shown.
+  // The stdout of tests is not shown.
   console.error(
     `seeds from ${FIRST} on: ${count} calls on each of ${backends.map(([name]) => name).join(', ')} next to PyTorch ${torch.version}, ${twice} with second derivatives; listed: ${said}`,
   )

@@ -1,4 +1,4 @@
-/** What users see: backward, grad, hooks, grad mode, custom functions, saved variables, in-place operations, and every refusal. */
+/** Autograd for users: backward, grad, hooks, grad mode, custom functions, saved variables, in-place operations, all refusals. */
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
@@ -642,7 +642,7 @@ describe('gradcheck', () => {
     }
   })
 
-  test('gradgradcheck of a function whose outputs require no grad is UNUSED_INPUT: there is nothing to check', () => {
+  test('gradgradcheck of a function whose outputs require no grad fails with UNUSED_INPUT', () => {
     const error = refusal(() => F.gradgradcheck((x: Tensor) => x.detach(), [at(1, 2)]))
     expect(error).toMatchObject({ code: 'UNUSED_INPUT', op: 'gradgradcheck' })
     expect(error.message).toContain('none of the outputs requires grad')

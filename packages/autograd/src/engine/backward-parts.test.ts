@@ -1,4 +1,4 @@
-/** A backward pass in two parts: what each part runs, and that together they are one pass. Random programs through it are in `programs.test.ts`. */
+/** A backward pass in two parts: the nodes of each part, and that both together equal one pass. `programs.test.ts` runs random programs so. */
 import { describe, expect, test } from '@jest/globals'
 import { manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
 import { CPU } from '@postgrad/tensor/internal'

@@ -1,13 +1,13 @@
 /**
- * A backward pass in two parts: first the gradients of some inputs, as fast as may be, then those of all other leaves, whenever there is time. Zero-bubble
- * pipelines send the first part on and fill their gaps with the second. PyTorch: `stage_backward_input` and `stage_backward_weight`.
+ * A backward pass in two parts: first, as fast as possible, the gradients of some inputs, later those of all other leaves. Zero-bubble pipelines
+ * (`parallel`) send the first part on and fill their gaps with the second. PyTorch: `stage_backward_input` and `stage_backward_weight`.
  *
  *     x ──▸ linear ──▸ relu ──▸ linear ──▸ loss        first    loss → linear → relu → linear → x, each node only its gradient along this way
  *             ▴                   ▴
  *             w₁                  w₂                   then     each linear its gradient of w, from what arrived at it in the first part
  *
- * So no node computes anything twice. What a node can only compute as a whole (a custom function, a fused norm, a node with hooks) is computed in the first
- * part and kept. Nodes run in the same order as in a pass of one part, by falling sequence number, so sums have the same bits.
+ * So no node computes anything twice. A node that must compute all at once (a custom function, a fused norm, a node with hooks) does so in the first
+ * part and keeps the rest. Nodes run in the same order as in a pass of one part, by falling sequence number, so sums have the same bits.
  */
 import type { Tensor } from '@postgrad/tensor'
 import type { GradSink } from '../graph/grad-sink.js'
@@ -36,7 +36,7 @@ export function backwardInto(sink: GradSink, roots: readonly Tensor[], grads: Gr
 export interface BackwardParts {
   /** Of the inputs, null for one that the roots do not depend on. */
   readonly inputGrads: (Tensor | null)[]
-  /** What `backwardRest` takes. */
+  /** For `backwardRest`. */
   readonly leftovers: Leftover[]
   readonly done: ReadonlySet<Node>
   readonly passes: readonly object[]
@@ -80,7 +80,7 @@ export function backwardRest(parts: readonly BackwardParts[], sink: GradSink): v
   engine.drive(task, queue)
 }
 
-/** What is left of a node: its edges into the second part. It has the node's place in the order. */
+/** The rest of a node: its edges into the second part. It has the node's place in the order. */
 class RestNode extends Node {
   private readonly leftover: Leftover
 

@@ -96,7 +96,7 @@ const noSink: GradSink = {
   accumulate: () => assert.fail('grad(…) captures leaves, it does not accumulate'),
 }
 
-/** What is not a leaf retains its gradient, as in PyTorch. */
+/** Non-leaves retain their gradients, as in PyTorch. */
 function checkInputs(inputs: readonly Tensor[]): void {
   checkTensors('backward', 'the inputs', inputs)
   if (inputs.length === 0) {

@@ -1,4 +1,4 @@
-/** The depth of nodes: how far an operation is from the leaves, whenever it ran. */
+/** The depth of nodes: the distance of an operation from the leaves. */
 import { expect, test } from '@jest/globals'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import type { Node } from '../graph/node.js'

@@ -506,7 +506,7 @@ describe('what gathers leaves', () => {
     drain(queue)
     expect(events).toEqual(['target 6 7'])
     expect([task.outstanding, task.notReady.size, task.error]).toEqual([0, 0, null])
-    // What has run cannot wait any more.
+    // A node cannot wait after it ran.
     expect(() => task.awaitFrom(late)).toThrow('has not run')
   })
 })

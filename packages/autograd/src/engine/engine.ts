@@ -310,7 +310,7 @@ function broughtTo(name: string, index: number, grad: Tensor, meta: InputMeta): 
   })
 }
 
-/** What hooks returned, checked; gradients of the cpu without dimensions on the device of their values. */
+/** Checks the results of hooks, and moves 0-d gradients from the cpu to the device of their values. */
 function checkHooked(node: Node, grads: Grads): Grads {
   let checked: (Tensor | null)[] | null = null
   for (let i = 0; i < grads.length; i++) {

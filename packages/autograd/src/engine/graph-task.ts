@@ -34,7 +34,7 @@ export interface GraphTaskOptions {
   readonly queue: ReadyQueue
 }
 
-/** What a node has left for a later pass (`backward-parts.ts`): the gradients that arrived at it, or, where it cannot compute apart, those it computed. */
+/** A node's rest for a later pass (`backward-parts.ts`): the gradients that arrived at it, or, if it computes all at once, those it computed. */
 export interface Leftover {
   readonly node: Node
   readonly arrived: readonly (Tensor | null)[] | null
@@ -71,7 +71,7 @@ export class GraphTask implements PassView {
   needed: { has(node: Node): boolean } | null = null
   /** Where nodes go whose edges lead to nodes that are not needed, in a pass that has a second part; else null. */
   leftovers: Leftover[] | null = null
-  /** What `grad(…)` wants to have; null in a plain backward. */
+  /** Gradients for `grad(…)`; null in a plain backward. */
   captures: ReadonlyMap<Node, readonly Capture[]> | null = null
   readonly captured: (Tensor | null)[] = []
 
@@ -85,8 +85,8 @@ export class GraphTask implements PassView {
   }
 
   /**
-   * The pass does not end before `node`, which no edge leads to, has run: what is called once it may, from whichever turn, queues it. For what a pass waits for
-   * beside gradients. Called by a node that runs.
+   * Called by a running node. The pass does not end before `node`, to which no edge leads, has run. The returned function queues it: call it once, from any
+   * turn. So passes wait for more than gradients.
    */
   waitFor(node: Node): () => void {
     this.outstanding++
@@ -94,7 +94,7 @@ export class GraphTask implements PassView {
   }
 
   /**
-   * As `waitFor`, of a node with edges: the nodes that they lead to wait for its gradients beside those of the graph. They must not have run, so the node that calls this
+   * As `waitFor`, for a node with edges: the nodes that they lead to wait for its gradients in addition to those of the graph. They must not have run yet: the caller
    * leads to them itself.
    */
   awaitFrom(node: Node): () => void {

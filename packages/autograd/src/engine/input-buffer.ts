@@ -5,7 +5,7 @@
  *     slot 1   g2 + g3       owned: made here, so the next one is added in place
  *     slot 2   null          nothing has come
  *
- * PyTorch: `torch/csrc/autograd/input_buffer.h`, where the reference count says who else holds a gradient; here the sender must say.
+ * PyTorch: `torch/csrc/autograd/input_buffer.h`, where a reference count shows a gradient's other holders; here the sender must say.
  *
  * Note [Who holds a gradient]
  * A gradient is held by the buffer of the node that it waits for, then by the node task, then by nobody of the engine's: `take` hands it to the hooks and
@@ -18,7 +18,7 @@
  * `exclusive` and `owned` mean that none of these does: the tensor and its storage are the receiver's alone. It may then be added to in place, kept as
  * `.grad` without a copy, passed on as exclusive if it leaves the node through one edge only, or given back to the heap once it has been added to
  * another, or when `apply` has returned and no result shares its storage: at the end of `run`, where the temporaries of a formula, which are its own and
- * never leave it, go back as well (`give-back.ts`). User code that runs in the middle of a formula is a checkpoint's function; what it makes is no temporary.
+ * never leave it, go back as well (`give-back.ts`). User code in the middle of a formula is a checkpoint's function; its tensors are not temporaries.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { giveBack, raw, sumOfSparse } from '@postgrad/tensor/internal'

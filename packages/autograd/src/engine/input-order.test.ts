@@ -1,4 +1,4 @@
-/** Causal order: contributions by depth, then in the order of the bits of each element, and what waits for that. */
+/** Causal order: contributions by depth, then by the bits of each element; and how many wait for it. */
 import { describe, expect, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { SparseTensor, type Tensor, tensor, toDense } from '@postgrad/tensor'
@@ -20,7 +20,7 @@ class Source extends Node {
   }
 }
 
-/** What a sum of these contributions gives, arriving in that order; and the most that waited. */
+/** The sum of these contributions, arriving in that order, and the most that waited. */
 function sumOf(all: readonly { readonly depth: number; readonly grad: Tensor | null }[], arrival: readonly number[]): [number, number] {
   const heldBack = new HeldBack()
   const order = new InputOrder(
@@ -86,7 +86,7 @@ describe('DA-47 only what came too early waits', () => {
   })
 })
 
-/** What the slot holds at the end. */
+/** The slot's sum at the end. */
 function gradOf(all: readonly { readonly depth: number; readonly grad: Tensor }[], arrival: readonly number[], exclusive = false): Tensor {
   const order = new InputOrder(
     all.map(({ depth }) => depth),

@@ -10,13 +10,13 @@
  *     depth     9    7    7    7    2
  *     arrived   ✓    ✓    ✓    –    ✓      9 is in the sum; the two of 7 wait for the third, 2 waits for all
  *
- * Why depth. It is a fact of the dataflow. Whatever is numbered as the program runs is not: where two calls of one context are served at once, or a
- * function goes on behind two awaits, the machine's order decides which operation is made first, so neither sequence numbers nor "the n-th
+ * Why depth. It is a fact of the dataflow. Numbers given while the program runs are not: if two calls of one context are served at once, or a
+ * function continues after two awaits, the machine's order decides which operation is made first, so neither sequence numbers nor "the n-th
  * operation of the n-th call" are the same on every run (`causal-order.sim.test.ts` has the smallest such program). And a local backward, which
  * always runs the node that was made last, mostly meets its contributions in the order of falling depth, so little waits.
  *
- * Why bits. Of two nodes of equal depth neither was computed from the other: they are concurrent, and nothing in the dataflow tells them apart,
- * unless names were carried for every operation. But a sum of elements needs no names: it is the same for the same elements in any order, once these are sorted. Minimum and
+ * Why bits. Of two nodes of equal depth neither was computed from the other: they are concurrent, and the dataflow does not distinguish them,
+ * unless each operation carried a name. But a sum of elements needs no names: it is the same for the same elements in any order, once these are sorted. Minimum and
  * maximum sort them, so nothing is read, and every device has this order.
  *
  * Claim: two runs of one program whose forward passes compute the same dataflow (the same operations on the same values, at whatever times) give every
@@ -47,7 +47,7 @@ const COMMUTING = 2
 /** How many gradients wait for others only for the sake of the order, over all passes that share the count. */
 export class HeldBack {
   now = 0
-  /** The most that there have been; whoever measures may set it back. */
+  /** The most that there have been; a measurement may set it back. */
   peak = 0
 
   add(count: number): void {

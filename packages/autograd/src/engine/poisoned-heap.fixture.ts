@@ -1,4 +1,4 @@
-/** A heap in which everything lies and what is given back is destroyed at once: whoever reads a block too late reads NaN, or a closed tensor. */
+/** A heap that holds all storage and overwrites a block as soon as it is given back: a later read finds NaN, or a closed tensor. */
 import { threadHeap, withHeapFrom, withHeapLimit } from '@postgrad/tensor/internal'
 
 const PLENTY = 64 * 1024 * 1024

@@ -1,6 +1,6 @@
 /**
  * Random programs, drawn by fast-check and differentiated by PyTorch (`scripts/golden/programs.mjs`, which makes any number): their values, gradients
- * and, where all operations are smooth, second derivatives, in float64.
+ * and, if all operations are smooth, second derivatives, in float64.
  */
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
@@ -95,7 +95,7 @@ function difference(got: ArrayLike<number>, expected: readonly number[]): number
   return Math.max(0, ...expected.map((x, i) => Math.abs(x - got[i]!) / scale))
 }
 
-/** What differs from PyTorch; empty where nothing does. A gradient that PyTorch does not have may be zeros here, and the reverse. */
+/** The differences from PyTorch. A gradient that PyTorch does not have may be zeros here, and the reverse. */
 function complaints(program: Program): string[] {
   const found: string[] = []
   const check = (what: string, got: Tensor | null, expected: readonly number[] | null) => {

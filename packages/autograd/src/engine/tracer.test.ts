@@ -1,11 +1,11 @@
-/** Taps of operations, their kernels and nodes of backward. */
+/** Trace events of operations, kernels and backward nodes. */
 import { describe, expect, test } from '@jest/globals'
 import { type TraceEvent, trace, tracerOf } from '@postgrad/base/internal'
 import { tensor, withDevice } from '@postgrad/tensor'
 import { gpujsDevice } from '@postgrad/tensor/suite'
 import { add, defineFunction, defineKernel, mul, silu } from '../index.js'
 
-/** What `fn` does outside of all workers. */
+/** Events of `fn` outside of workers. */
 function traced(fn: () => void): TraceEvent[] {
   const events: TraceEvent[] = []
   let ms = 0

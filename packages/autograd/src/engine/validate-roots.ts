@@ -1,5 +1,5 @@
 /**
- * What may be the root of a backward pass, and what to say to the rest. Shared with `dist-autograd`, whose roots obey one rule more. PyTorch:
+ * Checks the roots of a backward pass, and refuses others with a remedy. `dist-autograd` uses it too, with one rule more. PyTorch:
  * `DistEngine::validateRootsAndRetrieveEdges`, `torch/autograd/__init__.py` (`_make_grads`).
  */
 import { PostgradError } from '@postgrad/base'

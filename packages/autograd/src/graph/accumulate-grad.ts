@@ -1,5 +1,5 @@
 /**
- * The node of a leaf: where the gradient of a variable ends up. There is one per variable, however many operations use it, so that all
+ * The node of a leaf, where a variable's gradient arrives. There is one per variable, however many operations use it, so that all
  * contributions meet in one InputBuffer. PyTorch: `torch/csrc/autograd/functions/accumulate_grad.h`.
  */
 import assert from 'node:assert'
@@ -10,8 +10,8 @@ import { HIGHEST_PRIORITY, metaOfOutput, Node } from './node.js'
 type PostHook = (variable: Tensor) => void
 
 /**
- * Told that a pass has done with a leaf: its gradient, if one came, is where the pass's sink puts it. `task` is the GraphTask of the pass. What a hook of `Tensor` sees
- * is one gradient; this is for who gathers those of many leaves and lets a pass wait for that (`GraphTask.waitFor`).
+ * Called when a pass is done with a leaf: its gradient, if one came, is where the pass's sink puts it. `task` is the GraphTask of the pass. A hook of `Tensor` sees
+ * one gradient; this hook is for code that gathers those of many leaves and makes a pass wait (`GraphTask.waitFor`).
  */
 export type LeafHook = (task: object, grad: Tensor | null) => void
 

@@ -1,4 +1,4 @@
-/** Anomaly mode: what a bad backward says about forward, and that nothing is said without it. */
+/** Anomaly mode: only with it, an error of backward names the line of forward. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'

@@ -1,6 +1,6 @@
 /**
- * Anomaly mode: from a bad backward back to the line of forward that it belongs to. Nodes note where they are made; when one throws or returns NaN, the
- * error names it and that line. Without the mode a node pays for one comparison. PyTorch: `torch.autograd.detect_anomaly`.
+ * Anomaly mode finds the line of forward that a bad backward belongs to. Nodes note where they are made; when one throws or returns NaN, the error
+ * names it and that line. Without the mode a node pays for one comparison. PyTorch: `torch.autograd.detect_anomaly`.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, framesOnStack, isOwnFrame, placeOfFrame, withScope } from '@postgrad/base/internal'
@@ -9,13 +9,13 @@ import { checkFunction, isFloating, isReadable, raw, reportIf, type Storage } fr
 import { placed, placeOf } from './failure-place.js'
 import type { Grads } from './hooks.js'
 
-/** Of `withAnomalyDetection`. */
+/** Options of `withAnomalyDetection`. */
 export interface AnomalyOptions {
   /** Whether NaN in a gradient is an error; default true. */
   readonly checkNaN?: boolean
 }
 
-/** What is seen here of a node; `node.ts` stands above this file. */
+/** A node, as this file sees it: `node.ts` imports this file. */
 interface Traced {
   readonly name: string
   apply(grads: Grads, task: object): Grads
@@ -74,7 +74,7 @@ export function writtenAt(storage: Storage): string {
   return write?.version === storage.version ? ` at ${write.line}` : ''
 }
 
-/** Whether `applyWatched` has to stand in for `node.apply`: in the mode, and for what was made in it. */
+/** Whether `applyWatched` replaces `node.apply`: in the mode, and for nodes that were made in it. */
 export function isWatched(node: Traced): boolean {
   return seen && (origins.has(node) || currentScope().anomaly !== null)
 }

@@ -1,6 +1,6 @@
 /**
- * The history of a tensor after something was written into a view of it: everywhere else it is what it was, where the view lies it is what was
- * written. See Note [Views and writes] in `views.ts`. PyTorch: `CopySlices` in `torch/csrc/autograd/functions/tensor.h`.
+ * The history of a tensor after a write into a view of it: that of the written value for the view's elements, and the old history for all
+ * others. See Note [Views and writes] in `views.ts`. PyTorch: `CopySlices` in `torch/csrc/autograd/functions/tensor.h`.
  */
 import type { Tensor } from '@postgrad/tensor'
 import type { Grads } from './hooks.js'

@@ -1,6 +1,6 @@
 /**
- * How the error that a node threw says where backward failed: BACKWARD_FAILED becomes the last of its causes. The error itself stays as it is, since programs compare it.
- * Anomaly mode (`anomaly.ts`) and distributed passes name different things there.
+ * Adds to an error that a node threw where backward failed: BACKWARD_FAILED becomes the last of its causes. The error itself stays as it is, since programs compare it.
+ * Anomaly mode (`anomaly.ts`) and distributed passes use it, with different values.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 

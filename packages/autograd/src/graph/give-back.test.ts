@@ -1,4 +1,4 @@
-/** What a pass gives back to the heap, and every way in which a gradient escapes, which must then stay as it is. */
+/** The memory that a pass gives back to the heap, and all ways in which a gradient escapes and must stay. */
 import { expect, test } from '@jest/globals'
 import { type SparseTensor, type Tensor, tensor, withDevice } from '@postgrad/tensor'
 import { Storage } from '@postgrad/tensor/internal'

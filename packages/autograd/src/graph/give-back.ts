@@ -1,14 +1,14 @@
-/** Memory that goes back as soon as a pass is done with it, and not when it is collected: Note [Who holds a gradient] in `input-buffer.ts`. */
+/** Gives memory back to the heap when a pass is done with it, before it is collected: Note [Who holds a gradient] in `input-buffer.ts`. */
 import { giveBack, type Storage } from '@postgrad/tensor/internal'
 import type { Grads } from './hooks.js'
 
-/** Which of the gradients are nobody else's: an InputBuffer, above this file. */
+/** An InputBuffer: it knows which gradients nobody else holds. */
 interface Owner {
   owns(slot: number): boolean
 }
 
 /**
- * What a node has used up: gradients that were its alone, and what its formulas made for themselves. What a result shares its storage with goes on.
+ * Gives back the memory that a node has used up: gradients that only it held, and its formulas' temporaries, unless a result shares it.
  * @param temporaries that `apply` has made; its results may be among them
  */
 export function giveBackUsed(grads: Grads, inputs: Owner, results: Grads, temporaries: readonly Storage[] | null): void {

@@ -1,5 +1,5 @@
 /**
- * Where the gradients of leaves end up: `.grad` in a local backward, the context in a distributed one, a map in `grad(…)`. The engine hands
+ * Receivers of leaves' gradients: `.grad` in a local backward, the context in a distributed one, a map in `grad(…)`. The engine hands
  * over each leaf's complete gradient once per pass.
  */
 import { currentScope } from '@postgrad/base/internal'
@@ -20,7 +20,7 @@ export interface GradSink {
 export interface AwaitablePass {
   /** The context of a distributed pass, which keeps the gradients. Null: they are in `.grad`. */
   readonly contextId: bigint | null
-  /** What the pass has put there for a leaf. */
+  /** The gradient of a leaf there. */
   gradOf(leaf: Tensor): Tensor | null
   /** Puts another gradient in its place. */
   setGrad(leaf: Tensor, grad: Tensor): void
@@ -56,7 +56,7 @@ export const dotGradSink: GradSink = {
   },
 }
 
-/** What `registerPostAccumulateGradHook` has left at the leaf; every sink runs it once the gradient is where its users look for it. */
+/** Runs a leaf's hooks of `registerPostAccumulateGradHook`; every sink calls it once the gradient is where users look for it. */
 export function runPostAccumulateHooks(variable: Tensor): void {
   const { accumulateGrad } = variable.autograd as { accumulateGrad?: { runPostHooks(): void } | null }
   if (accumulateGrad) accumulateGrad.runPostHooks()

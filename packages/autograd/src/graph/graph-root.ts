@@ -1,6 +1,6 @@
 /**
- * Where a pass begins: a node without inputs that returns the roots' gradients, so that roots are delivered like any other gradient (several
- * roots may meet in one node). PyTorch: `GraphRoot` in `torch/csrc/autograd/functions/basic_ops.h`.
+ * The first node of a pass. It has no inputs and returns the roots' gradients, so the engine delivers them like any others (several roots
+ * may lead to one node). PyTorch: `GraphRoot` in `torch/csrc/autograd/functions/basic_ops.h`.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { type Edge, Node } from './node.js'

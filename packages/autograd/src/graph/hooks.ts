@@ -1,5 +1,5 @@
 /**
- * Hooks of a node: functions that see, and may replace, the gradients that pass it. Below stands `node.ts`, which carries them; the engine
+ * Hooks of a node: functions that see, and may replace, the gradients that pass it. A `Node` (`node.ts`) carries them; the engine
  * runs them in PyTorch's order: tensor hooks (one output's gradient each), node pre-hooks (all of them), apply, node post-hooks.
  */
 import { PostgradError } from '@postgrad/base'
@@ -112,8 +112,8 @@ export class NodeHooks {
 }
 
 /**
- * Runs a hook, which may write into what it is given: it gets copies of the gradients that others have, too. What it has neither written nor replaced stays the
- * gradient itself.
+ * Runs a hook, which may write into its arguments: it gets copies of the gradients that others also hold. A gradient that it neither writes nor replaces
+ * stays itself.
  */
 export function withOwnGradients(grads: Grads, owns: Owns, hook: (given: Grads) => Grads | undefined): Grads {
   const given = grads.map((grad, i) => ownGradient(grad, owns(i)))

@@ -1,5 +1,5 @@
 /**
- * Node and Edge: the graph that a forward pass leaves behind, walked backwards by the engine. A node stands for one executed operation; its
+ * Node and Edge: the graph that a forward pass records, and the engine walks backwards. A node represents one executed operation; its
  * `nextEdges` lead to the nodes that made the operation's inputs. Subclasses: `OpNode` (from an operation's row), `AccumulateGrad` (leaves),
  * `CustomNode` (users' functions), `GraphRoot` (where a pass begins), and SendRpcBackward / RecvRpcBackward of `dist-autograd`.
  * PyTorch: `torch/csrc/autograd/function.h`.
@@ -9,23 +9,23 @@ import type { Memory } from '@postgrad/tensor/internal'
 import { noteOrigin } from './anomaly.js'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
-/** Into which node, and to the gradient of which of its forward outputs. */
+/** The way of a gradient: to a node, as the gradient of one of its forward outputs. */
 export interface Edge {
-  /** Where the gradient goes. */
+  /** The node that receives the gradient. */
   readonly node: Node
-  /** Which of the node's outputs in forward it is the gradient of. */
+  /** The index of the node's forward output that the gradient belongs to. */
   readonly inputNr: number
 }
 
-/** What a node may know of the pass that runs it. */
+/** The facts about a pass that its nodes may use. */
 export interface PassView {
-  /** The nodes that the pass goes to; null: to all. */
+  /** The nodes that the pass visits; null: all. */
   readonly needed: { has(node: Node): boolean } | null
-  /** Which pass it is: objects to look up by identity. One, or in the second part of passes of two parts those of the first parts. */
+  /** Identifies the pass: objects to look up by identity. Usually one; in the second part of a two-part pass, those of the first parts. */
   readonly passes: readonly object[]
 }
 
-/** What is known of one forward output: a missing gradient is made from it (zeros), an arriving one is checked against it. */
+/** Shape and dtype of one forward output. The engine makes zeros from it if no gradient arrives, and checks a gradient that does. */
 export interface InputMeta {
   /** The output's shape. */
   readonly shape: readonly number[]
@@ -50,24 +50,21 @@ let nextSequenceNr = 0
 export abstract class Node implements GradFunction<Tensor> {
   // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
 
-  /** Of two ready nodes the higher number runs first: the later an operation ran in forward, the earlier in backward. */
+  /** Of two ready nodes, the one with the higher number runs first: the later an operation ran in forward, the earlier its node runs in backward. */
   declare readonly sequenceNr: number
-  /** One entry per input of the forward operation; null where the input needs no gradient. */
+  /** One entry per input of the forward operation; null: that input needs no gradient. */
   declare nextEdges: readonly (Edge | null)[]
   /** One entry per output of the forward operation. */
   declare readonly inputMeta: readonly InputMeta[]
   /**
-   * How many operations lie between the leaves and this one: 1 + the largest depth of what it was computed from, of a leaf 0. Other than
-   * `sequenceNr` it is a fact of the dataflow and not of time: the same on every run, however concurrent calls came to interleave
-   * (Note [Causal order] in `input-order.ts`). RecvRpcBackward has that of the SendRpcBackward at its other end.
+   * The number of operations between the leaves and this node: 0 for a leaf, else 1 + the largest depth of its inputs. Unlike `sequenceNr`, it depends on
+   * the dataflow and not on time: it is the same on every run, however concurrent calls interleave (Note [Causal order] in `input-order.ts`).
+   * RecvRpcBackward has the depth of the SendRpcBackward at its other end.
    */
   declare depth: number
-  /**
-   * What distributed autograd has noted of the graph behind this node, which does not change: the messages that it came from. Null until somebody looks
-   * (`lineage-walk.ts` there).
-   */
+  /** The messages that this node's graph came from, as distributed autograd noted them; they do not change. Null until distributed autograd reads it (`lineage-walk.ts` there). */
   declare lineage: object | null
-  /** Null until the first hook; `registerHook` and its siblings fill it. */
+  /** Null until the first hook is registered. */
   declare hooks: NodeHooks | null
 
   constructor(nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], sequenceNr: number = nextSequenceNr++) {
@@ -85,50 +82,50 @@ export abstract class Node implements GradFunction<Tensor> {
     noteOrigin(this)
   }
 
-  /** PyTorch's name of the node: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
+  /** The node's name, as in PyTorch: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
   abstract get name(): string
 
-  /** `nextEdges` as users see them. */
+  /** For each input of the operation: the node that receives its gradient, and which output of that node it is the gradient of. PyTorch: `next_functions`. */
   get nextFunctions(): readonly (readonly [fn: Node | null, outputNr: number])[] {
     return this.nextEdges.map((edge) => (edge === null ? [null, 0] : [edge.node, edge.inputNr]))
   }
 
   /**
-   * Gradients of the outputs (null where none arrived) → gradients of the inputs, aligned with `nextEdges` (null for "none"; the array may be
-   * shorter). Must not write into what it is given: others may hold it. `pass` is the GraphTask of the pass that runs the node: a hook may run a
-   * pass of its own through it in the middle of another.
+   * Computes the gradients of the inputs from the gradients of the outputs (null: none arrived). The result is aligned with `nextEdges` (null: no
+   * gradient) and may be shorter. It must not write into `grads`: other code may hold them. `pass` is the GraphTask of the pass that runs the node: a hook
+   * may run another pass through the node in the middle of this one.
    */
   abstract apply(grads: readonly (Tensor | null)[], pass: PassView): readonly (Tensor | null)[]
 
-  /** True where `apply` computes just the gradients of inputs that the pass goes to, each as if it were computed alone. */
+  /** True if `apply` computes only the gradients of inputs that the pass visits, each as if it were computed alone. */
   get computesApart(): boolean {
     return false
   }
 
   /**
-   * True where every tensor that `apply` returns is either a new one that nobody else holds, or shares its storage with one of `grads`. The
-   * engine then may keep or add to the new ones without a copy.
+   * True if every tensor that `apply` returns is new and held by nobody else, or shares its storage with one of `grads`. The engine may then keep the new
+   * ones, or add to them, without a copy.
    */
   get returnsFresh(): boolean {
     return false
   }
 
-  /** Drops saved variables. Called by the engine after `apply`, unless the task keeps the graph. */
+  /** Drops saved variables. The engine calls it after `apply`, unless the pass keeps the graph. */
   release(): void {}
 
-  /** Called with the gradients of all outputs before `apply`; may return others. */
+  /** Calls `fn` before `apply`, with the gradients of all outputs; `fn` may return others. */
   registerPreHook(fn: NodePreHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addPreHook(fn)
   }
 
-  /** Called after `apply` with what it returned and what it was given; may return other gradients of the inputs. */
+  /** Calls `fn` after `apply`, with its results and its arguments; `fn` may return other gradients of the inputs. */
   registerHook(fn: NodePostHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addPostHook(fn)
   }
 
-  /** Called with the gradient of forward output `slot`, before node pre-hooks; what `Tensor.registerHook` uses. */
+  /** Calls `fn` with the gradient of forward output `slot`, before the node's pre-hooks. `Tensor.registerHook` uses it. */
   registerTensorHook(slot: number, fn: TensorHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addTensorHook(slot, fn)

@@ -1,5 +1,5 @@
 /**
- * The nodes of operations with a row for one or two tensors: what was saved, and the formulas to apply. One class for all of them, with fixed
+ * The nodes of operations with a row for one or two tensors: their saved values and their formulas. One class for all of them, with fixed
  * fields, because a node is made for every recorded operation.
  */
 import { currentScope } from '@postgrad/base/internal'
@@ -20,7 +20,7 @@ export interface OpSpec {
   readonly name: string
   readonly gradA: Formula<unknown>['grad']
   readonly gradB: Formula<unknown>['grad'] | null
-  /** What each formula reads, as bits of READS. */
+  /** Each formula's reads, as bits of READS. */
   readonly readsA: number
   readonly readsB: number
 }

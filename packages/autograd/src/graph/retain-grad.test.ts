@@ -1,4 +1,4 @@
-/** What stays after a pass and who hears of it: `retainGrad`, hooks on `.grad`, nodes as users see them, `inputs` of a pass, `detach_`. */
+/** Gradients that stay after a pass: `retainGrad`, hooks on `.grad`, nodes as users see them, `inputs` of a pass, `detach_`. */
 import { describe, expect, test } from '@jest/globals'
 import { ones, type Tensor, tensor } from '@postgrad/tensor'
 import * as F from '../index.js'

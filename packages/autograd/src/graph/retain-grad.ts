@@ -1,5 +1,5 @@
 /**
- * Gradients that stay: `.grad` of a non-leaf (`retainGrad`), and what is called when `.grad` of a leaf has grown. PyTorch: `Tensor.retain_grad`,
+ * Gradients that stay: `.grad` of a non-leaf (`retainGrad`), and hooks that run when `.grad` of a leaf has grown. PyTorch: `Tensor.retain_grad`,
  * `Tensor.register_post_accumulate_grad_hook`.
  */
 import { PostgradError } from '@postgrad/base'

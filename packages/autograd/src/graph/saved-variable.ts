@@ -7,7 +7,7 @@ import { Tensor } from '@postgrad/tensor'
 import { OPTIMIZER_STEP } from '@postgrad/tensor/internal'
 import { writtenAt } from './anomaly.js'
 
-/** Stands for a tensor that is not kept but can be had again. */
+/** Replaces a tensor that is not kept but can be made again. */
 export interface Packed {
   /** @param op as for `SavedVariable.unpack` */
   unpack(op: string): Tensor

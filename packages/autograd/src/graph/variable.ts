@@ -1,6 +1,6 @@
 /**
- * Autograd's half of a tensor: what fills its `autograd` slot. Only tensors that take part in a graph have it; a tensor without is a leaf that
- * needs no gradient. PyTorch: `AutogradMeta` in `torch/csrc/autograd/variable.h`.
+ * Autograd's half of a tensor: the object in its `autograd` slot. Only tensors in a graph have one; a tensor without is a leaf that needs
+ * no gradient. PyTorch: `AutogradMeta` in `torch/csrc/autograd/variable.h`.
  */
 import assert from 'node:assert'
 import { PostgradError } from '@postgrad/base'
@@ -106,7 +106,7 @@ export function setRequiresGrad(t: Tensor, flag: boolean): void {
     })
   }
   if (flag) t.storage.isKept = true
-  // A view that becomes a leaf is no view any more (Note [Views and writes]).
+  // A view that becomes a leaf stops being a view (Note [Views and writes]).
   if (meta instanceof VariableMeta) meta.requiresGrad = flag
   else if (flag) t.autograd = new VariableMeta(true, null, 0)
 }

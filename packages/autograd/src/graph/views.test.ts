@@ -1,4 +1,4 @@
-/** Views after a write into their base: those that follow it, and those that have no way back, whose history is refused. */
+/** Views after a write into their base: views that follow it, and views without a way back, whose history is refused. */
 import { describe, expect, test } from '@jest/globals'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import * as F from '../index.js'

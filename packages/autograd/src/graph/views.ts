@@ -1,18 +1,18 @@
 /**
- * What autograd knows of a view: of which tensor it is one, and by which operation. A write into either must show in the other's history, as its
+ * Autograd's record of a view: its base tensor, and the operation that made it. A write into either must show in the other's history, as its
  * values show in the other's elements. Used by `in-place.ts`; made by `record.ts`, for tensors that need no gradient too, because one may be
  * written into them later (`zeros(…).select(0, i).copy_(h)`).
  *
  * Note [Views and writes]
- * A base never hears of its views. A write raises the storage's version; a view that is asked for its history and finds another version than it
- * knows asks its parent again, with the operation that made it. So a write has only to put the base's history right:
+ * A base does not know its views. A write raises the storage's version. When a view is asked for its history and finds a new version, it asks
+ * its parent again, with the operation that made it. So a write has only to put the base's history right:
  *
  *     base ──narrow──▶ view        view.mul_(w):   out  = view · w                    (an ordinary operation, recorded)
  *       ▲                                          base = CopySlices(base, out)       (gradient of the old base: 0 where the view lies)
  *       └── written, gets the history ◀────────    view = narrow(base)                (when next asked)
  *
  * Chains are kept parent by parent; the base is the tensor at their beginning. A view that was given `requiresGrad_()` is a leaf in its own right
- * and no view any more. Some views have no way back: a custom function returned them, or they were made under noGrad. Neither they nor their own
+ * and not a view any more. Some views have no way back: a custom function returned them, or they were made under noGrad. Neither they nor their own
  * views may be written to, and after a recorded write into the base their history may not be asked for: it would be that of the old value. A write
  * under noGrad changes no history, nor does one to a detached alias of the base, so both leave theirs valid (PyTorch refuses there, too). PyTorch:
  * `DifferentiableViewMeta`, `CreationMeta`, `rebase_history`, `VariableHooks::grad_fn`.
@@ -46,11 +46,11 @@ export type Untracked =
 /** A longer chain of views of one plain tensor is not followed: `x = x.T` in a loop must not grow. */
 const LONGEST_CHAIN = 100
 
-/** Stands in a tensor's `autograd` slot where `VariableMeta` stands in others'. */
+/** Fills a view's `autograd` slot, as `VariableMeta` fills that of others. */
 export class ViewMeta implements AutogradMeta {
   grad: Tensor | null = null
   accumulateGrad: AccumulateGrad | null = null
-  /** Where the chain of views begins; it is no view itself. */
+  /** The beginning of the chain of views; not a view. */
   readonly base: Tensor
   readonly untracked: Untracked | null
   private readonly parent: Tensor
@@ -70,7 +70,7 @@ export class ViewMeta implements AutogradMeta {
     this.depth = above === null ? 1 : above.depth + 1
     const isTooLong = fn === null && this.depth > LONGEST_CHAIN
     this.untracked = untracked ?? above?.untracked ?? (isTooLong ? 'the last of a very long chain of views' : null)
-    // What is not followed needs no way back to its parent, only to the base for the error.
+    // An untracked view needs no way back to its parent, only to the base for the error.
     this.parent = this.untracked === null ? parent : this.base
     this.op = this.untracked === null ? op : null
     this.p = p

@@ -1,4 +1,4 @@
-/** A small convolutional network trained for ten steps, as PyTorch trains it (`scripts/golden/cnn.py`), and what its parts keep to themselves. */
+/** A small convolutional network trained for ten steps, as PyTorch trains it (`scripts/golden/cnn.py`), and its parts' own state. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { Generator, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'

@@ -1,4 +1,4 @@
-/** Gradients as sparse rows: what embeddings give for them, how they add up, and that whoever does not know them says so. */
+/** Gradients as sparse rows: embeddings make them, they add up, and operations that do not support them refuse them. */
 import { expect, test } from '@jest/globals'
 import { coalesce, ones, SparseTensor, type Tensor, tensor, toDense } from '@postgrad/tensor'
 import * as F from '../index.js'

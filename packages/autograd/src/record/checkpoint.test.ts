@@ -1,4 +1,4 @@
-/** Checkpoints: the same bits as without, nothing kept in between, and what may be inside of one. */
+/** Checkpoints: the same bits as without, nothing kept in between, and their possible contents. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { withScope } from '@postgrad/base/internal'
 import { Generator, manualSeed, rand, type Tensor, tensor } from '@postgrad/tensor'
@@ -9,7 +9,7 @@ const leaf = (...values: number[]) => tensor(values, { requiresGrad: true })
 const bits = (t: Tensor | null) => (t === null ? null : [...new Uint8Array(t.dataSync().slice().buffer)])
 const code = (code: string) => expect.objectContaining({ code }) as unknown as Error
 
-/** How many saved variables of the graph behind `root` keep a tensor that is no leaf with a gradient. */
+/** How many saved variables of the graph of `root` keep a tensor. */
 function kept(root: Tensor): number {
   const seen = new Set<Node>()
   let count = 0
@@ -168,7 +168,7 @@ describe('refused', () => {
 
   test('an asynchronous function; an input that was written to since', () => {
     expect(() => F.checkpoint(async (x: Tensor) => x.mul(2), leaf(1))).toThrow(code('CHECKPOINT_ASYNC'))
-    // What it rejects with has somebody who takes it: unhandled rejections end a process.
+    // `checkpoint` handles the rejection: unhandled rejections end a process.
     const rejected = Promise.reject(new Error('no'))
     const then = jest.spyOn(rejected, 'then')
     expect(() => F.checkpoint((_: Tensor) => rejected, leaf(1))).toThrow(code('CHECKPOINT_ASYNC'))

@@ -1,9 +1,9 @@
 /**
- * Checkpointing: a part of the forward pass that keeps its inputs instead of what its derivatives read, and is computed again when backward first
- * needs something of it. Memory is paid with time. PyTorch: `torch.utils.checkpoint` with `use_reentrant=False`.
+ * Checkpointing: a part of the forward pass keeps its inputs instead of the tensors for its derivatives, and runs again when backward first
+ * needs one of these. It saves memory and costs time. PyTorch: `torch.utils.checkpoint` with `use_reentrant=False`.
  *
  *     forward    fn runs once and records its graph as always, but every saved variable in it holds only its number
- *     backward   the first of them that is read runs fn again; the i-th saved variable of that run is what the i-th one of the first run stands for
+ *     backward   the first of them that is read runs fn again; the i-th saved variable of that run has the tensor for the i-th one of the first run
  *
  * So the graph of the first run is the one that backward walks: `grad`, hooks, createGraph, parameters captured by fn and distributed passes work as
  * without a checkpoint. The graph of the second run is thrown away, except under createGraph, where it is the history of what was saved.
@@ -66,7 +66,7 @@ export function checkpointSequential(functions: readonly ((x: Tensor) => Tensor)
   return run((segments - 1) * size, functions.length)(x)
 }
 
-/** What is known of a saved variable of the first run: enough to notice that the second one is another. */
+/** A saved variable of the first run, to notice that the one of the second run differs. */
 interface Expected {
   readonly shape: readonly number[]
   readonly dtype: string
@@ -135,7 +135,7 @@ class Region implements Packer {
     )
     if (saved.length < this.expected.length) throw mismatch(saved.length, this.expected[saved.length], undefined)
     this.heldHaveHistory = history
-    // With their history they have nodes of their own, which release what they saved when they have run: here stand others. Without it, each is gone as soon
+    // With a history, nodes of the second run release its saved variables when they have run, so these are new ones. Without a history each is gone as soon
     // as it is released, and not with the last of them.
     const held = (variable: SavedVariable) => (history ? new SavedVariable(variable.unpack('checkpoint')) : variable.withoutHistory())
     return withPacker(null, () => saved.map(held))

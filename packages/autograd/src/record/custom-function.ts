@@ -1,5 +1,5 @@
 /**
- * Users' own differentiable functions: a forward that computes what it likes, and a backward that says its gradient. PyTorch:
+ * Users' own differentiable functions: any forward, and a backward that computes its gradient. PyTorch:
  * `torch.autograd.Function`.
  */
 import { PostgradError } from '@postgrad/base'
@@ -13,11 +13,11 @@ import { gradientEdge, setHistory } from '../graph/variable.js'
 import { ViewMeta, viewMetaOf } from '../graph/views.js'
 import { needsGrad } from './record.js'
 
-/** What forward leaves for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
+/** The values that forward keeps for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
 export class FunctionContext<State = unknown> {
-  /** Per argument of forward: whether backward's result for it will be used. */
+  /** For each argument of forward: whether its gradient from backward will be used. */
   readonly needsInputGrad: readonly boolean[]
-  /** Anything but tensors (those go through `saveForBackward`, which notices later writes to them). */
+  /** Any value except tensors. For tensors use `saveForBackward`, which detects later writes to them. */
   state: State | undefined = undefined
   /** @internal In backward: which pass it is, see PassView. */
   passes: readonly object[] = []
@@ -35,20 +35,20 @@ export class FunctionContext<State = unknown> {
   }
 
   /**
-   * Keeps inputs or outputs of forward; called at most once. What forward computes in between has no history: second derivatives take it for a constant, as in
-   * PyTorch. Return it as a further output, or compute it again in backward.
+   * Keeps inputs or outputs of forward for backward; call it at most once. Intermediate tensors of forward have no history: as in PyTorch, second
+   * derivatives treat them as constants. Return such a tensor as a further output, or compute it again in backward.
    */
   saveForBackward(...tensors: readonly Tensor[]): void {
     this.toSave = tensors
   }
 
-  /** @internal Keeps, behind what is kept already, tensors that forward made and shows to nobody: they go back to the heap when the graph lets them go. */
+  /** @internal Also keeps tensors of forward that nobody else sees, after those kept already: they go back to the heap when the graph releases them. */
   saveOwn(...tensors: readonly Tensor[]): void {
     this.toSave = [...this.toSave, ...tensors]
     this.ownCount = tensors.length
   }
 
-  /** What `saveForBackward` kept, in backward. @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
+  /** The tensors that `saveForBackward` kept; for backward. @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
   get savedTensors(): Tensor[] {
     if (this.freed) throw graphFreed(this.name)
     return this.saved.map((saved) => saved.unpack(this.name))
@@ -58,7 +58,7 @@ export class FunctionContext<State = unknown> {
   seal(returned: ReadonlyMap<Tensor, Tensor>): void {
     this.saved = this.toSave.map((tensor) => new SavedVariable(returned.get(tensor) ?? tensor))
     const first = this.toSave.length - this.ownCount
-    // What a checkpoint does not keep is not kept here either.
+    // A tensor that a checkpoint drops is not kept here.
     this.own = this.toSave.filter((_, i) => i >= first && this.saved[i]!.keepsTensor)
     this.toSave = []
   }
@@ -80,22 +80,22 @@ type Output = Tensor | readonly Tensor[]
 type GradOf<R> = R extends Tensor ? [grad: Tensor] : Tensor[]
 type Gradients = Tensor | null | readonly (Tensor | null)[]
 
-/** What `defineFunction` takes: a forward, and the backward that goes with it. */
+/** The definition of a function for `defineFunction`: a forward and its backward. */
 export interface FunctionDefinition<Args extends readonly unknown[], R extends Output, State> {
-  /** Shown as the node's name. */
+  /** The name of the function's node. */
   readonly name: string
-  /** Runs with grad mode off. Tensors among its arguments (not within arrays or objects) are the inputs that backward is about. */
+  /** Computes the result, with grad mode off. The inputs to differentiate are the tensors among its arguments, not those within arrays or objects. */
   forward(ctx: FunctionContext<State>, ...args: Args): R
   /**
-   * From the gradients of all outputs (zeros where none arrived) to one gradient per argument of forward, null for arguments that are no tensors
-   * or need none; a single gradient may stand without an array. Runs with grad mode off, unless under createGraph. If backward writes into a gradient that it was
-   * given, the pass fails with GRADIENT_MODIFIED: other nodes may have the same tensor.
+   * Takes the gradients of all outputs (zeros if none arrived) and returns one gradient per argument of forward: null for an argument that is not a tensor
+   * or needs no gradient. A single gradient needs no array. Grad mode is off, except under createGraph. If backward writes into a gradient that it
+   * received, the pass fails with GRADIENT_MODIFIED: other nodes may hold the same tensor.
    */
   backward(ctx: FunctionContext<State>, ...grads: GradOf<R>): Gradients
 }
 
 /**
- * Makes a function that records itself.
+ * Makes a function with its own backward, which autograd records like an operation.
  * PyTorch: `torch.autograd.Function`.
  *
  *     const square = defineFunction({
@@ -138,7 +138,7 @@ function define<Args extends readonly unknown[], R extends Output, State>(
     const before = storageCount()
     const result = withScope({ gradEnabled: false }, () => definition.forward(ctx, ...args))
     if (!record) return (currentScope().gradEnabled ? result : withoutHistory(result)) as R
-    // What had a life before (an input, a tensor from elsewhere) is returned as a tensor of its own, so that its history can be another.
+    // A tensor from before (an input, one from elsewhere) is returned as a new tensor, so that it can have another history.
     const own = (t: Tensor): Tensor => (t.storage.serial < before || t.autograd !== null ? Tensor.view(t, t.shape, t.strides, t.offset) : t)
     const results = isTensor(result) ? [result] : (result as readonly Tensor[])
     const outputs = results.map(own)
@@ -157,7 +157,7 @@ function define<Args extends readonly unknown[], R extends Output, State>(
   return Object.defineProperty(call, 'name', { value: definition.name })
 }
 
-/** Under noGrad a result has no history, though forward gives back a tensor that has one: an argument, or one from elsewhere. What is no tensor stays as it is. */
+/** Under noGrad a result has no history, even if forward returns a tensor that has one: an argument, or one from elsewhere. Other values stay as they are. */
 function withoutHistory(result: unknown): unknown {
   const own = (t: unknown) => (isTensor(t) && needsGrad(t) ? t.detach() : t)
   return Array.isArray(result) ? result.map(own) : own(result)

@@ -1,4 +1,4 @@
-/** Gradients over the border of two devices. */
+/** Gradients between two devices. */
 import { expect, test } from '@jest/globals'
 import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { residentDevice } from '@postgrad/tensor/suite'

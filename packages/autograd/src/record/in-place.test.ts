@@ -369,7 +369,7 @@ describe('fill_ and zero_ of expanded tensors that have a history', () => {
       [0, 0],
       [30, 40],
     ])
-    // What was read before is missed as ever, and leaves are refused.
+    // Earlier reads fail as always, and leaves are refused.
     const read = base.clone()
     const square = read.mul(read)
     write(read.select(0, 0).expand([3, 2]))

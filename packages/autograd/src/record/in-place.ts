@@ -1,8 +1,8 @@
 /**
- * In-place operations. Where nothing is recorded (no argument requires grad, or noGrad, as optimizers write) they are the raw ones. Else the value
- * is computed by the recorded operation of the same name from a copy of what is overwritten, written, and its history becomes the history of the
- * tensor; of its base, if it is a view (Note [Views and writes] in `views.ts`). Earlier reads of what was overwritten are caught by the version of
- * the saved variable.
+ * In-place operations, for `operations.ts`. If nothing is recorded (no argument requires grad, or noGrad, as in optimizers) they are the raw
+ * ones. Else the recorded operation of that name computes the value from a copy of the old one. The tensor gets the value, and the tensor or, for a
+ * view, its base gets the history (Note [Views and writes] in `views.ts`). A saved variable notices by its version that its tensor was
+ * overwritten.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'

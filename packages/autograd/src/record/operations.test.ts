@@ -1,4 +1,4 @@
-/** Operations become recorded ones whenever they come: also those that are defined after autograd is loaded. */
+/** All operations become recorded ones, also those that are defined after autograd is loaded. */
 import { expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { composite, inPlace, primitive } from '@postgrad/tensor/internal'

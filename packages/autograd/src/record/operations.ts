@@ -1,6 +1,6 @@
 /**
- * How the entries of the package tensor become operations that leave nodes behind: the form of an entry's row says which recorder makes it. Imported for this effect, once
- * per thread; entries that come later are made the same way.
+ * Makes recorded operations of tensor's entries: the form of an entry's row chooses the recorder (`record.ts`, `record-many.ts`, `in-place.ts`). `install.ts` imports it
+ * for this effect. Later entries are made the same way.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { type AnyRow, type Entry, installRecorder, type Operation } from '@postgrad/tensor/internal'

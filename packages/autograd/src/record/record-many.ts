@@ -1,11 +1,11 @@
 /**
- * Recording operations of several tensors, some of which may be left out, with several results: `linear`, convolutions, normalisations. Beside
- * `record.ts`, whose forms are for one and two tensors and cheaper still.
+ * Records operations of several tensors, some of which may be left out, with several results: `linear`, convolutions, normalisations. The
+ * forms of `record.ts`, for one and two tensors, are cheaper still.
  *
  *     f(tensor | null, tensor | null, …, attribute, attribute, …) → tensor or [tensor, …]
  *
- * One formula gives the gradients of all tensors, because kernels often compute several of them at once. What it reads is said per gradient, and
- * only that is saved.
+ * One formula gives the gradients of all tensors, because kernels often compute several at once. A row lists the reads of each gradient, and
+ * only these are saved.
  */
 import assert from 'node:assert'
 import { currentScope } from '@postgrad/base/internal'

@@ -1,6 +1,6 @@
 /**
- * From a raw operation and its row of derivatives to the function that records: compute, and, where grad mode is on and an argument requires
- * grad, leave a node behind. One wrapper per form of argument list; nothing but the node is made per call.
+ * Makes a recorded operation of a raw one and its row of derivatives: it computes, and, if grad mode is on and an argument requires grad,
+ * records a node. One wrapper per form of argument list; a call makes nothing but the node.
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -28,7 +28,7 @@ export function recordUnary(op: string, forward: (x: Tensor) => Tensor, row: For
   }
 }
 
-/** f(x, …attributes): at most three of them. What shares its storage with x is noted as a view of it. */
+/** f(x, …attributes): at most three of them. A result that shares x's storage is noted as a view. */
 export function recordAttributed(
   op: string,
   forward: (x: Tensor, p?: unknown, q?: unknown, r?: unknown) => Tensor,

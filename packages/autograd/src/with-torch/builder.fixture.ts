@@ -1,5 +1,5 @@
 /**
- * A program of views, in-place writes, hooks, custom functions and passes, as data, and what draws one step after the other from a seed. The kinds of steps
+ * A program of views, in-place writes, hooks, custom functions and passes, as data, and a builder that draws its steps from a seed. The kinds of steps
  * are in `steps.fixture.ts`, whole programs in `program.fixture.ts`.
  *
  * Tensors have numbers: those of the leaves come first, then each step numbers its results. A step whose argument is not there (the step before it was
@@ -79,7 +79,7 @@ export function broadcast(a: Shape, b: Shape): Shape | null {
   return out
 }
 
-/** What has been drawn of a program, with the shapes of its tensors. */
+/** A program as drawn so far, with the shapes of its tensors. */
 export class Builder {
   readonly leaves: Leaf[] = []
   readonly steps: Step[] = []

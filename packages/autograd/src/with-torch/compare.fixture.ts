@@ -1,4 +1,4 @@
-/** Where postgrad and PyTorch differ over a program of `builder.fixture.ts`, but for what `listed.fixture.ts` knows. */
+/** Differences of postgrad and PyTorch on a program of `builder.fixture.ts`, except those of `listed.fixture.ts`. */
 import type { Program } from './builder.fixture.js'
 import {
   type Difference,

@@ -1,4 +1,4 @@
-/** The comparison with PyTorch excuses what KERNELS.md lists where its cause is in the program, and nothing else. postgrad stands in for PyTorch. */
+/** The comparison with PyTorch excuses a difference only if KERNELS.md lists it and the program has its cause. Here postgrad plays PyTorch. */
 import { expect, test } from '@jest/globals'
 import type { Program, Step } from './builder.fixture.js'
 import { difference, isRounding } from './compare.fixture.js'
@@ -16,7 +16,7 @@ const program = (dtype: 'float32' | 'float64', data: readonly number[], steps: r
   leaves: [{ id: 0, dtype, shape: [data.length], data, requiresGrad: true }],
   steps,
 })
-/** What PyTorch would have given, if its `.grad` of the leaf were postgrad's times this. */
+/** PyTorch's outcome, if its `.grad` of the leaf were postgrad's times `factor`. */
 const scaled = (outcome: Outcome, factor: number): Outcome => {
   const leaf = outcome.end[0]!
   return { ...outcome, end: { ...outcome.end, 0: { ...leaf, grad: leaf.grad!.map((v) => v! * factor) } } }

@@ -1,6 +1,6 @@
 /**
  * Random graphs of views, in-place writes, hooks, custom functions and passes next to PyTorch, errors included: `npm run soak -- --graphs 100000 with-torch`. It needs
- * python3 with torch, and says so where there is none.
+ * python3 with torch, or says that it is missing.
  */
 import { expect, test } from '@jest/globals'
 import type { Program } from './builder.fixture.js'
@@ -70,7 +70,7 @@ test('graphs differ from PyTorch in nothing', async () => {
   } finally {
     torch.close()
   }
-  // What tests print on stdout is not shown.
+  // The stdout of tests is not shown.
   console.error(
     `seeds ${FIRST} to ${FIRST + GRAPHS - 1} next to PyTorch ${torch.version}: ${whole} graphs the same to their end, with ${passes} passes; steps refused by both: ${said(refused)}; listed: ${said(listed)}`,
   )

@@ -1,9 +1,9 @@
-/** What KERNELS.md lists under "Differs from PyTorch in its graphs": how its causes show in a program of `builder.fixture.ts`. Used by `compare.fixture.ts`. */
+/** The differences of KERNELS.md, "Differs from PyTorch in its graphs", and their causes in a program of `builder.fixture.ts`. Used by `compare.fixture.ts`. */
 import { HAND_ON, type Program, type Step, VIEWS } from './builder.fixture.js'
 import type { Outcome } from './run.fixture.js'
 
 export interface Difference {
-  /** What is different, without numbers: differences of one kind are counted together. */
+  /** The difference, without numbers: differences of one kind are counted together. */
   readonly kind: string
   readonly text: string
   /** KERNELS.md has it. */
@@ -16,7 +16,7 @@ export function errorOf(outcome: Outcome['steps'][number]): string | null {
 
 export const HOOK_OF_CHECKPOINT: Difference = { kind: 'a hook of the result of a checkpoint', text: '', isListed: true }
 
-/** What KERNELS.md lists of errors ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
+/** KERNELS.md lists this error ("Differs from PyTorch in its graphs"); after it a program is compared no further. */
 export function listed(program: Program, at: number, here: Outcome, there: string | null, isCopied: boolean): string | null {
   if (there === 'not compared') return 'not compared'
   const mine = errorOf(here.steps[at]!)

@@ -40,7 +40,7 @@ interface Pass {
   readonly unused?: boolean
 }
 
-/** An error's code, and what the other side calls it. What is not listed is 'other'. */
+/** An error's code, and the other side's name for it. All others are 'other'. */
 const KIND_OF: Readonly<Record<string, string>> = {
   INPLACE_ON_LEAF: 'leaf',
   INPLACE_ON_VIEW: 'view',
@@ -235,7 +235,7 @@ class Run {
       } catch (error) {
         const { code, message } = error as { code?: string; message: string }
         outcomes.push({ error: KIND_OF[code ?? ''] ?? 'other', text: `${code ?? ''} ${message}`.split('\n')[0]! })
-        // What a pass has done before it failed is not said.
+        // A failed pass's effects are not compared.
         over = step.op === 'backward' || step.op === 'grad'
       }
     }

@@ -1,6 +1,6 @@
 /**
- * PyTorch, started once: takes programs in batches, gives what a script of `scripts/golden/` says of each, `random_graphs.py` unless another one is named. Some programs crash PyTorch 1.13, about one in
- * 75,000, after which it is started again. A PyTorch that doesn't start again, or crashes more often, compares nothing: then `run` throws.
+ * Runs PyTorch, started once, on batches of programs, with a script of `scripts/golden/`, by default `random_graphs.py`, and returns its outcomes. About one program in 75,000 crashes PyTorch 1.13; then
+ * it is started again. If it does not start again, or crashes more often, `run` throws, since nothing would be compared.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'

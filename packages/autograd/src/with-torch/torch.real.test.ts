@@ -1,4 +1,4 @@
-/** A PyTorch that dies does not pass for one that agrees. Small programs take its place. */
+/** If PyTorch dies, the comparison fails. Shell scripts play PyTorch. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

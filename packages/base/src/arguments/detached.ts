@@ -1,4 +1,4 @@
-/** Bytes that have gone. Node's own errors about them name neither the argument nor what to do, so who reads a user's bytes asks here first. */
+/** Detects bytes that are gone. Node's errors about them name no argument and no remedy, so code that reads a user's bytes asks first. */
 import { types } from 'node:util'
 
 /** %TypedArray%.prototype.keys: unlike the length, which is then 0, it throws where the bytes have gone. */
@@ -17,7 +17,7 @@ export function isDetached(value: ArrayBufferLike | ArrayBufferView): boolean {
   }
 }
 
-/** For the errors of those who ask. */
+/** For the errors of callers. */
 export const DETACHED = {
   got: 'a buffer that is detached: its bytes were transferred, or cut off',
   remedy: 'Pass a copy, made before the transfer: buffer.slice().',

@@ -1,8 +1,8 @@
-/** Times that users pass, checked where they come in: what is no number would otherwise become a timer that fires at once, or never. */
+/** Checks the times that users pass: otherwise a value that is not a number would become a timer that fires at once, or never. */
 import { PostgradError, plainText } from '../errors.js'
 
 /**
- * How long to wait, in ms: 0, which is no limit (as in a call between workers), becomes Infinity.
+ * How long to wait, in ms: 0, for no limit (as in a call between workers), becomes Infinity.
  * @throws TIMEOUT_INVALID
  */
 export function timeLimit(op: string, timeoutMs: number): number {

@@ -1,4 +1,4 @@
-/** Many that hear of one signal. */
+/** Many listeners of one signal. */
 import { getEventListeners } from 'node:events'
 import { expect, test } from '@jest/globals'
 import { onAbort } from './abort-listeners.js'
@@ -10,7 +10,7 @@ test('CAN-12: any number of calls cost a signal one listener; each hears of the 
   expect(getEventListeners(controller.signal, 'abort').length).toBe(1)
   for (const end of ends.slice(3)) end()
   ends[1]!()
-  // One that is ended by another's hearing does not run.
+  // A listener that another one removes does not run.
   onAbort(controller.signal, () => last())
   const last = onAbort(controller.signal, () => heard.push(-1))
   controller.abort()

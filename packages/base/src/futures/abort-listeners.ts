@@ -1,9 +1,9 @@
 /**
- * Who hears when a signal aborts, with one listener of the signal itself for any number of them: calls and jobs by the thousand may share a signal, and
- * an AbortSignal looks through all that it has for each that it gets (and warns of more than ten).
+ * Runs functions when a signal aborts, with one listener of the signal itself for any number of them: thousands of calls and jobs may share a signal, and
+ * an AbortSignal searches all of its listeners for each new one (and warns of more than ten).
  */
 
-// By signals, which are no state of any worker.
+// By signal: this is not the state of a worker.
 const heard = new WeakMap<AbortSignal, Set<() => void>>()
 
 /** `fn`, which must not throw, runs once when `signal` aborts. Returns what ends that. */
@@ -19,7 +19,7 @@ function listen(signal: AbortSignal): Set<() => void> {
   const listeners = new Set<() => void>()
   heard.set(signal, listeners)
   const tell = () => {
-    // What is taken away meanwhile does not run.
+    // Skips functions removed meanwhile.
     for (const fn of listeners) fn()
     listeners.clear()
   }

@@ -1,6 +1,6 @@
 /**
- * The errors of what ends early, and the check of the signal that a caller gives: what every wait for another worker shares, be it a call or a
- * collective. The rules CAN-1 to CAN-12 are in rpc's SPEC.md; `future.ts` is what waits.
+ * The errors of waits that end early, and the check of a caller's signal: shared by every wait for another worker, be it a call or a
+ * collective. The rules CAN-1 to CAN-12 are in rpc's SPEC.md; `future.ts` has the wait.
  */
 import { isPostgradError, PostgradError, type WorkerHop } from '../errors.js'
 import { isOwnEnd } from './own-ends.js'

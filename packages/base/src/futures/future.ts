@@ -1,14 +1,14 @@
 /**
- * The result of a call that is under way, or of something that a program will do: a promise with PyTorch's words. That of a call settles with the
+ * The result of a call that is under way, or of work that a program will do: a promise with PyTorch's names. A call's future settles with the
  * callee's value, the callee's error, the callee's death, its deadline, or its cancellation; it never stays pending for ever. The rules FUT-1 to
- * FUT-8 are in rpc's SPEC.md; `wait-all.ts` has what waits for several. PyTorch: `torch.futures.Future`.
+ * FUT-8 are in rpc's SPEC.md; `wait-all.ts` waits for several. PyTorch: `torch.futures.Future`.
  */
 import { rejectTraced } from '../await-stack.js'
 import { PostgradError } from '../errors.js'
 import { onAbort } from './abort-listeners.js'
 import { callCancelled, isEndedElsewhere } from './cancelling.js'
 
-/** What ends a future early. */
+/** Ends a future early. */
 export interface Canceller {
   /** Must end the future, soon. */
   cancel(reason: unknown): void
@@ -151,7 +151,7 @@ export class Future<T> extends Promise<T> {
     this.state = 'error'
     this.outcome = error
     rejectTraced(this, this.settle, this.fail, error, () => {
-      // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+      // A future that ends from outside may never be awaited; its error must not end the process.
       if (isEndedElsewhere(error)) this.catch(() => {})
     })
     if (this.listeners !== null) this.ended()
@@ -177,7 +177,7 @@ export class Future<T> extends Promise<T> {
 // queue, per call. The same property makes `then` return plain promises, which need no `resolve` of ours.
 Object.defineProperty(Future.prototype, 'constructor', { value: Promise, configurable: true, writable: true })
 
-/** What `await` waits for: also promises of other realms, and objects that only have their `then`. */
+/** Whether `await` waits for it: also a promise of another realm, or an object with only a `then`. */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -1,6 +1,6 @@
 /**
- * What a program ends itself: a context, a cluster, a store, a pool of threads, a group. That end also ends what was under way there, of which much may have
- * been given up before: by an early return, by a caught error, by another part of a `Promise.all`. Nobody holds those promises, and their rejection must not
+ * The errors of ends that the program itself asked for: of a context, a cluster, a store, a pool, a group. Work under way there ends, too; the
+ * program may have given it up before: by an early return, a caught error, another part of a `Promise.all`. Nobody holds those promises; their rejection must not
  * end the process, since the program knows of the end. The rule is CAN-14 in rpc's SPEC.md. `cancelling.ts` has the ends that come from elsewhere.
  */
 import { queueMicrotask } from '../time/real-time.js'
@@ -30,7 +30,7 @@ export function isOwnEnd(error: unknown): boolean {
   return typeof error === 'object' && error !== null && ends.errors.has(error)
 }
 
-/** What `work` gives. If it rejects since this program has ended what it waits for, nobody need await it. */
+/** Settles as `work` does. If it rejects by an end that this program asked for, nobody need await it. */
 export function quietAtOwnEnd<T>(work: Promise<T>): Promise<T> {
   // V8 finds the lines of who awaits the new promise only through its own `resolve`.
   const quiet = new Promise<T>((resolve, reject) => {

@@ -1,5 +1,5 @@
 /**
- * Waiting for several futures: for all of them whatever they bring, for all values or the first error, or for every call that a piece of program
+ * Waits for several futures: for all of them, failed or not, for all values or the first error, or for every call that a function
  * makes. PyTorch: `torch.futures.collect_all`, `wait_all`, and `_wait_all` of `torch.distributed.rpc`.
  */
 import { currentScope, withScope } from '../scope.js'
@@ -34,7 +34,7 @@ export function waitAll(what: Awaitables | (() => unknown)): Future<unknown> {
   return all(runAndWait(what, made), made)
 }
 
-/** One for all: `cancel` cancels those `parts` that there are by then, and ends it, whatever it waits for besides. */
+/** One future for all: `cancel` cancels the `parts` made by then, and rejects it even if it waits for more. */
 function all(promise: Promise<unknown>, parts: Awaitables): Future<unknown> {
   const result = future(promise)
   result.cancelWith({
@@ -73,7 +73,7 @@ function cancelEach(parts: Awaitables, reason: unknown): void {
   for (const part of parts) if (part instanceof Future) part.cancel(reason)
 }
 
-/** What a promise brings, as a future. */
+/** A promise as a future. */
 function future<T>(promise: PromiseLike<T>): Future<T> {
   const result = new Future<T>()
   promise.then(

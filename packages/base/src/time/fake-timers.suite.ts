@@ -1,4 +1,4 @@
-/** What the fake clocks of test runners do, for tests of all packages: CLK-3, CLU-101. */
+/** Fakes timers as test runners do, for tests of all packages: CLK-3, CLU-101. */
 
 /** Replaces the timers of the global object by some that never fire. `nextTick` stays, since Node itself uses it. @returns a function that puts the real ones back */
 export function fakeTimers(): () => void {

@@ -1,8 +1,8 @@
-/** What a program sees that loads postgrad while its timers are faked: CLK-3. */
+/** Tests a program that loads postgrad while its timers are faked: CLK-3. */
 import { spawnSync } from 'node:child_process'
 import { expect, test } from '@jest/globals'
 
-/** What a process writes that loads the timers after `before`. */
+/** Warnings of a process that loads the timers after `before`. */
 function warningsAfter(before: string): string {
   const url = JSON.stringify(new URL('./real-time.js', import.meta.url).href)
   const program = `

@@ -1,5 +1,5 @@
 /**
- * The timers, ticks and clock of this thread, taken when the library is loaded. A test that fakes those of the global object (jest, vitest, sinon) does not stop what waits here: a
+ * The timers, ticks and clock of this thread, taken when the library is loaded. A test that fakes those of the global object (jest, vitest, sinon) does not stop postgrad's: a
  * cluster of threads lives in real time. A simulation has a clock of its own. Nothing else in the library takes them from the global object; biome.json holds that.
  */
 import { runInThisContext } from 'node:vm'

@@ -1,6 +1,6 @@
 /**
- * Imports that nothing can end any more. A module that awaits, at its top level, an import of itself waits for its own end: for ever, or until Node ends the process
- * with exit code 13 and no word. `user-module.ts` asks here, and its caller gets an error.
+ * Detects imports that can never end. A module that awaits, at its top level, an import of itself waits for its own end: for ever, or until Node ends the process
+ * with exit code 13 and no word. `user-module.ts` calls it, and its caller gets an error.
  */
 import { PostgradError } from '../errors.js'
 
@@ -15,7 +15,7 @@ function giveUp(): void {
 }
 
 /**
- * What `load` gives. Rejects as `load` does, and with MODULE_NEVER_LOADED when the module's own top level awaits this call, or when the thread has nothing left to
+ * Settles as `load` does, but rejects with MODULE_NEVER_LOADED if the module's own top level awaits this call, or if the thread has nothing left to
  * wait for. Each caller up to that top level must await it in the turn in which it calls.
  */
 export async function whileItCanEnd<T>(url: string, load: () => Promise<T>): Promise<T> {

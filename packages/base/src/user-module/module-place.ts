@@ -1,11 +1,11 @@
-/** Where a module of the user's is: what a URL or a path names, under TypeScript's own rules for the ends of names. `user-module.ts` then imports it. */
+/** Finds the file of a user's module by a URL or a path, with TypeScript's own rules for file extensions. `user-module.ts` then imports it. */
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { PostgradError } from '../errors.js'
 
 /**
- * What is taken if there is no file of that name. './program.js' is program.ts while it has not been compiled, as in imports. './program.ts' is what it has been compiled to, since
+ * The extensions to try if no file has that name. './program.js' is program.ts while it has not been compiled, as in imports. './program.ts' is its compiled file, since
  * a compiler changes the names in imports (rewriteRelativeImportExtensions), and not those in `new URL()`.
  */
 const INSTEAD: Readonly<Record<string, readonly string[]>> = {
@@ -19,14 +19,14 @@ const MODULE = /\.([cm]?[jt]s)$/
 
 export interface ModulePlace {
   readonly url: string
-  /** False for what is no file. */
+  /** Whether the file exists. */
   readonly isThere: boolean
   /** For an error: "Next to it is program.mjs. ", or ''. */
   readonly near: string
 }
 
 /**
- * What a URL, or a path from the working directory, names.
+ * The file of a URL, or a path from the working directory.
  * @throws INVALID_ARGUMENT
  */
 export function locateModule(module: URL | string): ModulePlace {
@@ -48,7 +48,7 @@ export function locateModule(module: URL | string): ModulePlace {
   return { url: href, isThere: false, near: names.length === 0 ? '' : `Next to it is ${names.join(', ')}. ` }
 }
 
-/** The modules in that folder that are called as it is, but for their ends: './program' may mean any of them. */
+/** The modules in that folder with its name and any extension: './program' may mean each of them. */
 function namesLike(path: string): string[] {
   const stem = basename(path).replace(MODULE, '')
   try {

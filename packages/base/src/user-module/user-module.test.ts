@@ -35,7 +35,7 @@ test('the loader is registered once in a thread, however many modules are TypeSc
   const folder = mkdtempSync(join(tmpdir(), 'postgrad-base-'))
   try {
     for (const name of ['a', 'b', 'c']) writeFileSync(join(folder, `${name}.ts`), `export const name: string = '${name}'\n`)
-    // Counted is the hook that is registered behind tsx, which may have some of its own: how depends on the versions of Node and tsx.
+    // Counts the hook that is registered after tsx, since tsx may have some of its own: how depends on the versions of Node and tsx.
     const program = `
       import nodeModule from 'node:module'
       import { importModule } from ${JSON.stringify(new URL('./user-module.js', import.meta.url).href)}

@@ -1,6 +1,6 @@
 /**
- * Modules of the user's that are imported by URL: a cluster's program, a dataset that workers load. TypeScript needs tsx before Node 22.18, which takes a thread
- * some 0.3 s. From then on Node strips types by itself in a third of that; from Node 24 on tsx is asked only for what Node cannot do (enums, aliases of a tsconfig).
+ * Imports a user's modules by URL: a cluster's program, a dataset that workers load. Before Node 22.18, TypeScript needs tsx, which takes a thread
+ * some 0.3 s. Later versions strip types by themselves in a third of that; from Node 24 on, only code that Node cannot load (enums, aliases of a tsconfig) needs tsx.
  */
 import { realpathSync, statSync } from 'node:fs'
 import nodeModule, { createRequire } from 'node:module'
@@ -16,7 +16,7 @@ import { sayDoor } from './wrong-door.js'
 
 /** From here on Node strips types by itself. */
 const NODE_STRIPS_TYPES = [22, 18] as const
-/** What it says of a program that needs more than that, before any of it runs. */
+/** Node's codes for a program that needs more, before any of it runs. */
 const NEEDS_MORE = ['ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX', 'ERR_MODULE_NOT_FOUND', 'ERR_UNSUPPORTED_DIR_IMPORT']
 
 /**
@@ -51,7 +51,7 @@ async function loadTypeScript<T>(url: string, known: string | null, load: () => 
       return load()
     }
   }
-  // What the thread has been started with, such as `--import @swc-node/register/esm-register` or `--loader ts-node/esm`.
+  // A loader of the thread's command line, such as `--import @swc-node/register/esm-register` or `--loader ts-node/esm`.
   if (known === null && !stripsTypes(node) && (await readByLoaders(url))) return load()
   const loader = known ?? resolveTsx(url)
   if (loader !== null) await registerOnce(loader)
@@ -78,7 +78,7 @@ export function isTypeScript(url: string): boolean {
   return /\.m?ts$/.test(new URL(url).pathname)
 }
 
-/** By the loader's URL. Loaders are the thread's, whoever asks for one: registered again they would form a chain, which each import walks. */
+/** By the loader's URL. All code of a thread shares its loaders: registered again they would form a chain, which each import walks. */
 const registered = new Map<string, Promise<void>>()
 
 async function registerOnce(loader: string): Promise<void> {
@@ -118,7 +118,7 @@ export function loaderMissing(program: string, nodeVersion: string): PostgradErr
   })
 }
 
-/** tsx beside the module, else beside this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
+/** tsx as the module finds it, else this package: its ES module, since the CommonJS one, which `require` finds, does not start in a worker. */
 function resolveTsx(program: string): string | null {
   for (const from of [program, import.meta.url]) {
     // Unknown in a bundle of the user's.

@@ -1,6 +1,6 @@
 /**
- * A program that imports a name from the wrong door of postgrad, `import { SGD } from 'postgrad/nn'`: Node says only that it is not there. Here its error says which
- * door has it.
+ * If a program imports a name from the wrong door, `import { SGD } from 'postgrad/nn'`, Node says only that it is not there. `sayDoor` adds which door of postgrad
+ * has it.
  */
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'

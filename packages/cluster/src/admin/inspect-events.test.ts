@@ -1,4 +1,4 @@
-/** Batches of events on their way to the main thread, without threads: which are dropped, and how that is reported. */
+/** Batches of events on their way to the main thread, without threads: what is dropped, and how that is reported. */
 import { describe, expect, test } from '@jest/globals'
 import { WorkerRuntime } from '@postgrad/rpc/internal'
 import { SimWorld } from '@postgrad/sim/internal'
@@ -77,7 +77,7 @@ describe('a worker that tells', () => {
     const last = posts.at(-1)!
     expect(posts.length).toBe(17)
     expect(last.dropped).toBeGreaterThan(0)
-    // Posted and dropped events together are all events.
+    // The numbers count dropped events, too.
     const told = posts.flatMap(({ events }) => events).length
     expect(last.events.at(-1)!.seq).toBe(told + last.dropped)
     await runtime.close()

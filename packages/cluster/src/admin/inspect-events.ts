@@ -1,9 +1,9 @@
 /**
- * How the main thread learns what happens at workers. A worker gathers its events and posts them in batches through its control port. The cluster
- * hands these, and the events that it sees itself, to its listeners. Without a listener, workers gather nothing. Rules CLU-50 to CLU-54 in SPEC.md.
+ * How the main thread learns what happens at workers. A worker gathers events and posts them in batches through its control port. The cluster hands
+ * these, and events that it sees itself, to its listeners. Without a listener, workers gather nothing. Rules CLU-50 to CLU-54 in SPEC.md.
  *
- * A main thread that is too busy to read its port must not fill the memory. So it counts the batches that it has taken in a counter that the worker can
- * read at any time, and a worker that is too far ahead drops events and counts them.
+ * A main thread that is too busy to read its port must not fill the memory: a shared counter says how many batches it has taken, and a worker that
+ * is too far ahead drops events and counts them.
  */
 import { now, timeOriginMs } from '@postgrad/base/internal'
 import type { InspectEvent, WorkerInfo, WorkerRuntime } from '@postgrad/rpc'
@@ -132,7 +132,7 @@ export class ClusterInspection {
     this.tell({ ...seen, on: name, onId: id, atMs: now() })
   }
 
-  /** @param by the worker that reports it; null: this thread */
+  /** @param by the worker that posted it; null: this thread */
   private tell(event: ClusterEvent, by: number | null = null): void {
     for (const { listener, unasked, isLeaving } of [...this.inspectors]) {
       const isHis = by === null ? !isLeaving : !unasked.has(by)

@@ -21,7 +21,7 @@ export interface RuntimeBoot {
 
 /** What workers may have others do. */
 export interface Access {
-  /** By the names of workers; a worker without one is a 'member'. */
+  /** By the names of workers; the default is 'member'. */
   readonly roles: Readonly<Record<string, string>>
   /** By roles: see `rolePolicy`. */
   readonly rights: Readonly<Record<string, RoleRights>>
@@ -46,7 +46,7 @@ export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: 
     clock,
     registry: threadRegistry,
     generator: workerGenerator(seed, info.name, life),
-    // The message is a dead letter, and its sender has got an error: one message must not end this worker.
+    // It is a dead letter, and workers that wait for it got an error: one message must not end this worker.
     onHandlerError: (error) => process.emitWarning(error instanceof Error ? error : String(error)),
     ...(spec === null ? {} : { device: device(spec as DeviceSpec) }),
     ...(access === null ? {} : { authority: rolePolicy(access.rights) }),

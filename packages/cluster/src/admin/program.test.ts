@@ -1,4 +1,4 @@
-/** Which default exports of a program `importMain` takes. */
+/** Which default exports a program may have. */
 import { describe, expect, test } from '@jest/globals'
 import { mainOf } from './program.js'
 

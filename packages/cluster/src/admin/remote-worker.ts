@@ -102,11 +102,11 @@ export class RemoteWorker {
   readonly beats: Counter
   /** Resolves when it is gone and everything that waited for it has been settled. */
   readonly ended: Promise<WorkerEnd>
-  /** Set while it leaves: a second `leave` waits for it, too. */
+  /** Set while it leaves: a second `leave` waits for it. */
   leaving: Promise<void> | null = null
   /** How its death is spoken of. */
   standing: keyof typeof AFTER = 'starting'
-  /** Its end was asked for and is not a death. */
+  /** Its end is wanted, and not a death. */
   isExpectedToEnd = false
   /** Its runtime is closed: by its own program, if nobody here has asked for it. */
   hasClosed = false
@@ -257,7 +257,7 @@ export class RemoteWorker {
     return this.ended
   }
 
-  /** Its name belongs to another worker now, which the errors of further queries say. */
+  /** Its name belongs to another worker now, as its errors say from now on. */
   onRestarted(as: WorkerInfo): void {
     this.restartedAs = as
   }

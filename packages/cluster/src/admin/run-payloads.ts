@@ -1,4 +1,4 @@
-/** The payloads for arguments and results of `cluster.on(name).run`: plain values only, a reference fails with WIRE_UNSUPPORTED_VALUE. */
+/** Payloads of arguments and results of `cluster.on(name).run`, which may not contain references (the error says why). */
 import { PostgradError, type WorkerHop } from '@postgrad/base'
 import { RRef } from '@postgrad/rpc'
 import { PayloadCodec, type ValueExtension } from '@postgrad/wire/internal'

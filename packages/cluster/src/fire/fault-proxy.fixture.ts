@@ -1,6 +1,6 @@
 /**
- * A TCP proxy that does harm when it is told to: it stands in front of a port, and others are given its address. What a network may do to a connection it does, and what
- * only a broken or hostile one does as well. `fire-group.fixture.ts` puts one in front of each process.
+ * A TCP proxy in front of a port that does harm on command: clients get its address instead of the port's. It does all that a network may do to a connection, and also
+ * what only a broken or hostile network does. `fire-group.fixture.ts` puts one in front of each process.
  *
  *     client ──▸ proxy ──inbound──▸ target
  *            ◂──outbound──
@@ -26,7 +26,7 @@ export type Fault =
   | { readonly what: 'inject'; readonly bytes: number }
   /** Once in each direction of each connection: a bit. */
   | { readonly what: 'flip' }
-  /** Connections are broken; new ones wait until it is over, and then go on in another order. */
+  /** Connections are broken; new ones wait until it is over, and then pass in another order. */
   | { readonly what: 'reorder' }
 
 export interface FaultProxyOptions {
@@ -180,7 +180,7 @@ class Lane {
     to.on('drain', () => this.pump())
   }
 
-  /** What stood still goes on. Whoever waits for one that has ended meanwhile learns it. */
+  /** Forwards what was held back. If the source has ended, the target learns it. */
   heal(): void {
     const nowMs = performance.now()
     for (const piece of this.queue) piece.dueMs = Math.min(piece.dueMs, nowMs)

@@ -1,4 +1,4 @@
-/** The proxy does the harm that it is told to do, and no other. */
+/** The proxy does the harm that a test asks for, and no other. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, expect, test } from '@jest/globals'
 import { Random } from '@postgrad/sim/internal'
@@ -26,7 +26,7 @@ function hearing(socket: Socket): Heard {
   return heard
 }
 
-/** A server that says the first byte of what it hears, and the proxy in front of it. */
+/** A server that answers with the first byte it gets, and the proxy in front of it. */
 async function setUp() {
   const heard: Heard[] = []
   const sockets: Socket[] = []
@@ -79,7 +79,7 @@ test.each<Fault>([
   one.socket.write(SENT)
   await until(() => heard[0]?.bytes.length === SENT.length)
   expect(heard[0]!.bytes.equals(SENT)).toBe(true)
-  // What is later by a delay is no earlier than that: no wait can be shorter.
+  // A timer is never early, so each fault takes at least that long.
   expect(performance.now() - beganMs).toBeGreaterThanOrEqual(9)
 })
 

@@ -1,6 +1,6 @@
 /**
- * Three processes of a group with a proxy in front of each and of their store: started, asked, stopped, killed and started again. `fire.fixture.ts` sends them through the
- * fire. A worker listens on 127.0.0.1, and others are told 127.0.0.2 with the same port, where the proxy is.
+ * Three processes of a group, with a proxy in front of each and of their store: starts, asks, stops, kills and restarts them. `fire.fixture.ts` strikes them. A worker
+ * listens on 127.0.0.1, and advertises 127.0.0.2 with the same port, where its proxy listens.
  */
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
@@ -32,11 +32,11 @@ export interface FireGroupOptions {
   readonly world: World
   /** Where those meet who meet by a file. */
   readonly directory: string
-  /** Beside what makes them a group. */
+  /** In addition to the group's own. */
   readonly more: Partial<MemberOptions>
 }
 
-/** Three processes, and what stands between them. */
+/** Three processes, and the proxies between them. */
 export class FireGroup {
   readonly proxies: ReadonlyMap<Place, FaultProxy>
   readonly members: FireMember[] = []

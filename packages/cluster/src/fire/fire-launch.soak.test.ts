@@ -1,6 +1,6 @@
 /**
- * `launch({ processes })` under fire: while it trains, one of its processes is stopped for a while, or killed. Each round ends in the bits of the same training in one
- * place, or in a typed error; then whoever died is started again, and training goes on from its checkpoint. `npm run soak -- --rounds 500 --seed 1 fire`
+ * `launch({ processes })` under fire: while it trains, one of its processes is stopped for a while, or killed. Each round gives the bits of the same training in one
+ * place, or a typed error; then dead workers restart, and training continues from its checkpoint. `npm run soak -- --rounds 500 --seed 1 fire`
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -61,7 +61,7 @@ test(`CLU-92 CLU-94 INI-10: ${ROUNDS} rounds of training in processes that are s
         if (!isPostgradError(error)) throw new Error(`${where}: an error without a type`, { cause: error })
         errors[error.code] = (errors[error.code] ?? 0) + 1
         expect([where, signal]).toEqual([where, 'SIGKILL'])
-        // A checkpoint may be whole whose end nobody was told of.
+        // A checkpoint may be whole though its result was lost.
         possible.push(possible.at(-1)! + STEPS)
       }
       if (signal === 'SIGKILL') {

@@ -1,4 +1,4 @@
-/** What becomes of a group in each round, from a seed: faults of the network by the proxies, signals to processes, and how the group is healed. */
+/** The strikes of each round, from a seed: network faults by the proxies, signals to processes, and how the group is healed. */
 import { Random } from '@postgrad/sim/internal'
 import type { Fault } from './fault-proxy.fixture.js'
 
@@ -23,16 +23,16 @@ export type Strike =
 
 export interface Round {
   readonly strikes: readonly Strike[]
-  /** All processes are started again afterwards, and go on from the checkpoint. */
+  /** All processes are restarted afterwards, and continue from the checkpoint. */
   readonly isRestarted: boolean
-  /** What stands in the way of processes that come again afterwards; null: nothing. */
+  /** The fault that processes meet when they join again afterwards; null: none. */
   readonly joining: NetworkStrike | null
 }
 
-/** When a connection is given up in these groups, in ms: so that a round in which it comes to that is a short one. */
+/** When a connection is given up in these groups, in ms: soon, which keeps such a round short. */
 export const CONNECTION = { heartbeatMs: 100, suspectMs: 200, deadMs: 600, graceMs: 500, connectMs: 150 } as const
 
-/** Whoever trains, worker1, has dialled the others: most of what is said goes through their proxies. */
+/** The trainer, worker1, has dialled the others: most messages go through their proxies. */
 const PLACES: readonly Place[] = ['worker0', 'worker0', 'worker2', 'worker2', 'worker1', 'store']
 const RANKS = 3
 const BEGIN_MS_MAX = 80

@@ -1,4 +1,4 @@
-/** One process of a group under fire, as whoever has started it sees it. `fire-group.fixture.ts` and the tests of namespaces start some. */
+/** One process of a group under fire, as its test sees it. `fire-group.fixture.ts` and `namespaces.real.test.ts` start some. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Ask, Failure, Look, MemberOptions, Told } from './fixtures/fire-member.js'
@@ -32,7 +32,7 @@ export class FireMember {
   private readonly gone = new Set<() => void>()
   code: number | null = null
 
-  /** @param through a command and its arguments that run the one behind them, as the same process */
+  /** @param through a command with arguments that runs the one after it, as the same process */
   constructor(rank: number, options: MemberOptions, through: readonly string[] = []) {
     this.rank = rank
     // jest's own flags must not reach the child.

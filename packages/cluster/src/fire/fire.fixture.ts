@@ -1,6 +1,6 @@
 /**
- * Training under fire: a group trains, round for round, while its network and its processes are struck by a plan. Each round must end in the bits of the same training
- * in one place, or in a typed error before its deadline; after it the group is made whole, and goes on from the last checkpoint.
+ * Training under fire: a group trains, round for round, while a plan strikes its network and its processes. Each round must give the bits of the same training in one
+ * place, or a typed error before its deadline. Then the group is made whole, and continues from the last checkpoint.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,15 +16,15 @@ import { type StepBits, TrainingAtHome } from './fixtures/fire-model.js'
 export interface FireOptions {
   readonly rounds: number
   readonly seed: number
-  /** Beside what makes the processes a group. */
+  /** In addition to the group's own options. */
   readonly init?: Partial<MemberOptions>
-  /** When a connection is given up; default CONNECTION. On a busy machine a process may stand still for longer than that. */
+  /** When a connection is given up; default CONNECTION. On a busy machine a process may stall for longer than that. */
   readonly connection?: Required<ConnectionOptions>
   /** Instead of the seed's. */
   readonly plan?: readonly Round[]
   /** Of all groups, instead of the seed's. */
   readonly world?: World
-  /** A weight is changed behind this step, for the test of the test. */
+  /** A weight is changed after this step, for the test of the test. */
   readonly wrongAfter?: number
   readonly onRound?: (line: string) => void
 }
@@ -52,7 +52,7 @@ export interface FireResult {
   readonly longestMs: number
 }
 
-/** Whoever trains: neither serves the store. */
+/** Worker1, which does not serve the store. */
 const TRAINER = 1
 const STEPS = 3
 const SAVE_EVERY = 3
@@ -99,7 +99,7 @@ class Rounds {
   private readonly connection: Required<ConnectionOptions>
   private readonly startedMs = performance.now()
   private group: FireGroup | null = null
-  /** The trainer's state is that of the last step that it has told. */
+  /** The trainer's state is that of the last step it has reported. */
   private isWhole = false
   /** By some that live. */
   private isRank0GivenUp = false

@@ -1,4 +1,4 @@
-/** Training under fire, a few rounds of it, each fault and signal among them; and that whoever compares would find a wrong bit. The whole: `fire.soak.test.ts`. */
+/** A few rounds of training under fire, with each fault and signal; and that the comparison would find a wrong bit. The whole: `fire.soak.test.ts`. */
 import { test as anyTest, expect } from '@jest/globals'
 import { fire } from './fire.fixture.js'
 import { whyNoProxies } from './fire-group.fixture.js'
@@ -6,7 +6,7 @@ import type { Round, Strike } from './fire-plan.fixture.js'
 
 const SEED = 1
 const LASTS_MS = 60
-/** Tests beside this one may keep a process from running for a second. */
+/** Other tests on the machine may keep a process waiting for a second. */
 const PATIENT = { heartbeatMs: 100, suspectMs: 500, deadMs: 2000, graceMs: 2000, connectMs: 300 }
 const round = (...strikes: readonly Strike[]): Round => ({ strikes, isRestarted: false, joining: null })
 const at = (where: 'worker0' | 'worker2' | 'store', fault: Extract<Strike, { fault: unknown }>['fault']): Strike => ({
@@ -47,7 +47,7 @@ test('INI-12: a process that was given up while it lived learns that it was, and
   // Longer than rank 0 waits for it, and shorter than it looks for the store.
   const cut: Round = round(
     { atMs: 0, lastsMs: 0.64 * PATIENT.graceMs, where: 'store', fault: { what: 'cut' } },
-    // So long the training goes on.
+    // The training lasts so long.
     { atMs: 0, lastsMs: 3000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
   )
   const plan = [round(), { ...cut, isRestarted: true }]

@@ -1,4 +1,4 @@
-/** Training under fire, whole: `npm run soak -- --rounds 500 fire`; `--seed 7` for another plan. Prints what it has met, since a figure says more than "passed". */
+/** All of training under fire: `npm run soak -- --rounds 500 fire`; `--seed 7` for another plan. Prints counts of errors and strikes. */
 import { expect, test } from '@jest/globals'
 import { fire } from './fire.fixture.js'
 

@@ -1,4 +1,4 @@
-/** Two network namespaces with a link between them: to the processes in them two hosts, one of which can be cut off. For Linux, and for who may make them. */
+/** Two network namespaces with a link that can be cut: two hosts for the processes in them. Needs Linux, and the right to make namespaces. */
 import { execFileSync } from 'node:child_process'
 
 const ADDRESSES = ['10.99.0.1', '10.99.0.2'] as const
@@ -30,7 +30,7 @@ export class TwoHosts {
     }
   }
 
-  /** What a command is put behind, to run in one of them. */
+  /** The prefix of a command that runs in one of them. */
   through(host: 0 | 1): readonly string[] {
     return ['ip', 'netns', 'exec', this.names[host]]
   }

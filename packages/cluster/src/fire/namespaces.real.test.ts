@@ -1,4 +1,4 @@
-/** Two hosts, as far as their network goes: two processes with keys, the link between them cut and healed, or cut for good. */
+/** Two processes with keys in two network namespaces, the link between them cut and healed, or cut for good. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,7 +71,7 @@ test('INI-11: a link that is cut and healed in time costs nothing: training goes
   const { steps, over } = training()
   await until(() => steps.length >= 2)
   hosts.cut()
-  // Some may have been told already; then nothing comes, for as long as the cut lasts.
+  // Some reports may be on their way; then none comes, for as long as the cut lasts.
   for (let seen = -1; seen < steps.length; await sleep(SHORT_MS)) seen = steps.length
   const before = steps.length
   hosts.heal()

@@ -1,4 +1,4 @@
-/** What a restricted peer may flood a worker with: every kind of message, calls that it may make and others, and what a session, a connection and a store have beside. `fixtures/flooder.ts` sends it. */
+/** The floods of a restricted peer: every kind of message, permitted calls and others; acknowledgements, pings, connections, and requests to a store. `fixtures/flooder.ts` sends them. */
 import { ones } from '@postgrad/tensor'
 import { ChunkType } from '@postgrad/transport/internal'
 import { Codec, type MessageBodies, type MessageName, MessageType } from '@postgrad/wire/internal'
@@ -42,7 +42,7 @@ export interface Kind {
   readonly name: string
   /** Default 'session'. */
   readonly purpose?: 'store'
-  /** Each connection is closed behind its handshake. */
+  /** Each connection is closed after its handshake. */
   readonly isBrief?: true
   /** What comes back is not read. */
   readonly isDeaf?: true

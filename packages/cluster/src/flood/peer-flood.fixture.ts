@@ -1,7 +1,7 @@
 /**
- * A restricted peer floods a member that trains, and in other turns burns as much CPU as that took and sends nothing: so the steps of both are of the same minute of the same machine, and either
- * turn comes first as often. What others do on the machine is taken out: time in which a trainer has waited for a core does not count. The trainers wait for each other in each step, so the one that
- * has waited longer counts.
+ * A restricted peer floods a member that trains, and in other turns burns as much CPU as the flood took and sends nothing: so both are measured in the same minute on the same machine, and either
+ * turn comes first as often. Other load on the machine is taken out: time in which a trainer has waited for a core does not count. The trainers wait for each other in each step, so the longer wait
+ * of the two counts.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import type { Look } from './fixtures/trainer.js'
 
 const TRAINER = fileURLToPath(new URL('./fixtures/trainer.js', import.meta.url))
 const FLOODER = fileURLToPath(new URL('./fixtures/flooder.js', import.meta.url))
-/** Behind each turn: what a flood has left is worked off in its own time. */
+/** After each turn: the member finishes what is left of a flood. */
 const SETTLE_MS = 500
 const START_MS = 30_000
 const PATIENCE_MS = 60_000

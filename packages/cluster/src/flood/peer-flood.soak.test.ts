@@ -1,6 +1,6 @@
 /**
- * An hour of floods by a peer in a restricted role, every kind of message, on a member that trains: `npm run soak -- --flood-ms 3600000 peer-flood`. POSTGRAD_SOAK_FLOOD_KIND has a part of a kind's
- * name, and then there are no others. Prints each kind's figures.
+ * For an hour, a peer in a restricted role floods a training member with every kind of message: `npm run soak -- --flood-ms 3600000 peer-flood`. POSTGRAD_SOAK_FLOOD_KIND, a part of a name,
+ * limits it to kinds with such names. Prints each kind's figures.
  */
 import { expect, test } from '@jest/globals'
 import { floodPeers } from './peer-flood.fixture.js'

@@ -1,6 +1,6 @@
 /**
- * A session's client by hand, for floods: it proves who it is, joins the session of a worker, and then writes the same message over and over as fast as the other end reads, with no code of the product
- * between it and the socket. What comes back is counted, and acknowledged. `flood-kinds.fixture.ts` says what it writes.
+ * A session's client by hand, for floods: it authenticates, joins a worker's session, and then writes the same message again and again, as fast as the other end reads, straight into the socket. It
+ * counts and acknowledges the messages that come back. `flood-kinds.fixture.ts` has the messages.
  */
 import { once } from 'node:events'
 import net from 'node:net'
@@ -42,7 +42,7 @@ export class RawSession {
   readonly got = { frames: 0, bytes: 0 }
   /** What the other end said at last. */
   bye: string | null = null
-  /** A session's numbers go on in order; with this each copy has the number of the first. */
+  /** A session numbers messages in order; if true, each copy has the first one's number. */
   isRepeating = false
   private readonly reader = new ChunkReader({ frameBytesMax: 2 ** 30, segmentsMax: 2 ** 14 })
   private readonly life = 1 + Math.floor(Math.random() * 2 ** 31)
@@ -58,7 +58,7 @@ export class RawSession {
     socket.on('error', () => {})
   }
 
-  /** Resolves when frames may be sent, or behind the handshake. Rejects when it is turned away, or nothing comes of it. */
+  /** Resolves when frames may be sent, or after the handshake. Rejects when the other end refuses, or does not answer. */
   static async open({ at, self, credentials, wants }: RawSessionOptions, purpose = 'session', isKnownEnough = false): Promise<RawSession> {
     const socket = net.connect(at.port, at.host)
     const session = new RawSession(socket)
@@ -196,7 +196,7 @@ export class RawSession {
 
 const align8 = (bytes: number): number => (bytes + 7) & ~7
 
-/** Where the request id stands; -1: nowhere. */
+/** The offset of the request id, or -1. */
 function requestIn(message: Uint8Array): number {
   const mark = Buffer.alloc(5)
   mark[0] = 0xce

@@ -1,4 +1,4 @@
-/** The watch over workers that stand still, without a thread: time is told. Rules CLU-20 to CLU-23 in SPEC.md. */
+/** The watch over stalled workers, without threads: a test sets the time. Rules CLU-20 to CLU-23 in SPEC.md. */
 import { describe, expect, test } from '@jest/globals'
 import { StallWatch } from './heartbeat.js'
 import { SharedCounter } from './shared-counter.js'

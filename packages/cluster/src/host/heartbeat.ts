@@ -1,7 +1,7 @@
 /**
- * Who is alive and does nothing any more: each worker has a counter that it advances while its event loop turns, and in the pauses of long
- * kernels; the main thread looks now and then. An idle worker's timer goes on, so only one that never comes to its next turn stands still: an endless
- * loop, a lock, a callback that blocks. `cluster.ts` above tells of it.
+ * Finds stalled workers. Each worker advances a counter while its event loop turns, and in the pauses of long kernels; the main thread looks at it
+ * now and then. An idle worker's timer still runs, so a worker stalls only if it never comes to its next turn: an endless loop, a lock, a callback
+ * that blocks. `cluster.ts` above reports it.
  */
 import { clearInterval, setInterval } from '@postgrad/base/internal'
 import { NODE_DELAY_MS_MAX } from '@postgrad/transport/internal'
@@ -10,10 +10,10 @@ import type { Counter } from './worker-host.js'
 /** Of the time after which a worker counts as stalled. */
 const LOOKS_PER_STALL = 4
 const BEATS_PER_LOOK = 2
-/** Node's timers know no shorter time, in ms. */
+/** The shortest time of Node's timers, in ms. */
 const INTERVAL_MIN_MS = 1
 
-/** As a timer of Node's can have it: one that is longer than it knows would come each millisecond. */
+/** In the range of Node's timers: Node would fire a longer one each millisecond. */
 const interval = (ms: number): number => Math.min(Math.max(INTERVAL_MIN_MS, ms), NODE_DELAY_MS_MAX)
 
 /** The worker's side: beats for as long as the event loop turns. Keeps no thread alive. */
@@ -26,7 +26,7 @@ interface Watched<T> {
   readonly who: T
   readonly beats: Counter
   seen: number
-  /** How long it has stood still while the watch was awake. */
+  /** How long it has stalled while the watch was awake. */
   silentMs: number
   isStalled: boolean
 }
@@ -36,7 +36,7 @@ export interface StallListener<T> {
   onRecovered(who: T): void
 }
 
-/** The main thread's side. Pure but for `start`: `look` is told the time. */
+/** The main thread's side. Pure but for `start`: `look` gets the time. */
 export class StallWatch<T> {
   private readonly stallMs: number
   private readonly listener: StallListener<T>
@@ -67,7 +67,7 @@ export class StallWatch<T> {
   }
 
   look(nowMs: number): void {
-    // While this thread was busy, or the whole process stood still, the others may have as well: such a time counts as one look.
+    // While this thread was busy, or the whole process stopped, the workers may have, too: such a time counts as one look.
     const passedMs = Math.min(nowMs - this.lookedMs, 2 * this.intervalMs)
     this.lookedMs = nowMs
     for (const one of [...this.watched.values()]) {

@@ -1,4 +1,4 @@
-/** Programs that come from the command line: Node takes its flag --input-type for text alone, and threads inherit it. */
+/** Programs given by `node -e`: Node takes its flag --input-type only for such text, but threads inherit the flag. */
 import { spawnSync } from 'node:child_process'
 import { expect, test } from '@jest/globals'
 

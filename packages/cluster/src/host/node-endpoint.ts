@@ -1,6 +1,6 @@
 /**
- * Comlink's endpoint over a MessagePort of `node:worker_threads`. Comlink ships an adapter for Node; this one can also be drained: when the
- * other thread has died, results that it had posted before still count, and they must be delivered before the rest is rejected.
+ * Comlink's endpoint over a MessagePort of `node:worker_threads`. Comlink has an adapter for Node, too; this one can also be drained: when the
+ * other thread has died, its earlier results still count, and must be delivered before the rest is rejected.
  */
 
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
@@ -51,7 +51,7 @@ export class NodeEndpoint implements Control {
 
   close(): void {
     this.port.close()
-    // Comlink's register of proxies holds this object until its proxy is collected, which whoever listens here holds.
+    // Comlink's register holds this object until its proxy is collected, and the listeners hold the proxy.
     this.listeners.clear()
   }
 }

@@ -4,7 +4,7 @@ import { type Heap, HeapTransport } from '@postgrad/tensor/internal'
 import { messagePortLink, type StayAwake } from '@postgrad/transport/internal'
 import type { LinkEnd, OpenedLink } from './worker-host.js'
 
-/** What arrives of it at another thread has the values alone. */
+/** A copy that arrives at another thread has only the fields. */
 export class PortEnd implements LinkEnd {
   readonly port: MessagePort
   readonly sharesHeap: boolean

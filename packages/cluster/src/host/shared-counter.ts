@@ -1,4 +1,4 @@
-/** A counter between threads: one word of shared memory. */
+/** A counter for two threads: one word of shared memory. */
 import type { Counter } from './worker-host.js'
 
 export class SharedCounter implements Counter {

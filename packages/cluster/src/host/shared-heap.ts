@@ -1,4 +1,4 @@
-/** The heap of this thread, which the workers of its process join. */
+/** This thread's heap, which the workers of its process join. */
 import { isPostgradError } from '@postgrad/base'
 import { type Heap, setHeapBytes, threadHeap } from '@postgrad/tensor/internal'
 

@@ -1,4 +1,4 @@
-/** Threads as a kind of host. */
+/** Threads pass the contract of hosts. */
 import { ThreadHost } from './thread-host.js'
 import { describeHost } from './worker-host.suite.js'
 

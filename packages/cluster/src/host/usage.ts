@@ -1,9 +1,9 @@
-/** What this thread holds of the machine, for `debugInfo`: its own heap, its buffers outside of it, and its open ports. */
+/** The resources that this thread uses, for `debugInfo`: its heap, its buffers outside of that, its ports and timers. */
 
 export interface ThreadUsage {
-  /** Of the thread's JavaScript heap. */
+  /** Bytes of the thread's JavaScript heap. */
   readonly heapUsedBytes: number
-  /** Of its ArrayBuffers. */
+  /** Bytes of the thread's ArrayBuffers. */
   readonly arrayBuffersBytes: number
   /** Open MessagePorts. */
   readonly ports: number

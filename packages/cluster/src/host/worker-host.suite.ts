@@ -1,4 +1,4 @@
-/** The contract of `worker-host.ts` as tests: written once, run on every kind of host by a fixture. */
+/** The contract of `worker-host.ts` as tests, which run on every kind of host. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { WorkerInfo } from '@postgrad/rpc'
 import { MAIN_ID } from '../membership/roster.js'

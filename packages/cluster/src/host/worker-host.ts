@@ -1,7 +1,7 @@
 /**
- * What a cluster needs of whatever runs its workers, to be read alone. Threads are one kind (`thread-host.ts`, `thread-side.ts`), threads of other processes
- * another (`process-host.ts`). A host knows nothing of programs, calls and members: it starts a worker with some plain values, carries messages to it and
- * back in order, makes links between two workers, and tells how a worker ended. `worker-host.suite.ts` holds every kind to what is promised here.
+ * The interface between a cluster and the host that runs its workers. Threads are one kind of host (`thread-host.ts`, `thread-side.ts`), threads of other
+ * processes another (`process-host.ts`). A host knows nothing of programs, calls and members: it starts a worker with some plain values, carries messages
+ * to it and back in order, makes links between two workers, and reports how a worker ended. `worker-host.suite.ts` tests every kind.
  */
 import type { ResourceLimits } from 'node:worker_threads'
 import type { WorkerId } from '@postgrad/base'
@@ -52,7 +52,7 @@ export interface SpawnOptions {
   readonly stderr: ((text: string) => void) | undefined
   readonly resourceLimits: ResourceLimits | undefined
   readonly env: NodeJS.ProcessEnv | undefined
-  /** Runs once, behind everything that the worker had said by `control`. */
+  /** Runs once, after all messages that the worker sent by `control`. */
   readonly onExit: (exit: HostedExit) => void
 }
 
@@ -74,7 +74,7 @@ export interface ProcessEnd {
 
 /** A worker that was started, until it has ended. */
 export interface HostedWorker {
-  /** Messages to it and from it, in order. What is said to one that has ended nobody hears. */
+  /** Messages to it and from it, in order. Messages to a worker that has ended are lost. */
   readonly control: Control
   /** It counts them up while it comes to its turns. */
   readonly beats: Counter

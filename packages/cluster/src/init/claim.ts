@@ -1,9 +1,9 @@
 /**
- * How a process gets its rank and its id, by counters in the group's store: `init.ts` above counts, `meeting-guard.ts` beside it looks at who counts what.
+ * How a process gets its rank and its id, by counters in the group's store: `init.ts` counts, and `meeting-guard.ts` checks which process counts what.
  *
- *     next-rank     who has asked for any rank; rank 0 has never asked
+ *     next-rank     how many processes have asked for any rank; rank 0 never asks
  *     rank/R        how many have wanted rank R
- *     successors    how many have come behind another that had wanted their rank
+ *     successors    how many have wanted a rank after another process did
  */
 import type { WorkerId } from '@postgrad/base'
 import type { Store } from '@postgrad/transport'
@@ -28,7 +28,7 @@ export const successorId = (worldSize: number | null, n: number): WorkerId => (w
 
 /** A worker's id: its rank, and for one that takes the rank of another, one that nobody has had. Rejects as the store does. */
 export async function claim(store: Store, { rank, worldSize }: Pick<Place, 'rank' | 'worldSize'>): Promise<Claim> {
-  // Whoever is served by rank 0 comes behind it.
+  // The first count is 1: rank 0 never asks.
   const place = rank ?? (await store.add(NEXT_RANK, 1))
   const before = (await store.add(rankKey(place), 1)) - 1
   const id = before === 0 ? place : successorId(worldSize, await store.add(SUCCESSORS, 1))

@@ -1,4 +1,4 @@
-/** How a process of a group is reached, as its options say. */
+/** Where a process of a group listens, by its options. */
 import { expect, test } from '@jest/globals'
 import { limitsOf, places } from './connections.js'
 

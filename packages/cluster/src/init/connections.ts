@@ -1,24 +1,24 @@
-/** How the processes of a group reach each other, and when one that cannot be reached is given up. `init.ts` above and `meeting-store.ts` beside it use it. */
+/** How the processes of a group reach each other, and when they give up one that they cannot reach. `init.ts` and `meeting-store.ts` use it. */
 import { networkInterfaces } from 'node:os'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { isLoopback, type ListenAddress, SOCKET_LIMITS, type SocketLimits } from '@postgrad/transport/internal'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import type { Place } from './init-method.js'
 
-/** A way to reach a process. */
+/** A way to reach a process: 'unix' on the same machine, 'tcp' from any. */
 export type GroupTransport = 'unix' | 'tcp'
 
-/** When a connection is given up, in ms. PyTorch has the deadlines of calls alone. */
+/** When a process gives up a connection, in ms. PyTorch has only the deadlines of calls. */
 export interface ConnectionOptions {
-  /** Something is said at least so often. Default 1,000. */
+  /** Each end sends something at least this often. Default 1,000. */
   readonly heartbeatMs?: number
-  /** Nothing came for so long: suspected. Default 5,000. */
+  /** If nothing arrives for this long, the peer counts as stalled. Default 5,000. */
   readonly suspectMs?: number
-  /** Nothing came for so long: dead, unless the peer is on this machine, where it stands still. Default 15,000. */
+  /** If nothing arrives for this long, the peer counts as dead, unless it is on this machine: there it counts as stalled. Default 15,000. */
   readonly deadMs?: number
-  /** A connection that has broken is dialled again for so long. Half of it is what rank 0 waits for a process that has let its connection to the store go. Default 10,000. */
+  /** How long a process tries to connect again after its connection broke. If a process loses its connection to the store, rank 0 waits half of this. Default 10,000. */
   readonly graceMs?: number
-  /** One attempt to connect may take so long. Default 5,000, or half of `graceMs` if that is less: one that nobody answers must not be the last. */
+  /** How long one attempt to connect may take. Default 5,000, or half of `graceMs` if that is less, so that there is time for a second attempt. */
   readonly connectMs?: number
 }
 
@@ -26,7 +26,7 @@ const CONNECTION: OptionNames<ConnectionOptions> = { heartbeatMs: true, suspectM
 const TRANSPORTS: readonly GroupTransport[] = ['unix', 'tcp']
 const LOOPBACK = '127.0.0.1'
 
-/** @throws INVALID_ARGUMENT for what is no such option; that each is a time, the exchange checks */
+/** @throws INVALID_ARGUMENT for another option; the exchange checks that each is a time */
 export function limitsOf(connection: ConnectionOptions = {}): Partial<SocketLimits> {
   checkNames('init', connection, CONNECTION)
   const given = Object.fromEntries(Object.entries(connection).filter(([, ms]) => ms !== undefined))

@@ -1,4 +1,4 @@
-/** Entries of a group's log that no process of the group has written: whoever reaches the store can write them, and nobody ends or stands still for it. */
+/** Forged entries in a group's log: any process that reaches the store can write them, and no member may end or stall because of them. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { HashStore } from '@postgrad/transport'
 import { Exchange, RealClock } from '@postgrad/transport/internal'

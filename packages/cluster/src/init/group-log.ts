@@ -1,6 +1,6 @@
 /**
- * Who has come to a group, left it and died, as a log in a store: everybody appends, and everybody reads the same entries in the same order. `init.ts` above
- * makes links of it. An entry is put by `compareSet` at the first place that is free, so the log has no holes, whoever dies while appending.
+ * The log of a group in its store: who has joined, left and died. All processes append, and all read the same entries in the same order. `group.ts` makes
+ * links of it. `compareSet` puts an entry at the first free place, so the log has no holes, even if a process dies while appending.
  */
 import { PostgradError } from '@postgrad/base'
 import { TextDecoder, WORKER_ID_MAX } from '@postgrad/base/internal'
@@ -17,13 +17,13 @@ export interface Arrival {
   /** Null: the group has no fixed size. */
   readonly worldSize: number | null
   readonly addresses: readonly string[]
-  /** As which it dials whoever serves the store: that one knows by it whose connection has ended. */
+  /** The id with which it dials rank 0 or the keeper, so they know whose connection has ended. */
   readonly visitor: number
-  /** In which it has come, as it has proven to whoever serves the store; its other connections are in no other. */
+  /** Its role, proven to rank 0 when it dialled the store; all its connections have this role. */
   readonly role: string
 }
 
-/** A process whose worker is no member any more. */
+/** A process whose worker is no longer a member. */
 export interface Departure {
   readonly what: 'left' | 'died'
   readonly id: number
@@ -55,7 +55,7 @@ export class GroupLog {
     }
   }
 
-  /** The next entry that this has not given yet, when there is one. Rejects as the store does, and with GROUP_LOG_INVALID; then the one behind is the next. */
+  /** The next entry, when there is one. Rejects as the store does, and with GROUP_LOG_INVALID; the next call then reads the entry after it. */
   async read(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<GroupEntry> {
     const key = keyOf(this.next)
     const text = await this.store.getText(key, options)
@@ -68,12 +68,12 @@ export class GroupLog {
 
 export const keyOf = (place: number): string => `entry/${place}`
 
-/** Whether whoever dials as this says here that it has come itself. */
+/** Whether the entry is about the visitor itself. */
 export function isSaidBy({ name, visitor, role }: Arrival, by: Visitor): boolean {
   return name === by.name && visitor === by.id && role === by.role
 }
 
-/** Others have written it: nothing in it is trusted. Null: it is no entry. */
+/** Null if the text is not an entry. Nothing in it is trusted. */
 export function parseEntry(text: string): GroupEntry | null {
   let entry: unknown
   try {

@@ -1,4 +1,4 @@
-/** Who takes a rank, by the log alone: without processes and connections. */
+/** Taking a rank, by the log alone: without processes and connections. */
 import { describe, expect, test } from '@jest/globals'
 import type { WorkerId } from '@postgrad/base'
 import { HashStore } from '@postgrad/transport'

@@ -1,6 +1,6 @@
 /**
- * The processes of a group as one of them sees it: who has come, by the log in their store (`group-log.ts`), and the links to them. Each gets a link when its arrival
- * is read, which is dialled when something is first sent; what ends without a goodbye is told of by whoever serves the store, or by the keeper. `init.ts` above makes it.
+ * A group as one of its processes sees it: the processes that joined, by the log in their store (`group-log.ts`), and the links to them. A process makes a link when it
+ * reads an arrival, and dials when it first sends. If a process ends without a goodbye, rank 0, which serves the store, or the keeper reports it. `init.ts` makes it.
  */
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -44,7 +44,7 @@ export class Group {
   private onChange: () => void = () => {}
   private onStoreLost: (error: PostgradError) => void = () => {}
 
-  /** @param successionMs how long whoever had a rank before may take to be found dead: what serves the store waits for it to come back */
+  /** @param successionMs how long to wait until a rank's former process is found dead: rank 0 first waits for it to come back */
   constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
     this.log = log
     this.place = place
@@ -86,7 +86,7 @@ export class Group {
     }
   }
 
-  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `see` is told who lives, now and at each change, in the order in which they came. */
+  /** Opens the links, and follows the log from now on. `transport`: how tensors travel over a new link. `see` gets the living processes, now and at each change, in the order of arrival. */
   begin(
     runtime: WorkerRuntime,
     exchange: Exchange,
@@ -106,22 +106,22 @@ export class Group {
     return this.links.connect(others.map(peerOf), [])
   }
 
-  /** A process has ended without a word, as whoever serves the store has noticed, or the keeper, or of it whoever had a connection to it. */
+  /** A process has ended without a goodbye. Rank 0 or the keeper has noticed it, or, of the keeper, a process that was connected to it. */
   async noteGone(visitor: Visitor): Promise<void> {
     const arrival = [...this.living.values()].find((one) => isSaidBy(one, visitor))
     if (arrival === undefined || this.closing.signal.aborted) return
-    // A store that ends, or takes no more, tells nobody: then links tell of their own ends.
+    // If the store ends, or takes no more, links still report their own ends.
     await this.log
       .append({ what: 'died', id: arrival.id, detail: this.place.meeting.kind === 'file' ? LET_GO.file : LET_GO.tcp })
       .catch(() => {})
   }
 
-  /** `listener` is told when nobody tells this process of arrivals and deaths any more. */
+  /** Calls `listener` when this process can no longer learn of arrivals and deaths. */
   whenStoreLost(listener: (error: PostgradError) => void): void {
     this.onStoreLost = listener
   }
 
-  /** Says that this worker is no member any more. */
+  /** Writes that this worker has left. */
   async leave(): Promise<void> {
     if (this.self !== null) await this.log.append({ what: 'left', id: this.self.id, detail: '' })
   }
@@ -181,7 +181,7 @@ export class Group {
     }
   }
 
-  /** Names are looked at from this one's own arrival on: whoever had this one's name before may be gone by then. */
+  /** Checks names from this process's own arrival on: a former process of its name may be gone by then. */
   private check(self: Arrival, { name, rank, worldSize }: Arrival): void {
     if (worldSize !== self.worldSize) {
       throw conflict(
@@ -219,7 +219,7 @@ export class Group {
     try {
       for (;;) {
         const entry = await this.nextSound()
-        // Who is known has come once: whoever says so again is another, under an id that it has not got. Whoever has this worker's name learns that for itself.
+        // A known id joins once: a second arrival under it is forged. A process with this worker's name finds the conflict itself.
         if (entry.what === 'joined' && (this.known.has(entry.id) || entry.name === this.self!.name)) continue
         this.note(entry)
         if (entry.what === 'died' && entry.id === this.self!.id) {
@@ -232,17 +232,17 @@ export class Group {
         this.onChange()
       }
     } catch (error) {
-      // Links tell of their own ends as before.
+      // Links report their own ends as before.
       if (!this.closing.signal.aborted) this.onStoreLost(storeLost(this.place, error))
     }
   }
 
-  /** This process lives, and the others have buried it: none of them listens to it any more. */
+  /** This process lives, but the others took it for dead: none of them listens to it now. */
   private givenUp(detail: string): void {
     for (const { id } of this.living.values()) this.exchange!.ended(id, `the group has given this process up: ${detail}`)
   }
 
-  /** What is no entry was written by none of us, and keeps nobody from reading on. */
+  /** Skips invalid entries, which no process of the group has written. */
   private async nextSound(): Promise<GroupEntry> {
     for (;;) {
       try {

@@ -1,6 +1,6 @@
 /**
- * An observer that reaches the store by which a group meets, over real sockets, and means no good: what it writes there is refused, what it says that it is
- * is held against what it has proven, and the workers of the group go on serving each other all the time. Rule INI-15.
+ * A hostile observer reaches the store by which a group meets, over real sockets. Its writes are refused, the identity that it claims is checked
+ * against the one that it has proven, and the workers of the group keep serving each other all the time. Rule INI-15.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const RIGHTS = { observer: { call: ['add'] } }
 const NO = 'NOT_PERMITTED'
 
 let taken = 0
-/** What the program exposes: whoever has the name of another is called by it. */
+/** The program exposes it: a thief of a worker's name would get its calls. */
 const add = (): number => ++taken
 expose({ add })
 
@@ -152,7 +152,7 @@ describe('SEC-13 INI-15 an observer at the store of a group', () => {
     await goesOn(tester.store)
     const log = new GroupLog(new PrefixStore('postgrad/0', tester.store))
     const [first, second] = [await log.read({ timeoutMs: 1000 }), await log.read({ timeoutMs: 1000 })] as [Arrival, Arrival]
-    // As worker1 dials whoever serves the store; half of graceMs later its end would be told.
+    // As worker1 dials rank 0's store; half of graceMs later rank 0 would report its end.
     const posing = { name: second.name, id: second.visitor, role: 'observer' }
     const posed = scene.visit(posing, OBSERVER)
     const died = { what: 'died', id: second.id, detail: '' }
@@ -164,7 +164,7 @@ describe('SEC-13 INI-15 an observer at the store of a group', () => {
     const peer = await RawPeer.as(at, identity, OBSERVER, { name: first.name, id: first.id })
     while (!peer.closed) await sleep(5)
     expect(peer.bye).toBe('this is a link to worker1 as member')
-    // Its end would stand in the log half of graceMs after it.
+    // Its end would be in the log half of graceMs after it.
     expect(await codeOf(log.read({ timeoutMs: 1500 }))).toBe('STORE_TIMEOUT')
     await stop(tester.store, processes)
   })

@@ -1,4 +1,4 @@
-/** One end of the protocol by hand, for tests: it shakes hands as whoever it says that it is, and then sends what it likes, chunk by chunk. */
+/** One end of the protocol by hand, for tests: it shakes hands under any identity, and then sends any chunks. */
 import { once } from 'node:events'
 import net from 'node:net'
 import {
@@ -39,7 +39,7 @@ export class RawPeer {
     this.socket = socket
   }
 
-  /** Resolves behind the handshake. Rejects with why it was refused. */
+  /** Resolves after the handshake. Rejects with why it was refused. */
   static async as(at: Address, self: Identity, credentials: Credentials | null, wants: { name: string; id: number }): Promise<RawPeer> {
     const peer = new RawPeer(await raw(at))
     const random = (bytes: number) => Uint8Array.from({ length: bytes }, (_, i) => i)

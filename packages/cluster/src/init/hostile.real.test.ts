@@ -1,6 +1,6 @@
 /**
- * A worker that is attacked over real sockets while it serves another: before the handshake, in it, and by peers that have a key and mean no good. Whatever
- * they do, the calls of the honest worker succeed all the time, nothing is uncaught, and memory stays within what the limits say.
+ * A worker is attacked over real sockets while it serves another: before the handshake, during it, and by hostile peers that have a key. Whatever they do,
+ * the calls of the honest worker succeed all the time, no error is uncaught, and memory stays within the limits.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

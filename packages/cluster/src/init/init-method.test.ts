@@ -1,4 +1,4 @@
-/** Where the processes of a group meet. */
+/** Where a group's processes meet. */
 import { describe, expect, test } from '@jest/globals'
 import { masterPort, placeOf, whereOf } from './init-method.js'
 

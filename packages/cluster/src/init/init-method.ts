@@ -1,10 +1,10 @@
 /**
- * Where the processes of a group meet, and which of them this is: what PyTorch's `init_method` says. `init.ts` above goes there.
+ * Where the processes of a group meet, and which rank this one has, as PyTorch's `init_method` says it, for `init.ts`.
  *
  *     env://               MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment, as torchrun sets them; also TORCHELASTIC_RESTART_COUNT and
  *                          TORCHELASTIC_USE_AGENT_STORE
  *     tcp://host:port      the process of rank 0 listens there, the others dial it
- *     file:///path         a file that all processes reach, which is not there before the first comes
+ *     file:///path         a file that all processes reach, which the first process makes
  */
 import { fileURLToPath } from 'node:url'
 import { PostgradError } from '@postgrad/base'
@@ -25,7 +25,7 @@ export interface Place {
   readonly round: number
 }
 
-/** Of `init`: which process this is, and where they meet. */
+/** Options of `init`: which process this is, and where the processes meet. */
 export interface PlaceOptions {
   /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
   readonly initMethod?: string | undefined

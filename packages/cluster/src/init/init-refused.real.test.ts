@@ -1,4 +1,4 @@
-/** Processes that `init` does not let join, and what each is told in one line. Rules INI-4 and INI-8. */
+/** Processes that `init` does not let join, and the one-line error of each. Rules INI-4 and INI-8. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -126,7 +126,7 @@ describe('INI-4 who cannot meet', () => {
 
   test('with a rank that lives is told so', async () => {
     const method = `tcp://127.0.0.1:${await freePort()}`
-    // The third process of two ranks: whoever claims rank 1 last waits for the other's end, and less long.
+    // A third process for two ranks: the last to claim rank 1 waits for the other's end, and less long.
     const come = async (rank: string, timeoutMs: number) =>
       read(await script(MEMBER, 'together', method, rank, '3', JSON.stringify({ timeoutMs })))
     const ends = [come('0', 6000), come('1', 6000), new Promise((resolve) => setTimeout(resolve, 1500)).then(() => come('1', 1000))]

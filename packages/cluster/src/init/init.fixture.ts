@@ -1,4 +1,4 @@
-/** Processes that join a group, for tests: each is a script of its own, of which is read what it has printed. */
+/** Processes that join a group, for tests: each runs a script, and the test reads its output. */
 import { createServer } from 'node:net'
 import { type ScriptEnd, script } from '../script.fixture.js'
 

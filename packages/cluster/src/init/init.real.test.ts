@@ -1,4 +1,4 @@
-/** `init`: processes that know nothing but where to meet become one group. Rules INI-1 to INI-17; who is refused: `init-refused.real.test.ts`. */
+/** `init`: processes that only know where to meet become one group. Rules INI-1 to INI-17; refused processes: `init-refused.real.test.ts`. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -27,39 +27,45 @@ import { meet, prefixOf } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
 
-/** Of `init`. */
+/** Options of `init`. */
 export interface InitOptions extends PlaceOptions {
   /** The worker's name; default `worker` with its rank. */
   readonly name?: string
-  /** The group's name: processes of another one are refused. Default 'postgrad'. */
+  /** The group's name: processes of another group are refused. Default 'postgrad'. */
   readonly cluster?: string
-  /** What this process proves itself with. Needed where anything but this machine is listened on or dialled. */
+  /** The credentials with which this process proves its identity. Required to listen on or connect to anything but this machine. */
   readonly credentials?: Credentials
-  /** Where rank 0 keeps the store: with it a process that takes rank 0 after the first has died goes on where that was. A group that is new begins with a new file. Default: in its memory. */
+  /**
+   * The file in which rank 0 keeps the store, so that a process that takes rank 0 after the first died can continue from it. Start a new group with a new
+   * file. Default: in memory.
+   */
   readonly storeFile?: string
-  /** The address that workers listen on for other machines; default loopback if the meeting is on loopback, else all. */
+  /** The address on which workers listen for other machines. Default: loopback if the processes meet at a file or on loopback, else all addresses. */
   readonly bind?: string
-  /** The name or address by which others reach this machine; default its first that is not loopback. */
+  /** The name or address by which others reach this machine. Default: its first address that is not loopback. */
   readonly advertise?: string
-  /** The ports that may be listened on, first and last; default any that is free. */
+  /** The range of ports to listen on, first and last. Default: any free port. */
   readonly ports?: readonly [first: number, last: number]
-  /** The ways in which others may reach this process: 'unix' from its own machine, 'tcp' from any. Default both, and where 'unix' works it is taken. PyTorch: `_transports`. */
+  /** The ways in which others may reach this process: 'unix' from its own machine, 'tcp' from any. Default both; peers prefer 'unix' where it works. PyTorch: `_transports`. */
   readonly transports?: readonly GroupTransport[]
-  /** When a connection is given up. */
+  /** When this process gives up a connection. */
   readonly connection?: ConnectionOptions
-  /** How long all processes together may take to come, in ms; 0 is no limit. Default 300,000, as PyTorch's. */
+  /** How long all processes together may take to join, in ms. Default 300,000, as in PyTorch. 0: without a limit. */
   readonly timeoutMs?: number
   /** Where kernels run; default 'wasm'. */
   readonly device?: DeviceSpec
-  /** Of all random numbers, the same in all processes; default 0. */
+  /** The seed of all random numbers, the same in all processes; default 0. */
   readonly seed?: number
-  /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
+  /** Default deadline of a call between workers, in ms. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
-  /** What whoever has proven a role may have this worker do, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. Those of rank 0 hold for the group's store, too. */
+  /**
+   * The rights of each role: a peer that has proven the role may ask this worker for these, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`.
+   * Rank 0's `rights` also apply to the group's store.
+   */
   readonly rights?: Readonly<Record<string, RoleRights>>
-  /** Whether errors that leave this process say where they arose: stacks have its files and folders in them. Default true. */
+  /** Whether the stacks of errors that leave this process say where the errors arose; they contain names of files and folders. Default true. */
   readonly remoteStacks?: boolean
-  /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
+  /** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
 }
 
@@ -85,16 +91,17 @@ const OPTIONS: OptionNames<InitOptions> = {
   mailbox: true,
 }
 
-/** How much longer than who serves the store waits for a process to come back, whoever takes its rank waits for its death. */
+/** Rank 0 waits for a lost process to come back. A process that takes its rank waits this much longer for its death. */
 const SUCCESSION_MS = 2000
 const INIT_TIMEOUT_MS = 300_000
 const ROLE = 'member'
 
 /**
- * This process becomes worker `name` of a group of `worldSize` processes. Resolves when all of them have joined and can be called. The
- * program then runs as this worker in `member.run(fn)`; `member.shutdown()` ends all together.
- * @throws (rejects) INVALID_ARGUMENT, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED, RENDEZVOUS_TIMEOUT with the missing ranks,
- * RENDEZVOUS_CONFLICT where two have one rank or name, or another world size. PyTorch: `torch.distributed.rpc.init_rpc`
+ * Makes this process worker `name` of a group of `worldSize` processes. Resolves when all of them have joined and can be called. The program then runs as
+ * this worker in `member.run(fn)`. `member.shutdown()` ends all processes together.
+ * @throws (rejects) INVALID_ARGUMENT, TIMEOUT_INVALID, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED,
+ * RENDEZVOUS_TIMEOUT with the missing ranks, RENDEZVOUS_LOST if rank 0 ends meanwhile, RENDEZVOUS_CONFLICT if two have the same rank or name, or different
+ * world sizes. PyTorch: `torch.distributed.rpc.init_rpc`
  * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
  */
 export async function init(options: InitOptions = {}): Promise<Member> {
@@ -141,7 +148,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     })
     ends.unshift(() => meeting.close())
     const store = new PrefixStore(prefixOf(place), meeting.store)
-    // Whoever had its rank has served the store, and does so no more.
+    // Rank 0 serves the store now, so its predecessor is dead.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
     oneOfSeveral()
@@ -170,7 +177,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
         for (const transport of transports) transport.close()
       },
     )
-    // Made only where a socket shall lie in it: a process that is killed leaves it behind.
+    // Made only if a socket needs it: a process that is killed leaves it there.
     const path = (): string => {
       const folder = makeSocketFolder()
       const removeFolder = (): void => removeSocketFolder(folder)
@@ -219,7 +226,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   }
 }
 
-/** What a process is to the store, where it has no id yet: whoever takes its rank later is another. Ids of workers lie below. */
+/** A process dials the store with a random id from here on, above the ids of workers, so that its successor at a rank differs. */
 const VISITORS_FROM = 2 ** 15
 
 function nameOf({ name }: InitOptions, { rank }: Place): string {

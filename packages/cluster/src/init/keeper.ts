@@ -1,7 +1,7 @@
 /**
- * Where processes meet by a file nobody serves their store, by whose connections it would be noticed who has gone. Then the one that came first of those that live is the
- * keeper: all others keep a connection to it, and it says who has let that go (`presence.ts`). They say so of the keeper, and then the next one is it.
- * `init.ts` above has one in each such process.
+ * Notices which processes have gone if they meet by a file, since then no process serves their store. The living process that joined first is the keeper: all others stay
+ * connected to it, and it reports those that lose the connection (`presence.ts`). The others report the keeper's end, and then the next process is the keeper.
+ * `init.ts` makes one in each such process.
  */
 import { isPostgradError } from '@postgrad/base'
 import type { Clock, Link } from '@postgrad/transport'
@@ -87,14 +87,14 @@ export class Keeper {
         // What was damaged on the way may look like a refusal: it is tried for all that time.
         isThere = standsStill(error)
       }
-      // Whoever notices so late that the time is over stood still, and has not read what came.
+      // So late after that time, this process itself had stopped, and has not read what came.
       if (isThere || clock.now() - untilMs > graceMs / 4) untilMs = clock.now() + graceMs
       await new Promise<void>((resolve) => clock.setTimer(REST_MS, resolve))
     }
   }
 }
 
-/** Whoever stands still on this machine has not gone: its kernel takes the connection, and nobody answers. */
+/** A stopped process on this machine has not gone: its kernel takes the connection, and nobody answers. */
 function standsStill(error: unknown): boolean {
   return isPostgradError(error, 'CONNECT_FAILED') && error.values.isThere === true
 }

@@ -1,4 +1,4 @@
-/** What visitors of a group's store may have done there, on the table of a server, without connections. */
+/** What visitors of a group's store may do there, on a server's table, without connections. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { RealClock, StoreServer } from '@postgrad/transport/internal'
@@ -69,7 +69,7 @@ function setUp(worldSize: number | null = 4) {
     }
     return entries
   }
-  /** As whoever serves the store does: nobody asks. */
+  /** As rank 0 does, without a check. */
   const served = (entry: GroupEntry) => table.set(`postgrad/0/entry/${log().length}`, JSON.stringify(entry))
   return { as, guard, log, served, table, server }
 }
@@ -141,7 +141,7 @@ describe('INI-15 whoever visits the store of a group', () => {
       () => one.put(1, '{"what":"joined"}'),
     ]
     for (const [i, attempt] of tries.entries()) expect([i, codeOf(attempt)]).toEqual([i, NO])
-    // What is there stays, and is told, whatever should have been there.
+    // The old entry stays, and the client gets it, valid or not.
     expect([one.put(0, own), one.put(0, 'x'), log()]).toEqual([there, there, ['joined 2']])
   })
 
@@ -190,7 +190,7 @@ describe('INI-15 whoever is in a restricted role', () => {
     expect(refused(['next-rank'])).toEqual([NO])
     expect(one.add('rank/1')).toBe(1)
     expect(refused(['rank/1'], ['rank/2'], ['successors'])).toEqual([NO, NO, NO])
-    // Another visitor of the same role, behind it.
+    // Another visitor of the same role, after it.
     const second = as({ ...WATCHER, id: 40_010 })
     if (worldSize === null) {
       expect([second.add('next-rank'), codeOf(() => second.add('rank/1'))]).toEqual([2, NO])

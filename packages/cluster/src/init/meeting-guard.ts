@@ -1,14 +1,14 @@
 /**
- * What whoever visits the store of a group may have done there, by who it has proven to be. Whoever serves the store asks it about each request
- * (`meeting-store.ts`); who is in the group stands in the group's log (`group-log.ts`), which it reads along.
+ * Decides what a visitor of a group's store may do there, by its proven identity. Rank 0, which serves the store, asks it about each request
+ * (`meeting-store.ts`). It reads the group's log (`group-log.ts`), which says who is in the group.
  *
- * Note [Who may write what]. Everybody reads one log, and no entry of it says who has put it there. So it is looked at when it is put:
- * - Anybody says of itself alone that it has come or left, and whoever serves the store alone that somebody has died.
- * - Roles that `rights` names are restricted. One of them may do what joining needs: count itself once, at a rank of its own; come with the id that follows; leave.
- *   The rest of the store is for those whose rights have `stores`.
- * - A name and a rank that a worker of another role has, has had, or wants, are not for a restricted one. If that one was first, it is put out by the one whose they
- *   are: an entry says that it has died. What is counted for it stays counted, so whoever wants its rank has another id, as one who takes the rank of a dead one.
- * - What restricted roles write is bounded, all of them together, so that the others find room; one identity writes half of what its role may.
+ * Note [Who may write what]. All read one log, and no entry of it says who wrote it. So the guard checks each entry when it is written:
+ * - A visitor may write that it has joined or left, but only of itself. Only rank 0 writes that a process has died.
+ * - Roles that `rights` names are restricted. Their visitors may do what joining needs: count themselves once, at a free rank; join with the id that follows; leave.
+ *   They may use the rest of the store only if their rights have `stores`.
+ * - A restricted visitor may not take a name or a rank that a worker of another role has, has had, or wants. If it came first, the guard puts it out when the other
+ *   comes: an entry says that it has died. Its counts stay, so the other gets a new id, as a process that takes the rank of a dead one.
+ * - The writes of all restricted roles together are bounded, so that others find room; one identity may use half of what its role may.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -151,7 +151,7 @@ export class MeetingGuard {
     return true
   }
 
-  /** What is the program's, with the right to it; the log of its own group. What it changes there is looked at behind this. */
+  /** Whether it may reach a key: the program's with `stores`, its own group's log. Changes there are checked after this. */
   private isReached(visitor: Visitor, request: GuardedRequest, key: string): boolean {
     if (!key.startsWith(RESERVED)) return this.hasStores(visitor)
     return key.startsWith(this.prefix) && (isChange(request) || placeIn(key.slice(this.prefix.length)) !== null)
@@ -162,7 +162,7 @@ export class MeetingGuard {
   }
 
   /**
-   * What this request would put into the log; null if there is something in its place already, which stays, and which the client is told.
+   * The entry that this request would put into the log; null if its place is taken: that entry stays, and the client gets it.
    * @throws NOT_PERMITTED if it is not its own
    */
   private entryOf(visitor: Visitor, request: Change, place: number, [expected, text]: readonly Uint8Array[]): GroupEntry | null {
@@ -214,7 +214,7 @@ export class MeetingGuard {
     return (this.worldSize === null ? rank === given : rank < this.worldSize) && !this.ranks.has(rank)
   }
 
-  /** Puts out whoever of a restricted role is in the way. */
+  /** Puts out the restricted workers that are in the way. */
   private makeRoom(isInTheWay: (one: Arrival) => boolean): void {
     for (const one of [...this.living]) {
       if (!this.isRestricted(one.role) || !isInTheWay(one)) continue

@@ -1,4 +1,4 @@
-/** The store by which a group meets, over a real socket, and a peer in a restricted role that asks it for much. */
+/** The store by which a group meets, over a real socket, with a restricted peer that asks too much of it. */
 import { afterEach, expect, test } from '@jest/globals'
 import { type Credentials, decodeReply, Exchange, encodeFrame, RealClock } from '@postgrad/transport/internal'
 import { freePort } from './init.fixture.js'

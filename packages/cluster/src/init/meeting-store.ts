@@ -1,6 +1,6 @@
 /**
- * The store by which the processes of a group meet: rank 0 serves it where all dial, or it is a file. Whoever serves it also notices which process has gone, since
- * each keeps a connection to it (`presence.ts`); where it is a file, `keeper.ts` does. `init.ts` above uses it.
+ * The store by which the processes of a group meet: rank 0 serves it, or it is a file. Rank 0 also notices which process has gone, since each keeps a connection
+ * to it (`presence.ts`); if the store is a file, `keeper.ts` does that. `init.ts` uses it.
  */
 import { PostgradError } from '@postgrad/base'
 import type { RoleRights } from '@postgrad/rpc'
@@ -24,7 +24,7 @@ export interface MeetOptions {
   readonly place: Place
   readonly self: Identity
   readonly credentials: Credentials | null
-  /** What rank 0 listens on where the host that others dial is no address of this machine's own. */
+  /** The address that rank 0 listens on if its machine does not have the host's address. */
   readonly bind: string | undefined
   /** How long rank 0 may take to be there, in ms. */
   readonly timeoutMs: number
@@ -45,9 +45,9 @@ export interface MeetingStore {
   readonly isServed: boolean
   /** Whether somebody serves it, and notices by that who has gone; else the processes keep watch themselves (`keeper.ts`). */
   readonly isWatched: boolean
-  /** How long a process that has let its connection go is waited for, in ms: by whoever serves the store, and else at most. */
+  /** How long a process that lost its connection has to come back, in ms: at rank 0, or with a file at most. */
   readonly graceMs: number
-  /** A process has come that dials as this: whoever serves the store waits for its connection from now on. */
+  /** A process has come that dials as this visitor: rank 0 waits for its connection from now on. */
   expect(visitor: Visitor): void
   close(): Promise<void>
 }
@@ -116,7 +116,7 @@ async function dial(exchange: Exchange, { host, port }: TcpMeeting, options: Mee
   return { store, isServed: false, isWatched: true, graceMs: graceMsOf(limits), expect: () => {}, close }
 }
 
-/** Whoever serves the store says who is in the group, and everybody believes it. */
+/** Rank 0 decides who is in the group, so its role must be trusted. */
 function servedBy({ name, role }: Identity): PostgradError {
   return new PostgradError('AUTH_FAILED', {
     op: 'connect',

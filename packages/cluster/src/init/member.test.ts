@@ -1,4 +1,4 @@
-/** Whom a member tells, over parts that only tell it: without processes and connections. */
+/** Which listeners a member calls, over fake parts that only report events to it. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { type PeerHealth, type PeerName, RealClock } from '@postgrad/transport/internal'

@@ -1,4 +1,4 @@
-/** A process that is one of a group: what `init` gives. `init.ts` makes it, `group.ts` below knows the others. */
+/** A process of a group: the result of `init`. `init.ts` makes it, `group.ts` knows the others. */
 
 import type { PostgradError } from '@postgrad/base'
 import { queueMicrotask } from '@postgrad/base/internal'
@@ -25,7 +25,7 @@ export interface MemberParts {
   readonly end: () => Promise<void>
 }
 
-/** How long whoever serves the store waits for the others to need it no more. */
+/** How long rank 0 waits until the others no longer need its store. */
 const LAST_MS = 5000
 
 /** This process as a worker of its group, from `init` until its end. */
@@ -44,7 +44,7 @@ export class Member {
   private readonly lostListeners = new Set<(error: PostgradError) => void>()
   private readonly stallListeners = new Set<StallListener>()
   private readonly recoveryListeners = new Set<RecoveryListener>()
-  /** The ids of those that stand still. */
+  /** The ids of stalled workers. */
   private readonly stalled = new Set<number>()
 
   constructor(parts: MemberParts) {
@@ -91,7 +91,7 @@ export class Member {
     return () => this.recoveryListeners.delete(listener)
   }
 
-  /** Runs `fn(...args)` as this worker: in it `call`, `remote`, contexts and all else know who calls. Gives what it gives. */
+  /** Runs `fn(...args)` as this worker, so that `call`, `remote`, contexts and other functions in it know the calling worker. Resolves with its result. */
   async run<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
     return await this.parts.runtime.run(() => fn(...args))
   }
@@ -150,7 +150,7 @@ export class Member {
     try {
       await how()
     } finally {
-      // The store may be gone already, with whoever served it.
+      // The store may be gone already, with rank 0.
       await group.leave().catch(() => {})
       if (isServing) await group.untilAlone(LAST_MS)
       await end()

@@ -1,4 +1,4 @@
-/** Who is there by his connections, over links in memory. */
+/** Presence by connections, over links in memory. */
 import { describe, expect, test } from '@jest/globals'
 import type { LinkReceiver } from '@postgrad/transport'
 import { memoryLinkPair, RealClock } from '@postgrad/transport/internal'

@@ -1,18 +1,18 @@
 /**
- * Which of the processes of a group have a connection to whoever serves their store: that one notices by it who has gone without a word. `meeting-store.ts`
- * above has one where it serves.
+ * Which processes of a group are connected to rank 0, which serves their store, or to the keeper, and so which have gone without a goodbye.
+ * `meeting-store.ts` and `keeper.ts` use it.
  */
 import type { Clock, Link, LinkReceiver, Timer } from '@postgrad/transport'
 import { ForwardingLink } from '@postgrad/transport/internal'
 
-/** As which a process dials whoever serves the store. Ids are drawn at random, so two processes may have one; names differ. One in another role is another. */
+/** How a process dials rank 0 or the keeper. Ids may be random, so two processes may have the same; names differ. Another role is another visitor. */
 export interface Visitor {
   readonly name: string
   readonly id: number
   readonly role: string
 }
 
-/** Parts of the grace. A time in which this thread stood still counts as one of them, and behind it what came meanwhile is read. */
+/** Parts of the grace. If this thread stops for a time, that counts as one part, and it then reads what came meanwhile. */
 const PARTS = 4
 
 export class Presence {
@@ -78,7 +78,7 @@ export class Presence {
 
 const keyOf = ({ name, id, role }: Visitor): string => `${name}#${id}#${role}`
 
-/** A link of which somebody else hears too when it has ended. */
+/** A link that also reports its end to its presence. */
 class WatchedLink extends ForwardingLink {
   private readonly onEnd: () => void
 

@@ -1,4 +1,4 @@
-/** A program in processes that join by `init`, for tests: `group.on(name).run(…)` runs its functions there, as those of a cluster run on its workers. */
+/** A program in processes that join by `init`, for tests: `group.on(name).run(…)` runs its functions there, as on a cluster's workers. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

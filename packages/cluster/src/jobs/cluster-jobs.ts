@@ -1,11 +1,11 @@
-/** The pools of a cluster: they live beside the main thread, which passes on what workers submit through their control ports (`currentJobs`). */
+/** The pools of a cluster, next to its main thread, which passes on the jobs that workers submit through their control ports (`currentJobs`). */
 import { PostgradError } from '@postgrad/base'
 import type { Jobs } from '@postgrad/jobs'
 import { type JobFromWorker, type JobHost, PortServer } from '@postgrad/jobs/internal'
 import type { RemoteWorker } from '../admin/remote-worker.js'
 import { type JobsOptions, openPool } from './job-pool.js'
 
-/** Of `cluster.jobs`. */
+/** Options of `cluster.jobs`. */
 export interface ClusterJobsOptions extends JobsOptions {
   /** By which workers find it: `currentJobs(name)`. Default 'jobs'. */
   readonly name?: string

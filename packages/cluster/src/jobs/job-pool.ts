@@ -1,4 +1,4 @@
-/** `jobs(url)`: a pool of threads for the exposed functions of a module. `cluster-jobs.ts` opens it to workers. The rules JOB-n are in `packages/jobs/SPEC.md`. */
+/** `jobs(url)`: a pool of threads for a module's exposed functions. `cluster-jobs.ts` opens it to workers. The rules JOB-n are in `packages/jobs/SPEC.md`. */
 import { PostgradError } from '@postgrad/base'
 import { locateModule, ownFile, refuseWhileLoading } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
@@ -10,17 +10,17 @@ import type { ResourceLimits } from '../host/worker-host.js'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import type { JobProgramData } from './job-program.js'
 
-/** Of `jobs`. */
+/** Options of `jobs`. */
 export interface JobsOptions {
   /** Default: one less than there are cores, at least one. */
   readonly threads?: number
   /** Jobs that wait at most; one more is refused with JOBS_QUEUE_FULL. Default 16,384. */
   readonly queueMax?: number
-  /** Of the random numbers of jobs; default 0, in a cluster the cluster's. */
+  /** The seed of the jobs' random numbers; default 0, in a cluster the cluster's seed. */
   readonly seed?: number
   /** Where the jobs' kernels run; default 'wasm', in a cluster the cluster's. */
   readonly device?: DeviceSpec
-  /** Of each thread; one that needs more fails its job with WORKER_DIED. */
+  /** The limits of each thread. If a thread needs more, its job fails with WORKER_DIED. */
   readonly resourceLimits?: ResourceLimits
   /** URL of `tsx/esm/api` for TypeScript modules; by default it is looked for from the module's folder. */
   readonly typescript?: string

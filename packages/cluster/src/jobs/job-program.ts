@@ -1,4 +1,4 @@
-/** What the threads of a pool load first: it imports the user's module, whose `expose` gives jobs their names. `job-pool.ts` is the other end. */
+/** The entry of a pool's threads: it imports the user's module, whose `expose` gives jobs their names. `job-pool.ts` starts the threads. */
 import { importModule } from '@postgrad/base/internal'
 import type { JobProgram } from '@postgrad/jobs/internal'
 import { runExposed, threadRegistry } from '@postgrad/rpc/internal'

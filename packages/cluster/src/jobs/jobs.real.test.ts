@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { launcher } from '../clusters.fixture.js'
-import * as basics from '../fixtures/basics.js'
+import { forgetsFuture, Scale } from '../fixtures/exposed-kinds.js'
 import * as program from '../fixtures/jobs.js'
 import { jobs } from './job-pool.js'
 
@@ -24,9 +24,9 @@ test('JOB-1, JOB-4 a pool without a cluster', async () => {
 })
 
 test('CLU-121 a job calls a static method on its class, and asks a marked function for its future', async () => {
-  await using pool = jobs(new URL('../fixtures/basics.js', import.meta.url), { threads: 1 })
-  expect(await pool.run(basics.Scale.times, [2])).toBe(6)
-  await expect(pool.run(basics.forgetsFuture)).rejects.toMatchObject({ code: 'ASYNC_EXECUTION_NO_FUTURE' })
+  await using pool = jobs(new URL('../fixtures/exposed-kinds.js', import.meta.url), { threads: 1 })
+  expect(await pool.run(Scale.times, [2])).toBe(6)
+  await expect(pool.run(forgetsFuture)).rejects.toMatchObject({ code: 'ASYNC_EXECUTION_NO_FUTURE' })
 })
 
 test('what is no pool', () => {

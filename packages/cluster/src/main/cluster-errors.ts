@@ -1,4 +1,4 @@
-/** What a cluster refuses, and why. */
+/** The errors of a cluster. */
 import { PostgradError } from '@postgrad/base'
 import { ownEnd } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'

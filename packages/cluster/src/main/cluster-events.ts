@@ -1,6 +1,6 @@
 /**
- * What a cluster tells of its workers: who joined, left, died, stalled and recovered, to those who listen for one of these and to those who inspect
- * (`inspect-events.ts`). What nobody may overlook and nobody has heard of becomes a warning of the process.
+ * Reports which workers of a cluster joined, left, died, stalled and recovered, to listeners for one of these and to inspectors (`inspect-events.ts`).
+ * If a worker dies or stalls without a listener, the process prints a warning.
  */
 import type { PostgradError } from '@postgrad/base'
 import { warnOfDeath } from '@postgrad/base/internal'
@@ -13,16 +13,16 @@ import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
 import { StallWatch } from '../host/heartbeat.js'
 import { stalled } from './cluster-errors.js'
 
-/** Gets a worker that does not come to its next turn, and the error WORKER_STALLED. */
+/** Receives a worker that does not reach its next turn, and the error WORKER_STALLED. */
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
-/** Gets a worker that had stalled and goes on. */
+/** Receives a worker that had stalled and continues. */
 export type RecoveryListener = (worker: WorkerInfo) => void
-/** Gets a worker that has left in peace. */
+/** Receives a worker that has left: it did not crash. */
 export type LeaveListener = (worker: WorkerInfo) => void
-/** Gets a worker that has died, and why. */
+/** Receives a worker that has died, and the error WORKER_DIED with the cause. */
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
-/** How long a worker may take to say that it tells what happens there. */
+/** How long a worker may take to answer that it reports its events. */
 const ANSWER_MS = 1000
 
 export class ClusterEvents {
@@ -57,7 +57,7 @@ export class ClusterEvents {
     return () => listeners.delete(listener)
   }
 
-  /** Looks from now on who stands still. */
+  /** Looks for stalls from now on. */
   start(): void {
     this.watch?.start(
       () => this.clock.now(),
@@ -90,7 +90,7 @@ export class ClusterEvents {
     this.tell(this.leaves, (listener) => listener(info))
   }
 
-  /** A death that nobody asked for and nobody has heard of must not pass in silence. */
+  /** Warns of a death that nobody asked for and that nobody has learned of. */
   died({ info }: RemoteWorker, error: PostgradError, isHeard: boolean): void {
     this.tell(this.deaths, (listener) => listener(info, error))
     if (!isHeard && this.deaths.size === 0) warnOfDeath(error)
@@ -114,7 +114,7 @@ export class ClusterEvents {
     }
   }
 
-  /** Whether it tells what happens there is as it was wanted last; one that is busy or gone is not waited for. */
+  /** Makes the worker report its events, or stop, as was wanted last. Gives up a busy or dead worker. */
   private async syncInspection(worker: RemoteWorker): Promise<void> {
     await worker.ask('inspect', [this.inspection.isWanted], { timeoutMs: ANSWER_MS }).catch(() => {})
   }

@@ -1,6 +1,6 @@
 /**
- * A local cluster: the workers' threads, their controllers, who joins and leaves, and one clean end for all of them. `launch` makes it; the main
- * thread is not one of its workers, and its guest when it calls them (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `remote-members.ts` below links threads.
+ * A local cluster: its workers and their controllers, joins and leaves, and one clean end for all of them. `launch` makes it. The main thread is
+ * not a worker of it, but a guest when it calls workers (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `remote-members.ts` links the threads.
  */
 import type { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
@@ -41,29 +41,29 @@ import type { News } from './news.js'
 import type { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
-/** Of `cluster.close`. */
+/** Options of `cluster.close`. */
 export interface CloseOptions {
-  /** How long runs and calls that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
+  /** How long runs and calls that have begun may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
-  /** How long each thread may go on after its runtime was closed, to clean up, in ms, before it is ended. Default 500. */
+  /** How long each thread has to clean up after its runtime has closed, in ms; then the thread is ended. Default 500. */
   readonly graceMs?: number
 }
 
-/** Of `cluster.join` and `cluster.restart`. */
+/** Options of `cluster.join` and `cluster.restart`. */
 export interface JoinOptions {
-  /** How long the newcomers may take to load the program, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
+  /** How long the new workers may take to load the program, in ms. Default `launchTimeoutMs` of the launch. 0: without a limit. */
   readonly timeoutMs?: number
 }
 
-/** Of `cluster.leave`. */
+/** Options of `cluster.leave`. */
 export interface LeaveOptions {
-  /** How long runs and calls of the worker that are under way may still take, in ms; 0 cuts them off at once. Default 5000. */
+  /** How long runs and calls of the worker that have begun may still take, in ms; 0 cuts them off at once. Default 5000. */
   readonly timeoutMs?: number
 }
 
-/** Of `cluster.ready`. */
+/** Options of `cluster.ready`. */
 export interface ReadyOptions {
-  /** How long a worker that is being started may take, in ms; 0 is no limit. Default `launchTimeoutMs` of the launch. */
+  /** How long a worker that is being started may take, in ms. Default `launchTimeoutMs` of the launch. 0: without a limit. */
   readonly timeoutMs?: number
 }
 
@@ -71,11 +71,11 @@ const JOIN: OptionNames<JoinOptions> = { timeoutMs: true }
 
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended by itself: without being asked to leave, and before `close` had asked it. */
+  /** One WORKER_DIED for each worker whose thread ended by itself, before anybody asked it to leave and before `close`. */
   readonly deaths: readonly PostgradError[]
-  /** References that nobody had disposed of when the cluster was closed, if `referenceLeaks` of launch asks for them. */
+  /** References that were not disposed of when the cluster closed, if `referenceLeaks` of launch asks for them. */
   readonly leaks: readonly ReferenceLeak[]
-  /** SUPERVISOR_GAVE_UP, if that ended it. */
+  /** SUPERVISOR_GAVE_UP, if that ended the cluster. */
   readonly error?: PostgradError
 }
 
@@ -101,9 +101,9 @@ const SHOWN_MAX = 32
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
 
-/** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs something there, `close()` ends all. */
+/** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs a function on a worker, `close()` ends all workers. */
 export class Cluster {
-  /** Resolves when no thread is left, by `close` or otherwise; never rejects. A worker may be started again after that, unless it was `close`. */
+  /** Resolves when the last thread has ended, by `close` or otherwise; never rejects. Unless it was `close`, a worker may be started again after that. */
   readonly closed: Promise<ClusterEnd>
   private readonly parts: ClusterParts
   private readonly gate = new Gate(
@@ -151,18 +151,17 @@ export class Cluster {
     this.events.start()
   }
 
-  /** In the order in which their names came: of each name the worker that came last, dead or alive, without those that left. */
+  /** The workers in the order in which their names joined. For each name it has the latest worker, dead or alive, but not workers that left. */
   get workers(): readonly WorkerInfo[] {
     return this.parts.members.workers
   }
 
   /**
-   * Starts further workers with the same program. When it resolves they have loaded it, every living worker can call them, and they can call every
-   * living worker. All of them join, or none. Channels are added to those that are there: nothing of what is under way stops. A worker that is busy
-   * for more than 5 s learns of newcomers when it comes to itself. PyTorch: `init_rpc` without a `world_size`.
-   * Supervised ones join one by one, after the others.
+   * Starts further workers with the same program. When it resolves, they have loaded the program, and all living workers can call each other. Either all
+   * of them join, or none. Work of the other workers continues meanwhile. A worker that is busy for more than 5 s learns of the new workers at its next
+   * turn. Supervised workers join one after the other. PyTorch: `init_rpc` without a `world_size`.
    * Rejects with WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, WORKER_IDS_SPENT, LAUNCH_FAILED (`values.worker`,
-   * and why in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
+   * and the reason in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
    */
   join(name: string, options?: JoinOptions): Promise<WorkerInfo>
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
@@ -176,10 +175,12 @@ export class Cluster {
   }
 
   /**
-   * Ends a worker in order. Its runs and the calls that it has made have `timeoutMs` to end. Then the others stop calling it (`workers()` leaves it out), it serves their earlier
-   * calls, disposes its references, and its thread ends. Its values are gone: a use of a reference to one fails with WORKER_DIED, cause `left`. Leaving does not count as a death.
-   * Resolves when the thread has ended; a dead worker is forgotten. Under supervision, its `shutdownMs` replaces `timeoutMs`.
-   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while it is being started again, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED when it dies before it could leave.
+   * Ends a worker in order. Its runs and the calls that it has made have `timeoutMs` to end. Then the others stop calling it (`workers()` leaves it out).
+   * It serves their earlier calls and disposes its references, and its thread ends. Its values are gone: using a reference to one fails with WORKER_DIED,
+   * cause `left`. Leaving does not count as a death. Resolves when the thread has ended; a dead worker is forgotten. Under supervision, `shutdownMs` of
+   * the supervision replaces `timeoutMs`.
+   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while the worker is being started again, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED if the worker
+   * dies before it has left.
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.gate.admit('cluster.leave')
@@ -188,9 +189,9 @@ export class Cluster {
   }
 
   /**
-   * Starts a worker again: the same name and program, a fresh id that no worker of this cluster ever had, random numbers that continue by the name and how often
-   * it was started. One that is alive leaves first, as `leave` has it. Whatever is about the old id fails with WORKER_DIED, whose `values.restartedAs` is
-   * the new one. If it cannot start, the name keeps its dead worker, and another try is possible.
+   * Starts a worker again, with the same name and program and a new id. Its random numbers depend on the name and on how often the worker was started. A
+   * living worker leaves first, as in `leave`. Requests to the old id fail with WORKER_DIED; `values.restartedAs` is the new id. If the worker cannot
+   * start, the name keeps its dead worker, and you can try again.
    * Rejects as `join` and `leave` do.
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
@@ -200,9 +201,9 @@ export class Cluster {
   }
 
   /**
-   * The worker that has this name, as soon as it is a member: at once, or when the `join`, `restart` or supervisor that starts it is done with it. Use it before
-   * calling again after a WORKER_DIED.
-   * Rejects with UNKNOWN_WORKER, WORKER_DIED when it is dead and nobody starts it again, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
+   * Resolves with the worker of this name when it is a member: at once, or when the `join`, `restart` or supervisor that starts it has finished. Await it
+   * before you call a worker again after WORKER_DIED.
+   * Rejects with UNKNOWN_WORKER, WORKER_DIED if the worker is dead and nobody starts it again, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
    */
   async ready(name: string, options: ReadyOptions = {}): Promise<WorkerInfo> {
     checkNames('cluster.ready', options, { timeoutMs: true })
@@ -215,19 +216,20 @@ export class Cluster {
   }
 
   /**
-   * Runs an exposed function on a worker as a call of the main thread, and gives its result: references and tensors as well. With the first of `call`, `remote`
-   * and `runHere` the main thread joins the cluster as a guest named 'main': workers can call what it has exposed, no group and no rank counts it. A worker that
-   * is busy then is waited for up to 5 s. Under a distributed context (in `runHere`) the call is recorded at both ends. The function must be exposed here too:
-   * import the program. Rejects as rpc's `call` does, with WORKER_NAME_TAKEN where a worker has the main thread's name, and with CLUSTER_CLOSED. PyTorch: `rpc_sync` on the master.
+   * Runs an exposed function on a worker as a call of the main thread. Resolves with its result, which may contain references and tensors. With the first
+   * of `call`, `remote` and `runHere`, the main thread joins the cluster as a guest named 'main' (`mainName` of launch). Workers can then call the
+   * functions that it has exposed; groups and ranks do not count it. If a worker is busy at that moment, the join waits for it up to 5 s. Under a
+   * distributed context (in `runHere`), both ends record the call. Expose the function here too: import the program. Rejects as rpc's `call` does, with
+   * WORKER_NAME_TAKEN if a worker has the main thread's name, and with CLUSTER_CLOSED. PyTorch: `rpc_sync` on the master.
    */
   call<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
     return this.main.run('cluster.call', () => call(to, fn, ...rest)) as Promise<Awaited<ReturnType<F>>>
   }
 
   /**
-   * Runs an exposed function, or makes an instance of an exposed class, on a worker, and leaves the result there. The main thread holds the reference:
-   * `await policy.rpcAsync().act(x)` calls a method, `dispose()` or `using` gives it up, `close` at the latest. An error of the function is thrown by the reference's uses.
-   * Rejects with what rpc's `remote` throws, WORKER_NAME_TAKEN, and CLUSTER_CLOSED. PyTorch: `rpc.remote` on the master.
+   * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there. The main thread holds the reference:
+   * `await policy.rpcAsync().act(x)` calls a method; `dispose()`, `using` or at the latest `close` releases it. Uses of the reference throw the function's error.
+   * Rejects with the errors of rpc's `remote`, WORKER_NAME_TAKEN, and CLUSTER_CLOSED. PyTorch: `rpc.remote` on the master.
    */
   remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): Promise<RRef<InstanceType<C>>>
   remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<RRef<Awaited<ReturnType<F>>>>
@@ -240,8 +242,9 @@ export class Cluster {
   }
 
   /**
-   * Runs `fn(...args)` here, on the main thread, as a guest of the cluster: in it everything works as in a worker, `stream`, `rref`, `distAutograd.context` with
-   * `ctx.backward`, `DistributedOptimizer`; its random numbers follow from the cluster's seed. While this thread is blocked, workers that call it wait.
+   * Runs `fn(...args)` here, on the main thread, as a guest of the cluster. Everything works in it as in a worker: `stream`, `rref`,
+   * `distAutograd.context` with `ctx.backward`, `DistributedOptimizer`. Its random numbers follow from the cluster's seed. While this thread is blocked,
+   * workers that call it wait.
    * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
    */
   runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
@@ -254,8 +257,8 @@ export class Cluster {
   }
 
   /**
-   * A pool of threads for stateless work: the exposed functions of a module, which may be the program itself. The main thread uses what is returned, workers
-   * `currentJobs(name)`. It ends with the cluster at the latest. @throws JOBS_MODULE_NOT_FOUND, JOBS_NAME_TAKEN, INVALID_ARGUMENT, CLUSTER_CLOSED
+   * Makes a pool of threads for stateless work: jobs call the exposed functions of a module, which may be the program itself. The main thread uses the
+   * result, workers `currentJobs(name)`. The pool ends with the cluster at the latest. @throws JOBS_MODULE_NOT_FOUND, JOBS_NAME_TAKEN, INVALID_ARGUMENT, CLUSTER_CLOSED
    */
   jobs(url: URL | string, options: ClusterJobsOptions = {}): Jobs {
     this.gate.admit('cluster.jobs')
@@ -263,56 +266,57 @@ export class Cluster {
     return this.parts.pools.open(url, options)
   }
 
-  /** Ends a worker's thread at any instruction, as a crash would. Resolves when it is gone. @throws UNKNOWN_WORKER */
+  /** Ends a worker's thread at any instruction, as a crash would. Resolves when the thread has ended. @throws UNKNOWN_WORKER */
   async kill(target: Target): Promise<void> {
     await this.lifecycle.kill(this.lifecycle.find('cluster.kill', target))
   }
 
-  /** WORKER_DIED with what ended this worker (`values.cause`), null while it lives. @throws UNKNOWN_WORKER */
+  /** The error WORKER_DIED of a dead worker, with the cause in `values.cause`; null while the worker lives. @throws UNKNOWN_WORKER */
   deathOf(target: Target): PostgradError | null {
     const worker = this.lifecycle.find('cluster.deathOf', target)
     return worker.dead ? worker.death('cluster.deathOf') : null
   }
 
-  /** Called when a worker's thread ends by itself, with WORKER_DIED, also when it was dying as the cluster was closed. Returns what takes the listener away. */
+  /** Calls `listener` when a worker's thread ends by itself, with WORKER_DIED; also if it was dying while the cluster closed. Returns a function that removes the listener. */
   onWorkerDeath(listener: DeathListener): () => void {
     return this.events.listen('cluster.onWorkerDeath', this.events.deaths, listener)
   }
 
   /**
-   * Called when a worker has left and its thread has ended: by `cluster.leave`, for a `restart`, or because its program called `shutdown()`, `leave()` or `drain()`.
-   * Not called for workers that `close` ends. Returns what takes the listener away.
+   * Calls `listener` when a worker has left and its thread has ended: by `cluster.leave`, for a `restart`, or because its program called `shutdown()`,
+   * `leave()` or `drain()`. Not called for workers that `close` ends. Returns a function that removes the listener.
    */
   onWorkerLeft(listener: LeaveListener): () => void {
     return this.events.listen('cluster.onWorkerLeft', this.events.leaves, listener)
   }
 
   /**
-   * Called when a living worker has not come to its next turn for `stallMs` (`launch`), with WORKER_STALLED: an endless loop, a lock, a callback that
-   * blocks. A worker that waits, or that is in a long kernel, is not stalled. Returns what takes the listener away.
+   * Calls `listener` with WORKER_STALLED when a living worker has not reached its next turn for `stallMs` (`launch`). It is in an endless loop, waits for
+   * a lock, or runs a callback that blocks. A worker that awaits, or that runs a long kernel, does not count as stalled. Returns a function that removes the listener.
    */
   onWorkerStalled(listener: StallListener): () => void {
     return this.events.listen('cluster.onWorkerStalled', this.events.stalls, listener)
   }
 
-  /** Called when a stalled worker continues. Returns a function that removes the listener. */
+  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. */
   onWorkerRecovered(listener: RecoveryListener): () => void {
     return this.events.listen('cluster.onWorkerRecovered', this.events.recoveries, listener)
   }
 
   /**
-   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. One that is stalled is left out.
-   * Rejects with CLUSTER_CLOSED, and RUN_TIMEOUT when one does not answer for 10 s and has not been reported as stalled.
+   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. A stalled worker is left out.
+   * Rejects with CLUSTER_CLOSED, and with RUN_TIMEOUT if a worker does not answer for 10 s and was not reported as stalled.
    */
   async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
     return this.ofEach('debugInfo')
   }
 
   /**
-   * `listener` receives the events of every worker, also of those that join later: messages sent and received, calls begun and ended, dead letters, full mailboxes,
-   * deaths of peers; and events of the main thread: workers that joined, left, died or stalled. Events of one worker arrive in order, a moment late, and before the
-   * result of a run that ended after them; events of different workers arrive in any order. It costs time while a listener is there. Resolves, when every worker that answers sends its
-   * events, with a function that removes the listener; that function resolves when the listener has received all earlier events. Rejects with CLUSTER_CLOSED.
+   * Calls `listener` with the events of every worker, also of workers that join later: messages sent and received, calls begun and ended, dead letters,
+   * full mailboxes, deaths of peers. It also receives events of the main thread: workers that joined, left, died or stalled. Events of one worker arrive
+   * in order, with a short delay, and before the result of a run that ended after them; events of different workers arrive in any order. Inspection costs
+   * time while there is a listener. Resolves, when every worker that answers sends its events, with a function that removes the listener; that function
+   * resolves when the listener has received all earlier events. Rejects with CLUSTER_CLOSED.
    */
   async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.gate.admit('cluster.inspect')
@@ -324,20 +328,23 @@ export class Cluster {
     return this.ofEach('deadLetters')
   }
 
-  /** How many calls wait at each live worker, how long they waited and ran, by actor too. Counting begins with the first call of this. Rejects with CLUSTER_CLOSED. */
+  /**
+   * For each live worker, in total and by actor: how many calls wait, and how long calls waited and ran. Counting begins with the first call of `metrics`.
+   * Rejects with CLUSTER_CLOSED.
+   */
   async metrics(): Promise<Record<string, WorkerMetrics>> {
     return this.ofEach('metrics')
   }
 
-  /** The references that every live worker holds, and the main thread if it has joined, by worker. Rejects as `debugInfo` does. */
+  /** The references that every live worker holds, by worker; also those of the main thread if it has joined. Rejects as `debugInfo` does. */
   async references(): Promise<Record<string, References>> {
     return { ...(await this.ofEach('references')), ...this.main.references() }
   }
 
   /**
-   * Ends the cluster: lets what is under way finish (at most `timeoutMs`), closes every runtime and its ports, and lets the threads end; one that
-   * does not end by itself is ended. Runs that were not done are rejected with CLUSTER_CLOSED. Idempotent: a second call can only hasten the first.
-   * Rejects with RREF_LEAK, when all threads have ended, if references are held and `referenceLeaks` of launch is 'error'; with nothing else.
+   * Ends the cluster. Runs and calls that have begun may finish (within `timeoutMs`). Then it closes every runtime and its ports, and the threads end; a
+   * thread that does not end by itself is ended. Unfinished runs reject with CLUSTER_CLOSED. Idempotent: a second call can only make the first faster.
+   * Rejects with RREF_LEAK, after all threads have ended, if references were not disposed of and `referenceLeaks` of launch is 'error'; with no other error.
    * @throws TIMEOUT_INVALID
    */
   close(options: CloseOptions = {}): Promise<void> {
@@ -355,7 +362,7 @@ export class Cluster {
     return this.close()
   }
 
-  /** As it is printed: `Cluster { worker0: alive, worker1: died (exited) }`. */
+  /** The text to print: `Cluster { worker0: alive, worker1: died (exited) }`. */
   toString(): string {
     const { workers } = this.parts.members
     const shown = workers.slice(0, SHOWN_MAX).map(({ name, id }) => `${name}: ${this.stateOf(id)}`)
@@ -394,7 +401,7 @@ export class Cluster {
     await main.close()
     await lifecycle.stop()
     rejectRuns()
-    // All at once: whoever closes first is gone for the others, and nobody waits for anybody any more.
+    // All at once: a worker that closes is gone for the others, and none waits for another any more.
     await Promise.all([pools.close(), ...members.running.map((worker) => ending.end(worker, 0))])
     await members.shutDown()
     lifecycle.endIfEmpty()

@@ -1,4 +1,4 @@
-/** What threads load of the library: one file, which another thread has compiled. */
+/** Threads load the library from one file, which another thread has compiled. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

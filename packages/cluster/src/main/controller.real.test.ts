@@ -1,4 +1,4 @@
-/** Running functions on a worker from the main thread: values, errors, deadlines, the worker's death, and the end of the cluster. */
+/** Functions that the main thread runs on a worker: values, errors, deadlines, the worker's death, and the end of the cluster. */
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { isPostgradError, PostgradError } from '@postgrad/base'

@@ -12,7 +12,7 @@ import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkBoolean, checkNames } from '../options/check-options.js'
 import type { Gate } from './gate.js'
 
-/** Of `cluster.on`. */
+/** Options of `cluster.on`. */
 export interface ControllerOptions {
   /**
    * How long a run may take, in ms; by default, and with 0, as long as its worker lives. Then it rejects with RUN_TIMEOUT, and is cancelled there: the
@@ -23,7 +23,7 @@ export interface ControllerOptions {
   readonly signal?: AbortSignal
 }
 
-/** Of `runMain`. */
+/** Options of `runMain`. */
 export interface RunMainOptions {
   /**
    * No other run follows on this worker. When main has returned, and the mains of all others wait for this worker in collectives, those fail with GROUP_BROKEN. Default false: another

@@ -1,6 +1,6 @@
 /**
- * Why a worker died, in the errors of others: its peers see a closed link, and the main thread sees what ended the thread, a moment later. Whoever gets
- * such an error on the main thread gets it with the cause. `controller.ts` and `main-thread.ts` above hand it out.
+ * Why a worker died, for the errors of others: its peers only see a closed link, and the main thread sees a moment later what ended the thread. It adds
+ * that cause to errors that reach the program on the main thread. `gate.ts` calls it.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 
@@ -22,7 +22,7 @@ export async function explainDeaths(error: unknown, findDeath: FindDeath): Promi
   }
 }
 
-/** The error is this thread's own: it was made, or decoded, for whoever gets it. What is printed of it is the stack, which begins with the message. */
+/** Changes the error, which was made or decoded for one receiver on this thread. Node prints its stack, which begins with the message. */
 function explain(error: PostgradError, death: PostgradError): void {
   const told = error.message.replace('link-closed', String(death.values.cause))
   const stack = error.stack?.replace(error.message, () => told)

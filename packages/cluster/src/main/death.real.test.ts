@@ -1,6 +1,6 @@
 /**
  * A worker is killed in the middle of a forward or a backward pass: every pending promise on every other worker rejects at
- * once and names it, replies that had arrived before are delivered, nothing hangs, the others go on, and the process ends by itself.
+ * once and names it, earlier replies are delivered, nothing hangs, the others continue, and the process ends by itself.
  */
 import { describe, expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
@@ -14,7 +14,7 @@ const PROGRAM = new URL('../fixtures/deaths.js', import.meta.url)
 const AT_ONCE_MS = 2000
 const DEAD = 'WORKER_DIED about victim'
 
-/** A cluster that tells when `count` reports of progress have come in. */
+/** A cluster, and a promise of `count` reports of progress. */
 async function launchWatched(workers: string[], count: number): Promise<{ cluster: Cluster; ready: Promise<void> }> {
   let left = count
   let isReady!: () => void

@@ -1,4 +1,4 @@
-/** Workers that die and are started again for as long as a cluster lives: what stays of the dead on the main thread, which calls them. */
+/** Workers die and restart for as long as a cluster lives: what the main thread, which calls them, keeps of dead ones. */
 import { queryObjects } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'

@@ -1,5 +1,5 @@
 /**
- * How workers end: one that leaves, and all of them when a cluster is closed. A closing cluster knows by counting that nothing is under way, as the
+ * Ends workers: one that leaves, or all of them when a cluster is closed. A closing cluster knows by counting that nothing is under way, as the
  * workers' own shutdown does (Note [The end of a group] in rpc's `shutdown.ts`): the main thread leads, and each worker reports whenever it is quiet.
  */
 import type { PostgradError } from '@postgrad/base'
@@ -26,7 +26,7 @@ export interface EndingParts {
 }
 
 export class Ending {
-  /** Until when a closing cluster lets what is under way go on, by its clock. */
+  /** When a closing cluster stops waiting for calls and runs, by its clock. */
   deadlineMs = Number.POSITIVE_INFINITY
   graceMs = EXIT_GRACE_MS
   private readonly parts: EndingParts
@@ -68,7 +68,7 @@ export class Ending {
       () => worker.dead || worker.waitingCount === 0,
       () => endMs,
     )
-    // When everybody ends nobody needs to be told.
+    // When all end, it need not notify the others.
     await this.end(worker, isAlone() ? Math.max(0, endMs - clock.now()) : 0)
     if (!worker.isExpectedToEnd) throw worker.death(op)
   }
@@ -85,7 +85,7 @@ export class Ending {
       // One that was dying before it could be asked, or that came to an end of its own instead of an answer, has not left.
       if (hasAnswered || !worker.dead) worker.isExpectedToEnd = true
       worker.release()
-      // A worker that did not answer is wedged or dead: there is no use in waiting for it.
+      // A worker that did not answer is stuck or dead: it is not waited for.
       if (hasAnswered && (await this.endsWithin(worker, this.graceMs))) return
     }
     await worker.terminate()

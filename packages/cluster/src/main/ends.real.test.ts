@@ -1,4 +1,4 @@
-/** How workers end, and how they stand still: each way has its name in the error, and concerns nobody else. Rules CLU-14 to CLU-23 in SPEC.md. */
+/** How workers end, and how they stall: the error names each way, and other workers are not affected. Rules CLU-14 to CLU-23 in SPEC.md. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { heapStats, threadHeap } from '@postgrad/tensor/internal'
@@ -108,7 +108,7 @@ describe('a worker that stands still', () => {
   /** Long enough for a thread that has its turn late because the machine is busy. */
   const STALL_MS = 600
 
-  /** What is heard of stalls, and a wait for the next word. */
+  /** The reports of stalls, and a wait for the next one. */
   async function watched(options: Partial<LaunchOptions>) {
     const cluster = await launch(PROGRAM, { workers: ['a', 'idle'], stallMs: STALL_MS, ...options })
     const heard: string[] = []

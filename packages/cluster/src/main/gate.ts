@@ -1,6 +1,6 @@
 /**
- * What the main thread asks of workers, by a call (`main-thread.ts`) or a run (`controller.ts`), goes through here: nothing is asked of a cluster that has
- * been closed, and whoever is answered with a death learns what ended the worker.
+ * All calls (`main-thread.ts`) and runs (`controller.ts`) from the main thread to workers pass through here: a closed cluster refuses them, and an error
+ * with the death of a worker gets the cause of that death.
  */
 import type { PostgradError } from '@postgrad/base'
 import { quietAtOwnEnd } from '@postgrad/base/internal'

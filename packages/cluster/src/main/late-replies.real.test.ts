@@ -1,4 +1,4 @@
-/** What a program has given up does not end it: the answer comes, or its wait ends, when the program has ended what it belongs to. Rule CAN-14 in rpc's SPEC.md. */
+/** A wait that a program has given up does not end the program, even if it rejects when its context, store, pool or group ends. Rule CAN-14 in rpc's SPEC.md. */
 import { expect, test } from '@jest/globals'
 import { script } from '../script.fixture.js'
 

@@ -1,4 +1,4 @@
-/** Launching a cluster and ending it: who is there, what fails and how, and that nothing is left open. */
+/** Launching and ending a cluster: its workers, how launches fail, and that nothing is left open. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

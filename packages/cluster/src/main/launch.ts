@@ -1,6 +1,6 @@
 /**
- * `launch`: a cluster of worker threads from one process. It checks what it is given, starts a thread per name (`remote-members.ts`), and resolves when
- * every worker has loaded the program; if one cannot, nothing stays behind. PyTorch: `mp.spawn` with `init_rpc` in each process.
+ * `launch`: a cluster of workers from one process. It checks its options, starts a thread per name (`remote-members.ts`), and resolves when every worker
+ * has loaded the program. If one cannot, it ends the others. PyTorch: `mp.spawn` with `init_rpc` in each process.
  */
 import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -33,7 +33,7 @@ import { News } from './news.js'
 import { RemoteMembers } from './remote-members.js'
 import type { SupervisionOptions } from './supervision.js'
 
-/** Of `launch`. */
+/** Options of `launch`. */
 export interface LaunchOptions {
   /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
@@ -44,11 +44,11 @@ export interface LaunchOptions {
   readonly processes?: number
   /** Where the workers' kernels run; default 'wasm'. */
   readonly device?: DeviceSpec
-  /** Of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same twice. */
+  /** The seed of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same results each time. */
   readonly seed?: number
   /** By which workers know the main thread when it has joined (`cluster.call`, `remote`, `runHere`). Default 'main'. */
   readonly mainName?: string
-  /** Default deadline of a call between workers, in ms; 0 is none. Default 60,000. */
+  /** Default deadline of a call between workers, in ms. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
   /** The roles of workers, by their names. A worker without one is a 'member', and may ask everything of the others. */
   readonly roles?: Readonly<Record<string, string>>

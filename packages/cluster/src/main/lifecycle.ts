@@ -1,6 +1,6 @@
 /**
- * The workers of a cluster as they come and go: who starts them and watches over them, who lets them leave or start again, and when nobody is left. `cluster.ts`
- * above is what users hold, `remote-members.ts` below links workers, `ending.ts` ends them.
+ * Starts and watches the workers of a cluster, lets them leave or restart, and knows when none is left. `cluster.ts` calls it for users, `remote-members.ts` links
+ * workers, `ending.ts` ends them.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit } from '@postgrad/base/internal'
@@ -24,9 +24,9 @@ export interface LifecycleParts {
   readonly events: ClusterEvents
   readonly ending: Ending
   readonly launchTimeoutMs: number
-  /** Null: what dies stays dead until somebody restarts it. */
+  /** Null: only the program restarts dead workers. */
   readonly supervision: SupervisionOptions | null
-  /** Whether a call of the main thread tells of the death of this worker. */
+  /** Whether a call of the main thread rejects with this worker's death. */
   isHeardByMain(workerId: number): boolean
   /** Ends the cluster at once. */
   close(): Promise<void>
@@ -63,7 +63,7 @@ export class Lifecycle {
   private supervisor: WorkerSupervisor | null = null
   /** Joins and restarts under way: meanwhile a cluster without a worker has not ended. */
   private changes = 0
-  /** Workers of whose end nobody has been told yet. */
+  /** Workers whose end was not reported yet. */
   private watched = 0
   private resolveEmptied!: () => void
 
@@ -221,7 +221,7 @@ export class Lifecycle {
     void supervisor.exited.then(async ({ reason }) => {
       if (reason !== undefined) {
         this.gaveUp = reason as PostgradError
-        // Whoever has closed it meanwhile hears of leaks.
+        // The program's own `close` reports leaks.
         await this.parts.close().catch(() => {})
       }
       this.supervisor = null
@@ -263,7 +263,7 @@ export class Lifecycle {
   private async part(op: string, worker: RemoteWorker, timeoutMs = LEAVE_MS): Promise<void> {
     const { ending, gate, clock } = this.parts
     const endMs = clock.now() + checkTime(op, timeoutMs, '0 for at once')
-    // One that has closed has told the others itself.
+    // A closed one has notified the others.
     worker.leaving ??= ending.depart(op, worker, endMs, () => gate.isOpen && !worker.hasClosed)
     return worker.leaving
   }
@@ -288,7 +288,7 @@ export class Lifecycle {
     })
   }
 
-  /** While `work` goes on, a cluster without a thread has not ended. */
+  /** While `work` runs, a cluster without a thread has not ended. */
   private async change<T>(work: () => Promise<T>): Promise<T> {
     this.changes++
     try {
@@ -305,7 +305,7 @@ export class Lifecycle {
     this.watched++
     events.joined(worker)
     news.tell()
-    // It may die meanwhile, of which it is told as of any death, or the cluster be closed.
+    // If it dies meanwhile, that is reported as any death; or the cluster may be closed.
     worker.onClosed = () => void this.leaveByItself(worker).catch(() => {})
     if (worker.hasClosed) worker.onClosed()
     const end = await worker.ended

@@ -1,4 +1,4 @@
-/** The main thread as a guest of its cluster, on real threads: calls, references, errors, cancellation and callbacks. */
+/** The main thread as a guest of its cluster, on threads: calls, references, errors, cancellation and callbacks. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { fakeTimers } from '@postgrad/base/suite'

@@ -1,4 +1,4 @@
-/** The main thread as a guest: who it is to workers and groups, their deaths and restarts, and its end with the cluster. */
+/** The main thread as a guest: how workers and groups see it, their deaths and restarts, and its end with the cluster. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { getWorkerInfos, rref, shutdown } from '@postgrad/rpc'
 import type { ClusterEvent } from '../admin/inspect-events.js'

@@ -1,4 +1,4 @@
-/** Distributed autograd from the main thread: its passes give the bits of the same program in one place. */
+/** Distributed autograd from the main thread: its passes give the same bits as the program in one place. */
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { SGD } from '@postgrad/nn'

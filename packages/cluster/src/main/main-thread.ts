@@ -1,7 +1,7 @@
 /**
- * The main thread as a guest of its cluster: a runtime of its own, made and linked with every worker when `cluster.call`, `remote` or `runHere` is first
- * used. In its scope everything works as in a worker; no group counts it. `remote-members.ts` links it, `cluster.ts` above is what users hold. The rules
- * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker as any other.
+ * The main thread as a guest of its cluster: a runtime of its own, which `cluster.call`, `remote` or `runHere` makes at the first use and links with every
+ * worker. In its scope everything works as in a worker; no group counts it. `remote-members.ts` links it, `cluster.ts` calls it for users. The rules
+ * are CLU-75 to CLU-84. PyTorch: the master process, which is a worker like any other.
  */
 import { isPostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
@@ -46,8 +46,7 @@ export class MainThread {
   }
 
   /**
-   * What `fn` gives in the scope of the main thread's runtime, after that has joined. Code that runs in this scope already keeps what surrounds it: its context,
-   * its deadline.
+   * Runs `fn` in the scope of the main thread's runtime, after that has joined. Code that is in this scope already keeps its context and deadline.
    * Rejects with WORKER_NAME_TAKEN, CLUSTER_CLOSED, and what `fn` throws.
    */
   run<T>(op: string, fn: () => T): Promise<Awaited<T>> {
@@ -106,7 +105,7 @@ export class MainThread {
   private async join(op: string): Promise<WorkerRuntime> {
     const { name, members, common } = this.options
     if (common.device !== null) await device(common.device as DeviceSpec).ready()
-    // It may have been closed meanwhile, which nobody would tell a runtime that is made now.
+    // The cluster may be closed by now, which a runtime that is made now would not learn.
     this.gate.admit(op)
     await members.enter(name, op, () => this.begin())
     this.isLinked = true
@@ -120,7 +119,7 @@ export class MainThread {
     runtime.onPeerDeath(({ id }) => {
       if (this.isWaitingFor(id)) this.heard.add(id)
     })
-    // Who comes later is told that it has gone: a link to it that nobody opens would end on threads, and be dialled for ever between processes.
+    // Newcomers learn that it has gone: nobody opens a link to it, which would end on threads, but be dialled forever between processes.
     runtime.onClose(() => {
       if (!this.isEnding) members.gone(MAIN_ID)
     })

@@ -1,4 +1,4 @@
-/** The main thread calls, holds references, is called and runs passes while workers die, leave and are started again at any moment. */
+/** The main thread calls, is called, holds references and runs passes while workers die, leave and restart at any moment. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
@@ -10,7 +10,7 @@ import * as program from '../fixtures/main-thread.js'
 const launch = launcher()
 const url = new URL('../fixtures/main-thread.js', import.meta.url)
 const names = ['worker0', 'worker1', 'worker2']
-/** `npm run soak -- --turmoil-ms 600000 main-turmoil` goes on for longer. */
+/** `npm run soak -- --turmoil-ms 600000 main-turmoil` takes longer. */
 const FOR_MS = Number(process.env.POSTGRAD_SOAK_TURMOIL_MS ?? 2500)
 
 test('CLU-40 CLU-81: every promise settles, by the right answer or WORKER_DIED, and nothing is left', async () => {

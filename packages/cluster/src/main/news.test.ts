@@ -1,4 +1,4 @@
-/** Waiting for news, with a clock that is told the time. */
+/** Waits for news, with a clock that the tests move. */
 import { describe, expect, test } from '@jest/globals'
 import { SimWorld } from '@postgrad/sim/internal'
 import { News } from './news.js'

@@ -1,4 +1,4 @@
-/** Whoever waits until something is so looks again when there is news: somebody has come or gone, has nothing under way any more, or says so. */
+/** Waits for a condition, and looks again at each piece of news: a worker came or went, has nothing under way any more, or reports counts. */
 import type { Clock } from '@postgrad/transport'
 
 export class News {

@@ -1,4 +1,4 @@
-/** What is given to a cluster besides programs and names: what would be passed over in silence, or fail in a later turn, is refused at once. */
+/** Options, listeners and targets of a cluster: it refuses a wrong one at once, instead of ignoring it or failing in a later turn. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import { jobs } from '../jobs/job-pool.js'

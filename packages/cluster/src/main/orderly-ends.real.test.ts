@@ -1,17 +1,17 @@
-/** Ends in order lose nothing that was sent: who ends waits until its peers have read what lies in blocks of its own. */
+/** Orderly ends lose nothing that was sent: a worker ends when its peers have read the tensors in its own blocks. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import * as program from '../fixtures/orderly-ends.js'
 
 const launch = launcher()
 const PROGRAM = new URL('../fixtures/orderly-ends.js', import.meta.url)
-/** Behind the moment at which b has sent everything, and within the time in which a does not look. */
+/** After b has sent everything, and while a does not look. */
 const KILL_MS = 400
 const OWN_ENDS = ['leave', 'drain', 'shutdown'] as const
 const CLUSTER_ENDS = ['cluster.leave', 'cluster.restart', 'cluster.close', 'cluster.kill'] as const
 type How = (typeof OWN_ENDS)[number] | (typeof CLUSTER_ENDS)[number]
 
-/** What a hears of each kind that it asked of b. */
+/** At a: the outcome of each kind of request to b. */
 async function outcomesOf(how: How): Promise<Record<string, unknown>> {
   let text = ''
   let tell: (outcomes: Record<string, unknown>) => void

@@ -1,6 +1,6 @@
 /**
- * The workers of a cluster and their membership: what `membership/members.ts` asks for, done by a `WorkerHost`.
- * `cluster.ts` above is what users hold, `remote-worker.ts` below is one of them.
+ * The workers of a cluster and their membership: does what `membership/members.ts` asks for, by a `WorkerHost`.
+ * `cluster.ts` and `lifecycle.ts` use it; each worker is a `RemoteWorker`.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { JobFromWorker, Progress } from '@postgrad/jobs/internal'
@@ -25,7 +25,7 @@ export interface RemoteMembersOptions {
   readonly stderr: OutputSink | undefined
   readonly env: () => NodeJS.ProcessEnv | undefined
   readonly resourceLimits: (name: string) => ResourceLimits | undefined
-  /** Whoever dies is started again without being asked for. */
+  /** Dead workers are restarted without a request. */
   readonly isSupervised: boolean
   readonly onProgress: (progress: Progress, worker: string) => void
   readonly onJob: (message: JobFromWorker, thread: RemoteWorker) => void
@@ -66,7 +66,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
 
   /**
    * Starts workers under these names and resolves when all of them have loaded the program and are linked with everybody. If one cannot, none of them
-   * stays, and who was there before goes on as before.
+   * stays, and the earlier workers continue.
    * @param op whose failure it is
    * Rejects with WORKER_NAME_TAKEN, WORKER_IDS_SPENT, CLUSTER_CLOSED, or LAUNCH_FAILED with the worker in `values` and why in `cause`.
    */
@@ -173,7 +173,7 @@ export class RemoteMembers implements MembersHost<LinkEnd> {
     return launchFailed(op, name, cause ?? this.threadsById.get(id)!.death(op))
   }
 
-  /** A thread is known to have ended a turn before those who wait for it have been told. */
+  /** A thread is known to have ended a turn before the waits for its end resolve. */
   private noteEnded(): void {
     for (const [id, thread] of [...this.threadsById]) if (thread.dead) this.members.gone(id)
   }

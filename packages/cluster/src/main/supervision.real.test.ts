@@ -1,4 +1,4 @@
-/** Supervised workers: what dies is started again as the strategy has it, in order; too often ends the cluster. Rules CLU-30 to CLU-35 in SPEC.md. */
+/** Supervised workers: dead ones restart by the strategy, in order; too many restarts end the cluster. Rules CLU-30 to CLU-35 in SPEC.md. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ async function supervised(program: URL, workers: readonly string[], supervision:
       onRestart: async (worker) => {
         await supervision.onRestart?.(worker)
         restarted.push(`${worker.name}:${worker.id}`)
-        // Behind the restart itself, of which this is a part.
+        // After the restart, of which this is a part.
         setImmediate(() => wake())
       },
     },
@@ -166,7 +166,7 @@ test('CLU-33, SUP-16 a restart of a worker waits as minBackoffMs says, and close
   await died(1)
   const sinceMs = performance.now()
   await until(1)
-  // The death is told a little later than it is known.
+  // Listeners learn of a death a little late.
   expect(performance.now() - sinceMs).toBeGreaterThan(800)
   await cluster.on('b').run(logged.exitSoon, 1)
   await died(2)

@@ -1,6 +1,6 @@
 /**
- * Supervised workers: actor's supervisor with workers as its children. It starts them in order, starts again what dies as its strategy has it, stops them in
- * reverse order, and gives up when that happens too often, which ends the cluster. `lifecycle.ts` above starts and ends single workers.
+ * Supervised workers: actor's supervisor with workers as its children. It starts them in order, restarts dead ones by its strategy, and stops them in reverse
+ * order. If they die too often it gives up, which ends the cluster. `lifecycle.ts` starts and ends single workers for it.
  */
 import { type Child, type ChildSpec, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
 import { isPostgradError, type PostgradError } from '@postgrad/base'
@@ -12,13 +12,13 @@ import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkFunctions, checkNames, type OptionNames } from '../options/check-options.js'
 import { nameTaken } from './cluster-errors.js'
 
-/** When `launch` starts a worker again that has died. */
+/** When `launch` starts a dead worker again. */
 export interface SupervisionOptions extends RestartOptions {
-  /** How long a worker may take to end in peace when it is stopped, in ms, before it is killed; 0 kills at once. Default 5000. */
+  /** How long a worker that is stopped may take to end, in ms, before it is killed; 0 kills it at once. Default 5000. */
   readonly shutdownMs?: number
   /**
-   * Runs on the main thread after a worker was started again and before the next one is: the place to give it back what it needs
-   * (`cluster.on(worker).run(…)`). What it throws fails the restart, which is tried again.
+   * Runs on the main thread after a worker was started again and before the next one is started. Use it to restore the worker's state
+   * (`cluster.on(worker).run(…)`). If it throws, the restart has failed, and the supervisor tries again.
    */
   readonly onRestart?: (worker: WorkerInfo) => unknown
 }

@@ -1,4 +1,4 @@
-/** LAUNCH_FAILED: why workers could not be started, and which of them it was, whoever wanted them. */
+/** LAUNCH_FAILED: which worker could not start, and why, at a launch, a join or a restart. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { placeOfThrown, tooManyOpenFiles } from '@postgrad/base/internal'
 

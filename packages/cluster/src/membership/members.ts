@@ -1,7 +1,7 @@
 /**
- * Does what the roster says: keeps both ends of each link until their workers get them, starts and tells workers by a host's hands, and hands the outcome of
- * a change to whoever asked for it. Threads, the simulation and what comes later are hosts; `roster.ts` below decides, and `peer-links.ts` is what
- * hears this at a worker.
+ * Performs the roster's commands: keeps both ends of each link until their workers get them, starts and notifies workers through a host, and settles the
+ * promise of each change. Clusters (`main/remote-members.ts`) and the simulation are hosts; `roster.ts` decides, and `peer-links.ts` handles the messages
+ * at a worker.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -13,13 +13,13 @@ export interface PeerEnd<End> extends PeerInfo {
 }
 
 /**
- * What the controller says to a worker about membership, whoever carries it, with what comes along. The worker answers each when it is done. The words of
- * one controller to one worker keep their order; against what workers say to each other they have none.
+ * The controller's messages to a worker about membership, over any host, with their link ends. The worker answers each when it is done. The messages of a
+ * controller to one worker keep their order, but have no order against messages between workers.
  */
 export interface MemberWords<Peer extends PeerInfo> {
   /** Load the program. */
   start: []
-  /** These are members now, linked by what comes along; those have ended, and there was no link to them. */
+  /** `peers` are members now, each with an end of a link; `gone` have ended, and had no link to the worker. */
   connect: [peers: readonly Peer[], gone: readonly WorkerInfo[]]
   /** Leave the others in peace; what is under way has so many ms to end. */
   leave: [timeoutMs: number]
@@ -45,7 +45,7 @@ export interface MembersHost<End> {
   connect(a: WorkerInfo, b: WorkerInfo): readonly [End, End]
   /** Closes an end that nobody gets, and with it the other one. */
   close(end: End): void
-  /** Starts a worker, which opens these ends. Its end is told by `members.gone`. */
+  /** Starts a worker, which opens these ends. `members.gone` reports its end. */
   spawn(birth: Birth, peers: readonly PeerEnd<End>[], change: Change): MemberControl<End>
   /** Ends a worker that was spawned, wherever it is. */
   end(id: WorkerId): void
@@ -53,7 +53,7 @@ export interface MembersHost<End> {
   joined(worker: WorkerInfo, former: WorkerId | null): void
   /** A worker has ended, spawned or not. */
   ended(id: WorkerId): void
-  /** Why `worker` could not join, as whoever asked for it is told. `cause`: what `spawn` threw or `start` rejected with; null: its death. */
+  /** The error of a change whose `worker` could not join. `cause`: what `spawn` threw or `start` rejected with; null: its death. */
   joinError(change: Change, worker: WorkerInfo, cause: unknown): unknown
 }
 
@@ -122,7 +122,7 @@ export class Members<End> {
     })
   }
 
-  /** What follows from a command comes behind those that are there. */
+  /** Commands that follow from a command are done after earlier ones. */
   private perform(commands: readonly Command[]): void {
     this.commands.push(...commands)
     if (this.isPerforming) return

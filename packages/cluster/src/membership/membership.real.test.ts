@@ -1,4 +1,4 @@
-/** Workers that come and go while a cluster runs: join, leave, restart, and what the others see of it. Rules CLU-n in SPEC.md. */
+/** Workers join, leave and restart while a cluster runs, and what the others see of it. Rules CLU-n in SPEC.md. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { heapStats, threadHeap, verifyHeap } from '@postgrad/tensor/internal'
@@ -297,7 +297,7 @@ describe('restart', () => {
     await expectAllLinked(cluster, ['a', 'b'])
     expect(await cluster.on('a').run(members.callTo, 1)).toBe('WORKER_DIED about b as link-closed, now 2')
     expect(await cluster.on('a').run(members.useHeld)).toBe('WORKER_DIED about b as link-closed, now 2')
-    // RPC-41: its own former life is no stranger to the new one.
+    // RPC-41: the new life of b knows its former one.
     expect(await cluster.on('b').run(members.callTo, 1)).toBe('WORKER_DIED about b as exited, now 2')
     expect(await rejection(former.run(members.whoAmI))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: 1, restartedAs: 2 } })
     expect((await ended(cluster)).deaths.map(({ values }) => values)).toEqual([

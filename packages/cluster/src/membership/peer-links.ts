@@ -1,6 +1,6 @@
 /**
- * What a worker does with the controller's word about others (`MemberWords.connect`): it notes deaths, and opens its ends of links to newcomers. The word
- * of a restart may come before the end of the link to the former worker of that name, which has ended for certain: then the newcomer waits for it here.
+ * Handles the controller's messages about other workers (`MemberWords.connect`): notes deaths, and opens the worker's ends of links to newcomers. News of
+ * a restart may come while the link to the former worker of that name is still open, though that worker has ended: then the newcomer waits for its end.
  */
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
@@ -10,7 +10,7 @@ import type { PeerInfo } from './roster.js'
 
 interface Waiting {
   open(): void
-  /** Whoever has the other end shall know that nobody is here any more. */
+  /** Shows the holder of the other end that this worker has gone. */
   close(): void
 }
 

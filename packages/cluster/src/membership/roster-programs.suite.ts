@@ -1,6 +1,6 @@
 /**
- * Random programs for the roster: joins, restarts, leaves, deaths and words that come late, over workers and links that are nothing but what the rules say of
- * them. Rules MEM-n.
+ * Random programs for the roster: joins, restarts, leaves, deaths and late messages, over models of workers and links that follow the rules MEM-n.
+ * `roster.test.ts` runs them.
  */
 import { isPostgradError, type WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -25,17 +25,17 @@ interface Model {
   readonly info: WorkerInfo
   readonly birth: Birth | null
   isAlive: boolean
-  /** It opens its ends and hears words. */
+  /** It opens its ends and takes words. */
   isUp: boolean
-  /** It has been told to end in peace. */
+  /** It was asked to end in peace. */
   isLeaving: boolean
   readonly ends: Map<WorkerId, End>
-  /** How often it has heard of whose death. */
+  /** How often it learned of whose death. */
   readonly heard: Map<WorkerId, number>
   readonly words: { readonly word: Word; readonly ends: readonly End[] }[]
-  /** What it has said to the controller, and its end behind that. */
+  /** Its messages to the controller, and then its end. */
   readonly answers: (() => readonly Command[])[]
-  /** Ends whose other has closed, which it has not heard yet. */
+  /** Ends whose other has closed, which it does not know yet. */
   readonly closing: End[]
 }
 
@@ -146,7 +146,7 @@ class Run {
   private die(model: Model, how: 'died' | 'left'): void {
     this.counts[how]++
     model.isAlive = false
-    // Its words were not heard, and what came with them ends.
+    // Its words are lost, and the ends with them close.
     for (const { ends } of model.words.splice(0)) for (const end of ends) this.close(end)
     for (const end of model.ends.values()) this.close(end)
     model.answers.push(() => this.roster.gone(model.info.id))
@@ -186,7 +186,7 @@ class Run {
       if (model.ends.has(end.to)) this.problems.push(`${model.info.id} was linked with ${end.to} twice`)
       model.ends.set(end.to, end)
       if (end.at === 'on its way') end.at = 'worker'
-      // A link tells of an end that came while it was on its way.
+      // It notices an end that closed while it was on its way.
       else model.closing.push(end)
     }
     const { group } = word

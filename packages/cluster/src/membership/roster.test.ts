@@ -1,4 +1,4 @@
-/** The roster by itself: what it says of each event, and random programs of them. Rules MEM-n in SPEC.md. */
+/** The roster by itself: its commands after each event, and random programs. Rules MEM-n in SPEC.md. */
 import { describe, expect, test } from '@jest/globals'
 import { type Command, MAIN_ID, Roster } from './roster.js'
 import { runRosterProgram } from './roster-programs.suite.js'
@@ -112,7 +112,7 @@ describe('an end', () => {
     roster.join(['c'])
     roster.join(['d'])
     roster.loaded(2)
-    // d was born when c was no member yet: it does not know it.
+    // d began before c became a member, and does not know it.
     expect(told(roster.gone(2))).toEqual(['tell 3: -; gone 2', 'failed 1'])
   })
 

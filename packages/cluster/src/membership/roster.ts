@@ -1,17 +1,17 @@
 /**
- * Who is a member of a cluster in which life, and who is linked with whom: a machine without ports, timers and promises. Events go in by its methods, which
- * return the commands for whoever drives it (`members.ts` above). Threads and the simulation are driven by the same machine. Rules MEM-n in `SPEC.md`.
+ * Which workers are members of a cluster, in which life, and which are linked: a state machine without ports, timers and promises. Its methods take events,
+ * and return commands for its driver (`members.ts`). Threads and the simulation use the same machine. Rules MEM-n in `SPEC.md`.
  *
- * Note [Who is linked with whom]. A newcomer is born with its ends of links to all who are members then, so that its program finds them while it loads. The
- * other ends wait at the controller until the newcomer's whole group has been loaded, since nobody may call it earlier. In that moment each member is told of
- * the group and gets its ends, with links to those who have become members meanwhile. So of any two workers the one that was loaded later has linked
- * them, once. An end that nobody lives to get is dropped, which closes the other one: whoever has it learns of a death.
+ * Note [Who is linked with whom]. A newcomer starts with its ends of links to all members of that moment, so that its program finds them while it loads. The
+ * other ends wait at the controller until the newcomer's whole group has loaded, since nobody may call it earlier. Then, in one step, each member learns of
+ * the group and gets its ends, and newcomers are linked with members that joined meanwhile. So of any two workers the one that loaded later has linked
+ * them, once. If a worker dies before it gets an end, the end is dropped, which closes the other one: its holder learns of a death.
  *
  *     join ─→ starting ──loaded──→ loaded ──all of the group──→ joining ──all have answered──→ member ──leaving──→ leaving
  *                │                    │                            │                              │                    │
  *                └──── failed, or one of the group is gone ────────┘ ending ─────── gone ─────────┴────────────────────┴─→ gone
  *
- * A worker hears of each death once: by the end of its link to the dead worker, or, where it never had one, by the controller's word.
+ * A worker learns of each death once: by the end of its link to the dead worker, or, if it never had one, from the controller.
  */
 import assert from 'node:assert'
 import { PostgradError, type WorkerId } from '@postgrad/base'
@@ -21,13 +21,13 @@ import type { WorkerInfo } from '@postgrad/rpc'
 /** The main thread's, whenever it joins: ids of workers begin with 0. */
 export const MAIN_ID: WorkerId = WORKER_ID_MAX
 
-/** Where a worker stands, one gloss a line. */
+/** A worker's state, one gloss a line. */
 export type Standing =
   /** It is being started: it loads its program. */
   | 'starting'
   /** It has loaded its program and waits for the rest of its group. */
   | 'loaded'
-  /** Its group has been loaded, and the members are being told. */
+  /** Its group has loaded, and the members learn of it. */
   | 'joining'
   /** All who were members when it joined can call it. */
   | 'member'
@@ -35,10 +35,10 @@ export type Standing =
   | 'leaving'
   /** One of its group could not join, so that it has to end. */
   | 'ending'
-  /** It has ended, however that came. */
+  /** It has ended, in any way. */
   | 'gone'
 
-/** Another worker, as one is told of it. */
+/** Another worker, as a worker sees it. */
 export interface PeerInfo {
   readonly info: WorkerInfo
   /** No group counts it: a main thread that has joined. */
@@ -64,13 +64,13 @@ export interface Joined {
   readonly former: WorkerId | null
 }
 
-/** What whoever drives the machine has to do, in this order, one gloss a line. */
+/** The machine's commands to its driver, in this order, one gloss a line. */
 export type Command =
   /** Make a link between two workers, and keep both ends until they are given away. */
   | { readonly do: 'connect'; readonly a: WorkerInfo; readonly b: WorkerInfo }
   /** Start a worker and give it its ends of the links to its peers; then say `loaded` or `failed`. */
   | { readonly do: 'spawn'; readonly birth: Birth }
-  /** Tell a worker who died, and of newcomers, with its ends of the links to them; then, where there is a group, say `answered`. */
+  /** Notify a worker of deaths, and of newcomers with its ends of the links to them; then, if there is a group, call `answered`. */
   | {
       readonly do: 'tell'
       readonly to: WorkerId
@@ -91,7 +91,7 @@ interface Member extends PeerInfo {
   /** Null once all of it are members. */
   group: Group | null
   standing: Standing
-  /** Those that have not ended of whom it has heard: it was given an end of a link to each, and learns of its end by that. */
+  /** The workers that it knows and that have not ended: it has an end of a link to each, and learns of its death by that. */
   readonly knows: Set<WorkerId>
   /** Members whose ends of the links to this newcomer wait at the controller. */
   readonly doors: Set<WorkerId>
@@ -102,7 +102,7 @@ interface Member extends PeerInfo {
 interface Group {
   readonly number: number
   readonly members: Member[]
-  /** Who has been told of it and has not answered. */
+  /** Members that know of it and have not answered. */
   readonly unanswered: Set<WorkerId>
 }
 
@@ -129,7 +129,7 @@ export class Roster {
     return [...this.members.values()].filter(isAlive).map(({ info }) => info)
   }
 
-  /** Where a worker stands; `gone` too for one that never was. */
+  /** A worker's state; `gone` too for one that never existed. */
   standingOf(id: WorkerId): Standing {
     return this.members.get(id)?.standing ?? 'gone'
   }
@@ -199,7 +199,7 @@ export class Roster {
     return member === undefined || !isNewcomer(member) ? [] : this.giveUp(member.group!)
   }
 
-  /** A worker has been told of a group, or need not be waited for. */
+  /** A worker has learned of a group, or need not be waited for. */
   answered(id: WorkerId, number: number): readonly Command[] {
     const group = this.groups.get(number)
     if (group === undefined || !group.unanswered.delete(id) || group.unanswered.size > 0) return []
@@ -260,7 +260,7 @@ export class Roster {
     this.members.set(info.id, member)
   }
 
-  /** The group has been loaded: see Note [Who is linked with whom]. What happens here happens at once. */
+  /** The group has loaded: see Note [Who is linked with whom]. All this happens at once. */
   private link(group: Group, gone: readonly WorkerInfo[]): Command[] {
     const commands: Command[] = []
     const news = new Map<Member, PeerInfo[]>(group.members.map((newcomer) => [newcomer, []]))
@@ -293,7 +293,7 @@ export class Roster {
 
   /** All have answered. */
   private settle(group: Group): Command[] {
-    // One that is being abandoned, whoever has been told of it.
+    // The group is being given up, but members know of it.
     if (group.members.some(({ standing }) => standing !== 'joining')) return []
     this.groups.delete(group.number)
     const workers = group.members.map(({ info, former }) => ({ worker: info, former }))
@@ -306,7 +306,7 @@ export class Roster {
     return [{ do: 'joined', group: group.number, workers }]
   }
 
-  /** One of the group cannot join, so none of them does; their names go back to whoever had them. */
+  /** One of the group cannot join, so none of them does; their names go back to former workers. */
   private giveUp(group: Group): Command[] {
     const commands: Command[] = []
     for (const member of group.members) {

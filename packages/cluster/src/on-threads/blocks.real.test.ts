@@ -1,4 +1,4 @@
-/** Large tensors between worker threads: by the name of their block in the shared heap, with the semantics of a copy. */
+/** Large tensors between worker threads: messages name their block in the shared heap, with the semantics of a copy. */
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'
@@ -57,7 +57,7 @@ test('HEAP-7 what was on its way to a worker that died is given back, and what i
   const { code, inFlight, still } = await cluster.on('a').run(blocks.sendToVictim)
   expect({ code, inFlight, still }).toEqual({ code: 'WORKER_DIED', inFlight: 0, still: 1 })
   await cluster.close()
-  // Both slots are free again: 63 workers fit beside this thread.
+  // Both slots are free again: this thread and 63 workers fit.
   const heap = threadHeap()
   const handles = []
   for (let handle = heap.handle(); handle !== null; handle = heap.handle()) handles.push(handle)

@@ -1,5 +1,5 @@
 /**
- * Many contexts on a running cluster, and what every worker holds before and after. The test takes 2,000, the soak as many as it is told.
+ * Many contexts on a running cluster, and what every worker holds before and after. The test makes 2,000, the soak 100,000 by default.
  */
 import type { WorkerDebugInfo } from '../admin/protocol.js'
 import type { Cluster } from '../main/cluster.js'

@@ -1,4 +1,4 @@
-/** The measurement of `contexts.fixture.ts` with fifty times the count of `npm test`: `npm run soak -- --contexts 100000`. Prints what it measured, since a figure says more than "passed". */
+/** The measurement of `contexts.fixture.ts` with fifty times the count of `npm test`: `npm run soak -- --contexts 100000`. Prints its figures. */
 import { expect, test } from '@jest/globals'
 import { counts, measureContexts, WARM_UP } from './contexts.fixture.js'
 

@@ -1,4 +1,4 @@
-/** Data-parallel training on threads, or over processes (POSTGRAD_TEST_PROCESSES): buckets that lie in the shared heap and are lent, while the next gradients are computed. */
+/** Data-parallel training on threads, or over processes (POSTGRAD_TEST_PROCESSES): ranks lend buckets in the shared heap while they compute the next gradients. */
 import { expect, test } from '@jest/globals'
 import { launcher } from '../clusters.fixture.js'
 import { normalizedTogether, type Training, trained } from './fixtures/data-parallel.js'

@@ -1,4 +1,4 @@
-/** Issue 4's flood as a measurement: several workers call a slow one faster than it works. The test takes few calls, the soak as many as it is told. */
+/** Measures issue 4's flood: several workers call a slow one faster than it works. The test makes few calls, the soak as many as it is asked for. */
 
 import { launch } from '../main/launch.js'
 import type { Answers, FloodCounts } from './fixtures/flood.js'
@@ -12,7 +12,7 @@ export interface FloodPlan {
   readonly callsMax: number
   /** How long a call takes. */
   readonly us: number
-  /** Whether the slow worker goes on meanwhile. */
+  /** Whether the slow worker awaits meanwhile. */
   readonly async: boolean
   /** Whether the senders look for room before each call. */
   readonly ready: boolean

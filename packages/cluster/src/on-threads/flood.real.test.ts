@@ -1,4 +1,4 @@
-/** A flood on threads, a small one: nothing is lost without an error, what waits is bounded, everything else is answered. */
+/** A small flood on threads: no call is lost without an error, waiting calls are bounded, all others are answered. */
 import { expect, test } from '@jest/globals'
 import { measureFlood } from './flood.fixture.js'
 

@@ -1,4 +1,4 @@
-/** The flood of calls whole: `npm run soak -- --calls 50000 flood`. Prints what it measured, since a figure says more than "passed". */
+/** The whole flood of calls: `npm run soak -- --calls 50000 flood`. Prints its figures. */
 import { expect, test } from '@jest/globals'
 import { measureFlood } from './flood.fixture.js'
 

@@ -1,4 +1,4 @@
-/** RPC-52 on threads: whatever a peer sends ends no thread and leaves nobody waiting. Every field of every state at length is in testing's `forged.sim.test.ts`. */
+/** RPC-52 on threads: no message of a peer ends a thread or leaves a worker waiting. Testing's `forged.sim.test.ts` tries every field in every state. */
 import { expect, test } from '@jest/globals'
 import { MESSAGE_TABLE } from '@postgrad/wire/internal'
 import { launcher } from '../clusters.fixture.js'

@@ -1,4 +1,4 @@
-/** The workers of a cluster share the launching thread's heap (HEAP.md); what a worker held goes back when its thread ends, however that was. */
+/** The workers of a cluster share the launching thread's heap (HEAP.md), which gets a worker's blocks back when its thread ends in any way. */
 import { afterEach, expect, test } from '@jest/globals'
 import { heapStats, threadHeap, verifyHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'

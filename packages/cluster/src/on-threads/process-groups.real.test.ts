@@ -1,4 +1,4 @@
-/** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the random programs of the simulation, tensors that are named and not copied, a death. */
+/** Process groups on threads, or over processes (POSTGRAD_TEST_PROCESSES): the simulation's random programs, tensors by name instead of copies, a death. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,10 +1,10 @@
-/** Checks of what the functions of a cluster are given besides names and programs: an option passed over in silence would start another cluster than was asked for. */
+/** Checks of the options of a cluster's functions: an option that is ignored without an error would start another cluster than the program asked for. */
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
 /** The names of all options of a type: one that is missing does not compile. */
 export type OptionNames<O> = { readonly [name in keyof Required<O>]: true }
 
-/** @throws INVALID_ARGUMENT for what is no object, or has other names */
+/** @throws INVALID_ARGUMENT unless it is an object without other names */
 export function checkNames<O extends object>(op: string, options: O, known: OptionNames<O>): void {
   const names = Object.keys(known) as (keyof O)[]
   checkOptions(op, options, names, `Write them in braces, as in { ${String(names[0])}: … }.`)

@@ -1,6 +1,6 @@
 /**
- * Which workers are wanted: a count or a list of names, checked before a thread starts. Ids are given by `members.ts`.
- * The rules of a single name are rpc's (PyTorch: `init_rpc`); this file adds those of the set.
+ * The workers to start: a count or a list of names, checked before a thread starts. `roster.ts` gives the ids.
+ * rpc has the rules for one name (PyTorch: `init_rpc`); this file adds those for the list.
  */
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'

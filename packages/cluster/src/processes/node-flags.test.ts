@@ -1,4 +1,4 @@
-/** Flags of Node that processes inherit. */
+/** Node's flags that processes inherit. */
 import { expect, test } from '@jest/globals'
 import { environmentFor, flagsFor } from './node-flags.js'
 

@@ -1,11 +1,11 @@
 /**
- * Which flags of Node go on to a process that is started: all but those that say what the main script is, which would run in each process once more. A debugger that waits on a port is
- * to be there for each process: on a port of its own, and without waiting, since a process that waits for its debugger does not notice that its launcher has ended.
+ * The flags of Node that a started process inherits: all except those that name the main script, which would run again in each process. If a debugger is asked for on a port, each
+ * process gets one on a port of its own, and does not wait for it, since a process that waits for its debugger does not notice that its launcher has ended.
  */
 
 const WITH_VALUE: ReadonlySet<string> = new Set(['-e', '--eval', '-p', '--print', '-pe', '--input-type', '-c', '--check'])
 const ALONE = /^(--(eval|print|input-type|check)=|-i$|--interactive$|-$)/
-/** `[host:]port`, `host` or `port`, as Node reads them: a host is in brackets, or it is no mere number. */
+/** `[host:]port`, `host` or `port`, as Node reads them: a host is in brackets, or not a mere number. */
 const HOST = String.raw`\[[^\]\s]*\]|[^\s:[]*[^\s:\d[][^\s:]*|\d+(?:\.\d+){3}`
 const INSPECT = new RegExp(String.raw`(?<!\S)--inspect(?:-brk|-wait)?(?:=(?:(${HOST})(?::\d*)?|\d+)?)?(?!\S)`, 'g')
 const INSPECT_PORT = /(?<!\S)--(?:inspect|debug)-port(?:=|\s+)\S+/g

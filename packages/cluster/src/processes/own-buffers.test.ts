@@ -1,4 +1,4 @@
-/** Messages between processes, and whose their bytes are. */
+/** Messages between processes own their bytes. */
 import { expect, test } from '@jest/globals'
 import { withOwnBuffers } from './own-buffers.js'
 

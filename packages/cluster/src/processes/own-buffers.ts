@@ -1,6 +1,6 @@
 /**
- * What comes over Node's channel between processes has its bytes as views on a buffer of the channel's own. Whoever gets a message may move its buffers on
- * (`transferables`), which would take that one away; so each part gets a buffer of its own here.
+ * Gives each part of a message its own buffer. Node's channel between processes delivers bytes as views on one buffer of the channel, and the receiver may
+ * move the message's buffers on (`transferables`), which would take that one away.
  */
 
 /** Changes the message in place, and returns it. Its objects are plain. */

@@ -1,4 +1,4 @@
-/** In which process a worker runs: the names of a launch in blocks, whoever joins later where the fewest names are. A name keeps its place. */
+/** In which process a worker runs: the names of a launch in blocks, later ones where the fewest names are. A name keeps its place. */
 
 /** @param count of processes, at most as many as names */
 export function placement(names: readonly string[], count: number): (name: string) => number {

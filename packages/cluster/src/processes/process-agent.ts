@@ -1,6 +1,6 @@
 /**
- * The main thread of a process that a cluster has started (`process-host.ts`): it starts the process's workers as threads, and passes on what they and the
- * cluster say to each other. It runs nothing of the program's, so it answers while the workers are busy. When the cluster's process is gone, so is this one.
+ * The main thread of a process that a cluster has started (`process-host.ts`): it starts the process's workers as threads, and passes on messages between
+ * them and the cluster. It runs no code of the program, so it answers while the workers are busy. If the cluster's process ends, it ends this one.
  */
 import type { WorkerId } from '@postgrad/base'
 import { ownFile, setInterval } from '@postgrad/base/internal'
@@ -78,7 +78,7 @@ class ProcessAgent {
       case 'control': {
         const hosted = this.hosted.get(message.id)
         if (hosted === undefined) {
-          // It has ended, and the cluster did not know yet: who has the other end hears of it by that.
+          // It has ended, and the cluster did not know yet: holders of the other ends learn it now.
           for (const [, end] of this.keyed(message.ends)) end.close()
           return
         }
@@ -179,6 +179,6 @@ class ProcessAgent {
 }
 
 function tell(message: FromProcess): void {
-  // The channel may have closed a moment ago: then nobody hears it, and this process ends.
+  // The channel may just have closed: then the message is lost, and this process ends.
   if (process.connected) process.send!(message)
 }

@@ -1,4 +1,4 @@
-/** What a process that a cluster starts loads first. */
+/** The entry of a process that a cluster starts. */
 import { runAgent } from './process-agent.js'
 
 runAgent()

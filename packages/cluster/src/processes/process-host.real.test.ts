@@ -1,4 +1,4 @@
-/** Processes as a kind of host: workers of one, and each worker in one of its own. */
+/** Processes pass the contract of hosts: all workers in one, and each in its own. */
 import { RealClock } from '@postgrad/transport/internal'
 import { describeHost } from '../host/worker-host.suite.js'
 import { MAIN_ID } from '../membership/roster.js'

@@ -1,7 +1,7 @@
 /**
- * Workers as threads of other processes of this machine: what ends a process (a native crash, its memory) ends its workers alone. Workers of one process are
- * linked by ports and share a heap, as those of a thread host; workers of different ones by Unix sockets, which they open themselves. `worker-host.ts`
- * says what a host is, `process-protocol.ts` has the conversation, `process-agent.ts` is the other end.
+ * Workers as threads of other processes of this machine: a native crash, or a lack of memory, ends only one process and its workers. Workers of one
+ * process are linked by ports and share a heap, as those of a thread host; workers of different ones by Unix sockets, which they open themselves.
+ * `worker-host.ts` says what a host is, `process-protocol.ts` has the messages, `process-agent.ts` is the other end.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -102,7 +102,7 @@ export class ProcessHost implements WorkerHost {
     this.removeFolder()
   }
 
-  /** All who may have a link to it by a socket hear of it, or one of them. */
+  /** Notifies all workers that may have a socket to it, or only `to`. */
   private tellEnded(id: WorkerId, to: WorkerId | null = null): void {
     for (const one of this.processes.values()) one.say({ do: 'ended', id, to })
     if (to === null || to === this.options.main.id) this.own?.ended(id)
@@ -143,9 +143,9 @@ interface Worker {
 /** One process, from its start until its end. */
 class WorkerProcess {
   hasEnded = false
-  /** Null: the machine gave none. */
-  /** Of a `kill` that the process has not heard yet. */
+  /** Of a `kill` that the process did not answer yet. */
   private unanswered: Timer | null = null
+  /** Null: the machine gave none. */
   private readonly child: ChildProcess | null
   private readonly clock: Clock
   private readonly payloads = runPayloads(null)
@@ -233,7 +233,7 @@ class WorkerProcess {
   private async kill(id: WorkerId, ended: Promise<void>): Promise<void> {
     if (!this.workers.has(id)) return
     this.say({ do: 'kill', id })
-    // The process itself may stand still; one that answers ends its worker, however long that takes, and the others in it go on.
+    // The process itself may have stopped. If it answers, it ends the worker, however long that takes, and its others continue.
     this.unanswered ??= this.clock.setTimer(KILL_MS, () => this.child?.kill('SIGKILL'))
     await ended
   }
@@ -369,7 +369,7 @@ function tokensOf(moved: readonly object[]): ProcessEndToken[] {
   return moved.flatMap((one) => (one as Partial<TokenEnd>).token ?? [])
 }
 
-/** Calls of the main thread go on, and those of workers to it do not. */
+/** The main thread can still call workers, but they cannot call it. */
 function warn(error: unknown): void {
   process.emitWarning(error instanceof Error ? error : String(error))
 }

@@ -1,13 +1,13 @@
 /**
- * What a cluster says to a process that it has started, and that process to it, to be read alone; `process-host.ts` is the one end, `process-agent.ts` the
- * other. It goes over Node's channel between parent and child, as structured clones, in order both ways. The workers of a process are threads of it.
+ * The messages between a cluster (`process-host.ts`) and a process that it has started (`process-agent.ts`), over Node's channel between parent and child,
+ * as structured clones, in order both ways. The workers of a process are threads of it.
  *
  *     cluster                                       process
  *        │ ── admit(worker), spawn(worker, boot) ──▸ │ starts a thread
  *        │ ◂─ control(id, message) ───────────────▸ │ passes it on to the thread, or from it, with its ends of links
  *        │ ◂────────────────────────────── beats ── │ which threads have come to their turns
- *        │ ── ended(id) ──────────────────────────▸ │ a worker of another process: who is linked with it by a socket hears of it
- *        │ ◂─────────────────────────── exit(id) ── │ behind all that the worker had said
+ *        │ ── ended(id) ──────────────────────────▸ │ a worker of another process has: notifies workers linked with it by a socket
+ *        │ ◂─────────────────────────── exit(id) ── │ after all messages of the worker
  *        │ ── end() ──────────────────────────────▸ │ no worker is left
  */
 import type { WorkerId } from '@postgrad/base'
@@ -58,7 +58,7 @@ export type ToProcess =
 
 /** From a process. */
 export type FromProcess =
-  /** It has heard that a worker is to be killed. */
+  /** It knows that a worker is to be killed. */
   | { readonly tell: 'ending'; readonly id: WorkerId }
   | { readonly tell: 'control'; readonly id: WorkerId; readonly message: unknown }
   | { readonly tell: 'output'; readonly id: WorkerId; readonly stream: 'stdout' | 'stderr'; readonly text: string }
@@ -67,7 +67,7 @@ export type FromProcess =
       readonly tell: 'exit'
       readonly id: WorkerId
       readonly exitCode: number
-      /** What was thrown there and nobody caught, as an EXCEPTION; null: nothing. */
+      /** The error that nobody caught there, as an EXCEPTION; null: none. */
       readonly thrown: Payload | null
     }
 
@@ -84,9 +84,9 @@ export interface InProcess {
 /** The port of a token, by `portKey`. */
 export type KeyedEnd = readonly [key: string, end: LinkEnd]
 
-/** What the agent says to a thread of its own beside what it passes on. */
+/** The agent's own messages to its threads. */
 export type ToThread =
-  /** The ports that the message behind it needs. */
+  /** The ports that the next message needs. */
   { readonly event: 'ends'; readonly ends: readonly KeyedEnd[] } | { readonly event: 'ended'; readonly id: WorkerId }
 
 /** By what a thread finds the port of a token. */

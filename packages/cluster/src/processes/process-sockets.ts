@@ -1,4 +1,4 @@
-/** How a worker, or the main thread, is linked with the workers of other processes of one machine: by Unix sockets, each in a folder that only this user can enter. */
+/** Links between a worker, or the main thread, and workers of other processes of one machine: by Unix sockets in a folder that only this user can enter. */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { WorkerId } from '@postgrad/base'
@@ -10,7 +10,7 @@ import { type SocketBoot, socketPath } from './process-protocol.js'
 
 const ROLE = 'member'
 const KEY_BYTES = 32
-/** The cluster sees the end of each process, so a worker that stands still, or is too busy to be dialled, is not taken for a dead one. */
+/** The cluster sees the end of each process, so a worker that has stopped, or is too busy to be dialled, does not count as dead. */
 const LIMITS = { deadMs: 2 ** 31, graceMs: 2 ** 31 } as const
 const ENDED = 'the cluster has seen its end'
 
@@ -26,7 +26,7 @@ export class ProcessSockets {
   private readonly heap: Heap | null
   private readonly room: HeapRoom
   private readonly transports: HeapTransport[] = []
-  /** Those of whose end it was told; some of them have a link yet to be opened. */
+  /** Workers whose end it knows; some of them have a link yet to be opened. */
   private readonly gone = new Set<WorkerId>()
   private readonly folder: string
 
@@ -48,7 +48,7 @@ export class ProcessSockets {
       stayAwake,
       ...(heap === null ? {} : { place: (bytes: number) => this.room.place(bytes) }),
     })
-    // Whoever dials before that tries again.
+    // Peers that dial before that try again.
     this.exchange.listen([this.addressOf(id)]).catch(onDeaf)
   }
 
@@ -60,7 +60,7 @@ export class ProcessSockets {
     return { link, transport }
   }
 
-  /** A worker has ended: links to it end behind what was received. */
+  /** A worker has ended: links to it end after what was received. */
   ended(id: WorkerId): void {
     this.gone.add(id)
     this.exchange.ended(id, ENDED)

@@ -45,12 +45,12 @@ describe('a cluster of several processes', () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'], processes: 2 })
     const count = 6 * 2 ** 20
     expect(await cluster.on('a').run(program.everybody, 3)).toBe(3)
-    // The reply left behind the large call, and comes before it.
+    // The reply left after the large call, and comes before it.
     const atA = await cluster.on('a').run(program.behindLarge, 'b', 'a', count)
     expect(atA).toEqual(['reply'])
     expect(await cluster.on('b').run(program.whatHappened)).toEqual(['unordered', 'large', 'small'])
     while ((await cluster.on('a').run(program.whatHappened)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    // The call left behind the large result, and is served while that is still coming.
+    // The call left after the large result, and is served while that is still coming.
     expect(await cluster.on('a').run(program.behindResult, 'b', 'a', count)).toEqual(['call behind the result', `result of ${count}`])
     // Their totals agree: nothing waits for a word that has been overtaken.
     await cluster.close()
@@ -139,7 +139,7 @@ describe('a cluster of several processes', () => {
   })
 
   test('CLU-95 nothing stays behind: no process, no folder of sockets, also when the process of the cluster is killed', async () => {
-    // A folder of its own: other tests run beside this one.
+    // Its own folder: other tests run at the same time.
     const own = mkdtempSync(join(tmpdir(), 'processes-test-'))
     const { TMPDIR } = process.env
     process.env.TMPDIR = own

@@ -1,4 +1,4 @@
-/** Which folders are removed that processes have left behind: CLU-95. */
+/** Which left-over folders of processes are removed: CLU-95. */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,

@@ -1,6 +1,6 @@
 /**
- * The folder of a process's Unix sockets, which only this user can enter. A lock in it, the marker, names the process. The folder is removed when the process ends; that of one which
- * was killed stays until the next process of this user comes by here. Nothing is removed but the folder's sockets and its marker: a user's folder may have such a name, too.
+ * The folder of a process's Unix sockets, which only this user can enter. A lock in it, the marker, names the process. The process removes the folder when it ends. If it is killed, the
+ * next process of this user that needs sockets does. Only the folder's sockets and its marker are removed: a user's folder may have such a name, too.
  */
 import { lstatSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
@@ -19,7 +19,7 @@ const OWNER_ALONE = 0o700
 const NO_LINKS: readonly unknown[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EROFS', 'EPROTO']
 /** It is gone by now, since another process was faster, or something of a user's lies in it. */
 const GONE_OR_USED: readonly unknown[] = ['ENOENT', 'ENOTEMPTY', 'EEXIST']
-/** What cannot be listed holds nothing that could be told to be ours. */
+/** In a folder that cannot be listed, no folder is known to be ours. */
 const NOT_LISTED: readonly unknown[] = ['ENOENT', 'EACCES', 'EPERM']
 
 /** Makes one, and looks for those that nobody needs. @throws SOCKET_FOLDER_UNAVAILABLE */
@@ -61,7 +61,7 @@ export function markSocketFolder(folder: string): void {
   }
 }
 
-/** Removes what processes have put there. What else is in the folder keeps it. */
+/** Removes the folder, unless it has files that no process put there. */
 export function removeSocketFolder(folder: string): void {
   try {
     for (const { name, path } of entriesOf(folder)) if (name === MARKER || isSocket(path)) rmSync(path, { force: true })

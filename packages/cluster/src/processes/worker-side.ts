@@ -1,6 +1,6 @@
 /**
- * A worker's own side of its host, whichever that is: `threadSide` for a thread of the cluster's process, and for one of another process the same with sockets
- * to the workers elsewhere. `process-agent.ts` has started it then.
+ * A worker's own side of its host: `threadSide` for a thread of the cluster's process. For a thread of another process, which `process-agent.ts` has started, the
+ * same with sockets to workers elsewhere.
  */
 import { setImmediate } from '@postgrad/base/internal'
 import type { PortEnd } from '../host/port-end.js'

@@ -1,4 +1,4 @@
-/** What `reportProgress` takes, and where it does nothing. */
+/** Arguments of `reportProgress`, and where it does nothing. */
 
 import { describe, expect, test } from '@jest/globals'
 import { reportProgress } from './progress.js'

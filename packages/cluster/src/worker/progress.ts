@@ -1,6 +1,6 @@
 /**
- * How a program says how far it is: `reportProgress` reaches whoever launched the cluster (`LaunchOptions.onProgress`, the command line's
- * lines), at most one report per interval, the last one always. In a job it reaches whoever submitted it.
+ * How a program reports its progress: `reportProgress` reaches the launcher of the cluster (`LaunchOptions.onProgress`, the command line's
+ * lines), at most once per interval, the last report always. In a job it reaches the job's submitter.
  */
 import { currentScope } from '@postgrad/base/internal'
 import type { Progress } from '@postgrad/jobs'

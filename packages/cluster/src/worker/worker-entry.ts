@@ -1,6 +1,6 @@
 /**
- * What a worker's thread loads first. It does not ask Node to keep compiled code (`module.enableCompileCache`): unless a user names a folder by NODE_COMPILE_CACHE, and then Node does so by
- * itself in each thread, that is a folder of the machine's, which another user may have made, and from which Node runs what it finds.
+ * The entry of a worker's thread. It does not ask Node to keep compiled code (`module.enableCompileCache`): Node runs the code that it finds in that folder, and the default folder is the
+ * machine's, so another user may have made it. If NODE_COMPILE_CACHE names a folder, Node uses that in each thread by itself.
  */
 import { workerSide } from '../processes/worker-side.js'
 import { runWorker } from './worker.js'

@@ -1,6 +1,6 @@
 /**
- * A worker, whatever host started it: it builds the WorkerRuntime, connects it to its peers, and answers the cluster's queries. It imports little (several
- * workers start at once); the program and the kernels come later. `protocol.ts` has the conversation.
+ * A worker on any host: it builds the WorkerRuntime, connects it to its peers, and answers the cluster's queries. It imports little, since several workers
+ * start at once; the program and the kernels come later. `protocol.ts` has the messages.
  */
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
@@ -90,7 +90,7 @@ export function runWorker(side: WorkerSide): void {
     reportQuiet: () => {
       runtime.onQuiet((counts) => say({ event: 'quiet', counts }))
     },
-    // What is left at the deadline is cut off, which whoever set it knows.
+    // At the deadline the rest is cut off, as the caller wants.
     leave: (timeoutMs) => runtime.leave({ timeoutMs }).catch(() => {}),
     close: () => runtime.close(),
   }

@@ -1,5 +1,5 @@
 /**
- * Which context is current: the one in the scope, which follows a program through its awaits. `api.ts` above opens and closes contexts.
+ * Finds the current context: the one in the scope, which follows a program through its awaits. `api.ts` opens and closes contexts.
  */
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { DistAutogradContext } from './dist-autograd-context.js'

@@ -1,12 +1,12 @@
 /**
- * The contexts of one worker: made here, joined by messages, released everywhere, and remembered as released. PyTorch:
- * `DistAutogradContainer`, which is a singleton; here it hangs off the WorkerRuntime.
+ * The contexts of one worker: makes them, joins those in messages, releases them everywhere, remembers released ones. PyTorch:
+ * `DistAutogradContainer`, a singleton; here each WorkerRuntime has one.
  */
 import { PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { globalId, type IdCounter, LOCAL_ID_MAX, Tombstones } from '@postgrad/base/internal'
 import { type BackwardMode, type BackwardRunner, contextReleased, DistAutogradContext } from './dist-autograd-context.js'
 
-/** So many ids of released contexts of other workers are kept at least. What is later than that makes a context which lives until its maker dies. */
+/** So many ids of released contexts of other workers are kept at least. A message that is later makes a context which lives until its maker dies. */
 export const TOMBSTONES_MIN = 4096
 
 /** A message of a context in this mode says nothing of it, one of the other says so (`lineage-field.ts`). */
@@ -18,7 +18,7 @@ export interface ContextHome {
   readonly ids: IdCounter
   readonly runner: BackwardRunner
   deathOf(worker: WorkerId): PostgradError | null
-  /** The context is leaving: fail its passes with `error` (null: CONTEXT_RELEASED), tell the workers that it knows, except for `except`. */
+  /** The context is leaving: fail its passes with `error` (null: CONTEXT_RELEASED), notify the workers that it knows, except `except`. */
   onRelease(context: DistAutogradContext, error: PostgradError | null, except: WorkerId | null): void
 }
 
@@ -69,7 +69,7 @@ export class DistAutogradContainer {
     throw this.absent(contextId, op)
   }
 
-  /** Why there is no such context. */
+  /** Why the context is missing. */
   absent(contextId: bigint, op: string): PostgradError {
     if (typeof contextId === 'bigint' && this.isReleased(contextId)) return contextReleased(contextId, op)
     return new PostgradError('CONTEXT_NOT_FOUND', {
@@ -106,7 +106,7 @@ export class DistAutogradContainer {
   }
 
   /**
-   * Forgets the context here and tells the workers that it knows, except for `except`, which said so. Passes that run in it fail with `error`,
+   * Forgets the context here and notifies the workers that it knows, except `except`, which did so first. Its passes fail with `error`,
    * by default CONTEXT_RELEASED (made only when it is needed: an error's stack costs microseconds).
    * @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
    */

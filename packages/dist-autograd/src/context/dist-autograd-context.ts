@@ -1,6 +1,6 @@
 /**
- * One distributed forward and backward pass as one worker sees it: whom it involves, what was recorded where messages left and arrived, the
- * gradients. Contexts are made by the container above; the engine reads and fills them. PyTorch: `DistAutogradContext`.
+ * One distributed forward and backward pass as one worker sees it: the workers in it, the nodes recorded for messages that left and arrived, the
+ * gradients. `dist-autograd-container.ts` makes contexts; the engine fills them. PyTorch: `DistAutogradContext`.
  */
 
 import type { WorkerId } from '@postgrad/base'
@@ -15,39 +15,39 @@ import type { DistPass } from '../pass/pass.js'
 import type { PassPlan } from '../pass/pass-plan.js'
 
 /**
- * Which send functions a pass waits for: `smart`, those that it reaches (Note [SMART] in `lineage.ts`); `fast`, all of the context, as PyTorch does: what
- * a call takes or returns must enter the loss then, or be detached.
+ * Which send functions a pass waits for. `smart`: those that it reaches (Note [SMART] in `lineage.ts`). `fast`: all of the context, as PyTorch does; every
+ * tensor that a call takes or returns must then enter the loss, or be detached.
  */
 export type BackwardMode = 'fast' | 'smart'
 
-/** Of `ctx.backward` and `distAutograd.backward`. */
+/** Options of `ctx.backward` and `distAutograd.backward`. */
 export interface DistBackwardOptions {
-  /** Keeps what the nodes saved, so that another pass can run over them; default `createGraph`. */
+  /** Keeps the saved values of the nodes, so that another pass can use them; default `createGraph`. */
   readonly retainGraph?: boolean
   /**
-   * Records the pass itself, on every worker, so that what is computed from its gradients has a pass of its own through all of them; default false. Not in
-   * contexts of mode `fast`: CREATE_GRAPH_NEEDS_SMART. PyTorch has none for distributed passes.
+   * Records the pass itself, on every worker, so that a further pass can differentiate its gradients; default false. A context of mode `fast` fails with
+   * CREATE_GRAPH_NEEDS_SMART. PyTorch cannot do this for distributed passes.
    */
   readonly createGraph?: boolean
-  /** Time for the whole pass in ms; default that of the worker's calls (`rpcTimeoutMs`); 0 is no limit. */
+  /** Time for the whole pass in ms; default the worker's `rpcTimeoutMs`. 0: without a limit. */
   readonly timeoutMs?: number
-  /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. PyTorch has none for distributed passes. */
+  /** Gradients of the roots, each of its root's shape; null or left out: 1, for a scalar root. PyTorch does not take them for distributed passes. */
   readonly gradTensors?: readonly (Tensor | null)[]
-  /** Ends the pass, on every worker: it fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
+  /** Aborting it ends the pass on every worker. The pass fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * Steps these when the pass has ended, in their order, as `step` afterwards would, to the same bits. Workers whose gradients are final compute their part of it
-   * while the pass still runs elsewhere; nobody sees of that before the pass has ended, and after an error nothing has happened. `backward` rejects with the
-   * errors of `step` too. A `DistributedOptimizer`, or anything else with these methods.
+   * Optimizers that step when the pass has ended, in this order, with the same bits as a call of `step` afterwards. Workers whose gradients are final
+   * compute their part of the step while the pass still runs elsewhere. Their results are visible only after the pass has ended, and an error undoes them.
+   * `backward` also rejects with the errors of `step`. Pass a `DistributedOptimizer`, or anything else with these methods.
    */
   readonly optimizer?: PassOptimizer | readonly PassOptimizer[]
 }
 
-/** What steps with the gradients of a context. */
+/** An optimizer that steps with the gradients of a context. */
 export interface PassOptimizer {
-  /** A pass is about to begin after which it will step: who has the parameters may prepare. Must not throw. */
+  /** Called before a pass after which the optimizer will step, so that the workers with the parameters can prepare. Must not throw. */
   announce(context: DistAutogradContext): void
-  /** The pass has ended well: steps with the context's gradients. */
+  /** Called when the pass has ended without an error: steps with the context's gradients. */
   step(context: DistAutogradContext): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export function idOf(context: ContextOrId): bigint {
   return typeof context === 'object' && context !== null ? context.id : context
 }
 
-/** Who runs the passes of a context, and ends it: the worker's distributed engine and container. */
+/** Runs the passes of a context, and ends it: the worker's distributed engine and container. */
 export interface BackwardRunner {
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void>
   release(context: DistAutogradContext): void
@@ -68,23 +68,23 @@ export interface BackwardRunner {
 }
 
 /**
- * One distributed forward and backward pass, as this worker sees it: `backward(roots)` runs the pass, `gradients()` are this worker's. PyTorch:
- * `DistAutogradContext`.
+ * One distributed forward and backward pass, as this worker sees it. `backward(roots)` runs the pass, `gradients()` returns this worker's gradients.
+ * PyTorch: `DistAutogradContext`.
  */
 export class DistAutogradContext {
-  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
+  /** The context's id, the same on every worker: 16 bits are the id of the worker that made it, 48 are that worker's counter. */
   readonly contextId: bigint
-  /** Which send functions its passes wait for. */
+  /** Which send functions the context's passes wait for. */
   readonly mode: BackwardMode
   /** The workers, other than this one, that messages of this context went to or came from. @internal */
   readonly knownWorkerIds = new Set<WorkerId>()
-  /** What messages with tensors left behind, by autograd message id, in the order in which they left. @internal */
+  /** The nodes of messages with tensors, by autograd message id, in the order in which they left. @internal */
   readonly sendFunctions = new Map<bigint, SendRpcBackward>()
   /** The same, in the order in which they arrived. @internal */
   readonly recvFunctions = new Map<bigint, RecvRpcBackward>()
   /** From which messages those tensors came; unused in a FAST context. @internal */
   readonly lineage: Lineage
-  /** What runs in it, and what that gave. @internal */
+  /** Its passes, and their gradients. @internal */
   readonly passes = new ContextPasses()
   /** @internal */
   released = false
@@ -97,27 +97,28 @@ export class DistAutogradContext {
     this.runner = runner
   }
 
-  /** The context's id: 16 bits of the worker that made it, 48 of its counter. The same on every worker. */
+  /** The context's id, the same on every worker: 16 bits are the id of the worker that made it, 48 are that worker's counter. */
   get id(): bigint {
     return this.contextId
   }
 
   /**
-   * Runs the backward pass from `roots` (on this worker; scalars, or with their gradients in `gradTensors`) through all workers of the context.
-   * Resolves when every gradient is in its place on every worker; read them with `gradients()`, on each worker its own. `.grad` is not touched.
-   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED,
-   * UNUSED_SEND and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by `signal`, or because the call that it is part of was cancelled),
-   * CONTEXT_RELEASED, RPC_SHUT_DOWN, or what a node or hook threw on any worker: that as it was thrown, with BACKWARD_FAILED at the end of its
-   * chain of causes, whose `values` name `worker`, `workerId` and `node`, and in anomaly mode the line of `forward` and its `frames`. After an error
-   * the gradients are as if the pass had not been. PyTorch: `torch.distributed.autograd.backward`.
+   * Runs the backward pass from `roots` through all workers of the context. The roots are on this worker, and are scalars or have their gradients in
+   * `gradTensors`. Resolves when every worker has all of its gradients; each worker reads its own with `gradients()`. `.grad` does not change.
+   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND
+   * and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by
+   * `signal`, or because the call that the pass is part of was cancelled), CONTEXT_RELEASED, RPC_SHUT_DOWN, or the error of a node or hook on any worker.
+   * Such an error is passed on unchanged, with BACKWARD_FAILED at the end of its chain of causes, whose `values` name `worker`, `workerId` and `node`, and
+   * in anomaly mode the line of `forward` and its `frames`. After an error the gradients are as before the pass. PyTorch:
+   * `torch.distributed.autograd.backward`.
    */
   backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
     return this.runner.backward(this, roots, options)
   }
 
   /**
-   * Releases the context now, here and on every worker that it has reached, from whichever of them this is called on. Its passes fail with
-   * CONTEXT_RELEASED, and so do calls in it. Without effect once it is released; `distAutograd.context` does it by itself at its end.
+   * Releases the context now, on this worker and on every worker that it has reached. Any of these workers may call it. Passes of the context, and calls
+   * in it, fail with CONTEXT_RELEASED. Without effect on a released context. `distAutograd.context` releases its context when its function settles.
    * PyTorch: `_release_context`.
    */
   release(): void {
@@ -125,10 +126,9 @@ export class DistAutogradContext {
   }
 
   /**
-   * This worker's leaves and their gradients, summed over the passes so far, in the order of their bits whatever the order of the passes (Note
-   * [Sums over passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: what is written to one in place stays, and later passes add to it.
-   * In a hook they are those so far.
-   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while any pass that the same program has begun here has not ended: await all of them first, also those of a `Promise.all`
+   * This worker's leaves and their gradients, summed over the passes so far. The sum has the same bits in whatever order the passes ended (Note [Sums over
+   * passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: a write into one stays, and later passes add to it. In a hook they are the gradients so far.
+   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while a pass that the same program began here has not ended: await all of them first, also those of a `Promise.all`
    * PyTorch: `torch.distributed.autograd.get_gradients`.
    */
   gradients(): Map<Tensor, Tensor> {
@@ -143,8 +143,8 @@ export class DistAutogradContext {
   }
 
   /**
-   * What needs all gradients needs the end of each pass that the running program has begun here. Not so what an optimizer of `backward` does as it steps: its pass has
-   * ended, and of others that run at once the caller knows that they concern other parameters. @throws PASS_UNDER_WAY @internal
+   * Code that needs all gradients needs the end of each pass that the running program has begun here. An optimizer of `backward` does not as it steps: its pass has
+   * ended, and the caller knows that passes still running concern other parameters. @throws PASS_UNDER_WAY @internal
    */
   checkAwaited(op: string): void {
     if (currentScope().stepping !== this && this.passes.ownUnderWay().length > 0) throw passUnderWay(this.contextId, op)
@@ -183,7 +183,7 @@ function passUnderWay(contextId: bigint, op: string): PostgradError {
   })
 }
 
-/** What a pass gets that was not awaited, or that `release` was called under. */
+/** The error of a pass that was not awaited, or that `release` has ended. */
 export function releasedUnderWay(contextId: bigint): PostgradError {
   return ownEnd(
     new PostgradError('CONTEXT_RELEASED', {

@@ -19,7 +19,7 @@ export function releaseNotice(runtime: WorkerRuntime, context: DistAutogradConte
 }
 
 /**
- * What is for a dead worker, or leaves a closed one, needs no delivery: those who wait for it learn of its end by themselves. What is for a worker that is
+ * A message for a dead worker, or from a closed one, needs no delivery: workers that wait for it notice the end themselves. A message for a worker that is
  * not known here, as one that was started again may be for a while, is a dead letter.
  */
 export function postIfAlive(

@@ -1,4 +1,4 @@
-/** Contexts that are released by anybody at any moment, nested, and many at once; whose their passes are. */
+/** Contexts that any worker releases at any moment, nested ones, and many at once; to whom passes belong. */
 import { describe, expect, test } from '@jest/globals'
 import { matmul, mul } from '@postgrad/autograd'
 import { type PostgradError, workerOf } from '@postgrad/base'

@@ -1,4 +1,4 @@
-/** A forgotten `await` of a pass is told to its program, and passes that overlap on purpose are not taken for one. */
+/** A program learns that it forgot to await a pass, and passes that overlap on purpose are not taken for that. */
 import { describe, expect, test } from '@jest/globals'
 import { call, expose } from '@postgrad/rpc'
 import { failure } from '@postgrad/rpc/suite'
@@ -33,7 +33,7 @@ async function relaysLate(weight: Tensor): Promise<Tensor> {
 expose({ 'unawaited.beginsOnly': beginsOnly, 'unawaited.beginsAndAwaits': beginsAndAwaits, 'unawaited.relaysLate': relaysLate })
 
 const noOptimizer: PassOptimizer = { announce: () => {}, step: () => Promise.reject(new Error('its pass has not ended')) }
-/** What a program writes without `await`. */
+/** Calls of a program without `await`. */
 const FORGOTTEN: readonly (readonly [string, (ctx: DistAutogradContext, losses: readonly [Tensor, Tensor]) => void])[] = [
   ['ctx.backward', (ctx, [loss]) => void ctx.backward([loss])],
   ['distAutograd.backward', (ctx, [loss]) => void distAutograd.backward(ctx.id, [loss])],
@@ -148,7 +148,7 @@ describe('DA-84 a pass that nobody has awaited', () => {
         }
         await Promise.all(others)
         expect(ctx.gradients().get(weight)!.toArray()).toEqual([[4, 4]])
-        // One that a call has left behind is the callee's mistake, and not that of this function.
+        // A pass that a call did not await is the callee's mistake, and not this function's.
         expect(await call(0, beginsOnly, [weight])).toBeGreaterThan(0)
       })
       await left?.catch(() => {})

@@ -1,5 +1,5 @@
 /**
- * Ties the graphs of two workers together where a message with tensors passes between them: at the sender a SendRpcBackward, at the receiver a
+ * Joins the graphs of two workers where a message with tensors passes between them: at the sender a SendRpcBackward, at the receiver a
  * RecvRpcBackward, under one autograd message id. PyTorch: `addSendRpcBackward`, `addRecvRpcBackward`, `getMessageWithAutograd`
  * in `torch/csrc/distributed/autograd/utils.cpp`. Here it is an interceptor of rpc, which knows nothing of autograd.
  */
@@ -90,7 +90,7 @@ export class AutogradInterceptor implements Interceptor {
     if (found !== undefined) unrecordSend(found, { autogradId, field: lineage as number[] })
   }
 
-  /** What a peer tells of the lineage is told once, so it is heard also where the message then meets a refusal, or nobody (DA-35). */
+  /** A peer sends each node of the lineage once: it is noted even if the message is then refused, or nobody awaits it (DA-35). */
   arrived(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId } = message
     const isAhead = message.type === MessageType.LINEAGE
@@ -107,7 +107,7 @@ export class AutogradInterceptor implements Interceptor {
   incoming(message: Message, from: WorkerInfo): void {
     const { context: contextId, autogradId, lineage } = message
     if (contextId === null) return
-    // Who waits for a plain reply gets it, even if the context has gone meanwhile.
+    // A caller gets its plain reply, even if the context has gone meanwhile.
     const context =
       autogradId === null && isReply(message.type)
         ? this.container.find(contextId)
@@ -141,7 +141,7 @@ const NO_NODES: readonly LineageNode[] = Object.freeze([])
 /** Sends lineage ahead of a message. */
 export type TellLineage = (to: WorkerId, contextId: bigint, lineage: readonly number[]) => void
 
-/** Leaves a SendRpcBackward behind for those of `tensors` that require grad; null if none does. */
+/** Records a SendRpcBackward for those of `tensors` that require grad; null if none does. */
 export function recordSend(
   context: DistAutogradContext,
   ids: IdCounter,
@@ -193,7 +193,7 @@ export function recordRecv(
   context.recvFunctions.set(autogradId, node)
 }
 
-/** What was recorded has not left after all. */
+/** The message has not left after all. */
 export function unrecordSend(context: DistAutogradContext, { autogradId, field }: RecordedSend): void {
   const send = context.sendFunctions.get(autogradId)
   if (send === undefined) return
@@ -206,7 +206,7 @@ function told({ lineage, recvFunctions }: DistAutogradContext, send: SendRpcBack
   return writeLineage(lineage, lineage.addMessage(send, deps), send.depth, send.to)
 }
 
-/** What `arrived` noted of the message. @throws LINEAGE_MALFORMED */
+/** The node that `arrived` noted. @throws LINEAGE_MALFORMED */
 function arrivedAs({ lineage }: DistAutogradContext, from: WorkerId, field: readonly number[] | null): LineageNode {
   const node = lineage.find(from, 2 * numberOf(field))
   if (node === undefined || node.deps === null) throw malformed('its dependencies are not names of messages')

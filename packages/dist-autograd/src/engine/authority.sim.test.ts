@@ -1,4 +1,4 @@
-/** A worker whose role may not make contexts takes part in those of others, and in nothing else. The rules AUT are in rpc's SPEC.md. */
+/** A worker whose role may not make contexts takes part only in those of others. The rules AUT are in rpc's SPEC.md. */
 import { expect, test } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { call, expose, rolePolicy } from '@postgrad/rpc'

@@ -1,6 +1,6 @@
 /**
- * Backward passes against the local engine: the same program here and spread over workers (cases 21 to 35, 41 to 48 of the reference). Where
- * the sums associate equally, or whole numbers make them exact, the gradients are the same bits.
+ * Backward passes against the local engine: the same program on one worker and on several (cases 21 to 35, 41 to 48 of the reference). If
+ * the sums associate equally, or whole numbers make them exact, the gradients have the same bits.
  */
 import { describe, expect, test } from '@jest/globals'
 import { add, bmm, cos, div, backward as localBackward, matmul, mul, narrow, noGrad, stack } from '@postgrad/autograd'
@@ -305,7 +305,7 @@ test('DA-14 a worker that did not make the context can be the root', async () =>
       const weight = wholeLeaf([[1, 2]])
       await call(1, backwardThere, [weight, ctx.id])
       expect(ctx.gradients().get(weight)!.toArray()).toEqual([[2, 4]])
-      // The context outlives this root, which therefore tells how its pass ended without waiting for the next one.
+      // The context outlives this root, which therefore says how its pass ended without waiting for the next one.
       expect(cluster.contextOn(1, ctx.id).passes.ended).toEqual([])
       await call(1, add, [weight, 1])
       expect(cluster.contextOn(0, ctx.id).passes.size).toBe(0)

@@ -11,7 +11,7 @@ const SEEDS = 3
 /** More steps than the program takes: the sweep ends with the first crash that comes too late. */
 const STEPS_MAX = 400
 
-/** Worker 0 → 1 → 2 and back, one call beside it to worker 2, a pass through all of them. */
+/** Worker 0 → 1 → 2 and back, at once a call to worker 2, then a pass through them all. */
 async function main(): Promise<unknown> {
   const weight = wholeLeaf([[1, 2]])
   return await distAutograd.context(async (ctx) => {
@@ -116,7 +116,7 @@ describe('DA-27 a worker dies at step k, for all k', () => {
           distAutograd.context(async () => {
             // Worker 1 is the root, the gradient is on worker 2.
             await call(1, backwardThere, [])
-            // What is lost with a dying worker's link is lost; this comes behind the news of the pass.
+            // A dying worker's messages may be lost; this call comes after the notice of the pass.
             await call(1, visit, [])
             const size = worker2()
             cluster.world.crash('worker1')

@@ -1,6 +1,6 @@
 /**
- * The distributed engine of one worker: does its part of every pass, and speaks with the engines of the other workers. Nodes run in `ready-nodes.ts`, passes
- * begin and end in `root-passes.ts`. PyTorch: `DistEngine` (FAST mode; ours has SMART, Note [SMART] in `lineage.ts`, as well); how a pass ends and how it fails differ, see below.
+ * The distributed engine of one worker: does its part of every pass, together with other workers' engines. Nodes run in `ready-nodes.ts`, passes
+ * begin and end in `root-passes.ts`. PyTorch: `DistEngine` (FAST mode; ours also has SMART, Note [SMART] in `lineage.ts`); how a pass ends and how it fails differ, see below.
  *
  * Note [A distributed pass]
  * ~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -15,11 +15,11 @@
  *        ── PASS_COMMIT, before the next pass ────────────→ gradients join the context's
  *
  * Nobody waits for a reply: PyTorch answers a worker's first gradient only when that worker's part has ended, which makes a chain of waits as long
- * as the graph is deep. Here every worker tells the root by itself when it has nothing to do, and the root adds up (Note [Termination] in
- * `pass-ledger.ts`). A failure goes the same way, and comes back to all:
+ * as the graph is deep. Here every worker reports to the root by itself when it has nothing to do, and the root adds up (Note [Termination] in
+ * `pass-ledger.ts`). A failure goes to the root as well, which sends it to all:
  *
  *        ←────────────── PASS_ERROR (error) ───────────────
- *        ── PASS_ABORT ───────────────────────────────────→ all of the plan drop the pass (FAST: tell the workers that they know)
+ *        ── PASS_ABORT ───────────────────────────────────→ all of the plan drop the pass (FAST: and forward it to all they know)
  */
 import assert from 'node:assert'
 import { Engine, GraphTask, HeldBack, InputBuffer, type NodeTask } from '@postgrad/autograd/internal'
@@ -108,7 +108,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  /** PassDriver: this worker is passive; the root hears how far it has come, in SMART only when that is to the end. */
+  /** PassDriver: this worker is passive, and reports to the root how far it has come; in SMART only at its end. */
   readonly onIdle = ({ sink }: GraphTask): void => {
     assert(sink instanceof DistPass, 'what a worker runs is of its passes')
     this.idle(sink)
@@ -133,7 +133,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     this.postIfAlive(pass.root, MessageType.PASS_REPORT, body, pass.contextId, pass.id)
   }
 
-  /** A pass cannot go on here. Its root decides; this worker only stops. */
+  /** A pass fails here. Its root decides; this worker only stops. */
   private fail(pass: DistPass, error: unknown): void {
     const context = this.container.find(pass.contextId)
     if (context?.passes.get(pass.id) !== pass) return
@@ -212,7 +212,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
   }
 
   /**
-   * Drops the pass. In FAST the word spreads along the edges of the context: whoever received gradients from here is known here. In SMART the root is answered,
+   * Drops the pass. In FAST the abort spreads along the edges of the context: this worker knows all that got gradients from it. In SMART it answers the root,
    * so that later plans need not name the pass.
    */
   onAbort({ context: contextId, pass: passId, body }: Message, from: WorkerInfo): void {
@@ -233,7 +233,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     if (pass !== undefined) context!.passes.absorb(pass)
   }
 
-  /** A message about a pass that cannot be read: nobody can go on, and the root learns so at once. */
+  /** A message about a pass that cannot be read: the pass fails, and its root learns that at once. */
   onUnreadable({ context: contextId, pass: passId }: PassHead, cause: unknown, from: WorkerInfo): void {
     const error = passUnreadable(cause, from, this.runtime.info)
     const pass = this.container.find(contextId)?.passes.get(passId)
@@ -254,7 +254,7 @@ export class DistEngine implements GradientCarrier, PassDriver {
     }
   }
 
-  /** The context is being released: its passes end, here. The others hear of the release itself. */
+  /** The context is being released: its passes end, here. Other workers learn of the release. */
   abandon(context: DistAutogradContext, error: PostgradError | null): void {
     for (const pass of context.passes.values()) {
       if (pass.gathered) continue

@@ -1,4 +1,4 @@
-/** How tests look at what has failed, and wait in virtual time. */
+/** For tests: inspects failures, and waits in virtual time. */
 import type { PostgradError } from '@postgrad/base'
 import { currentWorker } from '@postgrad/rpc'
 

@@ -1,4 +1,4 @@
-/** How passes fail: at once, everywhere, with the error as it was thrown, and nothing left behind (cases 52 to 57 of the reference). */
+/** How passes fail: at once, everywhere, with the error as it was thrown, and without leftovers (cases 52 to 57 of the reference). */
 import { describe, expect, test } from '@jest/globals'
 import { add, defineFunction, enableGrad, mul } from '@postgrad/autograd'
 import type { Node } from '@postgrad/autograd/internal'
@@ -76,7 +76,7 @@ describe('DA-14 what cannot be a root', () => {
           message: expect.stringMatching(
             /^backward: expected root 0 to require grad, got a tensor that does not, and that no recorded operation made\./,
           ),
-          remedy: expect.stringContaining('has a history within distAutograd.context(…) alone: call there, and use ctx.backward()'),
+          remedy: expect.stringContaining('has a history only within distAutograd.context(…): call there, and use ctx.backward()'),
         })
         expect(await codeOf(ctx.backward([mul(t, t)]))).toBe('ROOT_NOT_SCALAR')
         expect(await codeOf(ctx.backward([tensor(1, { requiresGrad: true })]))).toBe('ROOT_HAS_NO_GRAD_FN')
@@ -324,7 +324,7 @@ describe('DA-24 an exception in a node', () => {
         await ctx.backward([whole])
         expect(ctx.gradients().get(x)!.toArray()).toEqual([[3, 6]])
       })
-      // What is under way arrives.
+      // Messages arrive.
       await sleep(200)
       expect(heard).toEqual([0, 1, 1, 1, 0])
     }),
@@ -384,7 +384,7 @@ describe('other ends of a pass', () => {
       await distAutograd.context(async (ctx) => {
         const weight = wholeLeaf([[1, 2]])
         const loss = (await call(1, pyAdd, [weight, weight])).sum()
-        // A pass of which the messages do not get through: worker 1 never hears of it.
+        // A pass whose messages do not get through: worker 1 never learns of it.
         const { engine } = cluster.parts(1)
         const onGradients = engine.onGradients.bind(engine)
         engine.onGradients = () => {}

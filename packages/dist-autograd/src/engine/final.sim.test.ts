@@ -1,4 +1,4 @@
-/** When the gradients of one worker are final, though the pass still runs elsewhere: what lets an optimizer begin early. */
+/** When the gradients of one worker are final, though the pass still runs elsewhere: an optimizer may then begin early. */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, mul } from '@postgrad/autograd'
 import { call, currentWorker, expose, workerLocal } from '@postgrad/rpc'
@@ -33,7 +33,7 @@ describe('DA-60 final gradients', () => {
         await ctx.backward([z.sum()], { retainGraph: true }).then(() => {
           isOver = true
         })
-        // Worker 0 is the last, and told only if the reports of the others are still on their way.
+        // Worker 0 is last, and notified only if the others' reports are still on their way.
         expect(told.filter((line) => !line.startsWith('0: 6,1'))).toEqual(['2: 2,1', '1: 3,1'])
         told.length = 0
         isOver = false

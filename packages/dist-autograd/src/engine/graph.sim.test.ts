@@ -1,4 +1,4 @@
-/** What calls leave behind at both ends: PyTorch's tests of the graph's shape (cases 3 and 5 to 13 of the reference). */
+/** Calls record nodes at both ends: PyTorch's tests of the graph's shape (cases 3 and 5 to 13 of the reference). */
 import { describe, expect, test } from '@jest/globals'
 import { add, noGrad } from '@postgrad/autograd'
 import { AccumulateGrad, type Node } from '@postgrad/autograd/internal'

@@ -1,4 +1,4 @@
-/** What runs within a pass beside the nodes themselves: hooks, calls between node tasks, gradients that are none. */
+/** Within a pass: hooks, calls between node tasks, undefined gradients. */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
@@ -60,7 +60,7 @@ describe('DA-59 hooks', () => {
         expect(seen.sort()).toEqual(['worker0 [[5,6]] null', 'worker2 [[1,2]] null'])
         seen.length = 0
         await ctx.backward([loss])
-        // With what the passes before have left.
+        // Together with the pass before.
         expect(seen.sort()).toEqual(['worker0 [[10,12]] null', 'worker2 [[2,4]] null'])
         expect(cluster.contextOn(2, ctx.id).gradients().get(there)!.toArray()).toEqual([[2, 4]])
       })

@@ -1,6 +1,6 @@
 /**
- * The nodes that could run, the highest sequence number first. However many there are, one task in the mailbox stands for them, and runs them one after the
- * other for as long as the mailbox has nothing that goes before (DA-83): a node costs no turn of the mailbox.
+ * The nodes that could run, the highest sequence number first. However many there are, one task in the mailbox runs them one after the other, until
+ * the mailbox has something more urgent (DA-83): a node costs no turn of the mailbox.
  */
 import { HeapReadyQueue, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
 import type { Runnable, WorkerRuntime } from '@postgrad/rpc/internal'

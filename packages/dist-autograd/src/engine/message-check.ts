@@ -1,6 +1,6 @@
 /**
- * Who may say what about a context or a pass. The codec has looked at the fields of a message before (`MESSAGE_TABLE`), the engine knows nothing else of
- * its sender: here stands what only this worker can tell. A message that may not be said is a dead letter, and changes nothing.
+ * Checks which worker may send which message about a context or a pass. The codec has checked the message's fields before (`MESSAGE_TABLE`); this
+ * file checks what only this worker can know. A message that its sender may not send is a dead letter, and changes nothing.
  */
 import { type WorkerId, workerOf } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -9,7 +9,7 @@ import type { DistAutogradContainer } from '../context/dist-autograd-container.j
 import type { DistAutogradContext } from '../context/dist-autograd-context.js'
 import { RootPass } from '../pass/pass.js'
 
-/** What is wrong with it; null: nothing. */
+/** Why it is refused; null: it is not. */
 export function objection(message: Message, { id: from }: WorkerInfo, container: DistAutogradContainer, self: WorkerId): string | null {
   const { type, pass: passId } = message
   const contextId = message.context as bigint
@@ -45,7 +45,7 @@ function whetherTakesPart(context: DistAutogradContext | undefined, passId: bigi
   return plan === null || plan.has(from) ? null : 'its sender has no part in the pass'
 }
 
-/** What is wrong with the numbers in a report of who takes part; null: nothing. */
+/** Why a report is refused for the workers that it names; null: it is not. */
 export function reportObjection({ context, pass: passId, body }: Message, container: DistAutogradContainer): string | null {
   const pass = container.find(context as bigint)?.passes.get(passId as bigint)
   if (!(pass instanceof RootPass) || pass.plan === null) return null

@@ -1,4 +1,4 @@
-/** How a pass begins and ends from outside, and what its error names: given root gradients, signals, calls that are cancelled, what cannot be read. */
+/** How a pass begins and ends from outside, and what its error names: root gradients, signals, cancelled calls, unreadable messages. */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, mul, sqrt, withAnomalyDetection } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'

@@ -1,6 +1,6 @@
 /**
- * What runs the nodes of all passes of a worker, each in the scope of its pass: a scope is entered only where the next node needs another one. The engine above
- * is notified of a node that has failed.
+ * Runs the nodes of all passes of a worker, each in the scope of its pass: it enters a scope only where the next node needs another one. It notifies
+ * `dist-engine.ts` of a node that has failed.
  */
 import assert from 'node:assert'
 import { type Engine, HIGHEST_PRIORITY, type NodeTask, type ReadyQueue } from '@postgrad/autograd/internal'
@@ -15,7 +15,7 @@ export class ReadyNodes implements ReadyQueue {
   private readonly container: DistAutogradContainer
   private readonly graph: Engine
   private readonly onError: (pass: DistPass, nodeTask: NodeTask) => void
-  /** What nodes run in, but for the context: this worker's scope without grad mode. */
+  /** The scope of nodes, but for the context: this worker's without grad mode. */
   private readonly scope: Scope
   /** Whether a node runs, or a hook of it. */
   isRunning = false
@@ -68,7 +68,7 @@ export class ReadyNodes implements ReadyQueue {
   }
 
   /**
-   * Hooks find the context of the pass as the current one. What they call takes no context with it, since gradients are off (DA-9); under createGraph it is
+   * Hooks find the context of the pass as the current one. Their calls carry no context, since gradients are off (DA-9); under createGraph they are
    * recorded, as everything else is.
    */
   scopeOf(nodeTask: NodeTask): Scope {
@@ -78,7 +78,7 @@ export class ReadyNodes implements ReadyQueue {
   }
 }
 
-/** What a worker runs is of its passes, which are the sinks of their gradients. */
+/** A worker runs nodes of its passes, which are the sinks of their gradients. */
 export function passOf({ task }: NodeTask): DistPass {
   const { sink } = task
   assert(sink instanceof DistPass, 'a node task of a worker is part of a distributed pass')

@@ -1,6 +1,6 @@
 /**
- * The passes that begin at this worker: their plan, their deadline, how they are known to have ended (Note [Termination] in `pass-ledger.ts`), and that one which fails
- * is dropped everywhere. `dist-engine.ts` above does this worker's part of them, as of all passes.
+ * The passes that begin at this worker: makes their plan, keeps their deadline, notices that they have ended (Note [Termination] in `pass-ledger.ts`), and drops failed
+ * ones everywhere. `dist-engine.ts` does this worker's part of them, as of all passes.
  */
 import { type Engine, type GraphRoot, graphRoot, InputBuffer, validateRoots } from '@postgrad/autograd/internal'
 import { isPostgradError, localOf, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
@@ -43,7 +43,7 @@ export class RootPasses implements BackwardRunner {
     this.self = runtime.info.id
   }
 
-  /** See `DistAutogradContext.backward`. What it throws at once, it rejects with. */
+  /** See `DistAutogradContext.backward`. Never throws: it rejects. */
   backward(context: DistAutogradContext, roots: readonly Tensor[], options: DistBackwardOptions): Promise<void> {
     try {
       const optimizers = [options.optimizer ?? NONE].flat()
@@ -91,7 +91,7 @@ export class RootPasses implements BackwardRunner {
     return pass
   }
 
-  /** What ends a pass from outside: its deadline, its caller's signal, and that the call which it is part of was cancelled. Returns what ends the wait. */
+  /** Ends a pass from outside: by its deadline, its caller's signal, or the cancellation of the call that it is in. Returns what ends the wait. */
   private awaitEnd(context: DistAutogradContext, pass: RootPass, timeoutMs: number, signal: AbortSignal | undefined): () => void {
     const wait: OwnWait = {
       op: 'backward',
@@ -108,7 +108,7 @@ export class RootPasses implements BackwardRunner {
     }
   }
 
-  /** What a pass gets whose time is up. */
+  /** The error of a pass at its deadline. */
   timedOut(pass: RootPass, timeoutMs: number): PostgradError {
     return passTimedOut(
       timeoutMs,
@@ -157,7 +157,7 @@ export class RootPasses implements BackwardRunner {
     this.checkEnd(context, pass)
   }
 
-  /** PASS_ERROR: a worker cannot go on. */
+  /** PASS_ERROR: a worker has failed. */
   onError({ context: contextId, pass: passId, body }: Message): void {
     const [context, pass] = this.rootPass(contextId, passId)
     if (context !== null && pass !== null) this.fail(context, pass, body[0])
@@ -183,7 +183,7 @@ export class RootPasses implements BackwardRunner {
   }
 
   /**
-   * The others hear that a pass ended well when the next one begins: nothing hangs on it before (their `gradients()` count it already), and most
+   * The others learn that a pass ended well when the next one begins: nothing needs it before (their `gradients()` count it already), and most
    * contexts have one pass only.
    */
   private commitEnded(context: DistAutogradContext): void {
@@ -194,10 +194,10 @@ export class RootPasses implements BackwardRunner {
     }
   }
 
-  /** Drops the pass, tells those who take part, rejects. */
+  /** Drops the pass, notifies its workers, rejects. */
   fail(context: DistAutogradContext, pass: RootPass, error: unknown): void {
     if (context.passes.get(pass.id) !== pass) {
-      // Whatever has become of its entry, who waits is told; without effect where that was told before.
+      // Its entry is gone, but its program must get an error; without effect if it had an end before.
       pass.fail(error)
       return
     }
@@ -215,7 +215,7 @@ export class RootPasses implements BackwardRunner {
     return pass instanceof RootPass ? [context!, pass] : [null, null]
   }
 
-  /** What a pass waits for, for a reader. */
+  /** Says what a pass waits for. */
   whatIsMissing(context: DistAutogradContext, pass: RootPass): WaitAbout {
     const open = pass.ledger.unbalanced()
     const on = (open.length > 0 ? open : [...context.knownWorkerIds]).filter((id) => id !== this.self)

@@ -1,4 +1,4 @@
-/** Backward passes from a reference: PyTorch's owner_rref_backward and user_rref_backward, with their numbers, and who may ask for what. */
+/** Backward passes from a reference: PyTorch's owner_rref_backward and user_rref_backward, with their numbers, and refused requests. */
 import { describe, expect, test } from '@jest/globals'
 import { add } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'

@@ -1,6 +1,6 @@
 /**
- * `rref.backward`: a pass from a tensor that is spoken of by reference. It starts where the tensor is, since only there is its graph; a user asks the
- * owner to. rpc has the method and does not know what a gradient is: `install.ts` puts this behind it.
+ * `rref.backward`: a pass from the tensor of a reference. It starts where the tensor is, since only there is its graph: a user of the reference asks
+ * the owner to. rpc has the method and does not know what a gradient is; `install.ts` gives it this.
  * PyTorch: `OwnerRRef::backward`, RREF_BACKWARD_REQ.
  */
 import { backward as localBackward } from '@postgrad/autograd'
@@ -16,7 +16,7 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
     else if (contextId === null) throw contextRequired(rref)
     else {
       const { createGraph = false, retainGraph = createGraph, gradient, ...limits } = options
-      // What the gradient was computed from has no part in the pass.
+      // The history of the gradient has no part in the pass.
       await runtime.call(
         rref.owner(),
         backwardOnOwner,
@@ -27,7 +27,7 @@ export function installRRefBackward(runtime: WorkerRuntime, container: DistAutog
   }
 }
 
-/** What a user asks of the owner, where the reference is the owner's. */
+/** A user's call to the owner, where the reference is the owner's. */
 const backwardOnOwner = (
   rref: RRef<Tensor>,
   contextId: bigint,

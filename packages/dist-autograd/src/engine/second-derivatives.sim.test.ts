@@ -1,4 +1,4 @@
-/** Passes that are recorded themselves, on every worker, and passes over their gradients. Numbers of PyTorch's stand in `testing`. */
+/** Passes that are recorded themselves, on every worker, and passes over their gradients. PyTorch's numbers are in `testing`. */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, backward as localBackward, matmul, mul, tanh } from '@postgrad/autograd'
 import { PostgradError } from '@postgrad/base'

@@ -1,4 +1,4 @@
-/** SMART passes that fail, and workers that die beside them. */
+/** SMART passes that fail, and workers that die meanwhile. */
 import { describe, expect, test } from '@jest/globals'
 import { add, defineFunction, mul } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'
@@ -238,7 +238,7 @@ function until({ workers }: Cluster, ms: number): Promise<void> {
   return new Promise((resolve) => workers[0]!.clock.setTimer(ms, resolve))
 }
 
-/** Runs `main` as worker 0; `crash` ends worker `victim` and waits until all have heard of it. */
+/** Runs `main` as worker 0; `crash` ends worker `victim` and waits until all know of it. */
 async function overSeedsWithDead(size: number, victim: number, main: (crash: () => Promise<void>) => Promise<void>): Promise<void> {
   for (let seed = 1; seed <= SEEDS; seed++) {
     await withSeed(seed, async () => {

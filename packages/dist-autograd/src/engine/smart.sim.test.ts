@@ -1,4 +1,4 @@
-/** SMART: a pass waits for what its roots depend on, and for nothing else (Note [SMART]). */
+/** SMART: a pass waits only for what its roots depend on (Note [SMART]). */
 import { describe, expect, test } from '@jest/globals'
 import { add, mul, noGrad } from '@postgrad/autograd'
 import type { PostgradError } from '@postgrad/base'

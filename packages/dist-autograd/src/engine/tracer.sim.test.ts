@@ -1,4 +1,4 @@
-/** Taps of calls, messages, waits and nodes on several workers of a simulation: two ends of one request name each other, and a seed repeats a trace. */
+/** Taps of calls, messages, waits and nodes on several simulated workers: both ends of a request name each other, and a seed repeats a trace. */
 import { describe, expect, test } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { type TraceEvent, tracerOf } from '@postgrad/base/internal'
@@ -29,7 +29,7 @@ function* upTo(to: number): Generator<number> {
 }
 expose({ 'tracer.slow': slow, 'tracer.fails': fails, 'tracer.Careful': Careful, 'tracer.late': late, 'tracer.upTo': upTo })
 
-/** What each of the workers does until `stop`. */
+/** The events of each worker until `stop`. */
 function listen(workers: readonly WorkerRuntime[]) {
   const events: Record<string, TraceEvent[]> = {}
   const stops = workers.map((worker) => {

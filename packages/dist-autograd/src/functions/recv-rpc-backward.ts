@@ -1,12 +1,12 @@
 /**
- * What a message with tensors leaves behind at its receiver: the node where gradients leave the local graph, for the worker that the tensors
+ * The node that a message with tensors adds to its receiver's graph: there gradients leave the local graph, for the worker that the tensors
  * came from. Its twin there is `SendRpcBackward`; one autograd message id names both. PyTorch: `RecvRpcBackward`.
  */
 import { HIGHEST_PRIORITY, type InputMeta, Node } from '@postgrad/autograd/internal'
 import type { WorkerId } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 
-/** Who takes the gradients on their way: the worker's distributed engine. */
+/** Sends the gradients on their way: the worker's distributed engine. */
 export interface GradientCarrier {
   /** Posts the gradients of `node`'s outputs (null where none arrived) as part of the pass of `task`. @throws what makes the pass fail */
   carry(node: RecvRpcBackward, grads: readonly (Tensor | null)[], task: object): void
@@ -33,7 +33,7 @@ export class RecvRpcBackward extends Node {
     inputMeta: readonly InputMeta[],
     carrier: GradientCarrier,
   ) {
-    // Before all other nodes, as leaves are: while the gradient travels, this worker goes on.
+    // Before all other nodes, as leaves are: this worker works while the gradient travels.
     super([], inputMeta, HIGHEST_PRIORITY)
     this.depth = depth
     this.lineage = lineage

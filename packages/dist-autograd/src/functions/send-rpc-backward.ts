@@ -1,5 +1,5 @@
 /**
- * What a message with tensors leaves behind at its sender: the node where the gradients that come back enter the local graph.
+ * The node that a message with tensors adds to its sender's graph: there the gradients that come back enter it.
  * Its twin at the receiver is `RecvRpcBackward`; one autograd message id names both. PyTorch: `SendRpcBackward`.
  */
 import { type Edge, type InputMeta, Node } from '@postgrad/autograd/internal'
@@ -10,7 +10,7 @@ export class SendRpcBackward extends Node {
   readonly autogradId: bigint
   /** The worker that the tensors went to. */
   readonly to: WorkerId
-  /** What the message was, where an error may name it. */
+  /** Says what the message was, if an error may name it. */
   what = ''
 
   /** @param edges one per tensor of the message that requires grad, in order, with the shape and dtype of its gradient in `inputMeta` */

@@ -1,6 +1,6 @@
 /**
- * What a gradient message says beside its gradients: how its pass runs (in the body), and in the lineage field of the envelope the receiver's part of the
- * plan, and under createGraph also the send function that the gradients themselves left behind, since a later pass may go back through them.
+ * The other contents of a gradient message: how its pass runs (in the body); in the lineage field of the envelope the receiver's part of the
+ * plan, and under createGraph also the send function that the gradients themselves recorded, since a later pass may go back through them.
  *
  *     plan…                                         a plain pass; null where there is none
  *     counter, length, lineage…, plan…              under createGraph: the low 48 bits of the send function's id (its worker is the sender), and its
@@ -11,7 +11,7 @@ import { globalId, LOCAL_ID_MAX } from '@postgrad/base/internal'
 import type { Message } from '@postgrad/wire/internal'
 import { malformed } from './lineage-field.js'
 
-/** What leaves behind a send function: its id, and what its receiver is told of it (`lineage-field.ts`). */
+/** A message with a send function: its id, and its field for the receiver (`lineage-field.ts`). */
 export interface RecordedSend {
   readonly autogradId: bigint
   readonly field: number[]

@@ -85,7 +85,7 @@ describe('DA-41 malformed plans', () => {
     const field = [2, 17, 23, 1, 1, 0, 10_000, 4, 2, 3, 1, 2, 3]
     expect(readPlan(field).fieldFor(9, 8)).toEqual(field)
     expect(readPlan(field).aborted).toEqual([17, 23])
-    // Whoever passes it on has begun.
+    // The forwarder has begun itself.
     expect(readPlan(field).fieldFor(9, 1)).toEqual([2, 17, 23, 4, 2, 3, 1, 2, 3])
   })
 })

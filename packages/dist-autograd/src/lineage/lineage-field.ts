@@ -1,5 +1,5 @@
 /**
- * What lies in the lineage field of an envelope, in the one layout that all workers share. `attach.ts` writes and reads it, wire only sees that it is
+ * The lineage field of an envelope, in the one layout that all workers share. `attach.ts` writes and reads it; wire only checks that it is
  * an array of integers ≥ 0. Nodes and their names: `lineage.ts`.
  *
  *     null                                    no send function, in a SMART context (or in none)
@@ -27,7 +27,7 @@ const CODE_MAX = 2 ** 36
 /** How many numbers one message may carry: some 1.2 MB, where wire allows a header of 8 MiB with a million items. */
 export const FIELD_LENGTH_MAX = 2 ** 17
 
-/** What a message tells of lineage. */
+/** The lineage in a message. */
 export interface Told {
   readonly field: number[]
   /** Goes before it, in messages of type LINEAGE. */
@@ -56,7 +56,7 @@ export function numberOf(field: Field): number {
   return number
 }
 
-/** Of a message of this worker, for a receiver, which is taken to know from now on what it is told here. */
+/** Of a message of this worker, for a receiver, which from now on counts as knowing these nodes. */
 export function writeLineage(lineage: Lineage, message: LineageNode, depth: number, receiver: WorkerId): Told {
   const field = [depth, message.code / 2]
   // This worker itself lacks nothing.
@@ -71,7 +71,7 @@ export function writeLineage(lineage: Lineage, message: LineageNode, depth: numb
   return { field, ahead: NONE }
 }
 
-/** All of them go ahead, so that whoever has got one part gets all: knowledge stays closed, whatever becomes of the message. */
+/** All of them go ahead: a receiver of one part gets all, so its knowledge stays closed, whatever becomes of the message. */
 function parts(nodes: readonly LineageNode[]): number[][] {
   const all: number[][] = [[]]
   let part = all[0]!
@@ -99,7 +99,7 @@ function pushNames(field: number[], nodes: readonly LineageNode[]): void {
   for (const { worker, code } of nodes) field.push(worker, code)
 }
 
-/** Notes what a message of `sender` tells. Of one that is malformed its own node stays unknown. */
+/** Notes the nodes in a message of `sender`. If it is malformed, its own node stays unknown. */
 export function readLineage(lineage: Lineage, field: readonly number[], sender: WorkerId): void {
   if (sender === lineage.self) return
   const deps = readNames(lineage, field, 2, sender)
@@ -115,7 +115,7 @@ export function readNodes(lineage: Lineage, field: readonly number[], start: num
     const behind = code === undefined ? null : readNames(lineage, field, at + 2, sender)
     if (code === undefined || behind === null || !isName(worker, code)) return false
     at += 3 + 2 * behind.length
-    // What this worker has of its own it knows best.
+    // This worker knows its own nodes best.
     if (worker === lineage.self) continue
     const node = lineage.mention(worker, code)
     node.deps ??= behind
@@ -124,7 +124,7 @@ export function readNodes(lineage: Lineage, field: readonly number[], start: num
   return true
 }
 
-/** The nodes whose count stands at `at`, which their sender takes for known, or tells as well; null if they are none. */
+/** The nodes whose count is at `at`, which their sender takes for known, or sends too; null if these are not nodes. */
 function readNames(lineage: Lineage, field: readonly number[], at: number, sender: WorkerId): readonly LineageNode[] | null {
   const count = field[at]
   if (count === undefined || 2 * count > field.length - at - 1) return null
@@ -146,7 +146,7 @@ function isName(worker: number, code: number): boolean {
   return worker <= WORKER_ID_MAX && code <= CODE_MAX
 }
 
-/** What `writeLineage` wrote has not left. */
+/** A written message has not left. */
 export function unwriteLineage(lineage: Lineage, field: readonly number[], receiver: WorkerId): void {
   lineage.sends[numberOf(field)] = null
   const untold: LineageNode[] = []
@@ -154,7 +154,7 @@ export function unwriteLineage(lineage: Lineage, field: readonly number[], recei
   lineage.untold(receiver, untold)
 }
 
-/** For what no worker of this version writes. */
+/** No worker of this version writes it. */
 export function malformed(why: string): PostgradError {
   return new PostgradError('LINEAGE_MALFORMED', {
     op: 'receive',

@@ -1,14 +1,14 @@
 /**
- * Asks the local graph from which messages a tensor came: the receive functions behind it, as one node of the lineage (Note [SMART] in `lineage.ts`).
- * What is found is noted in the nodes of the graph, which never change behind their backs, so that over the life of a context each is looked at once.
+ * Asks the local graph from which messages a tensor came: the receive functions that it depends on, as one node of the lineage (Note [SMART] in
+ * `lineage.ts`). The graph's nodes, whose edges never change, keep the results, so that over the life of a context each is visited once.
  */
 import type { Edge, Node } from '@postgrad/autograd/internal'
 import { type Lineage, LineageNode } from './lineage.js'
 
-/** Noted where no message lies behind. */
+/** Noted in nodes without a message. */
 const NOTHING: object = Object.freeze({})
 
-/** What lies behind the edges, each node once; what belongs to another context is none of ours (a pass that reaches it fails). */
+/** The lineage of the edges, each node once; nodes of another context are left out (a pass that reaches them fails). */
 export function lineageBehind(edges: readonly (Edge | null)[], home: Lineage): LineageNode[] {
   // First all walks: they make unions, which mark nodes with visits of their own.
   for (const edge of edges) if (edge !== null && edge.node.lineage === null) walk(edge.node, home)

@@ -1,4 +1,4 @@
-/** What messages say of the origin of their tensors, and how much. */
+/** What messages say about the origin of tensors, and how much. */
 import { describe, expect, test } from '@jest/globals'
 import { add, mul } from '@postgrad/autograd'
 import { call, expose, stream } from '@postgrad/rpc'
@@ -104,7 +104,7 @@ describe('DA-36 how the lineage grows', () => {
       expect([first.length, longest(first)]).toEqual([62, 5])
       const second = watchFields(cluster)
       const again = await Promise.all(all().map((to) => call(to, addOne, [sum])))
-      // 5 for its own node; five unions of up to 8, and 30 results and 30 requests that lie behind them and are not the receiver's.
+      // 5 for its own node; five unions of up to 8, and 30 results and 30 requests that they depend on and are not the receiver's.
       expect(second).toHaveLength(62)
       expect(longest(second)).toBeLessThan(5 + 5 * (3 + 2 * 8) + 30 * 5 + 30 * 3)
       await ctx.backward([again.reduce((a, b) => add(a, b)).sum()])
@@ -136,7 +136,7 @@ describe('DA-35 what a message tells is heard whatever becomes of it', () => {
         const items = stream('worker1', endless, [y], { window: 4 })
         const item = (await items.next()).value as Tensor
         await items.return?.(undefined)
-        // Whatever was told with those is not told again.
+        // Nodes sent with those are not sent again.
         const z = await call(1, pyAdd, [add(item, y), y])
         await ctx.backward([z.sum()])
         expect(ctx.gradients().get(x)!.toArray()).toEqual([[4, 4]])
@@ -200,7 +200,7 @@ describe('DA-35 what a message tells is heard whatever becomes of it', () => {
       distAutograd.context(async (ctx) => {
         const x = wholeLeaf([[1, 2]])
         const y = await call(2, addOne, [x])
-        // Worker 1 takes no more calls from now on; what it refuses has told it of y.
+        // Worker 1 takes no more calls from now on; a refused call has y's node.
         const worker = cluster.workers[1]!
         worker.isDraining = true
         await expect(call(1, addOne, [y])).rejects.toMatchObject({ code: 'WORKER_DRAINING' })

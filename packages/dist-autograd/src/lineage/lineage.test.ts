@@ -1,4 +1,4 @@
-/** The lineage without messages: local graphs that are drawn, and what is found in them against a plain search. */
+/** The lineage without messages: in drawn local graphs, it must find the same as a plain search. */
 import { describe, expect, test } from '@jest/globals'
 import { type Edge, Node } from '@postgrad/autograd/internal'
 import { SendRpcBackward } from '../functions/send-rpc-backward.js'
@@ -96,7 +96,7 @@ describe('DA-34 the plan', () => {
         else send(worker, workers[below(4)]!, Array.from({ length: 1 + below(6) }, any))
       }
       for (const { nodes, lineage } of workers) {
-        // The last nodes are those that no walk has been to yet. Some roots stand twice.
+        // The last nodes are those that no walk has been to yet. Some roots occur twice.
         const roots = Array.from({ length: 1 + below(6) }, () => nodes[Math.max(0, nodes.length - 1 - below(5))]!)
         const plan = planOf(lineage, lineageBehind(roots.map(edgeTo), lineage), [])
         const planned = workers.flatMap((worker) => plan.sendsOf(worker.lineage))
@@ -106,7 +106,7 @@ describe('DA-34 the plan', () => {
           planned: wanted.size,
           missing: 0,
         })
-        // Whoever hears of the plan first has what lies behind it.
+        // A worker that gets the plan has all parts that it needs.
         for (const { lineage: other } of workers) {
           if (!plan.has(other.self) || other.self === lineage.self) continue
           const told = readPlan(plan.fieldFor(other.self, lineage.self))
@@ -212,7 +212,7 @@ describe('DA-35 who knows what', () => {
 })
 
 describe('DA-71 more than one message can carry', () => {
-  /** Two workers with a ping-pong of so many messages behind their last node. */
+  /** Two workers whose last node comes after a ping-pong of so many messages. */
   function pingPong(messages: number): [Worker, Worker, Node] {
     const [a, b] = [new Worker(0), new Worker(1)]
     a.nodes.push(new Plain([]))

@@ -1,6 +1,6 @@
 /**
  * The lineage of one context as one worker knows it: from which messages the tensors of which messages came. `lineage-walk.ts` asks the local
- * graph, `lineage-field.ts` is how nodes travel, `pass-plan.ts` makes the plan of a pass of it.
+ * graph, `lineage-field.ts` has nodes in messages, `pass-plan.ts` plans a pass by it.
  *
  * Note [SMART]
  * ~~~~~~~~~~~~
@@ -19,31 +19,31 @@
  * the sender's local graph reaches from that send function. **The plan is what can be reached from the receive functions that the local graph reaches
  * from the roots.** It is exact, which means that the send functions of the plan are those that get gradients, each once:
  *   - A node of the local graph that is reached runs as soon as all edges into it have delivered, and it delivers over each of its edges, if only a null
- *     (an undefined gradient is one too). So whatever the values are, everything behind a node that runs will run.
+ *     (an undefined gradient is one too). So whatever the values are, if a node runs, all nodes that it reaches run.
  *   - A RecvRpcBackward that runs posts one message, with nulls where nothing came. So a message of the plan gets its gradients, and gets them once,
  *     since a node runs once. By induction along the lineage: all of the plan.
  *   - Nothing else: gradients come from receive functions that run, and these are reached from the roots or from send functions of the plan.
  *   - Edges of a node never change once it is recorded, and a send function takes its edges when its message leaves: what was noted then stays true. A write in
  *     place gives its tensor another node.
- * With an exact plan nobody waits for what does not come, there is no cycle of waiting (the lineage has none), and each participant knows its own end: it
+ * With an exact plan nobody waits for gradients that do not come, waits have no cycle (the lineage has none), and each participant knows its own end: it
  * is passive and misses nothing. It reports to the root once, then. Note [Termination] in `pass-ledger.ts` holds with fewer reports: it speaks of rows that were
  * taken while their worker was passive, whenever that was.
  *
- * **What travels.** Whoever calls `backward` needs the whole lineage of its roots, so a message carries of the lineage of its tensors what its receiver
- * lacks. The sender remembers, per receiver, what it sent to it and got from it; links keep their order, so that is there when the message is.
- * Knowledge is closed: who knows a node knows all behind it; so the search for what is lacking ends at what is known.
- * A worker knows its own nodes. For each node a sender tells a receiver once, so that
+ * **What travels.** A worker that calls `backward` needs the whole lineage of its roots, so a message carries the nodes of its tensors' lineage that its receiver
+ * lacks. The sender remembers, per receiver, which it sent to it and got from it; links keep their order, so these are there when the message is.
+ * Knowledge is closed: a worker that knows a node knows all its dependencies; so the search for lacking nodes ends at known ones.
+ * A worker knows its own nodes. A sender sends a receiver each node once, so that
  *   - over a ping-pong, of any length, a message carries its own node and nothing else: 5 numbers, which are 5 bytes at first and 11 after some hundred messages;
  *   - in a ring of w workers a message carries the w − 1 nodes that its receiver has not seen;
  *   - a worker that joins late gets the whole lineage of what it is sent, once: 5 to 9 bytes a message, in several messages where it is very much;
  *   - in all, the bytes are bounded by nodes × pairs of workers, and never grow with the square of the number of messages.
  * A tensor that depends on several messages would carry ever larger sets, if it is added up in a loop (message n depends on n − 1 others). So sets
- * are nodes too: a **union** stands for several nodes and is published, like a message, by the worker whose graph it belongs to. A sum that grows by one
+ * are nodes too: a **union** is one node for several, and is published, like a message, by the worker whose graph it belongs to. A sum that grows by one
  * result per call has the union {the union before, the new one}; see `unionOf`.
- * What a context costs in memory is one node per message that a worker sent, received or heard of; it goes with the context.
+ * A context costs one node in memory per message that a worker sent, received or learned of; it goes with the context.
  *
  * **The plan travels with the gradients**, on the first message of each pair of workers (`pass-plan.ts`): no message of its own, no round trip, nobody waits.
- * It names the participants, to the root at least: who dies without being one does not matter, and an abort goes to them and to nobody else.
+ * It names the participants, to the root at least: the death of any other worker does not matter, and an abort goes only to them.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { SendRpcBackward } from '../functions/send-rpc-backward.js'
@@ -64,7 +64,7 @@ export class LineageNode {
   readonly worker: WorkerId
   /** Its name among that worker's: twice its number for a message, one more for a union; -1 for a union that has not been published. */
   code: number
-  /** Null for one that is only heard of: the message that will tell, or would have told, has not come. */
+  /** Null for one that is only mentioned: the message that describes it has not come, or never will. */
   deps: readonly LineageNode[] | null
   /** One bit per peer that knows it. @internal */
   knownBy = 0
@@ -87,7 +87,7 @@ export class LineageNode {
   }
 }
 
-/** What a sender knows of one receiver; of the receiver's own nodes it need not. */
+/** A sender's knowledge of one receiver; it leaves out the receiver's own nodes. */
 class Peer {
   /** 0: see `known`. */
   private readonly bit: number
@@ -142,7 +142,7 @@ export class Lineage {
     return code % 2 === 0 ? (this.sends[code / 2]?.lineage as LineageNode | undefined) : this.unions?.[(code - 1) / 2]
   }
 
-  /** The node of that name of another worker, which may not have been told of yet. */
+  /** The node of that name of another worker; it may not have been described yet. */
   mention(worker: WorkerId, code: number): LineageNode {
     this.others ??= new Map()
     const key = code * WORKERS + worker
@@ -174,7 +174,7 @@ export class Lineage {
   }
 
   /**
-   * One node for several: `members` are distinct. Small unions that nobody else has heard of are taken apart first, and what one member brings anyway is left
+   * One node for several: `members` are distinct. Small unions that no other worker knows are taken apart first, and nodes that a member contains are left
    * out, so that the operations of one graph, each of which may join the same few messages, share one union.
    */
   unionOf(members: readonly LineageNode[]): LineageNode {
@@ -189,7 +189,7 @@ export class Lineage {
     }
     const least = flat.length > FLAT_MAX ? flat : withoutCovered(flat, this.nextVisit())
     if (least.length === 1) return least[0]!
-    // Nothing beside what one of the members has: that one.
+    // If one of the members has them all: that one.
     const whole = least.length > FLAT_MAX ? undefined : members.find((member) => isAllOf(member, least))
     if (whole !== undefined) return whole
     return this.union(least.length > FLAT_MAX ? members : least)
@@ -214,7 +214,7 @@ export class Lineage {
   // --- who knows what
 
   /**
-   * The nodes behind `deps` that the receiver lacks, each of which counts as told from now on. What is only heard of here cannot be told.
+   * The nodes of `deps` and below that the receiver lacks, each of which counts as sent from now on. Mentioned nodes cannot be sent.
    */
   lackedBy(receiver: WorkerId, deps: readonly LineageNode[]): readonly LineageNode[] {
     let lacking = NONE as LineageNode[]
@@ -233,7 +233,7 @@ export class Lineage {
     for (const node of nodes) this.peer(receiver).forgets(node)
   }
 
-  /** A peer told of this one, or spoke of it as known here: it knows it and all behind it. */
+  /** A peer sent this node, or took it for known here: it knows the node and all below. */
   heardFrom(sender: WorkerId, node: LineageNode): void {
     if (node.worker !== sender) this.peer(sender).learns(node)
   }
@@ -247,7 +247,7 @@ export class Lineage {
     return peer
   }
 
-  /** Lets go of everything: a local graph that outlives its context keeps single nodes, and nothing behind them. */
+  /** Lets go of everything: a local graph that outlives its context keeps single nodes without dependencies. */
   clear(): void {
     for (const send of this.sends) if (send !== null) (send.lineage as LineageNode).deps = NONE
     for (const node of this.unions ?? NONE) node.deps = NONE
@@ -269,7 +269,7 @@ function isAllOf({ isMessage, deps }: LineageNode, list: readonly LineageNode[])
   return !isMessage && list.every((node) => deps!.includes(node))
 }
 
-/** Without what stands directly behind a union of the list. */
+/** Without nodes that are members of a union of the list. */
 function withoutCovered(list: LineageNode[], visit: number): LineageNode[] {
   let covers = false
   for (const { isMessage, deps } of list) {

@@ -1,8 +1,8 @@
 /**
- * The passes of one context at one worker, and what they gave its leaves. As a map it holds those under way; beside it stand those that were aborted and those that
+ * The passes of one context at one worker, and what they gave its leaves. As a map it holds those under way; its fields hold those that were aborted and those that
  * ended well. The engine fills it; `pass.ts` is one of them, `gradient-sums.ts` adds up.
  *
- *     set ─→ under way ─┬─ absorb ─→ in the sums; at its root `ended`, until the others have been told
+ *     set ─→ under way ─┬─ absorb ─→ in the sums; at its root `ended`, until the others are notified
  *                       └─ abort ──→ `aborted`; at its root `abortsUnderWay`, until the others have said that they know
  */
 import { localOf, type WorkerId, workerOf } from '@postgrad/base'
@@ -12,7 +12,7 @@ import { GradientSums, type PassGradients } from './gradient-sums.js'
 import { type DistPass, RootPass } from './pass.js'
 import type { PassLedger } from './pass-ledger.js'
 
-/** A pass that ended well at its root, which the others have not been told yet. */
+/** A pass that ended well at its root, of which the others do not know yet. */
 export interface EndedPass {
   readonly id: bigint
   /** Knows who took part. */
@@ -23,25 +23,25 @@ const NONE: readonly PassGradients[] = Object.freeze([])
 
 /** By id: passes that this worker takes part in and does not know to have ended. */
 export class ContextPasses extends Map<bigint, DistPass> {
-  /** What still arrives for them is dropped. Freed with the context; an aborted pass costs one entry. */
+  /** Messages of these are dropped. Freed with the context; an aborted pass costs one entry. */
   readonly aborted = new Set<bigint>()
   /** Of aborted passes of this root, by the low 48 bits of their ids: who took part in SMART and has not said yet that it knows. */
   readonly abortsUnderWay = new Map<number, Set<WorkerId>>()
   /** Of those whose root this worker is. */
   ended: EndedPass[] = []
-  /** Told when this worker's gradients of a pass are final (DA-60); null while nobody asked. */
+  /** Called when this worker's gradients of a pass are final (DA-60); null until somebody asks. */
   private finalListeners: Map<(pass: DistPass) => void, () => void> | null = null
   /** Of all passes so far. */
   private readonly sums = new GradientSums()
 
-  /** Those that the running program (the served call, or what runs beside all calls) has begun here: it awaits them, as in a `Promise.all`, or has forgotten to. */
+  /** Those that the running program (the served call, or code outside of all calls) has begun here: it awaits them, as in a `Promise.all`, or has forgotten to. */
   ownUnderWay(): RootPass[] {
     const { worker, serving } = currentScope()
     const isOwn = ({ begunIn }: RootPass): boolean => begunIn.worker === worker && begunIn.serving === serving
     return [...this.values()].filter((pass) => pass instanceof RootPass && !pass.failed && isOwn(pass)) as RootPass[]
   }
 
-  /** What ended and what may still be aborted, summed. */
+  /** The sums over ended and running passes. */
   gradients(): Map<Tensor, Tensor> {
     if (this.size === 0) return this.sums.over(NONE)
     return this.sums.over([...this.values()].filter(({ failed }) => !failed).map(({ gradients }) => gradients))

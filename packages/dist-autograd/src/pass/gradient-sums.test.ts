@@ -1,4 +1,4 @@
-/** Sums over passes without passes: gradients come and go in drawn orders. */
+/** Sums over passes, without engines: gradients come and go in drawn orders. */
 import { describe, expect, test } from '@jest/globals'
 import { type Tensor, tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'

@@ -1,15 +1,15 @@
 /**
- * What the passes of one context gave the leaves of one worker, and their sums. The context above says which passes count.
+ * The gradients that a context's passes gave one worker's leaves, and their sums. `context-passes.ts` says which count.
  *
  * Note [Sums over passes]
  * ~~~~~~~~~~~~~~~~~~~~~~~
  * Floating-point sums depend on their order, and no order of the passes is the same on every run: passes that are begun without awaiting each other overlap
- * or not, a worker hears of the passes of two roots in either order, and two functions that are served at once begin theirs as messages arrive. So
+ * or not, a worker learns of the passes of two roots in either order, and two functions that are served at once begin theirs as messages arrive. So
  * **the gradients that all passes left at a leaf are added element by element, in the order of their bits** (`orderedSum`), as contributions of equal depth are within a pass
  * (autograd's Note [Causal order]). When a pass began or ended, and which worker was its root, is nowhere in that.
  *
- * Somebody may write to the sum in place: clipping, a hook. What was written is then a value of the program's own. It comes first, and what other passes gave
- * is added to it, again in the order of their bits.
+ * The program may write to the sum in place: clipping, a hook. The sum is then a value of the program's own. It comes first, and gradients of other passes
+ * are added to it, again in the order of their bits.
  *
  *     passes gave          a, b          a, b, c                       a, b, c, d
  *     the sum              a + b         written w, then w + c         (w + c) written v, then v + d
@@ -20,7 +20,7 @@ import { operations } from '@postgrad/autograd/internal'
 import { withScope } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 
-/** What one pass gave: a gradient for each leaf that it reached. */
+/** Of one pass: a gradient for each leaf that it reached. */
 export type PassGradients = ReadonlyMap<Tensor, Tensor>
 
 /** A sum, and the gradients of passes that are in it. */
@@ -78,7 +78,7 @@ export class GradientSums {
 const NONE: readonly Tensor[] = Object.freeze([])
 
 class LeafSum {
-  /** What passes that have ended gave, unless it has become part of `written` for good. */
+  /** Gradients of passes that have ended, unless they are part of `written` for good. */
   ended: Tensor[] = []
   /** The last sum that somebody wrote to. */
   private written: Sum | null = null
@@ -97,7 +97,7 @@ class LeafSum {
     const present = new Set(parts)
     const isPresent = (part: Tensor) => present.has(part)
     if (this.shown !== null && this.shown.value.storage.version !== this.shown.version) this.written = this.shown
-    // What was written to has a pass in it that was aborted since: the others count as if nobody had written.
+    // The written sum has a pass in it that was aborted since: the others count as if nobody had written.
     if (this.written?.of.every(isPresent) === false) this.written = null
     if (this.shown === null || this.shown.of.length !== parts.length || !this.shown.of.every(isPresent)) {
       const value = this.sum(parts)
@@ -117,11 +117,11 @@ class LeafSum {
     const others = parts.filter((part) => !inside.has(part))
     const terms = written === null ? others : [written.value, ...others]
     if (terms.length <= 1) return terms[0] ?? null
-    // Out of place: whoever holds an earlier sum, or a part, keeps what it saw. Gradients of a pass with createGraph keep their history, whoever asks.
+    // Out of place: an earlier sum, or a part, stays as the program saw it. Gradients of a pass with createGraph always keep their history.
     return withScope({ gradEnabled: true }, () => operations.orderedSum(terms, terms.length - others.length))
   }
 
-  /** What was written to holds parts that nothing can take out any more. */
+  /** The written sum holds parts that nothing can take out any more. */
   private letGo(): void {
     const { written, shown, ended } = this
     if (written === null || written.of.length === 0) return

@@ -1,5 +1,5 @@
 /**
- * What passes that fail say of it: where a node failed, and that the pass was ended. The engine above reports and spreads them.
+ * The errors of passes that fail: where a node failed, and how the pass was ended. The engine reports and spreads them.
  */
 import { type Node, placed, placeOf } from '@postgrad/autograd/internal'
 import { isPostgradError, PostgradError, type WorkerId } from '@postgrad/base'
@@ -36,7 +36,7 @@ export function createGraphNeedsSmart(): PostgradError {
   })
 }
 
-/** What `from` sent to `here` about the pass, gradients or word of it, could not be read. */
+/** A message of `from` to `here` about the pass could not be read. */
 export function passUnreadable(cause: unknown, from: WorkerInfo, here: WorkerInfo): PostgradError {
   // It named blocks that went with their sender.
   if (isPostgradError(cause, 'WORKER_DIED')) return cause
@@ -69,7 +69,7 @@ function cancelled(message: string, reason: unknown): PostgradError {
   })
 }
 
-/** In FAST: some send functions have no gradient, and nothing goes on. @param nameOf a worker, for a reader */
+/** In FAST: some send functions have no gradient, and no work is left. @param nameOf a worker, for a reader */
 export function unusedSend(incomplete: readonly [WorkerId, PassReport][], nameOf: (worker: WorkerId) => string): PostgradError {
   const misses = incomplete.map(([worker, { missingCount, missingSample }]) => ({
     worker: nameOf(worker),

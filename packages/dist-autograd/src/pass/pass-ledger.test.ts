@@ -1,4 +1,4 @@
-/** The ledger against a model: random passes of which everything is known, reports that arrive late, and the question whether it ended. */
+/** The ledger against a model: random passes of which all is known, reports that arrive late, and whether it sees that the pass ended. */
 import { describe, expect, test } from '@jest/globals'
 import { Random } from '@postgrad/sim/internal'
 import { PassLedger } from './pass-ledger.js'

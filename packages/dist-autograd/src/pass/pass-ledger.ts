@@ -1,6 +1,6 @@
 /**
- * What the root of a pass knows of its participants, and from it whether the pass has ended: vector counters, one row per worker. The
- * engine above feeds it; it knows no messages.
+ * The root of a pass keeps a row of counters here per participant, and learns from them whether the pass has ended. `root-passes.ts`
+ * feeds it; it knows no messages.
  *
  *   worker    received   sent →
  *   root          2      {a: 2, b: 1}          a: received 2, sent to it 2       balanced
@@ -21,8 +21,8 @@
  * that has happened, or will, of a message that has been sent. Take a causally first one, e, of message m at w. (1) The send of m is covered:
  * otherwise its sender sent it after its row, at which it was passive, so an uncovered receive made it active again, causally before e. (2) Each
  * covered receive at w belongs to a covered send: otherwise that message's sender had an uncovered receive before it sent, hence causally before the
- * covered receive, hence before w's row, hence before e. So the rows hold, for w, all sends that belong to its covered receives, and the send of m
- * besides: sent to w > received at w. Contradiction. So all receives are covered, and every worker has stayed passive since its row; all sends are
+ * covered receive, hence before w's row, hence before e. So the rows hold, for w, all sends that belong to its covered receives, and also the send
+ * of m: sent to w > received at w. Contradiction. So all receives are covered, and every worker has stayed passive since its row; all sends are
  * covered then, and a message that is still on its way would make its receiver's sum unequal. ∎
  *
  * It needs no order between links and no answer to a report. Reports of one worker arrive in order (its link's); the version guards it all the same.

@@ -1,16 +1,16 @@
 /**
- * The plan of a SMART pass: which send functions of which workers will get gradients (Note [SMART] in `lineage.ts`). The root makes it, gradients carry it
- * on, `pass.ts` above counts by it.
+ * The plan of a SMART pass: which send functions of which workers will get gradients (Note [SMART] in `lineage.ts`). The root makes it, gradients carry it,
+ * `pass.ts` counts by it.
  *
  *     aborted: 2 passes of this root        2, 17, 23                  how many, their counters
- *     worker1: messages 0 to 9,999          1,  1, 0, 10000            worker, intervals, then for each: gap behind the one before, length
+ *     worker1: messages 0 to 9,999          1,  1, 0, 10000            worker, intervals, then for each: gap after the one before, length
  *     worker4: messages 3, and 6 to 8       4,  2, 3, 1, 2, 3
  *
- * It rides with the first gradients that one worker posts to another, in the lineage field of the envelope. The root sends each receiver what lies behind
- * that; whoever passes it on leaves out its own part, since it has begun.
+ * It travels with the first gradients that one worker posts to another, in the lineage field of the envelope. The root sends each receiver the parts of
+ * the workers that it reaches; a forwarder leaves out its own part, since it has begun.
  *
- * Gradients of this pass may overtake the word of an earlier one's abort, which comes by another link: so the plan names the passes of its root that its
- * participants have not said to know that they are aborted, and whoever begins drops them first (DA-25).
+ * Gradients of this pass may overtake the abort of an earlier one, which comes by another link: so the plan names the root's aborted passes that its
+ * participants have not acknowledged, and a worker that begins drops them first (DA-25).
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 import { LOCAL_ID_MAX, WORKER_ID_MAX } from '@postgrad/base/internal'
@@ -120,7 +120,7 @@ function pair(worker: WorkerId, behind: WorkerId): number {
   return worker * WORKERS + behind
 }
 
-/** `from` and the workers behind it. */
+/** `from` and the workers after it. */
 function reach(from: WorkerId, behind: ReadonlySet<number>): Set<WorkerId> {
   const reached = new Set([from])
   for (let before = 0; before < reached.size; ) {

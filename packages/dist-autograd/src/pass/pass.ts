@@ -1,8 +1,8 @@
 /**
  * One backward pass as one worker sees it: the graph task, what it still waits for, what it sent, and the gradients it has gathered. All that a
- * pass changes is here and in its GraphTask, so passes that run at once over one graph share nothing (DA-19). The engine above drives it.
+ * pass changes is here and in its GraphTask, so passes that run at once over one graph share nothing (DA-19). The engine drives it.
  *
- *             first gradient, or backward()      nothing queued, no send function waits        told by the root
+ *             first gradient, or backward()      nothing queued, no send function waits        the root says so
  *   (none) ────────────────────────────→ running ─────────────────────→ gathered ──────────────────→ in the context's gradients
  *                                          │  a node fails                 │
  *                                          └────────→ failed ──────────────┴──────→ dropped, when the root aborts it
@@ -60,9 +60,9 @@ export class DistPass implements GradSink, AwaitablePass {
   readonly sent = new Map<WorkerId, number>()
   /** This worker's contribution, complete for a leaf as soon as it is there. The context takes it over when the pass has ended. */
   readonly gradients = new Map<Tensor, Tensor>()
-  /** What a gathered pass held is let go, though the root has not said yet how the pass ended. */
+  /** It has let go of the graph's counts, though the root has not said yet how it ended. */
   gathered = false
-  /** What its nodes run in; made with the first one. */
+  /** The scope of its nodes; made with the first. */
   scope: Scope | null = null
   /** The stores of the program's own AsyncLocalStorages, as they were where it called `backward`; null where it is another worker's pass. */
   readonly stores: AsyncResource | null = null
@@ -108,7 +108,7 @@ export class DistPass implements GradSink, AwaitablePass {
     return this.task.error !== null
   }
 
-  /** Nothing queued, nothing running: the pass goes on here only if a gradient arrives. */
+  /** Nothing queued, nothing running: the pass continues here only when a gradient comes. */
   get passive(): boolean {
     return this.task.outstanding === 0
   }
@@ -117,7 +117,7 @@ export class DistPass implements GradSink, AwaitablePass {
     this.sent.set(to, (this.sent.get(to) ?? 0) + 1)
   }
 
-  /** What the first gradients to a worker bring beside themselves: its part of the plan, if it may need one. Before `countSent`. */
+  /** For the first gradients to a worker: its part of the plan, if it may need one. Before `countSent`. */
   fieldFor(to: WorkerId, self: WorkerId): number[] | null {
     return this.plan === null || to === self || to === this.root || this.sent.has(to) ? null : this.plan.fieldFor(to, self)
   }
@@ -154,9 +154,9 @@ export class DistPass implements GradSink, AwaitablePass {
 export class RootPass extends DistPass {
   readonly ledger = new PassLedger()
   readonly ended: Promise<void>
-  /** What its program was given: `ended`, or that the optimizers have stepped, too. */
+  /** Its program's promise: `ended`, or that the optimizers have stepped, too. */
   given: Promise<void>
-  /** What it was begun in: it tells programs of one worker apart. */
+  /** The scope of its beginning, which differs between programs. */
   readonly begunIn: Scope = currentScope()
   override readonly stores = new AsyncResource('BackwardPass')
   /** Ends the wait for a deadline, a signal, a call that is cancelled. */
@@ -181,7 +181,7 @@ export class RootPass extends DistPass {
     this.endWait()
     this.task.fail(error)
     rejectTraced(this.ended, this.settle.resolve, this.settle.reject, error, () => {
-      // What ends from outside may have nobody who awaits it yet, or ever; it must not end the process.
+      // If it ends from outside, perhaps nobody awaits it, or ever will: it must not end the process.
       if (isEndedElsewhere(error) || isPostgradError(error, 'DIST_BACKWARD_CANCELLED')) this.ended.catch(() => {})
     })
   }

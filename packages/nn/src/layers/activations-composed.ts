@@ -1,6 +1,6 @@
 /**
- * Activations that have no operation of their own here, but are a few others. PyTorch: `torch.nn.PReLU`, `SELU`, `CELU`, `Hardsigmoid`, `Hardswish`.
- * Beside: `activations.ts`.
+ * Activations without an operation of their own, which combine others. PyTorch: `torch.nn.PReLU`, `SELU`, `CELU`, `Hardsigmoid`, `Hardswish`.
+ * See also `activations.ts`.
  */
 import { add, elu } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
@@ -10,17 +10,17 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
-/** Of `PReLU`. */
+/** Options of `PReLU`. */
 export interface PReLUOptions extends ParameterOptions {
-  /** Slopes that are learned: one for all, or one for each channel (dimension 1); default 1. */
+  /** The number of learned slopes: 1 for all channels, or one for each channel (dimension 1); default 1. */
   readonly numParameters?: number
-  /** Their initial value; default 0.25. */
+  /** The initial value of the slopes; default 0.25. */
   readonly init?: number
 }
 
-/** x where positive, else x times a slope that is learned. PyTorch: `torch.nn.PReLU`. */
+/** x where positive, else x times a learned slope. PyTorch: `torch.nn.PReLU`. */
 export class PReLU extends Module {
-  /** How many slopes are learned: 1, or one for each channel. */
+  /** The number of learned slopes: 1, or one for each channel. */
   readonly numParameters: number
   /** [numParameters] */
   readonly weight: Tensor
@@ -59,7 +59,7 @@ export class PReLU extends Module {
 const SELU_ALPHA = 1.6732632423543772
 const SELU_SCALE = 1.0507009873554805
 
-/** scale · elu(x), with the constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`. */
+/** scale · elu(x), with constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`. */
 export class SELU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -67,9 +67,9 @@ export class SELU extends Module {
   }
 }
 
-/** x where positive, else alpha (exp(x / alpha) − 1). With alpha 1 by default. PyTorch: `torch.nn.CELU`. */
+/** x where positive, else alpha (exp(x / alpha) − 1), with alpha 1 by default. PyTorch: `torch.nn.CELU`. */
 export class CELU extends Module {
-  /** What it nears below 0, with its sign turned. */
+  /** For x → −∞ the result approaches −alpha. */
   readonly alpha: number
 
   /** @throws INVALID_ARGUMENT for 0 */
@@ -99,7 +99,7 @@ export class Hardsigmoid extends Module {
   }
 }
 
-/** x times its hard sigmoid: 0 below −3, x above 3. In three pieces, since at the ends PyTorch's slope is the middle's. */
+/** x times its hard sigmoid: 0 below −3, x above 3. At −3 and 3 the derivative is that of the middle piece, as in PyTorch. PyTorch: `torch.nn.Hardswish`. */
 export class Hardswish extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {

@@ -1,4 +1,4 @@
-/** Activations as modules, for Sequential. What they compute stands at the operations of the same names. PyTorch: `torch.nn.ReLU` and its siblings. */
+/** Activations as modules, for Sequential. The operations of the same names document the formulas. PyTorch: `torch.nn.ReLU` and its siblings. */
 import {
   elu,
   gelu,
@@ -60,7 +60,7 @@ export class LeakyReLU extends Module {
 
 /** elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`. */
 export class ELU extends Module {
-  /** What it nears below 0, with its sign turned. */
+  /** For x → −∞ the result approaches −alpha. */
   readonly alpha: number
 
   constructor(alpha = 1) {
@@ -203,7 +203,7 @@ export class Hardtanh extends Module {
 
 /** softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`. */
 export class Softmax extends Module {
-  /** Along which it sums to 1. */
+  /** The dimension along which the result sums to 1. */
   readonly dim: number
 
   constructor(dim: number) {
@@ -223,7 +223,7 @@ export class Softmax extends Module {
 
 /** logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`. */
 export class LogSoftmax extends Module {
-  /** Along which the exponentials sum to 1. */
+  /** The dimension along which the exponentials of the result sum to 1. */
   readonly dim: number
 
   constructor(dim: number) {

@@ -1,4 +1,4 @@
-/** Attention of several heads. PyTorch: `torch.nn.MultiheadAttention`, without biases for keys and values (`add_bias_kv`, `add_zero_attn`). */
+/** Multi-head attention. PyTorch: `torch.nn.MultiheadAttention`, without biases for keys and values (`add_bias_kv`, `add_zero_attn`). */
 import { dropout, linear, softmax } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
 import { dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
@@ -9,11 +9,11 @@ import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions, parameter } from '../module/parameter.js'
 import { Linear } from './linear.js'
 
-/** Of `MultiheadAttention`. */
+/** Options of `MultiheadAttention`. */
 export interface MultiheadAttentionOptions extends ParameterOptions {
   /** Probability that a weight of attention is zeroed, while training; default 0. */
   readonly dropout?: number
-  /** Of the projections; default true. */
+  /** Whether the projections have a bias; default true. */
   readonly bias?: boolean
   /** Widths of keys and values; default embedDim. */
   readonly kdim?: number

@@ -1,4 +1,4 @@
-/** Normalisation by the statistics of a batch, which evaluation remembers. PyTorch: `torch.nn.BatchNorm1d`, `BatchNorm2d`. */
+/** Batch normalisation, with running statistics for evaluation. PyTorch: `torch.nn.BatchNorm1d`, `BatchNorm2d`. */
 import { batchNorm } from '@postgrad/autograd'
 import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { argumentText, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
@@ -7,13 +7,13 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
-/** Of `BatchNorm1d` and `BatchNorm2d`. */
+/** Options of `BatchNorm1d` and `BatchNorm2d`. */
 export interface BatchNormModuleOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
   /** The share of a batch's statistics in the running ones, default 0.1; null: the running ones are the mean of all batches so far. */
   readonly momentum?: number | null
-  /** With a weight and a bias; default true. */
+  /** Whether the layer has a weight and a bias; default true. */
   readonly affine?: boolean
   /** Keep running statistics, and use them in eval; default true. false: the batch's own are used always. */
   readonly trackRunningStats?: boolean

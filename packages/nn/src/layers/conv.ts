@@ -18,23 +18,23 @@ interface SharedOptions<P> extends ParameterOptions {
   readonly bias?: boolean
 }
 
-/** Of `Conv1d` and `Conv2d`; P is a number, or a `Pair`. */
+/** Options of `Conv1d` (P is a number) and `Conv2d` (P is a `Pair`). */
 export interface ConvModuleOptions<P> extends SharedOptions<P> {
-  /** On each side (default 0 = 'valid'); 'same': as much as keeps the size, for stride 1 alone. */
+  /** Padding on each side; default 0, the same as 'valid'. 'same' keeps the size, and requires stride 1. */
   readonly padding?: ConvPadding<P>
-  /** What is padded with; default 'zeros'. */
+  /** The values that fill the padding; default 'zeros'. */
   readonly paddingMode?: 'zeros' | Exclude<PadMode, 'constant'>
 }
 
-/** Of `ConvTranspose1d` and `ConvTranspose2d`; P is a number, or a `Pair`. */
+/** Options of `ConvTranspose1d` (P is a number) and `ConvTranspose2d` (P is a `Pair`). */
 export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
-  /** By how much each side is cut; default 0. */
+  /** How many elements are cut off from each side of the result; default 0. */
   readonly padding?: P
-  /** By how much the result is longer behind; default 0. */
+  /** How many elements the result gets in addition at the end of each dimension; default 0. */
   readonly outputPadding?: P
 }
 
-/** What convolutions share. `dims` is 1 or 2; P is a number, or a pair. */
+/** Base of all convolutions. `dims` is 1 or 2; P is a number or a pair. */
 abstract class ConvBase<P extends Pair> extends Module {
   /** How many channels it takes. */
   readonly inChannels: number

@@ -7,17 +7,17 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module, noteMembers } from '../module/module.js'
 import { normal, type ParameterOptions, parameter } from '../module/parameter.js'
 
-/** Of `Embedding`. */
+/** Options of `Embedding`. */
 export interface EmbeddingOptions extends ParameterOptions {
-  /** The row of this index begins with zeros and gets no gradient; −1 is the last. Default: none. */
+  /** The index of a row that begins with zeros and gets no gradient; −1: the last row. Default: none. */
   readonly paddingIdx?: number | null
   /** The weight's gradient is a `SparseTensor` of the rows that were used; default false. */
   readonly sparse?: boolean
 }
 
-/** Of `Embedding.fromPretrained` and `EmbeddingBag.fromPretrained`. */
+/** Options of `Embedding.fromPretrained` and `EmbeddingBag.fromPretrained`. */
 export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
-  /** Not trained; default true. The row at paddingIdx keeps its values. */
+  /** Whether the table is not trained; default true. The row at paddingIdx keeps its values. */
   readonly freeze?: boolean
 }
 
@@ -50,14 +50,14 @@ abstract class Table extends Module {
   }
 }
 
-/** A table of vectors [numEmbeddings, embeddingDim], looked up by indices; it begins standard normal. PyTorch: `torch.nn.Embedding`. */
+/** A table of vectors [numEmbeddings, embeddingDim] that are looked up by index. Initial values are standard normal. PyTorch: `torch.nn.Embedding`. */
 export class Embedding extends Table {
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
     super(numEmbeddings, embeddingDim, options, given)
   }
 
-  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  /** Makes an Embedding on the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
   static fromPretrained(weight: Tensor, { freeze = true, ...options }: FromPretrainedOptions = {}): Embedding {
     const [rows, width] = matrixShape('Embedding.fromPretrained', weight)
     return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
@@ -75,30 +75,30 @@ export class Embedding extends Table {
   }
 }
 
-/** How the rows of a bag become one. */
+/** How the rows of a bag are combined into one. */
 export type BagMode = 'sum' | 'mean' | 'max'
 
-/** Of `EmbeddingBag`. */
+/** Options of `EmbeddingBag`. */
 export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
-  /** How the rows of a bag become one; default 'mean'. */
+  /** How the rows of a bag are combined into one; default 'mean'. */
   readonly mode?: BagMode
-  /** The last offset is where the last bag ends; default false. */
+  /** Whether the last offset is the end of the last bag; default false. */
   readonly includeLastOffset?: boolean
 }
 
-/** What `EmbeddingBag.forward` takes beside the indices. */
+/** Options of `EmbeddingBag.forward`. */
 export interface EmbeddingBagCall {
-  /** [bags], int32 or whole numbers: where in the indices [n] each bag begins. */
+  /** Where each bag begins in the indices [n]: a tensor [bags], int32 or whole numbers. With `includeLastOffset` it has one element more. */
   readonly offsets?: Tensor | null
-  /** Factors of the rows, of the indices' shape; for 'sum' alone. */
+  /** A factor for each row, in the indices' shape. Only for mode 'sum'. */
   readonly perSampleWeights?: Tensor | null
 }
 
-/** A table of vectors of which each bag of indices gives the sum, mean (default) or maximum. PyTorch: `torch.nn.EmbeddingBag`. */
+/** A table of vectors. For each bag of indices, the result is the sum, mean (default) or maximum of the rows at these indices. PyTorch: `torch.nn.EmbeddingBag`. */
 export class EmbeddingBag extends Table {
-  /** How the rows of a bag become one. */
+  /** How the rows of a bag are combined into one. */
   readonly mode: BagMode
-  /** Whether the last offset is where the last bag ends. */
+  /** Whether the last offset is the end of the last bag. */
   readonly includeLastOffset: boolean
 
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
@@ -110,7 +110,7 @@ export class EmbeddingBag extends Table {
     this.includeLastOffset = includeLastOffset
   }
 
-  /** On the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  /** Makes an EmbeddingBag on the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
   static fromPretrained(weight: Tensor, options: FromPretrainedOptions & EmbeddingBagModuleOptions = {}): EmbeddingBag {
     const { freeze = true, ...rest } = options
     const [rows, width] = matrixShape('EmbeddingBag.fromPretrained', weight)
@@ -118,7 +118,7 @@ export class EmbeddingBag extends Table {
   }
 
   /**
-   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count; a bag of nothing is 0.
+   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count. The result for an empty bag is 0.
    * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
    */
   forward(indices: Tensor, options: EmbeddingBagCall = {}): Tensor {

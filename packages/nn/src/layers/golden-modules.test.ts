@@ -1,6 +1,6 @@
 /**
- * Every module against PyTorch, in float64 and in float32: outputs, gradients of inputs and parameters, buffers after a step of training, and the names and
- * shapes of the state dict. Values made by `scripts/golden/modules.py`, which says what they mean.
+ * Compares each module with PyTorch, in float64 and float32: outputs, gradients of inputs and parameters, buffers after a step of training, names and
+ * shapes of the state dict. `scripts/golden/modules.py` makes and explains the values.
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'

@@ -1,4 +1,4 @@
-/** Where tensors lie changes no bit of what is computed: whole training steps under every limit of the shared heap, from nothing to plenty. */
+/** Results do not depend on where tensors are stored: training steps give the same bits under every limit of the shared heap. */
 import { beforeEach, expect, test } from '@jest/globals'
 import { conv2d, crossEntropy, layerNorm, maxPool2d } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'

@@ -1,4 +1,4 @@
-/** What PyTorch's numbers do not show of layers: modes, refusals, sparse gradients, dropout's randomness. */
+/** Tests of layers without values from PyTorch: modes, errors, sparse gradients, dropout's randomness. */
 import { describe, expect, test } from '@jest/globals'
 import { grad, gradcheck, gradgradcheck } from '@postgrad/autograd'
 import { Generator, manualSeed, ones, rand, randn, SparseTensor, type Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'

@@ -6,7 +6,7 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
-/** Of `Linear`. */
+/** Options of `Linear`. */
 export interface LinearOptions extends ParameterOptions {
   /** Default true. */
   readonly bias?: boolean

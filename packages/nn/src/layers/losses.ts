@@ -1,5 +1,5 @@
 /**
- * Losses as modules; what they compute stands at the operations of the same names, which are passed on here. Class weights are buffers, as in PyTorch.
+ * Losses as modules. The operations of the same names document them; some are exported again here. Class weights are buffers, as in PyTorch.
  * PyTorch: `torch.nn.CrossEntropyLoss` and its siblings, and `torch.nn.functional`.
  */
 import {
@@ -40,7 +40,7 @@ abstract class Loss<R extends string = Reduction> extends Module {
   /** What it gives of all elements: their mean, their sum, or each. */
   readonly reduction: R
 
-  /** @param others the names of its options beside `reduction` */
+  /** @param others names of its options except `reduction` */
   protected constructor(options: R | { readonly reduction?: R }, known: readonly R[], others: readonly string[] = []) {
     super()
     if (typeof options !== 'string') checkOptions<Record<string, unknown>>(new.target.name, options, ['reduction', ...others])

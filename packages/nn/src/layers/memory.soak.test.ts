@@ -1,4 +1,4 @@
-/** Memory is flat over long loops: in JavaScript's heap, in array buffers, in the shared heap, and as the system sees it. */
+/** Memory does not grow in long loops: JavaScript's heap, array buffers, the shared heap, and the process (rss). */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -7,7 +7,7 @@ import type { Sample } from '../fixtures/memory-loops.js'
 
 const LIMIT_MS = 30 * 60_000
 const MEBIBYTE = 2 ** 20
-/** What may come and go between two samples, in bytes. */
+/** How far samples may differ, in bytes. */
 const SLACK = { heapUsed: 4 * MEBIBYTE, arrayBuffers: 16 * MEBIBYTE, rss: 96 * MEBIBYTE, heldBytes: 64 * MEBIBYTE }
 
 async function run(loop: string, count: number): Promise<Sample[]> {

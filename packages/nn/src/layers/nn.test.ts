@@ -1,4 +1,4 @@
-/** What PyTorch's numbers do not show: names, modes, initial values, refusals, second derivatives of the fused parts. */
+/** Tests without values from PyTorch: names, modes, initial values, errors, second derivatives of the fused parts. */
 import { describe, expect, test } from '@jest/globals'
 import { backward, grad, gradcheck, isGradEnabled } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'

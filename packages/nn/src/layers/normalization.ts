@@ -1,4 +1,4 @@
-/** Normalisation without a memory. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`, `InstanceNorm1d`, `InstanceNorm2d` (without running statistics). Beside: `batch-norm.ts`, which keeps statistics. */
+/** Normalisation without running statistics. PyTorch: `torch.nn.LayerNorm`, `GroupNorm`, `InstanceNorm1d`, `InstanceNorm2d`. `batch-norm.ts` has those that keep statistics. */
 import { groupNorm, instanceNorm, layerNorm } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
@@ -7,11 +7,11 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module, noteMembers } from '../module/module.js'
 import { constant, type ParameterOptions } from '../module/parameter.js'
 
-/** Of `LayerNorm`. */
+/** Options of `LayerNorm`. */
 export interface LayerNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
-  /** With a weight and a bias; default true. */
+  /** Whether the layer has a weight and a bias; default true. */
   readonly elementwiseAffine?: boolean
 }
 
@@ -21,9 +21,9 @@ export class LayerNorm extends Module {
   readonly normalizedShape: readonly number[]
   /** Added to the variance. */
   readonly eps: number
-  /** Of normalizedShape, or null. */
+  /** Weight of the shape normalizedShape, or null. */
   readonly weight: Tensor | null
-  /** Of normalizedShape, or null. */
+  /** Bias of the shape normalizedShape, or null. */
   readonly bias: Tensor | null
 
   /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -52,11 +52,11 @@ export class LayerNorm extends Module {
   }
 }
 
-/** Of `GroupNorm`. */
+/** Options of `GroupNorm`. */
 export interface GroupNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
-  /** With a weight and a bias; default true. */
+  /** Whether the layer has a weight and a bias; default true. */
   readonly affine?: boolean
 }
 
@@ -99,11 +99,11 @@ export class GroupNorm extends Module {
   }
 }
 
-/** Of `InstanceNorm1d` and `InstanceNorm2d`. */
+/** Options of `InstanceNorm1d` and `InstanceNorm2d`. */
 export interface InstanceNormOptions extends ParameterOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
-  /** With a weight and a bias; default false. */
+  /** Whether the layer has a weight and a bias; default false. */
   readonly affine?: boolean
 }
 

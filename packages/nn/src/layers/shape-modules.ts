@@ -1,22 +1,22 @@
-/** Modules that compute nothing: they give back what they get, or give it another shape. PyTorch: `torch.nn.Identity`, `Flatten`, `Unflatten`. */
+/** Modules that compute nothing: they return their input as it is, or reshaped. PyTorch: `torch.nn.Identity`, `Flatten`, `Unflatten`. */
 import { flatten, unflatten } from '@postgrad/autograd'
 import type { Tensor } from '@postgrad/tensor'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
-/** Gives back what it gets: a place that another module may take. PyTorch: `torch.nn.Identity`. */
+/** Returns its argument unchanged: a placeholder for another module. PyTorch: `torch.nn.Identity`. */
 export class Identity extends Module {
-  /** x as it is. */
+  /** Returns x. */
   forward(x: Tensor): Tensor {
     return x
   }
 }
 
-/** Dimensions startDim … endDim as one; by default all but the first, which counts samples. PyTorch: `torch.nn.Flatten`. */
+/** Joins the dimensions startDim … endDim into one; by default all but the first, the batch dimension. PyTorch: `torch.nn.Flatten`. */
 export class Flatten extends Module {
-  /** The first of the dimensions that become one. */
+  /** The first of the joined dimensions. */
   readonly startDim: number
-  /** The last of them. */
+  /** The last of the joined dimensions. */
   readonly endDim: number
 
   constructor(startDim = 1, endDim = -1) {
@@ -35,11 +35,11 @@ export class Flatten extends Module {
   }
 }
 
-/** Dimension `dim` as several, of which one may be −1. PyTorch: `torch.nn.Unflatten`. */
+/** Splits dimension `dim` into several. One size may be −1: it follows from the others. PyTorch: `torch.nn.Unflatten`. */
 export class Unflatten extends Module {
-  /** The dimension that becomes several. */
+  /** The dimension that is split. */
   readonly dim: number
-  /** What it becomes; one may be −1. */
+  /** The sizes of the new dimensions; one may be −1. */
   readonly sizes: readonly number[]
 
   constructor(dim: number, sizes: readonly number[]) {
@@ -48,7 +48,7 @@ export class Unflatten extends Module {
     this.sizes = [...sizes]
   }
 
-  /** x with dimension `dim` as `sizes`. @throws SHAPE_MISMATCH */
+  /** x with dimension `dim` split into `sizes`. @throws SHAPE_MISMATCH */
   forward(x: Tensor): Tensor {
     return unflatten(x, this.dim, this.sizes)
   }

@@ -8,15 +8,15 @@ import { Dropout } from './dropout.js'
 import { Linear } from './linear.js'
 import { LayerNorm } from './normalization.js'
 
-/** Of `TransformerEncoderLayer`. */
+/** Options of `TransformerEncoderLayer`. */
 export interface TransformerEncoderLayerOptions extends ParameterOptions {
   /** Width between the two linear layers; default 2048. */
   readonly dimFeedforward?: number
-  /** Default 0.1. */
+  /** Probability of all dropouts; default 0.1. */
   readonly dropout?: number
-  /** Default 'relu'. */
+  /** Applied between the linear layers; default 'relu'. */
   readonly activation?: 'relu' | 'gelu' | ((x: Tensor) => Tensor)
-  /** Default 1e-5. */
+  /** `eps` of the layer norms; default 1e-5. */
   readonly layerNormEps?: number
   /** Input and output are [N, L, dModel] instead of [L, N, dModel]; default false. */
   readonly batchFirst?: boolean
@@ -24,7 +24,7 @@ export interface TransformerEncoderLayerOptions extends ParameterOptions {
   readonly normFirst?: boolean
 }
 
-/** Masks as in MultiheadAttention: true where a position is not attended to. */
+/** Masks of `TransformerEncoderLayer.forward`, as in MultiheadAttention: true where a position is not attended to. */
 export interface EncoderLayerCall {
   /** [L, L], or [N · nhead, L, L] */
   readonly srcMask?: Tensor | null
@@ -41,19 +41,19 @@ export class TransformerEncoderLayer extends Module {
   readonly selfAttn: MultiheadAttention
   /** […, dModel] → […, dimFeedforward] */
   readonly linear1: Linear
-  /** Between the linear layers. */
+  /** Dropout between the linear layers. */
   readonly dropout: Dropout
   /** […, dimFeedforward] → […, dModel] */
   readonly linear2: Linear
-  /** Of the attention's part. */
+  /** Layer norm of the attention part. */
   readonly norm1: LayerNorm
-  /** Of the linear layers' part. */
+  /** Layer norm of the feed-forward part. */
   readonly norm2: LayerNorm
-  /** Behind attention. */
+  /** Dropout after attention. */
   readonly dropout1: Dropout
-  /** Behind the linear layers. */
+  /** Dropout after the linear layers. */
   readonly dropout2: Dropout
-  /** Whether norms come before instead of behind. */
+  /** Whether each layer norm comes before its part instead of after it. */
   readonly normFirst: boolean
   private readonly activation: (x: Tensor) => Tensor
 
@@ -116,15 +116,15 @@ export interface EncoderCall {
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
-/** Several encoder layers one after the other, made by a function of their place. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer. */
+/** Several encoder layers one after the other. A function makes each of them. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer. */
 export class TransformerEncoder extends Module {
   /** The layers in order. */
   readonly layers: readonly TransformerEncoderLayer[]
-  /** Of the last layer's output, or null. */
+  /** Layer norm of the last layer's output, or null. */
   readonly norm: LayerNorm | null
 
   /**
-   * @param makeLayer makes the layer at each place. PyTorch takes one layer and copies it, initial values too.
+   * @param makeLayer makes the layer at each place. PyTorch takes one layer and copies it, so all layers have the same initial values.
    * @param norm normalises the last layer's output; default none
    * @throws INVALID_ARGUMENT
    */
@@ -135,7 +135,7 @@ export class TransformerEncoder extends Module {
     this.norm = norm
   }
 
-  /** src and masks as of a layer → src's shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+  /** src and masks as in `TransformerEncoderLayer.forward` → src's shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
   forward(src: Tensor, { mask: srcMask = null, srcKeyPaddingMask = null }: EncoderCall = {}): Tensor {
     let x = src
     for (const layer of this.layers) x = layer.forward(x, { srcMask, srcKeyPaddingMask })

@@ -1,4 +1,4 @@
-/** Arguments of a wrong kind of modules, initialisations, schedulers and helpers: refused in words, where they would fail inside or take no part in silence. */
+/** Modules, initialisations, schedulers and helpers refuse wrong arguments, which would otherwise fail deep inside or be ignored silently. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { ones } from '@postgrad/tensor'

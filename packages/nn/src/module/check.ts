@@ -1,4 +1,4 @@
-/** The checks of modules' arguments, worded once. */
+/** Argument checks that modules share. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, Pair, Tensor } from '@postgrad/tensor'
 import { argumentText, checkTensor, dtypeMismatch, invalidArgument, isFloating, shapeMismatch, shapeText } from '@postgrad/tensor/internal'

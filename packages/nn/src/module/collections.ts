@@ -1,15 +1,15 @@
 /**
- * The collections in which a module's fields may hold what belongs to it: arrays, Maps, Sets and plain objects, to any depth. An instance of another
- * class is none, so what it holds is its own. Above: `module.ts`, which says what of it belongs to a module.
+ * Walks the collections that a module's fields may hold members in: arrays, Maps, Sets and plain objects, to any depth. An instance of another
+ * class is not a collection, and keeps its contents. `module.ts` decides which items are members.
  */
 
 type Item = (name: string, item: object) => void
 type Change = (item: object) => object
 
 /**
- * Calls `visit` with each object in `value` that is no collection, and with its path below `name`; '' as a name adds nothing to paths. A collection that
- * is reached in several ways is walked in the first: a graph of plain objects has more paths than a walk can end. Without recursion, which ends at
- * some thousand levels: a long list may be linked.
+ * Calls `visit` with each object in `value` that is not a collection, and with its path below `name`; the name '' adds nothing to paths. If several
+ * paths lead to a collection, only the first is walked: a graph of plain objects may have too many. Without recursion, which fails at
+ * some thousand levels: a linked list may have more.
  */
 export function eachItem(name: string, value: object, visit: Item): void {
   if (!isCollection(value)) {
@@ -35,7 +35,7 @@ export function eachItem(name: string, value: object, visit: Item): void {
     seen.add(at)
     const keys = keysOf(at)
     const items = itemsOf(at)
-    // What comes first is put on top.
+    // The first item is put on top.
     for (let i = items.length - 1; i >= 0; i--) {
       const item = items[i]
       if (typeof item === 'object' && item !== null) ahead.push([pathOf(path, keys === null ? i : keys[i]), item])

@@ -1,5 +1,5 @@
 /**
- * Lists and dictionaries that are modules, so that they can change and be walked as one. A plain array, object, Map or Set in a field does as well, under the field's
+ * Lists and dictionaries that are modules themselves, and can change. A plain array, object, Map or Set in a field works, too, with paths below the field's
  * name. PyTorch: `torch.nn.ModuleList`, `ModuleDict`, `ParameterList`.
  */
 import { isTensor, type Tensor } from '@postgrad/tensor'

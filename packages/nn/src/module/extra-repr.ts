@@ -1,4 +1,4 @@
-/** What stands between the parentheses of a module's text. */
+/** The text in the parentheses of a module's `toString()`. */
 
 /** `{ bias: true, padding: [1, 2] }` → `bias=true, padding=[1, 2]`; values that are undefined or null are left out. */
 export function extraRepr(values: Readonly<Record<string, unknown>>): string {

@@ -1,15 +1,15 @@
 /**
- * What the places of a module (its fields, and items of collections in them) held when it was last walked, so that a parameter or a module whose place is given something
- * else is missed: it would be neither trained nor saved, in silence. PyTorch refuses the assignment; a field has no setter, so here the next call that needs the
- * parameters or the state refuses (`module.ts`), and the next step of an optimizer that has the parameter.
+ * Remembers the members that the last walk found in the places of a module (its fields, and items of collections in them). If another value replaced a parameter or a
+ * module, that value would be neither trained nor saved, without an error. PyTorch refuses the assignment; a field has no setter, so here the next call that needs the
+ * parameters or the state fails (`module.ts`), and the next step of an optimizer that has the parameter.
  *
- * What has moved to another place of the same module is not lost, and null gives a place up. Members are held until the next walk, so that is how long one that was replaced stays in memory.
+ * A member that has moved to another place of the same module is not lost, and null gives a place up. A replaced member stays in memory until the next walk.
  */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 import { argumentText } from '@postgrad/tensor/internal'
 
-/** What there is at a path now. */
+/** The present value at a path. */
 export interface Place {
   readonly value: unknown
   /** Whether it is a parameter, a buffer or a module. */
@@ -22,7 +22,7 @@ export interface Place {
 export interface Look {
   /** Looks at all places. @throws MEMBER_REPLACED */
   ensure(module: object, op: string): void
-  /** What its fields hold now. */
+  /** Members in its fields. */
   members(module: object): ReadonlySet<unknown>
 }
 
@@ -47,7 +47,7 @@ export const BUFFER = {}
 
 const holders = new WeakMap<Tensor, Holders>()
 
-/** What a place held. */
+/** A noted member. */
 interface Held {
   readonly field: string
   readonly member: object

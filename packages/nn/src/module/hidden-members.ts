@@ -1,6 +1,6 @@
 /**
- * Modules and parameters in fields that no walk sees: `#private` ones, those under symbols and those that are not enumerable. They would be neither trained nor saved, so the
- * first walk for parameters or state refuses them. Below: `private-fields.ts`, which asks the engine for the first kind.
+ * Finds modules and parameters in fields that no walk sees: `#private`, under symbols, or not enumerable. They would be neither trained nor saved, so the
+ * first walk for parameters or state fails. `private-fields.ts` asks the engine for the first kind.
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
@@ -8,7 +8,7 @@ import { isTensor } from '@postgrad/tensor'
 import { collectionsIn, eachItem, isPlain } from './collections.js'
 import { namesPrivateFields, privateFields } from './private-fields.js'
 
-/** What of a module is needed here. */
+/** The needed part of a module. */
 interface Tree {
   modules(): readonly object[]
 }

@@ -1,4 +1,4 @@
-/** Where values come from: distributions by their moments, bounds, and refusals. */
+/** Initial values: the moments and bounds of their distributions, and errors. */
 import { describe, expect, test } from '@jest/globals'
 import { Generator, ones, type Tensor, zeros } from '@postgrad/tensor'
 import { Conv1d, Conv2d, ConvTranspose2d, Embedding, GRU, init, Linear, type Module, RNN } from '../index.js'

@@ -1,12 +1,12 @@
 /**
- * How parameters may begin: functions that fill a tensor in place, unrecorded also where it is a leaf that requires grad, and return it. Random ones
- * draw from the scope's generator or the one given. PyTorch: `torch.nn.init`; exported as `init`.
+ * Initial values of parameters: functions that fill a tensor in place, unrecorded even for a leaf that requires grad, and return it. Random ones
+ * draw from the given generator or the scope's. PyTorch: `torch.nn.init`; exported as `init`.
  */
 import { currentGenerator, type Generator, rand, randn, Tensor } from '@postgrad/tensor'
 import { allocate, checkTensor, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOneOf } from './check.js'
 
-/** Of every function that draws random numbers. */
+/** Options of every function that draws random numbers. */
 export interface InitOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
@@ -16,7 +16,7 @@ export interface InitOptions {
 export type Nonlinearity = 'linear' | 'conv1d' | 'conv2d' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu'
 const NONLINEARITIES = ['linear', 'conv1d', 'conv2d', 'sigmoid', 'tanh', 'relu', 'leakyRelu', 'selu'] as const
 
-/** Of `kaimingUniform_` and `kaimingNormal_`. */
+/** Options of `kaimingUniform_` and `kaimingNormal_`. */
 export interface KaimingOptions extends InitOptions {
   /** The negative slope of a leakyRelu that follows; default 0. */
   readonly a?: number
@@ -124,7 +124,7 @@ export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number 
   return nonlinearity === 'selu' ? 3 / 4 : 1
 }
 
-/** What to draw for x. */
+/** A draw's arguments. */
 function drawn(op: string, x: Tensor, { generator }: InitOptions) {
   checkTensor(op, 'what to fill', x)
   if (!isFloating(x.dtype)) throw invalidArgument(op, 'a tensor of floating point', x.dtype, "Convert it with to('float32').")

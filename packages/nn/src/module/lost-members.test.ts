@@ -1,4 +1,4 @@
-/** That a module loses nothing in silence: what its fields held and hold no more, what no walk sees, names that are taken (Note [Fields] in `module.ts`). */
+/** A module reports members that it would lose: replaced ones, ones that no walk sees, ones whose name is taken (Note [Fields] in `module.ts`). */
 import { describe, expect, test } from '@jest/globals'
 import { defineFunction, noGrad } from '@postgrad/autograd'
 import { ones, type Tensor, tensor, zeros } from '@postgrad/tensor'

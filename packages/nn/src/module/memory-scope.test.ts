@@ -1,4 +1,4 @@
-/** `memoryScope` around all that training does: what must live on does, the rest goes back. */
+/** `memoryScope` around training keeps the tensors that are needed, and frees the others. */
 import { expect, test } from '@jest/globals'
 import { memoryScope, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { threadHeap, withHeapLimit } from '@postgrad/tensor/internal'
@@ -69,7 +69,7 @@ test('a training loop in scopes, without a turn of the event loop, takes less me
   const scoped = withHeapLimit(plenty, () => train(memoryScope))
   const free = withHeapLimit(plenty, () => train((fn) => fn()))
   expect(scoped.weights).toEqual(free.weights)
-  // What is left in scopes is what a graph had saved and gradients that zeroGrad dropped: those wait for the collector.
+  // With scopes, only tensors that a graph saved and gradients that zeroGrad dropped are left, for the collector.
   const perStep = ({ held }: { held: number[] }) => (held.at(-1)! - held[1]!) / (held.length - 2)
   expect(perStep(scoped)).toBeLessThan(perStep(free))
   // Without scopes activations wait, too. The gradients in between and the temporaries of Adam would be a megabyte.

@@ -1,4 +1,4 @@
-/** Where a module's fields may hold what belongs to it, and that nothing is lost in silence where they cannot (Note [Fields] in `module.ts`). */
+/** Where a module's fields may hold its members, and errors for members in other places (Note [Fields] in `module.ts`). */
 import { describe, expect, test } from '@jest/globals'
 import { ones, type Tensor, zeros } from '@postgrad/tensor'
 import { Linear, Module, ModuleList, parameter, Sequential, SGD } from '../index.js'
@@ -6,7 +6,7 @@ import { Linear, Module, ModuleList, parameter, Sequential, SGD } from '../index
 const layer = () => new Linear(1, 1, { bias: false })
 const names = (module: Module) => module.namedParameters().map(([name]) => name)
 
-/** What holds state in ways that are not to be trained along. */
+/** An object with state that must not be trained along. */
 class Holder {
   readonly layer = layer()
 }

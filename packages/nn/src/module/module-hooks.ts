@@ -1,8 +1,8 @@
 /**
- * Hooks around a module's forward. Registering the first one puts a forward on the instance that runs them around its class's; taking the last one off
- * takes that away again. So `model.forward(x)` runs hooks whoever calls it, and a module without hooks pays nothing. PyTorch needs `model(x)` for it.
+ * Hooks around a module's forward. The first registration puts a forward on the instance that runs the hooks around the class's; the last removal
+ * deletes it. So `model.forward(x)` runs hooks for every caller, and a module without hooks pays nothing. PyTorch needs `model(x)` for it.
  *
- * Above: `module.ts` has the public methods.
+ * `module.ts` has the public methods.
  */
 import { defineFunction } from '@postgrad/autograd'
 import { ownGradient, withOwnGradients } from '@postgrad/autograd/internal'
@@ -10,15 +10,15 @@ import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 import { isPlain } from './collections.js'
 
-/** Called before forward with its arguments; may return others: an array of them, or a single one that is no array. */
+/** Called before forward with its arguments. It may return other arguments: an array of them, or a single argument that is not an array. */
 export type ForwardPreHook<M> = (module: M, args: readonly unknown[]) => unknown
-/** Called after forward with its arguments and its result (of an async forward: what it settled to); may return another result. */
+/** Called after forward with its arguments and its result (the settled result if forward is async). It may return another result. */
 export type ForwardHook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown
 /**
- * Called in backward with a gradient for each of forward's arguments and for each of its results, null where there is none; may return others for the
- * arguments. Of the arguments only tensors themselves count, not those within arrays or objects; of a result also those in arrays and plain objects, to any
- * depth, one after the other. Where no argument requires grad, it is called all the same, as soon as the gradients of the results are there; where no tensor
- * of the results is found, without any, as soon as those of the arguments are. A hook that writes into a gradient of an argument changes that of this module alone.
+ * Called in backward with a gradient for each of forward's arguments and for each item of its result; null: there is none. It may return other gradients for the
+ * arguments. An argument has a gradient only if it is a tensor itself, not an array or object of tensors. Items of a result also count inside arrays and plain objects, at any
+ * depth, in order. If no argument requires grad, the hook is called as soon as the gradients of the result are known. If the result has no item that
+ * requires grad, it is called as soon as the gradients of the arguments are known, and gets none of the result. A hook that writes into a gradient changes it for this module only.
  */
 export type FullBackwardHook<M> = (
   module: M,
@@ -39,7 +39,7 @@ export class ModuleHooks {
   readonly post = new Set<Entry<ForwardHook<object>>>()
   readonly back = new Set<Entry<FullBackwardHook<object>>>()
   private readonly module: { forward?: Forward }
-  /** What stood on the instance itself before, such as an arrow function in a field. */
+  /** The instance's own forward before, such as an arrow function in a field. */
   private own: PropertyDescriptor | undefined = undefined
 
   constructor(module: object) {
@@ -93,7 +93,7 @@ export class ModuleHooks {
 }
 
 /**
- * The backward hooks of one call of forward: an identity before it and one behind it, whose derivatives see the gradients go through. PyTorch:
+ * The backward hooks of one call of forward: an identity before it and one after it, whose derivatives see the gradients go through. PyTorch:
  * `torch.utils.hooks.BackwardHook`.
  */
 class BackwardHooks {

@@ -1,4 +1,4 @@
-/** What a Module knows of its tree, and hooks around forward. */
+/** A Module's tree and buffers, and hooks around forward. */
 import { describe, expect, test } from '@jest/globals'
 import { grad, noGrad } from '@postgrad/autograd'
 import { full, isTensor, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'

@@ -1,5 +1,5 @@
 /**
- * Module: a tree of parameters and buffers with names, and a forward. What belongs to a module is found in its fields, so that a model is an ordinary
+ * Module: a tree of named parameters and buffers, and a forward. A module finds its members in its fields, so a model is an ordinary
  * class:
  *
  *     class Model extends Module {
@@ -14,10 +14,10 @@
  * Note [Fields]
  * A field, or an item of an array, Map, Set or plain object in a field (to any depth: `collections.ts`), belongs to the module if it is a Module, a
  * registered buffer, or a parameter: a leaf that was made with `requiresGrad` (also if it was switched off since). Its path is that of the fields and
- * keys: `parts.a.weight`; a collection that a field reaches in several ways counts once. Every walk reads the fields, so that replacing one is enough. A place that held a parameter
- * or a module and is given something that does not belong to the module is refused by the next call that needs parameters or state (MEMBER_REPLACED, `held-members.ts`).
- * Walks do not see `#private` fields, fields under symbols and those that are not enumerable, so the first walk for parameters or state looks whether they hide any, and refuses
- * then (MODULE_HIDDEN, `hidden-members.ts`). What a function or an instance of another class holds is not the module's: `target = () => network` is the way to keep a module that is not to be trained along.
+ * keys: `parts.a.weight`; a collection that a field reaches in several ways counts once. Every walk reads the fields, so that replacing one is enough. If a place held a parameter
+ * or a module and gets a value that does not belong to the module, the next call that needs parameters or state fails with MEMBER_REPLACED (`held-members.ts`).
+ * Walks do not see `#private` fields, fields under symbols and fields that are not enumerable. If they hide members, the first walk for parameters or state fails
+ * with MODULE_HIDDEN (`hidden-members.ts`). Members of a function or an instance of another class are not the module's: `target = () => network` keeps a module that must not be trained along.
  */
 import { isVariable } from '@postgrad/autograd/internal'
 import { PostgradError } from '@postgrad/base'
@@ -41,34 +41,34 @@ import { ensureNothingHidden } from './hidden-members.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
 
-/** Tensors by path, as `stateDict()` gives and `loadStateDict` takes them. PyTorch: the same, of `state_dict()`. */
+/** Tensors by path, such as 'decoder.weight': the result of `stateDict()` and the argument of `loadStateDict`. PyTorch: the result of `state_dict()`. */
 export type StateDict = Record<string, Tensor>
 
-/** Of `registerBuffer`. */
+/** Options of `registerBuffer`. */
 export interface BufferOptions {
-  /** Whether state dicts have it; default true. */
+  /** Whether state dicts contain the buffer; default true. */
   readonly persistent?: boolean
 }
 
-/** Of `parameters` and `buffers`. */
+/** Options of `parameters` and `buffers`. */
 export interface WalkOptions {
-  /** Default true; false: only what is the module's own. */
+  /** Whether to include the modules below; default true. */
   readonly recurse?: boolean
 }
 
-/** Of `namedParameters` and `namedBuffers`. */
+/** Options of `namedParameters` and `namedBuffers`. */
 export interface NamedWalkOptions extends WalkOptions {
-  /** Before all names, with a point; default none. */
+  /** Put before all names, with a dot; default none. */
   readonly prefix?: string
 }
 
-/** Of `loadStateDict`. */
+/** Options of `loadStateDict`. */
 export interface LoadStateDictOptions {
-  /** Refuse names that are missing or unexpected; default true. Other shapes are refused always. */
+  /** Whether to refuse missing and unexpected names; default true. Tensors of another shape are always refused. */
   readonly strict?: boolean
 }
 
-/** The names that did not fit. */
+/** The names in which a module and a state dict differ. */
 export interface StateDictDifference {
   /** Names of the module that the state dict lacks. */
   readonly missingKeys: readonly string[]
@@ -80,15 +80,15 @@ type Fields = Record<string, unknown>
 type Kind = 'parameter' | 'buffer' | 'transient buffer'
 type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => void
 
-/** What a module held. A function of this file and no method, since all methods are users'. */
+/** A module's noted members. Not a method, since users see all methods. */
 let heldOf: (module: Module) => HeldMembers
 
 /**
- * A part of a model: its fields are its parameters, buffers and modules, found by walking them. Extend it and write `forward`. PyTorch:
+ * A part of a model. Extend it and write `forward`. Its parameters, buffers and child modules are those that its fields hold. PyTorch:
  * `torch.nn.Module`.
  */
 export abstract class Module {
-  /** True from the start; `train` and `eval` switch it for the whole tree. Dropout and batch norm read it. */
+  /** Whether the module is in training mode; true at first. `train` and `eval` set it for the whole tree. Dropout and batch norm read it. */
   training = true
   /** Fields that are buffers, and whether they are persistent. Private as the next two, so that no walk sees them. */
   #buffers: Map<string, boolean> | null = null
@@ -111,7 +111,7 @@ export abstract class Module {
     noteSoon(this)
   }
 
-  /** Into training or evaluation, with all modules below, each by its own `train`: one that overrides it may stay as it is. */
+  /** Sets training mode (or evaluation mode, if `mode` is false) here and in all modules below. It calls each module's own `train`, which may be overridden. */
   train(mode = true): this {
     // A module that has this one below it again calls it while it is at it.
     if (this.#switching) return this
@@ -125,7 +125,7 @@ export abstract class Module {
     return this
   }
 
-  /** Into evaluation, with all modules below: `train(false)`. */
+  /** Sets evaluation mode here and in all modules below: `train(false)`. */
   eval(): this {
     return this.train(false)
   }
@@ -133,7 +133,7 @@ export abstract class Module {
   /**
    * All parameters of the tree, each once: a module's own in order of its fields, then those of its children.
    * @throws MODULE_HIDDEN if a field that is #private, not enumerable or under a symbol holds a module or a parameter; MEMBER_REPLACED if a field or an item of a collection held a parameter or a module,
-   * and now holds something that does not belong to the module (both as namedParameters, stateDict and loadStateDict)
+   * and now holds something that does not belong to the module. namedParameters, stateDict and loadStateDict throw both, too.
    */
   parameters(options: WalkOptions = {}): Tensor[] {
     this.#search('parameters')
@@ -142,18 +142,18 @@ export abstract class Module {
     return [...found]
   }
 
-  /** With their paths: `decoder.weight`. A tensor that is shared by two fields comes once, under its first name. */
+  /** All parameters with their paths, such as `decoder.weight`. A tensor that two fields share is listed once, under its first name. */
   namedParameters(options: NamedWalkOptions = {}): [name: string, parameter: Tensor][] {
     this.#search('namedParameters')
     return unique('namedParameters', this, isParameter, options)
   }
 
-  /** Tensors that belong to the state but are not trained, such as running means; as parameters(). */
+  /** All buffers of the tree, each once: tensors that belong to the state but are not trained, such as running means. */
   buffers(options: WalkOptions = {}): Tensor[] {
     return this.namedBuffers(options).map(([, buffer]) => buffer)
   }
 
-  /** Buffers with their paths; a tensor that is shared comes once, under its first name. */
+  /** All buffers with their paths. A tensor that two fields share is listed once, under its first name. */
   namedBuffers(options: NamedWalkOptions = {}): [name: string, buffer: Tensor][] {
     return unique('namedBuffers', this, isBuffer, options)
   }
@@ -163,7 +163,7 @@ export abstract class Module {
     return this.namedChildren().map(([, child]) => child)
   }
 
-  /** With their names; those in an array as `layers.0`. */
+  /** The modules directly below with their names; a module in an array has a name such as `layers.0`. */
   namedChildren(): [name: string, child: Module][] {
     const found = new Map<Module, string>()
     each(this, (name, member) => {
@@ -179,7 +179,7 @@ export abstract class Module {
     return [...seen]
   }
 
-  /** With their paths; this one's is ''. */
+  /** This module and all below it with their paths; this module's path is ''. */
   namedModules(): [name: string, module: Module][] {
     const found = new Map<Module, string>()
     const visit = (module: Module, path: string) => {
@@ -191,7 +191,7 @@ export abstract class Module {
     return [...found].map(([module, path]) => [path, module])
   }
 
-  /** Calls `fn` with all modules of the tree, children before those that have them. */
+  /** Calls `fn` with each module of the tree, children before their parents. */
   apply(fn: (module: Module) => void): this {
     checkFunction('apply', 'what to do with each module', fn)
     if (this.#applying) return this
@@ -201,12 +201,12 @@ export abstract class Module {
     } finally {
       this.#applying = false
     }
-    // Behind the guard, so that `fn` may call apply itself.
+    // After the guard, so that `fn` may call apply itself.
     fn(this)
     return this
   }
 
-  /** Switches recording for all parameters on or off. */
+  /** Sets `requiresGrad` of all parameters. */
   requiresGrad_(flag = true): this {
     for (const each of this.parameters()) each.requiresGrad_(flag)
     return this
@@ -218,8 +218,8 @@ export abstract class Module {
   }
 
   /**
-   * Converts parameters and buffers of floating point to a dtype, and moves all of them to a device. They become other tensors (those of PyTorch stay the same objects):
-   * make optimizers, and references from other workers, afterwards. Tensors that are shared stay so. Gradients are dropped. From a device back to this process: `await module.cpu()`.
+   * Converts parameters and buffers of floating point to a dtype, and moves all of them to a device. New tensors take their places (in PyTorch they stay the same objects),
+   * so make optimizers, and references from other workers, afterwards. Shared tensors stay shared. Gradients are dropped. To move a module back to this process, call `await module.cpu()`.
    * PyTorch: `Module.to(dtype)`, `.to(device, dtype)`.
    * @throws DTYPE_MISMATCH unless float32 or float64, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously; nothing is changed then
    */
@@ -234,7 +234,7 @@ export abstract class Module {
     )
   }
 
-  /** As `to('cpu')`, once the device has computed what is moved. All values are those of the moment of the call: what is written to them later is lost. PyTorch: `Module.cpu`. */
+  /** As `to('cpu')`, but waits until the device has computed the tensors. They get the values of the moment of the call; later writes to them are lost. PyTorch: `Module.cpu`. */
   async cpu(): Promise<this> {
     const members = [...this.#members('cpu').keys()]
     const moved = new Map(await Promise.all(members.map(async (member) => [member, await member.detach().cpu()] as const)))
@@ -270,8 +270,8 @@ export abstract class Module {
   }
 
   /**
-   * Notes that the field `field` holds a buffer, sets it and returns it. Setting the field to another tensor later is fine, and it stays a buffer then. A null is a buffer that
-   * is not there (yet).
+   * Sets the field `field` to a buffer, and returns it. If you set the field to another tensor later, that tensor is the buffer. null: the buffer does not
+   * exist (yet).
    * @throws INVALID_ARGUMENT for a name that is empty or contains a dot, and unless `buffer` is a tensor or null; MEMBER_NAME_TAKEN for the name of a method, a parameter, a module or another field
    */
   registerBuffer<T extends Tensor | null>(field: string, buffer: T, options: BufferOptions = {}): T {
@@ -304,7 +304,7 @@ export abstract class Module {
   }
 
   /**
-   * All parameters and persistent buffers by path, shared ones under each of their names. They are the tensors themselves without history, not copies.
+   * All parameters and persistent buffers by path; a shared tensor is under each of its names. The tensors share storage with the module's (they are detached, not copied).
    * @throws MEMBER_NAME_TAKEN if two tensors have one path, such as those of the keys 1 and '1' of a Map
    */
   stateDict(): StateDict {
@@ -313,9 +313,9 @@ export abstract class Module {
   }
 
   /**
-   * Copies values into parameters and buffers, converted to their dtypes; all or none.
+   * Copies the values of `state` into parameters and buffers, converted to their dtypes. If it throws, nothing is changed.
    * @returns the names that were missing or unexpected, for a load that is not strict
-   * @throws STATE_DICT_MISMATCH, which lists missing and unexpected names and other shapes; INVALID_ARGUMENT for what holds no tensors
+   * @throws STATE_DICT_MISMATCH, which lists missing names, unexpected names and different shapes; INVALID_ARGUMENT if `state` does not hold tensors
    */
   loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
     this.#search('loadStateDict')
@@ -354,8 +354,8 @@ export abstract class Module {
   }
 
   /**
-   * What a field is called in paths and state dicts. '' lets the items of an array or Map stand directly under their own names. Override it for
-   * names that are no fields' names here, such as PyTorch's `in_proj_weight`.
+   * The name of a field in paths and state dicts; by default the field's own name. '' puts the items of an array or Map directly under their own names.
+   * Override it to use names that differ from the fields' names, such as PyTorch's `in_proj_weight`.
    */
   fieldName(field: string): string {
     return field
@@ -376,8 +376,8 @@ export abstract class Module {
   }
 
   /**
-   * Calls `hook` in each backward pass through a forward that came after this call. What forward then returns may not be written to in place: INPLACE_ON_VIEW, as in
-   * PyTorch; write to a clone(). Where it is an argument or a view of one, a write into that argument makes it unusable.
+   * Calls `hook` in each backward pass through a later forward. A write in place to the result of such a forward fails with INPLACE_ON_VIEW, as in
+   * PyTorch: write to a clone() instead. If the result is an argument or a view of one, a write into that argument makes the result unusable.
    */
   registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
     checkFunction('registerFullBackwardHook', 'the hook', hook)
@@ -385,7 +385,7 @@ export abstract class Module {
     return hooks.add(hooks.back, hook as FullBackwardHook<object>)
   }
 
-  /** As PyTorch writes modules: `Linear(inFeatures=4, outFeatures=2, bias=true)`, children below it with their names; a module that is already being written (a child that knows its parent) comes as `Net(…)`. */
+  /** The module as text, as in PyTorch: `Linear(inFeatures=4, outFeatures=2, bias=true)`, with its children and their names below it. A module that contains itself (a child with a reference to its parent) is `Net(…)` the second time. */
   toString(): string {
     const name = this.constructor.name
     const extra = this.extraRepr()
@@ -401,7 +401,7 @@ export abstract class Module {
     return `${name}(\n  ${[...(extra === '' ? [] : [extra]), ...children].join('\n  ')}\n)`
   }
 
-  /** What toString shows between the parentheses; override it. */
+  /** The text that toString writes between the parentheses; override it. */
   extraRepr(): string {
     return ''
   }
@@ -554,7 +554,7 @@ const isParameter = (kind: Kind): boolean => kind === 'parameter'
 const isBuffer = (kind: Kind): boolean => kind !== 'parameter'
 const isState = (kind: Kind): boolean => kind !== 'transient buffer'
 
-/** What of the tree's tensors is wanted, by path, shared ones under each of their names. `above`: the modules on the way here. */
+/** The wanted tensors of the tree, by path, shared ones under each of their names. `above`: the modules on the way here. */
 function* walk(
   op: string,
   module: Module,
@@ -574,7 +574,7 @@ function* walk(
   if (recurse) for (const [name, child] of below) if (!path.includes(child)) yield* walk(op, child, wanted, `${prefix}${name}.`, true, path)
 }
 
-/** What a state dict has. @throws MEMBER_NAME_TAKEN: one of two tensors of one name would not be saved */
+/** A state's tensors. @throws MEMBER_NAME_TAKEN: one of two tensors of one name would not be saved */
 function stateOf(op: string, module: Module): Map<string, Tensor> {
   const state = new Map<string, Tensor>()
   for (const [name, member] of walk(op, module, isState)) {

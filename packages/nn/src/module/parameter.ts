@@ -1,15 +1,15 @@
-/** How parameters are made, and with which values modules begin: drawn from the scope's generator, in PyTorch's distributions. */
+/** Makes parameters, and draws modules' initial values from the scope's generator, in PyTorch's distributions. */
 import { type DType, full, rand, randn, type Tensor } from '@postgrad/tensor'
 import { checkTensor, raw } from '@postgrad/tensor/internal'
 import { checkFloating } from './check.js'
 
-/** Of every module with parameters. */
+/** Options of every module with parameters. */
 export interface ParameterOptions {
   /** float32 (default) or float64. */
   readonly dtype?: DType
 }
 
-/** Of `parameter`. */
+/** Options of `parameter`. */
 export interface ParameterSettings {
   /** false: frozen; it still belongs to its module's parameters. Default true. */
   readonly requiresGrad?: boolean

@@ -1,6 +1,6 @@
 /**
- * What the #private fields of an object hold. The language shows them to the class alone, so the engine's inspector is asked, in the same thread; where
- * there is none (a runtime without it, a policy that forbids it) they stay unseen. Slow (0.5 ms), so only for objects whose class names such fields.
+ * Reads the #private fields of an object. Only the class can see them, so this asks the engine's inspector, in the same thread. Without
+ * an inspector (a runtime without it, a policy that forbids it) they stay unseen. Slow (0.5 ms), so only for objects whose class names such fields.
  */
 import type { Session } from 'node:inspector'
 import { builtin } from '@postgrad/base/internal'

@@ -1,4 +1,4 @@
-/** Puts other modules in the place of some of a tree, as a conversion of layers does. `collections.ts` says where fields may hold them. */
+/** Replaces modules in a tree, to convert layers. `collections.ts` says where fields may hold them. */
 import { isCollection, replaceItems } from './collections.js'
 import { Module } from './module.js'
 

@@ -14,21 +14,21 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
-/** What a group of `Adadelta` has. */
+/** Settings of a parameter group of `Adadelta`. */
 export interface AdadeltaSettings {
-  /** Default 1. */
+  /** Learning rate; default 1. */
   lr: number
-  /** Of both running averages; default 0.9. */
+  /** Decay rate of both running averages; default 0.9. */
   rho: number
   /** Default 1e-6. */
   eps: number
   /** L2 penalty; default 0. */
   weightDecay: number
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `Adadelta`: settings, all with defaults. */
+/** Options of `Adadelta`: its settings, all with defaults. */
 export type AdadeltaOptions = Partial<AdadeltaSettings>
 
 type AdadeltaState = { step: number; squareAvg: Tensor; accDelta: Tensor }
@@ -37,7 +37,7 @@ const DEFAULTS: AdadeltaSettings = { lr: 1, rho: 0.9, eps: 1e-6, weightDecay: 0,
 const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
 
 /**
- * Steps by ratios of running averages, with no rate to choose. PyTorch: `torch.optim.Adadelta`. State per parameter: `step`, `squareAvg` (v),
+ * Steps by ratios of running averages, so that you need not choose a learning rate. PyTorch: `torch.optim.Adadelta`. State per parameter: `step`, `squareAvg` (v),
  * `accDelta` (u).
  */
 export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {

@@ -12,23 +12,23 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
 
-/** What a group of `Adagrad` has. */
+/** Settings of a parameter group of `Adagrad`. */
 export interface AdagradSettings {
-  /** Default 1e-2. */
+  /** Learning rate; default 1e-2. */
   lr: number
   /** The rate of step n is lr / (1 + (n − 1) · lrDecay); default 0. */
   lrDecay: number
   /** L2 penalty; default 0. */
   weightDecay: number
-  /** With what the sum of squares begins; default 0. */
+  /** The initial value of the sum of squared gradients; default 0. */
   initialAccumulatorValue: number
   /** Default 1e-10. */
   eps: number
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `Adagrad`: settings, all with defaults. */
+/** Options of `Adagrad`: its settings, all with defaults. */
 export type AdagradOptions = Partial<AdagradSettings>
 
 type AdagradState = { step: number; sum: Tensor }

@@ -14,23 +14,23 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
-/** What a group of `Adam` or `AdamW` has. */
+/** Settings of a parameter group of `Adam` or `AdamW`. */
 export interface AdamSettings {
-  /** Default 1e-3. */
+  /** Learning rate; default 1e-3. */
   lr: number
-  /** Of the two running averages; default [0.9, 0.999]. */
+  /** Decay rates of the two running averages; default [0.9, 0.999]. */
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
-  /** Default 0; of AdamW 1e-2. */
+  /** Weight decay; default 0 for Adam, 1e-2 for AdamW. */
   weightDecay: number
   /** Divide by the largest running average so far; default false. */
   amsgrad: boolean
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `Adam` and `AdamW`: settings, all with defaults. */
+/** Options of `Adam` and `AdamW`: their settings, all with defaults. */
 export type AdamOptions = Partial<AdamSettings>
 
 type AdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor; maxExpAvgSq?: Tensor }

@@ -13,21 +13,21 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
-/** What a group of `Adamax` has. */
+/** Settings of a parameter group of `Adamax`. */
 export interface AdamaxSettings {
-  /** Default 2e-3. */
+  /** Learning rate; default 2e-3. */
   lr: number
-  /** Default [0.9, 0.999]. */
+  /** Decay rates of the two running averages; default [0.9, 0.999]. */
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
   /** L2 penalty; default 0. */
   weightDecay: number
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `Adamax`: settings, all with defaults. */
+/** Options of `Adamax`: its settings, all with defaults. */
 export type AdamaxOptions = Partial<AdamaxSettings>
 
 type AdamaxState = { step: number; expAvg: Tensor; expInf: Tensor }
@@ -36,7 +36,7 @@ const DEFAULTS: AdamaxSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, wei
 const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
 
 /**
- * Adam with the largest recent gradient in the place of the squares' average. PyTorch: `torch.optim.Adamax`. State per parameter: `step`, `expAvg`
+ * Adam that divides by the largest recent gradient instead of the root of the squares' average. PyTorch: `torch.optim.Adamax`. State per parameter: `step`, `expAvg`
  * (m), `expInf` (u).
  */
 export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {

@@ -1,28 +1,28 @@
-/** Bounds gradients: the length of all together, or each element. PyTorch: `torch.nn.utils.clip_grad_norm_`, `clip_grad_value_`. */
+/** Bounds gradients: the norm of all together, or each element. PyTorch: `torch.nn.utils.clip_grad_norm_`, `clip_grad_value_`. */
 import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor, zeros } from '@postgrad/tensor'
 import { invalidArgument, raw } from '@postgrad/tensor/internal'
 
-/** Whose gradients are clipped. */
+/** Options of `clipGradValue_`. */
 export interface ClipGradOptions {
-  /** The gradients, as for `Optimizer.step`; left out: `.grad`. Parameters without one do not count. */
+  /** The gradient of each parameter, as for `Optimizer.step`; default `.grad`. Parameters without a gradient do not count. */
   readonly grads?: ReadonlyMap<Tensor, Tensor>
 }
 
-/** Of `clipGradNorm_`. */
+/** Options of `clipGradNorm_`. */
 export interface ClipGradNormOptions extends ClipGradOptions {
-  /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
+  /** The p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number
-  /** Throw instead of scaling by a norm that is infinite or NaN. Reads the norm back from the device. Default false. */
+  /** Whether to throw GRAD_NOT_FINITE, instead of scaling, if the norm is infinite or NaN; default false. It reads the norm back from the device. */
   readonly errorIfNonfinite?: boolean
 }
 
 /**
- * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all of them as one vector. Nothing is read back from the
+ * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all gradients as one vector. Nothing is read back from the
  * device unless `errorIfNonfinite` asks for it.
  * PyTorch: `torch.nn.utils.clip_grad_norm_`.
- * @returns the norm before, a tensor []
- * @throws INVALID_ARGUMENT for what is no list of parameters, a maxNorm that is not ≥ 0, a norm type that is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
+ * @returns the norm before the scaling, a tensor []
+ * @throws INVALID_ARGUMENT if `parameters` is not a list of parameters, maxNorm is not ≥ 0, or normType is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
  * @example clipGradNorm_(new Linear(2, 1).parameters(), 1)
  */
 export function clipGradNorm_(parameters: Iterable<Tensor> | Tensor, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
@@ -58,7 +58,7 @@ export function clipFactor(norm: Tensor, maxNorm: number): Tensor {
   return raw.clamp(raw.div(maxNorm, raw.add(norm, 1e-6)), null, 1)
 }
 
-/** The gradients of those parameters that have one. @throws INVALID_ARGUMENT for what is no list, which `Array.from` would take for an empty one */
+/** The existing gradients of the parameters. @throws INVALID_ARGUMENT for a value that is not a list, which `Array.from` would take for empty */
 export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, { grads }: ClipGradOptions): Tensor[] {
   if (!isTensor(parameters) && typeof parameters?.[Symbol.iterator] !== 'function') {
     throw invalidArgument(op, 'parameters: a tensor, or a list of them', typeof parameters, 'Pass module.parameters().')
@@ -69,8 +69,8 @@ export function gradientsOf(op: string, parameters: Iterable<Tensor> | Tensor, {
 }
 
 /**
- * What one gradient adds to the norm, a tensor []: the sum of its p-th powers, or its largest absolute value (for a gradient without elements 0, which adds
- * nothing). The shares of all workers' gradients, in one order, give the bits that the gradients would give in one place.
+ * The share of one gradient in the norm, a tensor []: the sum of its p-th powers, or its largest absolute value (0 for a gradient without
+ * elements). The shares of all workers' gradients, in one order, give the same bits as the gradients in one place.
  */
 export function normShare(g: Tensor, normType: number): Tensor {
   if (normType === Number.POSITIVE_INFINITY) return g.numel === 0 ? zeros([], { dtype: g.dtype, device: g.device }) : raw.amax(raw.abs(g))
@@ -85,8 +85,8 @@ export function normOfShares(shares: readonly Tensor[], normType: number): Tenso
 }
 
 /**
- * Clamps the gradients in place to −clipValue … clipValue; NaN stays. PyTorch: `torch.nn.utils.clip_grad_value_`. @throws INVALID_ARGUMENT for what
- * is no list of parameters, or a clipValue that is not ≥ 0
+ * Clamps the gradients in place to −clipValue … clipValue; NaN stays. PyTorch: `torch.nn.utils.clip_grad_value_`. @throws INVALID_ARGUMENT if
+ * `parameters` is not a list of parameters, or clipValue is not ≥ 0
  */
 export function clipGradValue_(parameters: Iterable<Tensor> | Tensor, clipValue: number, options: ClipGradOptions = {}): void {
   if (!(clipValue >= 0)) throw invalidArgument('clipGradValue_', 'a clipValue ≥ 0', clipValue)

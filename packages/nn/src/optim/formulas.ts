@@ -11,7 +11,7 @@ const PIECE = 8192
  */
 export function inPieces(tensors: readonly Tensor[], formula: (...pieces: Tensor[]) => void): void {
   const n = tensors[0]!.numel
-  // What runs elsewhere is compiled for each size, and its calls are dear.
+  // Other backends compile for each size, and their calls are dear.
   const whole = n <= 2 * PIECE || currentDevice().backend !== 'wasm' || !tensors.every((t) => t.isContiguous && !t.isSparse)
   if (whole) {
     withTemporaries(() => formula(...tensors))

@@ -1,4 +1,4 @@
-/** Large parameters are stepped piece by piece: that shows in no bit, and nothing of a step stays behind. */
+/** Large parameters are stepped in pieces: this changes no bit, and no memory of a step remains. */
 import { expect, test } from '@jest/globals'
 import { type Tensor, tensor, withDevice } from '@postgrad/tensor'
 import { withHeapLimit } from '@postgrad/tensor/internal'

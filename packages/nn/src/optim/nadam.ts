@@ -15,21 +15,21 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
-/** What a group of `NAdam` has. */
+/** Settings of a parameter group of `NAdam`. */
 export interface NAdamSettings {
-  /** Default 2e-3. */
+  /** Learning rate; default 2e-3. */
   lr: number
-  /** Default [0.9, 0.999]. */
+  /** Decay rates of the two running averages; default [0.9, 0.999]. */
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
   /** L2 penalty; default 0. */
   weightDecay: number
-  /** Default 4e-3. */
+  /** Decay of the momentum; default 4e-3. */
   momentumDecay: number
 }
 
-/** Of `NAdam`: settings, all with defaults. */
+/** Options of `NAdam`: its settings, all with defaults. */
 export type NAdamOptions = Partial<NAdamSettings>
 
 type NAdamState = { step: number; muProduct: number; expAvg: Tensor; expAvgSq: Tensor }

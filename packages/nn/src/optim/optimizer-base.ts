@@ -1,5 +1,5 @@
 /**
- * What all optimizers have in common: groups with their settings, the walk over parameters that have gradients, a state per parameter that can be
+ * Base of all optimizers: groups with their settings, the walk over parameters that have gradients, a state per parameter that can be
  * saved. An optimizer adds its formula (`update`), the checks of its settings and the layout of its state. PyTorch: `torch.optim.Optimizer`.
  */
 import { enableGrad } from '@postgrad/autograd'
@@ -11,7 +11,7 @@ import { ensureHeld } from '../module/held-members.js'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
 import { checkReduced } from './reduced-gradients.js'
 
-/** How the entries of a parameter's state are stored; a `?` marks what some settings do without. Tensors have the parameter's shape and dtype. */
+/** The type of each entry of a parameter's state. 'tensor?': some settings do without it. Tensors have the parameter's shape and dtype. */
 export type StateLayout<State> = { readonly [Name in keyof State]-?: 'number' | 'tensor' | 'tensor?' }
 
 /** A step that was computed and not taken: the next values of parameters and states, and what they were computed from. */
@@ -30,9 +30,9 @@ interface PreparedEntry {
   readonly state: ParamState | undefined
 }
 
-/** Extend it to write an optimizer of your own; `DistributedOptimizer` takes it as it takes those that are here. PyTorch: `torch.optim.Optimizer`. */
+/** The base class of optimizers. Extend it to write your own; `DistributedOptimizer` accepts it like the built-in ones. PyTorch: `torch.optim.Optimizer`. */
 export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
-  /** The settings of groups that have none of their own. */
+  /** The default settings of groups. */
   readonly defaults: Readonly<Settings>
   private readonly groups: ParamGroup<Settings>[] = []
   private readonly states = new Map<Tensor, State>()
@@ -67,18 +67,18 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     })
   }
 
-  /** Its parameters in groups, with their settings, which may be written to between steps. */
+  /** The parameter groups with their settings. You may change the settings between steps. */
   get paramGroups(): readonly ParamGroup<Settings>[] {
     return this.groups
   }
 
-  /** How many steps were taken since this object was made; a scheduler looks at it to tell that it was called too early. */
+  /** The number of steps since this object was made. From it a scheduler knows whether it was called too early. */
   get stepCount(): number {
     return this.steps
   }
 
   /**
-   * Adds parameters that join the training, such as layers that were frozen so far. Settings that the group leaves out are the optimizer's.
+   * Adds a group of parameters to the training, such as layers that were frozen so far. Settings that the group leaves out are the optimizer's.
    * @throws INVALID_ARGUMENT, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF; nothing is added then
    */
   addParamGroup(options: ParamGroupOptions<Settings>): void {
@@ -91,16 +91,16 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Changes the parameters, in place and unrecorded, by their gradients: those of `grads` if it is given, else `.grad`. A parameter that has none
-   * is left untouched, and its state too. Does not write to the gradients, and reads nothing back from the device.
-   * @throws GRAD_MISMATCH for a gradient in `grads` of another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED for one that a rank of a DistributedDataParallel has gathered alone, MEMBER_REPLACED if the field
+   * Changes the parameters in place by their gradients, without recording: by those in `grads` if it is given, else by `.grad`. A parameter without a gradient
+   * stays unchanged, and so does its state. Does not write to the gradients, and reads nothing back from the device.
+   * @throws GRAD_MISMATCH if a gradient in `grads` has another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED if a gradient of a DistributedDataParallel was not reduced over the ranks, MEMBER_REPLACED if the field
    * of a module that held a parameter now holds something that does not belong to the module; nothing is changed then
    */
   step(grads?: ReadonlyMap<Tensor, Tensor>): void
   /**
-   * Calls `closure`, with gradients recorded, which computes the loss and its backward pass; then steps by `.grad`.
+   * Calls `closure` with recording on, then steps by `.grad`. The closure computes the loss and runs its backward pass.
    * @returns the closure's result
-   * @throws INVALID_ARGUMENT when the closure returns a promise: its gradients would come after the step
+   * @throws INVALID_ARGUMENT if the closure returns a promise: its gradients would arrive after the step
    */
   step<Loss>(closure: () => Loss): Loss
   step<Loss>(from?: ReadonlyMap<Tensor, Tensor> | (() => Loss)): Loss | undefined {
@@ -126,7 +126,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Computes what `step(grads)` would make of parameters and states, beside them: nothing is changed. For when gradients are known before it is known whether
+   * Computes copies of parameters and states as `step(grads)` would make them; changes nothing. For gradients that are known before it is known whether
    * the step will be taken. @internal
    * @param changes settings that will hold by then, by group
    */
@@ -199,7 +199,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     for (const p of this.parameters()) p.grad = null
   }
 
-  /** Copies: later steps do not change it. */
+  /** A copy of the settings and of the state of each parameter. Later steps do not change it. */
   stateDict(): OptimizerState<Settings> {
     const places = new Map(this.parameters().map((p, place) => [p, place]))
     return {
@@ -212,9 +212,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Takes over the settings of all groups and the state of all parameters, converted to the parameters' dtypes and on their devices; all or nothing. Steps go on from
-   * there with the same bits.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (but a schedule may have made lr negative)
+   * Loads the settings of all groups and the state of all parameters, converted to the parameters' dtypes and moved to their devices. Later steps compute the same bits
+   * as the optimizer that was saved. If it throws, nothing is changed.
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (except a negative lr, since a schedule may set one)
    */
   loadStateDict(saved: OptimizerState<Settings>): void {
     if (!isState(saved)) throw this.mismatch('{ state, paramGroups }, as stateDict() gives', describe(saved))
@@ -267,7 +267,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     return state
   }
 
-  /** As `check`, but a schedule may have led the rate below 0, if only by rounding: a training that got there may go on. */
+  /** As `check`, but a schedule may have led the rate below 0, if only by rounding: such a training may continue. */
   private checkScheduled(settings: Settings): void {
     const { lr } = settings as { lr?: unknown }
     this.check(typeof lr === 'number' ? { ...settings, lr: Math.abs(lr) } : settings)
@@ -335,7 +335,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 }
 
-/** @throws INVALID_ARGUMENT for what is no list: a tensor alone, a module, a method that was not called */
+/** @throws INVALID_ARGUMENT unless it is a list, not a tensor alone, a module or an uncalled method */
 function listOf(op: string, expected: string, list: Iterable<unknown> | undefined): Tensor[] {
   if (isTensor(list)) throw invalidArgument(op, expected, 'a tensor', 'Wrap it in an array.')
   if (typeof list?.[Symbol.iterator] !== 'function') throw invalidArgument(op, expected, describe(list), 'Pass module.parameters().')

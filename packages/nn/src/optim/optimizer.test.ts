@@ -1,4 +1,4 @@
-/** What all optimizers promise beside their formulas: groups, refusals, closures, state that is their own. */
+/** Tests of all optimizers, but not of their formulas: groups, errors, closures, state of their own. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { isGradEnabled, noGrad } from '@postgrad/autograd'
 import { type Device, type DeviceSpec, isTensor, ones, Tensor, tensor, withDevice, zeros } from '@postgrad/tensor'

@@ -14,11 +14,11 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
-/** What a group of `RAdam` has. */
+/** Settings of a parameter group of `RAdam`. */
 export interface RAdamSettings {
-  /** Default 1e-3. */
+  /** Learning rate; default 1e-3. */
   lr: number
-  /** Default [0.9, 0.999]. */
+  /** Decay rates of the two running averages; default [0.9, 0.999]. */
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
@@ -26,7 +26,7 @@ export interface RAdamSettings {
   weightDecay: number
 }
 
-/** Of `RAdam`: settings, all with defaults. */
+/** Options of `RAdam`: its settings, all with defaults. */
 export type RAdamOptions = Partial<RAdamSettings>
 
 type RAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }

@@ -1,4 +1,4 @@
-/** What an optimizer must not step by: gradients that one rank has gathered alone, where the others have other ones. */
+/** Refuses a step by gradients that this rank has gathered alone: the replicas would differ. */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import { isAlone } from '@postgrad/tensor/internal'

@@ -15,25 +15,25 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, settingsOf } from './settings.js'
 
-/** What a group of `RMSprop` has. */
+/** Settings of a parameter group of `RMSprop`. */
 export interface RMSpropSettings {
-  /** Default 1e-2. */
+  /** Learning rate; default 1e-2. */
   lr: number
-  /** Of the running averages; default 0.99. */
+  /** Decay rate of the running averages; default 0.99. */
   alpha: number
   /** Default 1e-8. */
   eps: number
   /** L2 penalty; default 0. */
   weightDecay: number
-  /** The share of the last step in this one; default 0. */
+  /** Momentum factor; default 0. */
   momentum: number
-  /** Divide by the standard deviation of the gradient instead of its root mean square. */
+  /** Divide by the standard deviation of the gradient instead of its root mean square; default false. */
   centered: boolean
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `RMSprop`: settings, all with defaults. */
+/** Options of `RMSprop`: its settings, all with defaults. */
 export type RMSpropOptions = Partial<RMSpropSettings>
 
 type RMSpropState = { step: number; squareAvg: Tensor; gradAvg?: Tensor; momentumBuffer?: Tensor }

@@ -13,7 +13,7 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
-/** What a group of `Rprop` has. */
+/** Settings of a parameter group of `Rprop`. */
 export interface RpropSettings {
   /** Length of the first step; default 1e-2. */
   lr: number
@@ -21,11 +21,11 @@ export interface RpropSettings {
   etas: readonly [number, number]
   /** Least and greatest length of a step; default [1e-6, 50]. */
   stepSizes: readonly [number, number]
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `Rprop`: settings, all with defaults. */
+/** Options of `Rprop`: its settings, all with defaults. */
 export type RpropOptions = Partial<RpropSettings>
 
 type RpropState = { step: number; prev: Tensor; stepSize: Tensor }

@@ -1,4 +1,4 @@
-/** Refusals of settings, worded once for all optimizers. */
+/** Checks of settings that optimizers share. */
 import type { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
 
@@ -7,17 +7,17 @@ export function refusal(op: string, expected: string, got: unknown): PostgradErr
 }
 
 /**
- * The defaults, with what the user has said in their place.
- * @throws INVALID_ARGUMENT for what is no object: the rate alone, which is PyTorch's second argument, would be left out in silence
+ * The defaults, overridden by the user's settings.
+ * @throws INVALID_ARGUMENT for other values than an object: the rate alone, PyTorch's second argument, would be ignored silently
  */
 export function settingsOf<D extends object, O extends object>(op: string, defaults: D, options: O): D & O {
-  // Left out, it is `check` that names the setting that must be given, behind the check of the parameters.
+  // If options are left out, `check` names the missing setting, after the check of the parameters.
   if (options !== undefined && (typeof options !== 'object' || options === null))
     throw refusal(op, 'an object of settings, such as { lr: 0.01 }', options)
   return { ...defaults, ...options }
 }
 
-/** @throws INVALID_ARGUMENT for a named setting that is no number ≥ 0 (NaN is none) */
+/** @throws INVALID_ARGUMENT unless each named setting is a number ≥ 0, not NaN */
 export function checkAtLeast0<Settings>(op: string, settings: Settings, ...names: readonly (keyof Settings & string)[]): void {
   for (const name of names) {
     const value: unknown = settings[name]

@@ -12,11 +12,11 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
-/** What a group of `SGD` has. */
+/** Settings of a parameter group of `SGD`. */
 export interface SGDSettings {
-  /** Length of a step; has no default. */
+  /** Learning rate; has no default. */
   lr: number
-  /** The share of the last step in this one; default 0. */
+  /** Momentum factor; default 0. */
   momentum: number
   /** The share of the gradient that is left out of the momentum; default 0. */
   dampening: number
@@ -24,13 +24,13 @@ export interface SGDSettings {
   weightDecay: number
   /** Nesterov's momentum; needs momentum > 0 and no dampening. Default false. */
   nesterov: boolean
-  /** Go up instead of down. */
+  /** Maximize instead of minimize; default false. */
   maximize: boolean
 }
 
-/** Of `SGD`: its settings, of which only `lr` must be given. */
+/** Options of `SGD`: its settings. Only `lr` is required. */
 export type SGDOptions = Partial<SGDSettings> & Pick<SGDSettings, 'lr'>
-/** A group may have settings of its own. */
+/** A parameter group of `SGD`, which may have settings of its own. */
 export type SGDGroup = ParamGroupOptions<SGDSettings>
 
 type SGDState = { momentumBuffer?: Tensor }
@@ -38,7 +38,7 @@ type SGDState = { momentumBuffer?: Tensor }
 const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false }
 
 /**
- * Gradient descent, with momentum where it is asked for: p ← p − lr · g. PyTorch: `torch.optim.SGD`. State per parameter: `momentumBuffer`, once
+ * Gradient descent, optionally with momentum: p ← p − lr · g. PyTorch: `torch.optim.SGD`. State per parameter: `momentumBuffer`, once
  * there was a momentum. Takes sparse gradients without momentum and weightDecay.
  * @example const optimizer = new SGD(new Linear(2, 1).parameters(), { lr: 0.1, momentum: 0.9 })
  */

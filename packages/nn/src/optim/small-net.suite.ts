@@ -33,7 +33,7 @@ interface Golden {
   readonly start: readonly number[]
   readonly x: readonly number[]
   readonly y: readonly number[]
-  /** What ReduceLROnPlateau is given at each step. */
+  /** For ReduceLROnPlateau, at each step. */
   readonly metrics: readonly number[]
   readonly runs: readonly Run[]
   readonly schedules: readonly Schedule[]

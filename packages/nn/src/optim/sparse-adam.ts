@@ -13,17 +13,17 @@ import type { ParamGroupOptions } from './optimizer.js'
 import { OptimizerBase } from './optimizer-base.js'
 import { checkAtLeast0, checkBetas, refusal, settingsOf } from './settings.js'
 
-/** What a group of `SparseAdam` has. */
+/** Settings of a parameter group of `SparseAdam`. */
 export interface SparseAdamSettings {
-  /** Default 1e-3. */
+  /** Learning rate; default 1e-3. */
   lr: number
-  /** Default [0.9, 0.999]. */
+  /** Decay rates of the two running averages; default [0.9, 0.999]. */
   betas: readonly [number, number]
   /** Default 1e-8. */
   eps: number
 }
 
-/** Of `SparseAdam`: settings, all with defaults. */
+/** Options of `SparseAdam`: its settings, all with defaults. */
 export type SparseAdamOptions = Partial<SparseAdamSettings>
 
 type SparseAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
@@ -32,7 +32,7 @@ const DEFAULTS: SparseAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 
 const NAMES = Object.keys(DEFAULTS) as (keyof SparseAdamSettings)[]
 
 /**
- * For parameters whose gradients are sparse, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). PyTorch:
+ * Adam for parameters with sparse gradients, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). PyTorch:
  * `torch.optim.SparseAdam`.
  */
 export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamState> {

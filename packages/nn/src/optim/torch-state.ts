@@ -20,7 +20,7 @@ import { invalidArgument } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import type { OptimizerState, ParamState } from './optimizer.js'
 
-/** An optimizer's state as PyTorch has it, in tensors and text that a safetensors file takes. */
+/** An optimizer's state in PyTorch's layout, as tensors and text that fit into a safetensors file. */
 export interface TorchOptimizerState {
   /** `state.0.exp_avg` …; a counter is a float32 tensor []. */
   readonly tensors: Readonly<StateDict>
@@ -31,7 +31,7 @@ export interface TorchOptimizerState {
 /** Settings of PyTorch's groups that say how it computes, not what. */
 const ONLY_TORCH = ['foreach', 'capturable', 'differentiable', 'fused']
 
-/** An optimizer's state dict as PyTorch's, for `saveSafetensors`. The tensors are those of `state`, not copies. */
+/** Converts an optimizer's state dict to PyTorch's layout, for `saveSafetensors`. The tensors are those of `state`, not copies. */
 export function toTorchOptimizerState<Settings extends object>({ state, paramGroups }: OptimizerState<Settings>): TorchOptimizerState {
   const tensors: [string, Tensor][] = []
   for (const [place, entries] of Object.entries(state)) {
@@ -43,8 +43,8 @@ export function toTorchOptimizerState<Settings extends object>({ state, paramGro
 }
 
 /**
- * What `loadStateDict` takes, from PyTorch's state in that form. Reads the counters back from the device.
- * @throws INVALID_ARGUMENT when it is none. Whether it fits the optimizer is for `loadStateDict` to say.
+ * Converts an optimizer's state in PyTorch's layout to a state dict for `loadStateDict`. Reads the counters back from the device.
+ * @throws INVALID_ARGUMENT if the argument does not have that layout. `loadStateDict` checks whether the state fits the optimizer.
  */
 export function fromTorchOptimizerState<Settings extends object>({ tensors, metadata }: TorchOptimizerState): OptimizerState<Settings> {
   const op = 'fromTorchOptimizerState'
@@ -61,7 +61,7 @@ export function fromTorchOptimizerState<Settings extends object>({ tensors, meta
   }
 }
 
-/** What is a number here and a tensor [] there. */
+/** Numbers here, tensors [] in PyTorch. */
 const COUNTERS = ['step', 'mu_product']
 
 function groupsOf(op: string, text: string | undefined): unknown {

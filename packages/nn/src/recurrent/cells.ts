@@ -10,13 +10,13 @@ import { lstmLayer } from './lstm-layer.js'
 import { type DirectionWeights, inputGates } from './recurrent.js'
 import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
-/** Of `LSTMCell` and `GRUCell`. */
+/** Options of `LSTMCell` and `GRUCell`. */
 export interface CellOptions extends ParameterOptions {
   /** Default true. */
   readonly bias?: boolean
 }
 
-/** Of `RNNCell`. */
+/** Options of `RNNCell`. */
 export interface RNNCellOptions extends CellOptions {
   /** Default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity

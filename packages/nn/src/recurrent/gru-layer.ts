@@ -1,5 +1,5 @@
 /**
- * One layer of a GRU over all steps, as one node with its derivative written out; why, `step-math.ts` says.
+ * One layer of a GRU over all steps, as one node with its derivative written out (`step-math.ts` says why).
  *
  *     a = x W_ihᵀ + b         u = h W_hhᵀ             [a₀ a₁ a₂] and [u₀ u₁ u₂], the gates side by side in PyTorch's order
  *     r, z = σ(a₀ + u₀), σ(a₁ + u₁)

@@ -4,7 +4,7 @@ import { type Tensor, zeros } from '@postgrad/tensor'
 import { gruLayer } from './gru-layer.js'
 import { type DirectionWeights, type LayerRun, type LayerState, lastStep, RecurrentModule, type RecurrentOptions } from './recurrent.js'
 
-/** Of `GRU`. */
+/** Options of `GRU`. */
 export type GRUOptions = RecurrentOptions
 
 /** Gated recurrent units over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch: `torch.nn.GRU`. */

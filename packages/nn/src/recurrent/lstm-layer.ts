@@ -1,5 +1,5 @@
 /**
- * One layer of an LSTM over all steps, as one node with its derivative written out; why, `step-math.ts` says. Above it: `lstm.ts`, which makes the part of
+ * One layer of an LSTM over all steps, as one node with its derivative written out (`step-math.ts` says why). `lstm.ts` computes the part of
  * the gates that does not wait for h.
  *
  *     a = x W_ihᵀ + b + h W_hhᵀ                      a = [a₀ a₁ a₂ a₃], the gates side by side in PyTorch's order

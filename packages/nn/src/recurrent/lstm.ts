@@ -11,7 +11,7 @@ import {
   type RecurrentOptions,
 } from './recurrent.js'
 
-/** Of `LSTM`. */
+/** Options of `LSTM`. */
 export type LSTMOptions = RecurrentOptions
 
 /** h and c, each [numLayers · directions, N, hiddenSize]. */

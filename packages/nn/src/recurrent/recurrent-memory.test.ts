@@ -1,4 +1,4 @@
-/** What recurrent layers save for their backward goes back to the heap with the graph, and only then. */
+/** Tensors that recurrent layers save for backward are freed with the graph, and not earlier. */
 import { expect, test } from '@jest/globals'
 import { checkpoint, grad } from '@postgrad/autograd'
 import { type Tensor, tensor } from '@postgrad/tensor'

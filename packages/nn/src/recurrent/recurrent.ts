@@ -1,6 +1,6 @@
 /**
- * What RNN, LSTM and GRU have in common: weights under PyTorch's names, layers on top of each other, both directions, dropout between layers, the checks.
- * Each of them adds the function of one layer in one direction (`rnn-layer.ts`, `lstm-layer.ts`, `gru-layer.ts`). PyTorch: `RNNBase`.
+ * Base of RNN, LSTM and GRU: weights under PyTorch's names, stacked layers, both directions, dropout between layers, the checks.
+ * Each of the three adds the function of one layer in one direction (`rnn-layer.ts`, `lstm-layer.ts`, `gru-layer.ts`). PyTorch: `RNNBase`.
  */
 import { cat, dropout, linear, stack } from '@postgrad/autograd'
 import { type Tensor, zeros } from '@postgrad/tensor'
@@ -54,7 +54,7 @@ export abstract class RecurrentModule extends Module {
   readonly batchFirst: boolean
   /** Whether each layer goes both ways. */
   readonly bidirectional: boolean
-  /** `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, those of the way back with `_reverse` behind, then those of layer 1, …. */
+  /** `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, those of the way back with the suffix `_reverse`, then layer 1, …. */
   readonly weights = new Map<string, Tensor>()
   /** Probability of a zero between the layers, while training. */
   readonly dropout: number

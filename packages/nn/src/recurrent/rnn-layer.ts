@@ -1,5 +1,5 @@
 /**
- * One layer of a simple RNN over all steps, as one node with its derivative written out; why, `step-math.ts` says.
+ * One layer of a simple RNN over all steps, as one node with its derivative written out (`step-math.ts` says why).
  *
  *     h' = f(x W_ihᵀ + b + h W_hhᵀ)        f is tanh or relu
  */

@@ -12,7 +12,7 @@ import {
 } from './recurrent.js'
 import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
-/** Of `RNN`. */
+/** Options of `RNN`. */
 export interface RNNOptions extends RecurrentOptions {
   /** Default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity

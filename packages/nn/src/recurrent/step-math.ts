@@ -1,7 +1,7 @@
 /**
- * What the layers of RNN, LSTM and GRU have in common. Such a layer is one node over all steps, for two reasons. A node per step would make a gradient of
- * W_hh's full size at each of them and add them up; here the gradients of all gates are gathered, and one product over all steps gives W_hh's. And
- * a layer knows how much memory its steps need, and takes it at once: a tensor for each small result costs more than the result.
+ * Helpers that the layers of RNN, LSTM and GRU share. Such a layer is one node over all steps, for two reasons. A node per step would make a gradient of
+ * W_hh's full size at each step and add them up; here the gradients of all gates are gathered, and one product over all steps gives W_hh's. And
+ * a layer knows how much memory its steps need, and allocates it at once: a tensor for each small result costs more than the result.
  *
  * Under createGraph the same steps run as recorded operations, which the engine differentiates (`recordedGradients`).
  */
@@ -69,7 +69,7 @@ export function flatSteps(x: Tensor): Tensor {
   return raw.reshape(x, [length * batch, width])
 }
 
-/** What the steps made, in the order in which they made it, at the places of the steps: [T, N, H]. */
+/** Sorts `made`, results in the order in which the steps ran, by the steps' places. */
 export function inPlaces(made: readonly Tensor[], order: readonly number[]): Tensor[] {
   const placed = new Array<Tensor>(made.length)
   for (const [k, t] of order.entries()) placed[t] = made[k]!

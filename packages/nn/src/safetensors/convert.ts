@@ -1,4 +1,4 @@
-/** From a file's elements to those that exist here. F32, F64, I32 and BOOL are kept; what is narrower is widened exactly; 64 bits must fit. */
+/** Converts a file's elements to dtypes of ours. F32, F64, I32 and BOOL are kept; narrower ones are widened exactly; 64 bits must fit. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, TypedArray } from '@postgrad/tensor'
 import { invalid, type SafetensorsDType } from './header.js'
@@ -39,7 +39,7 @@ export const CONVERSIONS: Readonly<Record<SafetensorsDType, Conversion>> = {
   U64: { dtype: 'int32', native: false, decode: long(false) },
 }
 
-/** What a tensor is called in a file; the least aligned last, in which order the reference implementation writes them. */
+/** Names of dtypes in a file, by falling alignment: the order in which the reference implementation writes tensors. */
 export const FILE_DTYPES = { float64: 'F64', float32: 'F32', int32: 'I32', bool: 'BOOL' } as const satisfies Record<DType, SafetensorsDType>
 
 function decodeBool(bytes: ArrayBuffer, count: number, name: string): TypedArray {

@@ -57,7 +57,7 @@ describe('from PyTorch', () => {
     await file.close()
     const { shape, values } = golden.dtypes[name]!
     expect([x.dtype, x.shape]).toEqual([DTYPES[name], shape])
-    // toEqual tells −0 from 0, and takes NaN for equal.
+    // toEqual separates −0 from 0, and NaN equals NaN.
     expect(Array.from(x.dataSync())).toEqual(values.map(numberOf))
   })
 

@@ -1,6 +1,6 @@
 /**
- * The header of a safetensors file: what it says, and whether it may be believed. Nothing here touches a file, and nothing is allocated by a number
- * that the file names. Format: https://github.com/huggingface/safetensors.
+ * Parses and checks the header of a safetensors file. Nothing here touches a file, and no number in the file decides how much is
+ * allocated. Format: https://github.com/huggingface/safetensors.
  *
  *     ┌───────────────┬──────────────────────────────────────────────┬─────────────────────────────┐
  *     │ n: uint64 LE  │ n bytes of JSON, padded with spaces          │ the tensors' bytes          │
@@ -9,8 +9,8 @@
  *                        name: {"dtype": "F32", "shape": [2, 3],       without holes, overlaps
  *                               "data_offsets": [0, 24]}, …}           or a rest
  *
- * The JSON is read by a parser of its own: of such a form it needs no recursion, so that no nesting exhausts the stack, and it sees what `JSON.parse`
- * hides: keys that come twice, and numbers that are no integers.
+ * The JSON has a parser of its own. For this form it needs no recursion, so no nesting exhausts the stack, and it sees faults that `JSON.parse`
+ * hides: keys that come twice, and numbers that are not integers.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -175,7 +175,7 @@ class HeaderParser {
     return found
   }
 
-  /** { key: … }, where `value` reads what stands behind each colon. */
+  /** { key: … }, where `value` reads the value after each colon. */
   private object(value: (key: string) => void): void {
     this.expect('{')
     if (this.skip('}')) return
@@ -253,7 +253,7 @@ class HeaderParser {
   }
 }
 
-/** The name that is no tensor's. */
+/** The key of the metadata. */
 export const METADATA = '__metadata__'
 /** Half a character: UTF-8 has no bytes for it. */
 export const LONE_SURROGATE = /\p{Surrogate}/u

@@ -1,5 +1,5 @@
 /**
- * Reads safetensors: the header at once, checked whole before a tensor is; each tensor when it is asked for, straight into its storage.
+ * Reads safetensors: first the header, which is checked whole; then each tensor when it is asked for, straight into its storage.
  * Python: `safetensors.torch.load_file`, `safetensors.safe_open`.
  */
 import { type FileHandle, open, stat } from 'node:fs/promises'
@@ -23,20 +23,20 @@ import {
   unsupportedDType,
 } from './header.js'
 
-/** How dtypes that do not exist here are read. */
+/** Options of `SafetensorsFile.tensor`. */
 export interface SafetensorsOptions {
   /**
-   * Whether dtypes that do not exist here are converted: F16 and BF16 to float32, U8, I8, U16, I16 to int32, all exactly; U32, I64 and U64 to int32
+   * Whether to convert dtypes that postgrad does not have: F16 and BF16 to float32, U8, I8, U16, I16 to int32, all exactly; U32, I64 and U64 to int32
    * if every value fits. false: they are refused. Default true.
    */
   readonly convert?: boolean
-  /** Where tensors are put; default: in this process. PyTorch: `load_file(…, device)`, `map_location`. @throws DEVICE_UNKNOWN */
+  /** The device of the tensors; default the memory of this process. PyTorch: `load_file(…, device)`, `map_location`. @throws DEVICE_UNKNOWN */
   readonly device?: Device | DeviceSpec
 }
 
-/** Of `loadSafetensors`. */
+/** Options of `loadSafetensors`. */
 export interface LoadSafetensorsOptions extends SafetensorsOptions {
-  /** Only these tensors. */
+  /** The names of the tensors to load; default all. */
   readonly names?: readonly string[]
 }
 
@@ -50,20 +50,20 @@ interface ByteSource {
   close(): Promise<void>
 }
 
-/** How much is read at once, in bytes; a multiple of every element's size. What has been read is still in the cache when it is converted. */
+/** How much is read at once, in bytes; a multiple of every element's size. It is still in the cache when it is converted. */
 const CHUNK_BYTES = 1 << 18
 
 /**
- * An open file. Read it while it is not written to. Close it in the end, or hold it by `await using`.
+ * An open safetensors file. Nobody may write to the file while you read it. Close it at the end, or declare it with `await using`.
  *
  *     const file = await openSafetensors('model.safetensors')
  *     const weight = await file.tensor('encoder.weight')
  *     await file.close()
  */
 export class SafetensorsFile {
-  /** The free text of the file. */
+  /** The free text of the file, by name. */
   readonly metadata: Readonly<Record<string, string>>
-  /** What the file says about its tensors, by name, in order of their bytes. */
+  /** The description of each tensor in the file, by name, in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, SafetensorsInfo>
   private readonly source: ByteSource
   private readonly dataStart: number
@@ -78,7 +78,7 @@ export class SafetensorsFile {
   }
 
   /**
-   * Reads one tensor: a new one, without a gradient.
+   * Reads one tensor. The result does not require grad.
    * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype that is not read here; one to convert with `convert: false`), SAFETENSORS_RANGE
    *   (an integer that does not fit into int32), SAFETENSORS_INVALID (the file has become shorter; a BOOL that is neither 0 nor 1), SAFETENSORS_IO
    */
@@ -115,7 +115,7 @@ export class SafetensorsFile {
     return out.to(device)
   }
 
-  /** Idempotent. */
+  /** Closes the file. Idempotent. */
   async close(): Promise<void> {
     if (this.closed) return
     this.closed = true
@@ -151,7 +151,7 @@ export async function openSafetensors(source: string | URL | Uint8Array): Promis
 }
 
 /**
- * All tensors of a file, or of bytes in memory, by name: what `module.loadStateDict` takes. Each is read once, straight into its storage.
+ * Reads all tensors of a file, or of bytes in memory, by name, for `module.loadStateDict`. The bytes are read directly into the tensors' storage.
  * @throws (rejects) as `openSafetensors` and `SafetensorsFile.tensor`
  */
 export async function loadSafetensors(source: string | URL | Uint8Array, options: LoadSafetensorsOptions = {}): Promise<StateDict> {
@@ -213,7 +213,7 @@ async function readWhole(handle: FileHandle, name: string, into: Uint8Array, pos
   }
 }
 
-/** What is wrong with a file names the file. */
+/** Adds the file's path to an error of it. */
 function ofFile(error: unknown, path: string | null): unknown {
   if (path === null || !isPostgradError(error) || !error.code.startsWith('SAFETENSORS_') || 'path' in error.values) return error
   const { code, op, message, remedy = '', values, cause } = error

@@ -1,4 +1,4 @@
-/** Files that lie, files that are cut off, savers that fail: what may come of it. */
+/** Files with false headers, files that are cut off, saves that fail. */
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -14,7 +14,7 @@ import { FILE_DTYPES } from './convert.js'
 import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
 import { ioFailure, pathOf } from './read.js'
 
-/** Of `saveSafetensors` and `safetensorsBytes`. */
+/** Options of `saveSafetensors` and `safetensorsBytes`. */
 export interface SaveSafetensorsOptions {
   /** Free text. Some readers of models from PyTorch want `{ format: 'pt' }`. */
   readonly metadata?: Readonly<Record<string, string>>
@@ -85,7 +85,7 @@ async function* chunksOf(plan: Plan): AsyncGenerator<Uint8Array> {
   checkUnchanged(plan)
 }
 
-/** What is written: the header with its length, then the tensors in order. */
+/** The content: the header with its length, then the tensors in order. */
 interface Plan {
   readonly head: Uint8Array
   readonly order: readonly Tensor[]

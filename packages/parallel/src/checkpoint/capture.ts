@@ -1,10 +1,10 @@
 /**
- * A worker's state at the moment of a save: a copy of everything that is no tensor, and the versions of the tensors. `moment.ts` asks for it on all workers, `worker-file.ts` writes it.
+ * A worker's state at the moment of a save: a copy of everything except tensors, and the versions of the tensors. `moment.ts` asks for it on all workers, `worker-file.ts` writes it.
  *
  * Note [The state of the call]
- * A program may step before the save has begun to write. So each worker is notified at the call itself (`hold`), in the turn in which `save` is called, and the calls that the program
- * makes afterwards begin there later. What a reference refers to is taken by `add`, which follows at once. Only modules that lie in modules of other workers become known later, and
- * references whose owner has not confirmed them yet: of those the worker knows what was written since `hold`, by the count of writes of its thread.
+ * A program may step before the save has begun to write. So `save` notifies each worker in the turn of the call (`hold`), and calls that the program makes afterwards begin there
+ * later. `add` follows at once, and captures the objects of references. Only modules in modules of other workers become known later, and references
+ * whose owner has not confirmed them yet: for those, the worker's count of writes shows whether they were written to since `hold`.
  */
 import type { Module } from '@postgrad/nn'
 import { safetensorsChanged } from '@postgrad/nn/internal'
@@ -16,7 +16,7 @@ import { type Found, foundOf, type Reference, type Stateful } from './entry.js'
 import { failed, unsupported } from './errors.js'
 import { type EntryKind, entryLines, headLine, type NamedTensors } from './state-lines.js'
 
-/** What a worker writes. */
+/** State to be written. */
 export interface Capture {
   /** Of its state file. */
   readonly lines: Uint8Array[]
@@ -56,7 +56,7 @@ export function take(token: bigint, key: string, kind: EntryKind, value: unknown
   const known = capture.tensors.size
   for (const line of entryLines(key, kind, state, capture.tensors)) capture.lines.push(line)
   for (const { storage } of [...capture.tensors.values()].slice(known)) {
-    // What `stateDict` itself has written is of this moment.
+    // Writes by `stateDict` itself are of this moment.
     if (!isNew && storage.writtenAt > capture.writes && storage.writtenAt <= before) throw safetensorsChanged()
     capture.versions.set(storage, storage.version)
   }

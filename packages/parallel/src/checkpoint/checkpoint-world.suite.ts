@@ -47,7 +47,7 @@ export class Outer extends Module {
   }
 }
 
-/** A state that is no tensor. */
+/** A state without tensors. */
 export class Count {
   value = 0
   set(value: number): void {

@@ -1,4 +1,4 @@
-/** Checkpoints that cannot be written, are incomplete, damaged, or another program's. What they bring back whole is in `packages/testing`. */
+/** Checkpoints that cannot be written, are incomplete, damaged, or another program's. `packages/testing` has tests of whole ones. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -410,7 +410,7 @@ describe('CP-6 what is saved', () => {
         const checkpoints = make({ onProgress: () => ending.abort() })
         const parts = { here: new Weights(FILE_PIECES), there: new RemoteModule('worker1', Weights, [FILE_PIECES]) }
         expect((await failure(checkpoints.save(1, parts, { signal: ending.signal }))).code).toBe('CHECKPOINT_FAILED')
-        // The other worker hears of it by a message.
+        // A message notifies the other worker.
         await call('worker1', nothing)
         expect(disk.open).toBe(0)
         expect(await checkpoints.list()).toEqual([])
@@ -418,7 +418,7 @@ describe('CP-6 what is saved', () => {
       { disk },
     )
   })
-  /** Elements of three pieces, each of which is told of. */
+  /** Elements of three pieces, each with a report. */
   const FILE_PIECES = 3 * 2 ** 22
   const nothing = (): void => {}
   expose({ nothingOfCheckpoints: nothing })
@@ -429,7 +429,7 @@ describe('CP-6 what is saved', () => {
       const checkpoints = make({ keep: 2, onProgress: (progress) => told.push(progress) })
       for (const step of [1, 10, 2, 3]) await checkpoints.save(step, model.parts)
       expect((await checkpoints.list()).map(({ step }) => step)).toEqual([3, 10])
-      // Who goes back to an old step finds what was saved there, whatever is newer.
+      // A save of an old step is kept, although newer steps are there.
       await checkpoints.save(2, model.parts)
       expect((await checkpoints.list()).map(({ step }) => step)).toEqual([2, 10])
       await checkpoints.save(3, model.parts)
@@ -462,7 +462,7 @@ describe('several workers save', () => {
         for (const error of refused) expect(error).toMatchObject({ code: 'CHECKPOINT_BUSY', values: { directory } })
         expect((await checkpoints.load({ here })).step).toBe(0)
 
-        await call('worker1', saveAs, [1, 7]) // one behind the other, each may
+        await call('worker1', saveAs, [1, 7]) // one after the other, each may
         await checkpoints.save(1, { here })
         const twice = await Promise.allSettled([checkpoints.save(2, { here }), new Checkpoints(directory).save(2, { here })])
         expect(twice.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])

@@ -1,6 +1,6 @@
 /**
- * Checkpoints of a whole cluster in the middle of a training: what every worker owns, in a file of its own, and a manifest that is written last. Training goes
- * on from one with the same bits, in another cluster of the same workers.
+ * Checkpoints of a whole cluster during training: each worker writes its state into its own files, and a manifest is written last. Training continues
+ * from a checkpoint with the same bits, in another cluster of the same workers.
  *
  *     const checkpoints = new Checkpoints('checkpoints', { keep: 3 })
  *     await checkpoints.save(step, { model, optimizer, scheduler, epoch })
@@ -8,9 +8,9 @@
  *     const { step, values } = await checkpoints.load({ model, optimizer, scheduler })     // values.epoch
  *
  * Note [Saved whole, or not at all]
- * Every file is written under another name, synced, and renamed; the manifest, which names all of them with their hashes, comes when all are there. Whoever dies
- * before that leaves a directory without a manifest, which is no checkpoint: `list` does not show it, and the next `save` removes it. Of an older checkpoint
- * that has had its time the manifest goes first.
+ * Every file is written under another name, synced, and renamed; the manifest, which names all files with their hashes, is written when all are there. A run
+ * that dies earlier leaves a directory without a manifest. That is not a checkpoint: `list` does not show it, and the next `save` removes it. When an old
+ * checkpoint is removed, its manifest goes first.
  *
  * PyTorch: `torch.distributed.checkpoint`, which knows process groups and not workers that own different things.
  */
@@ -42,64 +42,64 @@ import { restore, valuesOf } from './restore.js'
 import { type Step, Steps } from './steps.js'
 import { workerFile } from './worker-file.js'
 
-/** Of `Checkpoints`. */
+/** Options of `Checkpoints`. */
 export interface CheckpointsOptions {
-  /** Keep so many of the newest ones; default all. */
+  /** How many of the newest checkpoints to keep; default all. */
   readonly keep?: number
-  /** Whose generators are saved, beside the owners of what is saved; default all workers of the cluster. */
+  /** The workers whose random number generators are saved, in addition to those of the owners of saved objects; default all workers of the cluster. */
   readonly workers?: readonly Target[]
-  /** Called while files are written. */
+  /** Called with the progress while files are written. */
   readonly onProgress?: (progress: CheckpointProgress) => void
 }
 
 /** How far the writing of a checkpoint is. */
 export interface CheckpointProgress {
-  /** The number that it is saved under. */
+  /** The number under which the checkpoint is saved. */
   readonly step: number
-  /** By worker; `total` is 0 until the worker has begun. */
+  /** For each worker, by name, the bytes that it has written, and how many it writes in all: `total` is 0 until the worker has begun. */
   readonly workers: Readonly<Record<string, { readonly bytes: number; readonly total: number }>>
 }
 
-/** A checkpoint that lies on disk. */
+/** A checkpoint on disk. */
 export interface CheckpointInfo {
-  /** The number that it was saved under. */
+  /** The number under which the checkpoint was saved. */
   readonly step: number
-  /** Where it lies. */
+  /** The folder of the checkpoint. */
   readonly directory: string
-  /** Of all files together. */
+  /** The size of all its files together. */
   readonly bytes: number
-  /** Who wrote a part of it. */
+  /** The names of the workers that wrote a part of the checkpoint. */
   readonly workers: readonly string[]
 }
 
-/** What `load` found and put in place. */
+/** The checkpoint that `load` has loaded. */
 export interface LoadedCheckpoint extends CheckpointInfo {
   /** The tensors and plain data that were saved, by name. */
   readonly values: Readonly<Record<string, unknown>>
 }
 
-/** What the rounds may take: no limit by default, since files may be large; a worker's death ends them in any case. */
+/** Limits of `save` and `load`. The default is without a time limit, since files may be large. If a worker dies, they fail in any case. */
 export type CheckpointCallOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>
 
-/** Of `latest` and `list`. */
+/** Options of `latest` and `list`. */
 export interface CheckpointLookOptions {
-  /** Whether to read each file, and see that it has the bytes that were written; default false, which looks at lengths. */
+  /** Whether to read each file and compare its bytes with those that were written; default false: only lengths are compared. */
   readonly verify?: boolean
 }
 
 /**
- * Saves and loads modules, optimizers and generators of all workers as one: every worker writes its part, and a checkpoint is there whole or not at
- * all. PyTorch: `torch.distributed.checkpoint`.
+ * Saves and loads modules, optimizers and random number generators of all workers together. Every worker writes its part. A checkpoint is complete, or it does not
+ * exist. PyTorch: `torch.distributed.checkpoint`.
  */
 export class Checkpoints {
-  /** Where they lie, one folder for each. */
+  /** The directory of the checkpoints, one folder for each. */
   readonly directory: string
   private readonly options: CheckpointsOptions
   private readonly keep: number
   /** One save or load at a time. */
   private last: Promise<unknown> = Promise.resolve()
 
-  /** @param directory which all workers reach under this name. @throws INVALID_ARGUMENT */
+  /** @param directory a path that names the same directory on all workers. @throws INVALID_ARGUMENT */
   constructor(directory: string | URL, options: CheckpointsOptions = {}) {
     checkOptions('Checkpoints', options, ['keep', 'workers', 'onProgress'])
     const { keep = Number.POSITIVE_INFINITY } = options
@@ -112,12 +112,12 @@ export class Checkpoints {
   }
 
   /**
-   * Saves `parts` and the generators of all workers under the number `step`: the state of this call. Plain data is copied at the call. Tensors are not: if a step or another call writes
-   * to one before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. A checkpoint of that step is replaced at the end. The saved
-   * objects stay as they are. One worker calls it, for all: PyTorch's is called by every rank.
-   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (something that is not a state), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as
-   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also where the worker that keeps others from saving meanwhile, the one of the smallest id, ends or leaves),
-   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one): no new checkpoint is made then, and earlier ones stay as they are.
+   * Saves `parts` and the generators of all workers under the number `step`, with their values at the time of the call. Plain data is copied at the call. Tensors are not copied: if anything writes
+   * to a tensor before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. An earlier checkpoint of the same step is replaced at the end. The saved
+   * objects do not change. One worker calls it for all workers (in PyTorch every rank calls `save`).
+   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a part is not a state), CHECKPOINT_FAILED (values: workers; cause: the first worker's error, such as
+   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also if the worker of the smallest id, which prevents other saves meanwhile, ends or leaves),
+   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one). No new checkpoint is made then, and earlier ones stay as they are.
    */
   async save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
     checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
@@ -137,11 +137,11 @@ export class Checkpoints {
   }
 
   /**
-   * Brings a checkpoint back, by default the newest that `latest` gives: into the modules and objects of `parts`, the generators of all workers. Everything is read and checked on all
-   * workers before anything is changed; where an object refuses its state, all are as they were.
-   * @returns what of it was tensors and plain data; these names may be left out of `parts`
+   * Loads a checkpoint (by default the newest complete one) into the modules and objects of `parts` and the generators of all workers. Everything is read and checked on all
+   * workers before anything is changed. If an object refuses its state, all objects keep their old state.
+   * @returns the checkpoint, with the tensors and plain data in it; their names may be left out of `parts`
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
-   * CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote it), CHECKPOINT_FAILED (values: workers; cause: the first one's error, such as STATE_DICT_MISMATCH).
+   * CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote it), CHECKPOINT_FAILED (values: workers; cause: the first worker's error, such as STATE_DICT_MISMATCH).
    */
   load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
     return this.inTurn('load', async () => {
@@ -168,7 +168,7 @@ export class Checkpoints {
   }
 
   /**
-   * The checkpoints that are there whole, the newest last: each has its manifest, and its files with their lengths. `{ verify: true }` reads the files, and leaves out those with other bytes.
+   * All complete checkpoints, the newest last. A complete checkpoint has its manifest, and all files with the right lengths. `{ verify: true }` also reads the files, and leaves out checkpoints with changed bytes.
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote one), CHECKPOINT_FAILED (the directory cannot be read)
    */
   async list(options: CheckpointLookOptions = {}): Promise<CheckpointInfo[]> {
@@ -176,7 +176,7 @@ export class Checkpoints {
     return await looking(async () => (await this.steps().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)))
   }
 
-  /** The newest that is there whole, null when there is none; `verify` as of `list`. Rejects as `list` does. */
+  /** The newest complete checkpoint, or null. `verify` is the same as in `list`. Rejects as `list` does. */
   async latest(options: CheckpointLookOptions = {}): Promise<CheckpointInfo | null> {
     const verify = verifyOf('Checkpoints.latest', options)
     const newest = await looking(() => this.steps().newest(verify))
@@ -237,7 +237,7 @@ export class Checkpoints {
       await stillAlone()
       manifest = await writeManifest(disk, directory, { step, parts, workers: Object.fromEntries(workers) })
     } catch (error) {
-      // The first error is the one to report; what is left is no checkpoint.
+      // Report the first error; the files left are not a checkpoint.
       await steps.removeAttempt(step, attempt).catch(() => {})
       throw error
     }
@@ -280,7 +280,7 @@ export class Checkpoints {
     const limits = { timeoutMs: 0, ...options }
     try {
       await onEach('load', plan.workers, ({ info, entries }) => {
-        // What is given back needs nothing to be put into.
+        // Values are returned, not put into an object.
         const wanted = entries.filter(({ kind }) => kind !== 'value')
         return noGrad(() => call(info, restore.stage, [token, directory, manifest.workers[info.name]!, wanted], limits))
       })
@@ -323,7 +323,7 @@ async function looking<T>(look: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Asks all workers and waits for all, so that nothing goes on when it rejects. */
+/** Asks all workers and waits for all, so that none is at work when it rejects. */
 async function onEach<W, T>(op: 'save' | 'load', workers: ReadonlyMap<string, W>, fn: (worker: W) => PromiseLike<T>): Promise<T[]> {
   const ends = await Promise.allSettled([...workers.values()].map(fn))
   const names = [...workers.keys()].filter((_, i) => ends[i]!.status === 'rejected')

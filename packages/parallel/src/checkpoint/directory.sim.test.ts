@@ -1,4 +1,4 @@
-/** What lies in a directory of checkpoints: what is listed, what is passed over, what is removed, and what another process may do there. */
+/** The directory of checkpoints: which entries are listed, ignored or removed, and what another process may do there. */
 import { execFileSync } from 'node:child_process'
 import {
   cpSync,

@@ -1,6 +1,6 @@
 /**
- * Where checkpoints lie: the little of a file system that they need, so that a worker of a simulation, where nothing real can be waited for, has one too.
- * Each worker has its own, the machine's unless `useCheckpointDisk` says otherwise.
+ * The disk of checkpoints: the few file operations that they need, so that a worker of a simulation, which cannot wait for real files, has one too.
+ * Each worker has its own: the machine's, unless `useCheckpointDisk` sets another.
  */
 import {
   closeSync,
@@ -33,13 +33,13 @@ export interface DiskFile {
 
 export interface CheckpointDisk {
   makeDirectory(path: string): Promise<void>
-  /** What was at `path` stays there until the commit. */
+  /** A file at `path` stays there until the commit. */
   create(path: string): Promise<DiskFile>
   /** From the beginning to the end, or so many bytes. */
   read(path: string, bytesMax: number): AsyncIterable<Uint8Array>
   /** Of a file, in bytes; null when there is none, or something else of that name, such as a device. */
   size(path: string): Promise<number | null>
-  /** What `openSafetensors` takes. */
+  /** For `openSafetensors`. */
   source(path: string): Promise<string | Uint8Array>
   /** The names in a directory, in any order; none when it is not there. */
   list(path: string): Promise<string[]>
@@ -184,13 +184,13 @@ export const syncDisk: CheckpointDisk = {
 
 const sizeOf = (found: Stats): number | null => (found.isFile() ? found.size : null)
 
-/** Another process may have removed it, and what is no directory has nothing in it. */
+/** Another process may have removed it, and only a directory has entries. */
 function unlessGone(error: unknown): null {
   if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return null
   throw error
 }
 
-/** A link to a directory is no directory to remove. */
+/** ENOTDIR: also for a link to a directory. */
 function unlessInUse(error: unknown): void {
   if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error
 }

@@ -1,4 +1,4 @@
-/** What a checkpoint is made of: entries, each of which one worker owns. `parts.ts` finds them, `capture.ts` takes their state, `restore.ts` gives it back. */
+/** The entries of a checkpoint, each of which one worker owns. `parts.ts` finds them, `capture.ts` takes their state, `restore.ts` restores it. */
 import { PostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
 import { currentWorker, type RRef } from '@postgrad/rpc'
@@ -27,14 +27,14 @@ export interface Reference {
   readonly ref: RRef
 }
 
-/** What the owner says: its kind, and the modules of other workers in it. */
+/** The owner's answer: the kind, and the modules of other workers in it. */
 export interface Found {
   readonly key: string
   readonly kind: EntryKind
   readonly nested: readonly (readonly [path: string, module: RemoteModule])[]
 }
 
-/** What a reference refers to, said on its owner. @throws CHECKPOINT_UNSUPPORTED */
+/** Describes a reference's value, on its owner. @throws CHECKPOINT_UNSUPPORTED */
 export function foundOf(key: string, value: unknown): Found {
   if (value instanceof Module) return { key, kind: 'module', nested: remoteModulesIn(value) }
   if (isStateful(value)) return { key, kind: 'state', nested: [] }

@@ -1,11 +1,11 @@
 /**
- * Saves in a directory are one after the other. In one cluster the worker of the smallest id, which is the same for all, keeps them apart; it takes a lock in the directory, which keeps
- * other runs apart: a run that is started twice, or one that has not ended when the next one begins.
+ * Keeps saves in a directory apart. Within a cluster, the worker of the smallest id does so, which is the same for all; it takes a lock in the directory, which keeps
+ * other runs out: a run that is started twice, or one that has not ended when the next one begins.
  *
  * Note [The lock of a directory]
- * `saving.lock` is a `FileLock`: on one machine each process sees whether the holder lives, and takes the lock of one that has ended at once. A holder on another machine refreshes it
- * each second, and one that has not for four is taken for dead. Such a holder may have slept. So a save looks at the lock again before it writes the manifest, and no file of one attempt
- * has the name of another's.
+ * `saving.lock` is a `FileLock`: on one machine each process sees whether the holder lives, and takes the lock of a dead one at once. A holder refreshes the lock each second; a holder
+ * on another machine that has not for four seconds is taken for dead. Such a holder may have slept. So a save looks at the lock again before it writes the manifest, and no two
+ * attempts use the same file names.
  */
 import { join } from 'node:path'
 import { noGrad } from '@postgrad/autograd'
@@ -25,7 +25,7 @@ const LOOK_MS = 250
 /** Where a file system has no symbolic links, runs are not kept apart. */
 const NO_LINKS = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP']
 
-/** Who is saving where, on the worker that is asked. */
+/** Savers by directory, on the worker that is asked. */
 const savers = workerLocal(() => new Map<string, string>())
 
 /**
@@ -58,7 +58,7 @@ export async function alone<T>(
         throw lost('another run has taken over the lock of the directory')
     })
   } finally {
-    // Awaited, so that whoever hears of this save's end may begin one; but that worker may be computing, and this save has ended.
+    // Awaited, so that a worker that learns of this save's end may begin one; not for long, since the holder may be computing.
     await soon(claiming.return())
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The manifest of a checkpoint: written last, so that a checkpoint is there when its manifest is, and names every file with its length and hash. Names in the
+ * The manifest of a checkpoint names every file with its length and hash. It is written last, so a checkpoint with a manifest is complete. Names in the
  * directory:
  *
  *     checkpoints/step-000000000120/worker0.k3v9….safetensors     the tensors of a worker; k3v9…: of this attempt alone, over all runs
@@ -8,7 +8,7 @@
  *                                   worker1.k3v9….state
  *                                   manifest.json                 last
  *
- * Version 1, which is read and not written any more, had `worker0.1-0.safetensors` alone (`version-1.ts`).
+ * Version 1, which is only read, had `worker0.1-0.safetensors` alone (`version-1.ts`).
  */
 import { join } from 'node:path'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -27,7 +27,7 @@ export interface WorkerFiles {
   readonly tensors: FileInfo
   /** None in version 1. */
   readonly state: FileInfo | null
-  /** What a load gives back of it; null in version 1, which does not say. */
+  /** Keys of the values that a load returns; null in version 1. */
   readonly values: readonly string[] | null
 }
 
@@ -125,7 +125,7 @@ export async function manifestIfAny(disk: CheckpointDisk, directory: string, ste
   }
 }
 
-/** Null where there is no file. @throws CHECKPOINT_CORRUPT */
+/** Null if the file is missing. @throws CHECKPOINT_CORRUPT */
 async function readJson(disk: CheckpointDisk, path: string): Promise<{ readonly value: unknown } | null> {
   const parts: Uint8Array[] = []
   const bytes = await disk.size(path)
@@ -142,7 +142,7 @@ async function readJson(disk: CheckpointDisk, path: string): Promise<{ readonly 
   }
 }
 
-/** Whether a file system says that there is no such file. */
+/** Whether the error says that a file is missing. */
 export function isAbsent(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown }
   return code === 'ENOENT' || code === 'ENOTDIR'

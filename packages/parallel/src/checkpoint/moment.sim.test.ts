@@ -1,4 +1,4 @@
-/** Of which moment a checkpoint is: what was saved is the state of the call, or the save says that it changed. */
+/** A checkpoint has the state at the call of `save`, or the save fails because the state has changed. */
 import { describe, expect, test } from '@jest/globals'
 import { noGrad } from '@postgrad/autograd'
 import { Adam, Linear, StepLR } from '@postgrad/nn'
@@ -69,7 +69,7 @@ describe('CP-11 a save that is not awaited', () => {
       const writing = write(parts)
       expect(await saving).toMatchObject(changed)
       await writing
-      // What nobody writes to is saved.
+      // Without a write it is saved.
       await checkpoints.save(2, parts.saved)
     }),
   )

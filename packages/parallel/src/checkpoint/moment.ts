@@ -1,5 +1,5 @@
 /**
- * The moment of a save, over all workers: from the call on each of them keeps its state as it was (Note [The state of the call] in `capture.ts`), until the save has written it or ended.
+ * The moment of a save, on all workers: from the call on, each keeps a capture of its state (Note [The state of the call] in `capture.ts`), until the save has written it or ended.
  */
 import { noGrad } from '@postgrad/autograd'
 import { type CallOptions, call, getWorkerInfos, type RRef, stream, type WorkerInfo } from '@postgrad/rpc'
@@ -11,12 +11,12 @@ import { askOwners, byOwner, type CheckpointParts, rootsOf } from './parts.js'
 type Limits = Pick<CallOptions, 'timeoutMs' | 'signal'>
 type Asked = Parameters<typeof askOwners>[0][number]
 
-/** How long a save waits at its end until other workers have heard of it. */
+/** How long a save waits at most until other workers know of its end. */
 export const RELEASE_MS = 1_000
 
 export class Moment {
   readonly token = currentRuntime().ids.take()
-  /** Who writes a file, by name. */
+  /** Writers of files, by name. */
   readonly workers = new Map<string, WorkerInfo>()
   private readonly self = currentRuntime().info
   private readonly limits: Limits
@@ -53,11 +53,11 @@ export class Moment {
     for (const { owner } of entries) this.workers.set(owner.name, owner)
   }
 
-  /** Idempotent. Resolves when the other workers have heard of it, or after RELEASE_MS: a worker may be computing. */
+  /** Idempotent. Resolves when the other workers know of it, or after RELEASE_MS: a worker may be computing. */
   async end(): Promise<void> {
     end(this.token)
     for (const ref of this.made.splice(0)) ref.dispose()
-    // Of an optimizer that cannot be made the save has heard, unless it has ended before.
+    // The save has met a failure of `later`, unless it had ended before.
     await soon(Promise.allSettled([...this.later, ...this.holds.splice(0).map((hold) => hold.return())]))
   }
 

@@ -1,6 +1,6 @@
 /**
- * What a program wants saved, taken apart by the workers that own it: a model here with modules elsewhere becomes an entry for each worker that has some of it.
- * The roots are known at once; what lies in the modules of other workers, their owners say. `moment.ts` saves them, `checkpoints.ts` loads them.
+ * Divides the parts of a checkpoint among the workers that own them: a model here with modules elsewhere becomes an entry for each worker that has some of it.
+ * The roots are known at once; the owners of other modules answer what those contain. `moment.ts` saves them, `checkpoints.ts` loads them.
  */
 import { PostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
@@ -12,12 +12,12 @@ import { failedUnlessTyped } from './errors.js'
 import type { EntryKind } from './state-lines.js'
 
 /**
- * By name: modules (with RemoteModules in them, at any depth), DistributedOptimizers and local optimizers, schedulers, anything else with `stateDict` and `loadStateDict`, references to
- * such objects or to tensors on other workers; and tensors and plain data. What was a tensor or plain data `load` gives back. Names are letters, digits, '_' and '-'.
+ * The objects of a checkpoint, by name: modules (with RemoteModules in them, at any depth), DistributedOptimizers and local optimizers, schedulers, other objects with `stateDict` and `loadStateDict`,
+ * references to such objects or to tensors on other workers, tensors and plain data. `load` returns tensors and plain data. Names are letters, digits, '_' and '-'.
  */
 export type CheckpointParts = Readonly<Record<string, unknown>>
 
-/** What is known of the parts at once. */
+/** The parts that are known at once. */
 export interface Roots {
   readonly here: readonly { readonly key: string; readonly kind: EntryKind; readonly value: unknown }[]
   readonly there: readonly Reference[]
@@ -30,7 +30,7 @@ export interface PlannedWorker {
   readonly entries: readonly Entry[]
 }
 
-/** What a load has to do. */
+/** The work of a load. */
 export interface Plan {
   /** By worker name, in order of first appearance, the caller's first. */
   readonly workers: ReadonlyMap<string, PlannedWorker>

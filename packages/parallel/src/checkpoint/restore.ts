@@ -1,6 +1,6 @@
 /**
- * A worker's side of a load: it takes over what it owns in three rounds, so that all workers do or none: `stage` reads and checks everything and changes nothing, `loadStates` lets
- * objects take over their state (they may refuse, and are put back then), `commit` copies weights and generator, which cannot fail any more. `checkpoints.ts` calls it on every worker.
+ * A worker's side of a load. It restores its own objects in three rounds, so that all workers do or none: `stage` reads and checks everything and changes nothing, `loadStates` lets
+ * objects load their states (if one refuses, all are put back), `commit` copies weights and generator, which cannot fail any more. `checkpoints.ts` calls it on every worker.
  */
 import { join } from 'node:path'
 import { PostgradError } from '@postgrad/base'

@@ -26,7 +26,7 @@ export interface Run {
   readonly workers: readonly [WorkerRuntime, WorkerRuntime]
   readonly here: Marked
   readonly there: RemoteModule<Marked>
-  /** What all weights on both workers are. */
+  /** The weights' values on both workers. */
   values(): Promise<number[]>
   mark(value: number): Promise<void>
   close(): Promise<void>

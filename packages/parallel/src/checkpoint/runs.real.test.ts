@@ -93,7 +93,7 @@ test(
         count(child)
       }
       totals.listed += await checkAll(directory, reader, 'the end')
-      // What broken saves have left goes with the next one.
+      // The next save removes files of broken ones.
       await reader.workers[0].run(() =>
         new Checkpoints(directory, { keep: 1 }).save(1e9, { here: reader.here, there: reader.there, who: 0 }),
       )

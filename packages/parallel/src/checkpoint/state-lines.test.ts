@@ -1,4 +1,4 @@
-/** The lines of a state file: what comes back of any value, however large, and what is refused. */
+/** The lines of a state file: values come back as they were, however large, or are refused. */
 import { describe, expect, test } from '@jest/globals'
 import { currentGenerator, isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { entryLines, headLine, type NamedTensors, readState } from './state-lines.js'

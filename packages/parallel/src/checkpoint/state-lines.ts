@@ -1,6 +1,6 @@
 /**
- * The state file of a worker: everything that is no tensor, as lines of JSON that are written and read one at a time, so that its size has no limit. `worker-file.ts` writes
- * it next to the worker's safetensors file, which has the tensors under the names that stand here.
+ * The state file of a worker: everything except tensors, as lines of JSON that are written and read one at a time, so that its size has no limit. `worker-file.ts` writes
+ * it next to the worker's safetensors file, which has the tensors under the names used here.
  *
  *     {"worker":"worker0","generator":{…}}                                first line
  *     {"key":"best","kind":"value"}                                       then for each entry: its name and kind
@@ -15,7 +15,7 @@ import { corrupt, unsupported } from './errors.js'
 /** module: weights of a tree of modules; state: what `stateDict()` gives; value: tensors and plain data, given back when it is loaded. */
 export type EntryKind = 'module' | 'state' | 'value'
 
-/** What a token says that is no plain text, number, boolean or null. A `part` is the beginning of a text that the next token continues. */
+/** A token other than a text, number, boolean or null. A `part` is the beginning of a text that the next token continues. */
 type Mark = readonly ['list' | 'object' | 'end' | 'undefined'] | readonly ['tensor' | 'number' | 'bigint' | 'part', string]
 type Token = string | number | boolean | null | Mark
 
@@ -45,7 +45,7 @@ export function headLine(head: StateHead): Uint8Array {
 
 /**
  * The lines of one entry. Its tensors are put into `tensors`, named by `key` and their paths.
- * @throws CHECKPOINT_UNSUPPORTED for what is no tensor and no plain data, with its path
+ * @throws CHECKPOINT_UNSUPPORTED, with the path, unless it is tensors and plain data
  */
 export function entryLines(key: string, kind: EntryKind, value: unknown, tensors: NamedTensors): Uint8Array[] {
   const writer = new TreeWriter(tensors)

@@ -1,4 +1,4 @@
-/** The steps in a directory of checkpoints: which are there whole, and which a save removes. `checkpoints.ts` asks for them. */
+/** The steps in a directory of checkpoints: which are complete, and which a save removes. Used by `checkpoints.ts`. */
 import { join } from 'node:path'
 import { isPostgradError } from '@postgrad/base'
 import type { CheckpointDisk } from './disk.js'
@@ -11,7 +11,7 @@ export interface Step {
   readonly manifest: Manifest
 }
 
-/** What was in the directories before a save. */
+/** Entries of the directories before a save. */
 export interface Before {
   readonly steps: readonly string[]
   readonly files: readonly string[]
@@ -82,7 +82,7 @@ export class Steps {
       const one = await this.withManifest(each, true)
       if (one !== null && (await this.isWhole(one, false))) whole.push(each)
     }
-    // The one that has just been saved is kept, also where it goes on from an old step with newer ones still there.
+    // The step that was just saved is kept, even if the run continued from an old one and newer ones are there.
     const old = new Set(whole.filter((each) => each !== step).slice(0, Math.max(0, whole.length - keep)))
     for (const each of old) await this.disk.remove(join(stepDirectory(this.directory, each), MANIFEST))
     for (const name of before.steps) {

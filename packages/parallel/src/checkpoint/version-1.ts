@@ -1,6 +1,6 @@
 /**
- * Checkpoints of version 1, which are read and not written any more: a worker's file was one safetensors file, whose metadata had everything that is no tensor as one text of
- * JSON. In it a marker is an object with the key '@', and a key of a user's that begins with '@' has another '@' in front.
+ * Checkpoints of version 1, which are only read: each worker had one safetensors file, whose metadata held everything except tensors as one text of
+ * JSON. In it, a marker is an object with the key '@', and a user's key that begins with '@' has another '@' in front.
  */
 import type { SafetensorsFile } from '@postgrad/nn'
 import { corrupt } from './errors.js'

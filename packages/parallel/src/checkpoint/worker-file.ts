@@ -1,4 +1,4 @@
-/** A worker's side of a save: writes what `capture.ts` has taken into files of its own, one for the tensors and one for everything else. `checkpoints.ts` calls it on each worker. */
+/** A worker's side of a save: writes the capture of `capture.ts` into two files, one for the tensors and one for everything else. `checkpoints.ts` calls it on each worker. */
 import { join } from 'node:path'
 import { safetensorsChunks } from '@postgrad/nn/internal'
 import { expose } from '@postgrad/rpc'

@@ -1,11 +1,11 @@
 /**
- * Which gradients are reduced together: consecutive parameters of one dtype share a bucket until it has reached its limit. The reducer makes its buckets by it.
+ * Decides which gradients are reduced together: consecutive parameters of one dtype share a bucket until it reaches its limit. `reducer.ts` uses it.
  * PyTorch: `compute_bucket_assignment_by_size` in `reducer.cpp`, to the letter.
  */
 import type { DType } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT } from '@postgrad/tensor/internal'
 
-/** What an assignment looks at. */
+/** A parameter to assign. */
 export interface BucketMember {
   readonly dtype: DType
   readonly numel: number
@@ -54,12 +54,12 @@ export function computeBucketAssignmentBySize(
   return { buckets: result.map((bucket) => bucket.indices), limits: result.map(({ limit }) => limit) }
 }
 
-/** Buckets in one row, for ranks to tell each other: how many there are, the length of each, the members of each. At most 1 + 2 · members numbers. */
+/** Buckets in one row, to send to other ranks: how many there are, the length of each, the members of each. At most 1 + 2 · members numbers. */
 export function encodeAssignment(buckets: readonly (readonly number[])[]): number[] {
   return [buckets.length, ...buckets.map(({ length }) => length), ...buckets.flat()]
 }
 
-/** The buckets of such a row; what is behind them is not looked at. */
+/** The buckets of such a row; numbers after them are ignored. */
 export function decodeAssignment(numbers: readonly number[]): number[][] {
   const count = numbers[0]!
   let at = count + 1

@@ -1,11 +1,11 @@
 /**
- * One bucket of the reducer: gradients of some parameters that are reduced at once. `bucket-assignment.ts` says of which, and `reducer.ts` when.
+ * One bucket of the reducer: gradients of some parameters that are reduced at once. `bucket-assignment.ts` decides which, and `reducer.ts` when.
  *
  *     in one buffer   [ g9 | g8 | g7 ]                 what hooks ask for: gradients are copied into it, and means out of it, or gradientAsBucketView lets them lie
  *     in place        g9   [ g8 | g7 ]                 large gradients where they lie, the small ones in a buffer: large ones are not copied at all
  *     sparse          rows                             of one parameter, not in place
  *
- * Which are large is the same on all ranks. A gradient is reduced in place only where this pass has given it and nobody else has its memory; other ones are copied.
+ * The same ones are large on all ranks. A gradient is reduced in place only if this pass has made it and no other tensor has its memory; others are copied.
  */
 import { allReduce, allReduceCoalesced, type ProcessGroup } from '@postgrad/process-group'
 import { SparseTensor, tensor } from '@postgrad/tensor'
@@ -97,7 +97,7 @@ export class Bucket {
     markShared(into)
   }
 
-  /** Adds up what all ranks have. What comes of it is for `take`. */
+  /** Adds up the gradients of all ranks. `take` needs the result. */
   allReduce(group: ProcessGroup): PromiseLike<unknown> {
     if (this.isSparse) return allReduce(this.parts[0]!, { group })
     const large = this.parts.filter((_, k) => this.views[k] === null) as Tensor[]
@@ -105,7 +105,7 @@ export class Bucket {
     return allReduceCoalesced(this.flat === null ? large : [this.flat, ...large], { group })
   }
 
-  /** What its reduction, or a hook, has given. */
+  /** Takes `allReduce`'s or a hook's result. */
   take(reduced: unknown): void {
     if (this.isSparse) this.parts[0] = reduced as SparseTensor
     else if (Array.isArray(reduced) || reduced === this.flat) return

@@ -1,4 +1,4 @@
-/** What takes the place of the broadcast of buffers, and when. PyTorch: `_BufferCommHook` of `torch/nn/parallel/distributed.py`. */
+/** Hooks that replace the broadcast of buffers. PyTorch: `_BufferCommHook` of `torch/nn/parallel/distributed.py`. */
 import type { Tensor } from '@postgrad/tensor'
 
 /**
@@ -7,7 +7,7 @@ import type { Tensor } from '@postgrad/tensor'
  */
 export type BufferCommHook<S = unknown> = (state: S, buffers: ReadonlyMap<string, Tensor>) => unknown
 
-/** Of `registerBufferCommHook`. */
+/** Options of `registerBufferCommHook`. */
 export interface BufferCommHookOptions {
   /** Before the first forward pass of all, or the first after a synchronised one; or after that forward pass, before its backward pass. Default: after it. */
   readonly location?: BufferCommHookLocation

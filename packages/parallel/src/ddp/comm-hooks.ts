@@ -1,16 +1,16 @@
-/** Communication hooks that do no more than PyTorch's simplest, and local SGD's. PyTorch: `torch.distributed.algorithms.ddp_comm_hooks`. */
+/** Simple communication hooks, as PyTorch has them, and that of local SGD. PyTorch: `torch.distributed.algorithms.ddp_comm_hooks`. */
 import { allReduce, type ProcessGroup } from '@postgrad/process-group'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
 
-/** The hook that a model has by default: the mean over the ranks of `group` (null: of the default group). PyTorch: `allreduce_hook`. */
+/** Reduces gradients as a model without a hook does: to the mean over the ranks of `group` (null: the default group). PyTorch: `allreduce_hook`. */
 export async function allReduceHook(group: ProcessGroup | null, bucket: GradBucket): Promise<Tensor> {
   return meanOf(bucket.buffer, groupOf('allReduceHook', group ?? undefined))
 }
 
-/** Reduces nothing, to measure what reducing costs: replicas go apart. PyTorch: `noop_hook`. */
+/** Reduces nothing, so that you can measure what reducing costs. The replicas become different. PyTorch: `noop_hook`. */
 export function noopHook(_state: unknown, bucket: GradBucket): Tensor {
   return bucket.buffer
 }
@@ -21,17 +21,17 @@ export function meanOf(buffer: Tensor, group: ProcessGroup): PromiseLike<Tensor>
   return allReduce(buffer, { group })
 }
 
-/** Of `PostLocalSGDState`. */
+/** Options of `PostLocalSGDState`. */
 export interface PostLocalSGDStateOptions {
-  /** Of all ranks; default the default group. */
+  /** The group of all ranks; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** Ranks that go on reducing gradients among each other; null, the default: each alone. */
+  /** The ranks that still reduce gradients among each other after the first iterations. Default null: each rank keeps its own gradients. */
   readonly subgroup?: ProcessGroup | null
-  /** So many iterations reduce over all ranks first. */
+  /** How many iterations at the start reduce gradients over all ranks. */
   readonly startLocalSGDIter: number
 }
 
-/** Of `postLocalSGDHook`: which iteration it is. PyTorch: the same; there the default subgroup is the ranks of one machine. */
+/** The state of `postLocalSGDHook`: groups, and the number of the iteration. PyTorch: the same, but there the default subgroup is the ranks of one machine. */
 export class PostLocalSGDState {
   readonly processGroup: ProcessGroup
   readonly subgroup: ProcessGroup | null
@@ -52,7 +52,7 @@ export class PostLocalSGDState {
   }
 }
 
-/** The mean over all ranks at first, then over a subgroup, or this rank's gradients as they are; with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`. */
+/** Reduces gradients to the mean over all ranks at first. Later it reduces them over the subgroup, or not at all if there is none. Use it with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`. */
 export async function postLocalSGDHook(state: PostLocalSGDState, bucket: GradBucket): Promise<Tensor> {
   const isGlobal = state.iteration < state.startLocalSGDIter
   if (bucket.isLast) state.iteration++

@@ -1,4 +1,4 @@
-/** The errors of data-parallel training, worded once. PyTorch's first sentences stand where it has some. */
+/** The errors of data-parallel training. If PyTorch has such an error, the text begins as its does. */
 import { PostgradError } from '@postgrad/base'
 
 /** At most so many names are written out. */
@@ -129,7 +129,7 @@ export function backwardTimedOut(timeoutMs: number): PostgradError {
   })
 }
 
-/** What `checkReplicas` has found: the first tensor whose bits differ, and the digest that each rank has of it, null where it was not compared. */
+/** The result of `checkReplicas`: the first tensor whose bits differ, and each rank's digest of it, null if the rank was not compared. */
 export interface ReplicaDifference {
   readonly name: string
   readonly kind: 'parameter' | 'buffer'

@@ -3,7 +3,7 @@
 export interface DistributedDataParallelStats {
   /** How many iterations have been reduced. */
   readonly iterations: number
-  /** In the order in which they are reduced; of sparse gradients 0 bytes. */
+  /** The buckets, in the order in which they are reduced. Sparse gradients count as 0 bytes. */
   readonly buckets: readonly { readonly parameters: readonly string[]; readonly bytes: number }[]
   /** Whether buckets are in the order of gradients already. */
   readonly hasRebuiltBuckets: boolean
@@ -11,19 +11,19 @@ export interface DistributedDataParallelStats {
   readonly unusedParameters: readonly string[]
   /** All passes of this rank have led to the same parameters so far: `staticGraph` would do where `findUnusedParameters` is set. */
   readonly canSetStaticGraph: boolean
-  /** Of the last iteration on this rank; null before the first has ended. */
+  /** Times of the last iteration on this rank; null before the first iteration has ended. */
   readonly last: DistributedDataParallelTimes | null
 }
 
-/** In ms. */
+/** The times of one iteration, in ms. */
 export interface DistributedDataParallelTimes {
-  /** The module's forward. */
+  /** Time of the module's forward. */
   readonly forwardMs: number
-  /** From the beginning of the pass to the last gradient. */
+  /** Time from the beginning of the pass to the last gradient. */
   readonly backwardMs: number
-  /** From the first all-reduce to the end of the last. */
+  /** Time from the first all-reduce to the end of the last. */
   readonly communicationMs: number
-  /** How much of that was before the last gradient. */
+  /** The part of `communicationMs` before the last gradient. */
   readonly overlapMs: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * A module that several ranks train together: each has a replica and computes gradients of its own batch; the mean of them arrives at all. `reducer.ts` below does
- * that in backward; here stand what happens when it is made, before and after each forward pass, and when a rank has no inputs any more. PyTorch:
+ * A module that several ranks train together: each has a replica and computes gradients of its own batch; all ranks receive the mean. `reducer.ts` does
+ * that in backward; this file does the rest: when it is made, before and after each forward pass, and when a rank has no inputs any more. PyTorch:
  * `torch.nn.parallel.DistributedDataParallel`.
  */
 import { isGradEnabled, noGrad } from '@postgrad/autograd'
@@ -25,7 +25,7 @@ import { ReplicaCheck } from './replica-check.js'
 import { checkStepped } from './steps-under-way.js'
 import { checkHooked } from './zero-redundancy-optimizer.js'
 
-/** Of `DistributedDataParallel.create`. */
+/** Options of `DistributedDataParallel.create`. */
 export interface DistributedDataParallelOptions {
   /** The ranks that train together; default the default group. */
   readonly processGroup?: ProcessGroup
@@ -55,7 +55,7 @@ type ForwardArgs<M extends ForwardModule> = Parameters<M['forward']>
 type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
 
 const MIB = 1024 * 1024
-/** What a rank with inputs says of a forward pass in `join`: it is synchronised; it is the first behind a synchronised one. */
+/** Flags that a rank with inputs sends of a forward pass in `join`: synchronised; the first after a synchronised one. */
 const [IS_SYNCED, IS_FIRST] = [1, 2]
 const OPTIONS = [
   'processGroup',
@@ -88,7 +88,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   private isDisposed = false
   /** Settles when ranks have done together what the last forward pass needs; null: they have. */
   private turn: Promise<void> | null = null
-  /** Whether the next forward pass that is recorded is the first behind a synchronised one, or of all: buffers become alike then. PyTorch: `require_forward_param_sync`. */
+  /** Whether the next forward pass that is recorded is the first after a synchronised one, or of all: buffers become alike then. PyTorch: `require_forward_param_sync`. */
   private isFirst = true
 
   private constructor(module: M, processGroup: ProcessGroup, reducer: Reducer, broadcastBuffers: boolean, checkReplicas: number) {
@@ -191,7 +191,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return outputs
   }
 
-  /** What ranks do together before a forward pass. */
+  /** The ranks' joint work before a forward pass. */
   private async prepare(reducer: Reducer, isSynced: boolean, isFirst: boolean): Promise<void> {
     const { joinContext, processGroup } = this
     await joinContext?.notify(this)
@@ -243,7 +243,7 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return joinContext === null || joinContext.options.divideByInitialWorldSize ? processGroup.size : joinContext.active.length
   }
 
-  /** What ranks do together before a forward pass, and behind it: buffers become alike, and then replicas are compared. */
+  /** The ranks' joint work before or after a forward pass: buffers become alike, and then replicas are compared. */
   private async syncReplicas(reducer: Reducer, at: BufferCommHookLocation): Promise<void> {
     if (this.broadcastBuffers) await this.syncBuffers(at)
     if (at !== (this.bufferHook?.location ?? 'preForward')) return
@@ -312,9 +312,9 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     this.reducer('Pipeline.step').keepAllAlone()
   }
 
-  /** @internal The mean of what stands in `.grad`. Rejects as `backward`. */
+  /** @internal Reduces the gradients in `.grad`. Rejects as `backward`. */
   async reduceGradients(): Promise<void> {
-    // Before a hook of buffers runs, and behind it, which may have disposed the model.
+    // Asked twice: a hook of buffers in between may have disposed the model.
     await this.syncReplicas(this.reducer('Pipeline.step'), 'postForward')
     await this.reducer('Pipeline.step').reduceGradients(this.divisor)
   }

@@ -1,4 +1,4 @@
-/** Of what PyTorch's DistributedDataParallel computes over gloo in 50 steps, and of what one process computes of the joined batches; `golden.soak` has all cases. */
+/** Compares 50 steps with PyTorch's DistributedDataParallel over gloo, and with one process on the joined batches; `golden.soak` runs all cases. */
 import { expect, test } from '@jest/globals'
 import { crossEntropy } from '@postgrad/autograd'
 import { raw } from '@postgrad/tensor/internal'

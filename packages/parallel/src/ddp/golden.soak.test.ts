@@ -1,4 +1,4 @@
-/** All cases, of which `golden.sim` has some. */
+/** All cases; `golden.sim` runs some. */
 import { test } from '@jest/globals'
 import { golden, hooked, nameOf, trainsAs, trainsInHalves } from './golden.suite.js'
 

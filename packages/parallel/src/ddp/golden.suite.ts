@@ -1,4 +1,4 @@
-/** Cases of `golden.sim` and `golden.soak`: what PyTorch's DistributedDataParallel computes over gloo in 50 steps (`scripts/golden/ddp.py`), and what one process computes of the joined batches. */
+/** Cases of `golden.sim` and `golden.soak`: 50 steps against PyTorch's DistributedDataParallel over gloo (`scripts/golden/ddp.py`), and against one process on the joined batches. */
 import { readFileSync } from 'node:fs'
 import { expect } from '@jest/globals'
 import { crossEntropy } from '@postgrad/autograd'

@@ -1,4 +1,4 @@
-/** What a communication hook gets and gives. PyTorch: `torch.distributed.GradBucket`. */
+/** A communication hook's bucket and result. PyTorch: `torch.distributed.GradBucket`. */
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/internal'
 
@@ -10,7 +10,7 @@ export class GradBucket {
   readonly isFirst: boolean
   /** Whether it is the last of the iteration that a hook gets. PyTorch: `is_last`. */
   readonly isLast: boolean
-  /** Whose gradients it has. */
+  /** The parameters whose gradients are in the bucket. */
   readonly parameters: readonly Tensor[]
   /** @internal Their numbers in the model, which buckets that are made again, and a model that is made again, do not change. */
   readonly numbers: readonly number[]
@@ -42,7 +42,7 @@ export class GradBucket {
  */
 export type CommHook<S = unknown> = (state: S, bucket: GradBucket) => Tensor | PromiseLike<Tensor>
 
-/** What a hook has given of a bucket. @throws INVALID_ARGUMENT unless it is a tensor of the bucket's size */
+/** A hook's result for a bucket. @throws INVALID_ARGUMENT unless it is a tensor of the bucket's size */
 export function checkedReduction(result: unknown, { numel }: Tensor): Tensor {
   if (isTensor(result) && result.numel === numel) return result
   throw invalidArgument('a communication hook', `to give a tensor of ${numel} elements, as its bucket has`, argumentText(result))

@@ -1,6 +1,6 @@
 /**
- * Communication hooks that send gradients in half precision: half of the bytes of float32. `half.ts` says how a number is written. PyTorch: `fp16_compress_hook`,
- * `bf16_compress_hook`, which also add up in half precision; here the sum is one of float32, and rounded once more at its end.
+ * Communication hooks that send gradients in half precision: half of the bytes of float32. `half.ts` encodes the numbers. PyTorch: `fp16_compress_hook`,
+ * `bf16_compress_hook`, which also add up in half precision; here the sum is in float32, and rounded once more at its end.
  *
  *     each rank      rounds its gradients, and gives slice r of them to rank r
  *     rank r         adds what has come, in the order of the ranks, divides, rounds, and gives the mean to all
@@ -46,10 +46,10 @@ const halvesOf = ({ buffer, byteOffset, length }: TypedArray): Uint16Array => ne
 
 const bitsOf = ({ buffer, byteOffset, length }: TypedArray): Uint32Array => new Uint32Array(buffer, byteOffset, length)
 
-/** Elements at a time: what is between stays in the cache, and is no garbage. */
+/** Elements at a time: temporaries stay in the cache, and make no garbage. */
 const CHUNK = 8192
 
-/** Of `size` slices, one behind the other, in their order. */
+/** Of `size` slices, one after the other, in their order. */
 function average(format: HalfFormat, slices: Uint16Array, mean: Uint16Array, size: number): void {
   const sum = new Float32Array(Math.min(CHUNK, mean.length))
   const slice = new Float32Array(sum.length)

@@ -41,7 +41,7 @@ test.each([
     if (Number.isNaN(value)) check(`NaN ${half}`, decode(format, encode(format, value)), Number.NaN)
     else check(`${value}`, encode(format, value), half)
     const next = numberOf(half + 1, exponentBits)
-    // The infinite one is as far away as if the values went on.
+    // Infinity is as far away as a next value would be.
     const step = Math.abs(value) - Math.abs(numberOf(half - 1, exponentBits))
     const above = Number.isFinite(next) ? next : value + Math.sign(value) * step
     if ((half & 0x7fff) === 0 || !Number.isFinite(value) || Number.isNaN(next)) continue

@@ -1,5 +1,5 @@
 /**
- * Numbers of half precision, which this library has no dtype for: they exist here on their way between ranks only, 16 bits each. `half-hooks.ts` sends them. IEEE 754 binary16
+ * Numbers of half precision. The library has no dtype for them: they exist only on their way between ranks, with 16 bits each. `half-hooks.ts` sends them. IEEE 754 binary16
  * (PyTorch's float16) and bfloat16, the upper half of a float32; rounded to the nearest, to even in the middle.
  *
  *     float16    s eeeee mmmmmmmmmm      largest 65504, smallest 2⁻²⁴, 11 bits
@@ -18,7 +18,7 @@ const FLOAT16_INFINITE = 0x477ff000
 const FLOAT16_NORMAL = 0x38800000
 /** 2⁻²⁵: half of the smallest. */
 const FLOAT16_ZERO = 0x33000000
-/** What bits of float32 are more than those of float16, 13 places up: the bias of the exponent. */
+/** The difference of the exponents' biases, at the place of a float32's exponent. */
 const REBIAS = (127 - 15) << 23
 
 const encodeFloat16 = (bits: number): number => {

@@ -1,4 +1,4 @@
-/** Large gradients are reduced where they lie, small ones in a buffer: nobody sees which, but by the memory. */
+/** Large gradients are reduced in place, small ones in a buffer: results are alike, only memory differs. */
 import { createHash } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
@@ -63,7 +63,7 @@ test('DDP-17 steps, sums of noSync, unused parameters, contexts: the bits of one
     await inBoth(options, async (model, rank) => {
       await model.backward(await loss(model, rank, 0))
       const before = digest(values([model.module.b.weight.grad]))
-      // What nobody uses keeps its gradient, to the last bit.
+      // An unused parameter keeps its gradient, to the bit.
       await model.backward(await loss(model, rank, 1, false))
       expect(digest(values([model.module.b.weight.grad]))).toBe(before)
       await model.backward(await loss(model, rank, 2, rank === 0))

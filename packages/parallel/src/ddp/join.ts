@@ -1,20 +1,20 @@
 /**
- * Training with uneven inputs: a rank that has none left goes on taking part in the collectives of those that have, until nobody has any. `Joinable` classes say what
- * that takes; `DistributedDataParallel` is one. PyTorch: `torch.distributed.algorithms.join`.
+ * Training with uneven inputs: a rank without inputs continues to take part in the collectives of the others, until no rank has any. `Joinable` classes define
+ * its part; `DistributedDataParallel` is one. PyTorch: `torch.distributed.algorithms.join`.
  *
  *     rank 0   batch  batch  batch  ·after·
  *     rank 1   batch  main   main   ·after·      `notify` of each batch counts who has one; `main` is `mainHook`, `after` is `postHook`
  *
- * `notify` is an all-reduce in which every rank says whether it has a batch. Each rank learns so in the same iteration who is left.
+ * `notify` is an all-reduce in which every rank says whether it has a batch. So all ranks learn in the same iteration who is left.
  */
 import { PostgradError } from '@postgrad/base'
 import { allReduce, type ProcessGroup } from '@postgrad/process-group'
 import { tensor } from '@postgrad/tensor'
 import { argumentText, checkFunction, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
-/** Of `join`. */
+/** Options of `join`. */
 export interface UnevenInputsOptions {
-  /** False: `fn` is run and nothing else is done; for programs whose inputs are known to be even. Default true. */
+  /** false: only run `fn`, for programs whose inputs are known to be even. Default true. */
   readonly enable?: boolean
   /** When the first rank has no input left, all throw: it, and those that notice. Default false. */
   readonly throwOnEarlyTermination?: boolean
@@ -26,13 +26,13 @@ export interface UnevenInputsOptions {
 export interface JoinHook {
   /** The collectives of one iteration of the others. */
   mainHook(): void | PromiseLike<void>
-  /** At the end, on all ranks. `isLastJoiner`: this rank had inputs as long as any. */
+  /** Called at the end, on all ranks. `isLastJoiner`: no other rank had inputs for longer than this one. */
   postHook(isLastJoiner: boolean): void | PromiseLike<void>
 }
 
 /** An object that can take part in `join`. It awaits `context.notify(this)` in each iteration before its other collectives. PyTorch: `Joinable`. */
 export interface Joinable {
-  /** Whose collectives it uses. PyTorch: `join_process_group`. */
+  /** The group whose collectives the object uses. PyTorch: `join_process_group`. */
   readonly joinGroup: ProcessGroup
   /** The `join` that is under way; `join` sets it. */
   joinContext: JoinContext | null

@@ -1,7 +1,7 @@
 /**
  * A backward pass of this worker alone that can be awaited: its nodes run in the mailbox, as those of distributed passes do, so that messages of collectives
- * come in between; and it ends when what it waits for beside its nodes has ended (`GraphTask.waitFor`). Gradients go to `.grad`. What PyTorch does with
- * threads of its backend, `loss.backward()` in one turn could not. The reducer hangs on to it.
+ * come in between; and it also waits for work that is not a node (`GraphTask.waitFor`). Gradients go to `.grad`. PyTorch's backend has
+ * threads; here `loss.backward()`, which is one turn, could not wait for other ranks. The reducer attaches to it.
  */
 import { AsyncResource } from 'node:async_hooks'
 import {
@@ -24,13 +24,13 @@ import { currentRuntime, type WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { backwardTimedOut } from './ddp-errors.js'
 
-/** Of `DistributedDataParallel.backward`. */
+/** Options of `DistributedDataParallel.backward`. */
 export interface LocalBackwardOptions {
-  /** Gradients of the roots, of their shapes; null or left out: 1, for a scalar root. */
+  /** A gradient for each root, of the root's shape; null or left out: 1, which requires a scalar root. */
   readonly gradTensors?: readonly (Tensor | null)[]
-  /** Keeps what the nodes saved, so that another pass can run over them; default false. */
+  /** Whether to keep the tensors that the graph has saved, so that another pass can run over it; default false. */
   readonly retainGraph?: boolean
-  /** Time for the whole pass in ms; default 0, no limit beside those of its collectives. */
+  /** Time limit of the whole pass in ms; default 0: only the limits of its collectives apply. */
   readonly timeoutMs?: number
 }
 
@@ -119,7 +119,7 @@ export class LocalPass implements GradSink, AwaitablePass {
   private run(first: NodeTask): void {
     for (let next: NodeTask | undefined = first; next !== undefined; next = this.queue.next()) {
       engine.evaluate(next)
-      // What it waits for beside its nodes may take long.
+      // Work that it also waits for may take long.
       if (this.task.error !== null && !this.ended.done) this.ended.reject(this.task.error)
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Local SGD: each rank steps by itself, and now and then the parameters become the mean over all ranks. `comm-hooks.ts` has the hook that leaves gradients alone meanwhile.
+ * Local SGD: each rank steps by itself, and from time to time all ranks average their parameters. `comm-hooks.ts` has the hook that does not reduce gradients meanwhile.
  * PyTorch: `torch.distributed.algorithms.model_averaging`, `PostLocalSGDOptimizer`.
  */
 import type { Optimizer, OptimizerState, ParamGroup } from '@postgrad/nn'
@@ -10,19 +10,19 @@ import { groupOf } from './replica.js'
 import { letGoApart } from './replica-check.js'
 import { checkStepped, whileStepping } from './steps-under-way.js'
 
-/** Of `PeriodicModelAverager`. */
+/** Options of `PeriodicModelAverager`. */
 export interface PeriodicModelAveragerOptions {
-  /** Averages every so many steps. */
+  /** The number of steps from one average to the next. */
   readonly period: number
-  /** Not in so many first steps, in which gradients are reduced; default 0. */
+  /** How many steps at the start do not average, since gradients are still reduced; default 0. */
   readonly warmupSteps?: number
-  /** Who averages; default the default group. */
+  /** The ranks that average their parameters; default the default group. */
   readonly processGroup?: ProcessGroup
 }
 
-/** Makes parameters the mean over all ranks in every `period`-th call after the first `warmupSteps`. PyTorch: the same. */
+/** Sets parameters to their mean over all ranks: in the first call after `warmupSteps` calls, and in every `period`-th call from then on. PyTorch: the same. */
 export class PeriodicModelAverager {
-  /** How many calls there were. */
+  /** The number of calls so far. */
   step = 0
   private readonly period: number
   private readonly warmupSteps: number
@@ -42,8 +42,8 @@ export class PeriodicModelAverager {
   }
 
   /**
-   * All ranks call it after each step, with their parameters, and await it: until it has ended, a forward of a DistributedDataParallel with these parameters fails with OPTIMIZER_STEP_UNFINISHED. Rejects with that, and as
-   * all collectives. PyTorch: `average_parameters`.
+   * Averages the parameters, if it is time. All ranks call it after each step and await it: until it has ended, a forward of a DistributedDataParallel with these parameters fails with OPTIMIZER_STEP_UNFINISHED. Rejects with
+   * OPTIMIZER_STEP_UNFINISHED, and as all collectives do. PyTorch: `average_parameters`.
    */
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
     const all = [...parameters]
@@ -66,7 +66,7 @@ function byDtype(parameters: Iterable<Tensor>): Map<string, Tensor[]> {
   return groups
 }
 
-/** Steps an optimizer, then lets an averager average. PyTorch: `torch.distributed.optim.PostLocalSGDOptimizer`. */
+/** Steps a local optimizer, then averages the parameters by an averager. PyTorch: `torch.distributed.optim.PostLocalSGDOptimizer`. */
 export class PostLocalSGDOptimizer<Settings = object> {
   private readonly optimizer: Optimizer<Settings>
   private readonly averager: PeriodicModelAverager
@@ -76,16 +76,16 @@ export class PostLocalSGDOptimizer<Settings = object> {
     this.averager = averager
   }
 
-  /** The optimizer's. */
+  /** The groups of the local optimizer. */
   get paramGroups(): readonly ParamGroup<Settings>[] {
     return this.optimizer.paramGroups
   }
 
-  /** The optimizer's step, by `grads` or `.grad`; then the averager's. Await it. Rejects with OPTIMIZER_STEP_UNFINISHED, and as all collectives. */
+  /** Steps the optimizer by `grads` or `.grad`, then calls the averager. Await it. Rejects with OPTIMIZER_STEP_UNFINISHED, and as all collectives do. */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
     const parameters = this.paramGroups.flatMap(({ params }) => params)
     checkStepped('PostLocalSGDOptimizer.step', () => parameters)
-    // What this rank alone has gathered is averaged in the parameters.
+    // Gradients of this rank alone are averaged as parameters.
     for (const p of parameters) {
       const grad = grads === undefined ? p.grad : grads.get(p)
       if (grad) markShared(grad)
@@ -94,17 +94,17 @@ export class PostLocalSGDOptimizer<Settings = object> {
     await this.averager.averageParameters(parameters)
   }
 
-  /** The optimizer's. */
+  /** Sets `.grad` of all parameters to null. */
   zeroGrad(): void {
     this.optimizer.zeroGrad()
   }
 
-  /** The optimizer's, and the averager's step. */
+  /** The optimizer's state dict, with the averager's `step`. */
   stateDict(): OptimizerState<Settings> & { readonly step: number } {
     return { ...this.optimizer.stateDict(), step: this.averager.step }
   }
 
-  /** Continues from a state dict; one without a step begins to average anew. @throws STATE_DICT_MISMATCH */
+  /** Continues from a state dict. If it has no `step`, the averager begins at 0. @throws STATE_DICT_MISMATCH */
   loadStateDict({ step = 0, ...state }: OptimizerState<Settings> & { readonly step?: number }): void {
     this.optimizer.loadStateDict(state)
     this.averager.step = step

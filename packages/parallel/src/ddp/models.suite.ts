@@ -1,4 +1,4 @@
-/** Models and batches of the data-parallel tests, from seeds: the same on every rank, and in the program that computes in one place what is expected. */
+/** Models and batches of the data-parallel tests, from seeds: the same on every rank, and in the one place that computes the expected values. */
 import { withScope } from '@postgrad/base/internal'
 import { type Module, SGD } from '@postgrad/nn'
 import { Generator, randn, type Tensor } from '@postgrad/tensor'

@@ -150,7 +150,7 @@ test('DDP-24 forwards at once update statistics in the order of their calls, beh
         const give = (_: null, buffers: ReadonlyMap<string, Tensor>) => broadcastCoalesced([...buffers.values()], 0, { group })
         if (location !== undefined) model.registerBufferCommHook(null, give, { location })
         await Promise.all([0, 1, 2].map((k) => model.noSync(() => model.forward(batchOf(rank, k)))))
-        // As if one forward had followed the other; the hook behind the first gives rank 0's.
+        // As if one forward had followed the other; the hook after the first gives rank 0's.
         const alone = new BatchNorm1d(4)
         alone.forward(batchOf(location === 'postForward' ? 0 : rank, 0))
         for (const k of [1, 2]) alone.forward(batchOf(rank, k))
@@ -351,7 +351,7 @@ test('DDP-12 a model that is disposed while a pass is under way: the pass reject
         const model = await create()
         if (hooked) model.registerCommHook(null, allReduceHook)
         const under = model.backward(lossOf(await model.forward(batchOf(rank, 0))))
-        // The others go on: nothing is left undone that they wait for.
+        // The others continue: they get all that they wait for.
         if (rank > 0) model.dispose()
         if (rank > 0) expect(await failure(under)).toMatchObject({ code: 'DDP_DISPOSED' })
         else await under

@@ -1,6 +1,6 @@
 /**
- * Which models' passes are this rank's alone in the running code. `noSync` lies in the scope, which follows a program through its awaits: so a forward that runs at the same time as `noSync`, and
- * outside of its function, is reduced, and several `noSync` may run at once.
+ * Knows in which models' `noSync` the running code is: passes there are this rank's alone. The scope has this, and follows a program through awaits. So a forward that runs at the same
+ * time, but outside of the function, is reduced, and several `noSync` may run at once.
  */
 import { currentScope, withScope } from '@postgrad/base/internal'
 

@@ -65,7 +65,7 @@ test('DDP-54 gradients of half precision: the mean to as many bits, the same on 
       })
       for (const [halves] of results) expect(halves).toEqual(results[0]![0])
       const [plain, half] = [1, 2].map((i) => results.reduce((sum, each) => sum + (each[i] as number), 0))
-      // Beside gradients both send parameters once, and a row of numbers per bucket.
+      // Both also send parameters once, and a row of numbers per bucket.
       if (size > 1) expect(half!).toBeLessThan(0.75 * plain!)
     }
   }

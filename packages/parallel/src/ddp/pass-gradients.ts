@@ -1,6 +1,6 @@
 /**
- * Where a backward pass has the gradients of parameters, and how the reducer above puts means in their place: in the context of a distributed pass, else in
- * `.grad`. A reduction that no pass carries (null) has them in `.grad`, too.
+ * Where a backward pass has the gradients of parameters, and where `reducer.ts` puts the means: in the context of a distributed pass, else in
+ * `.grad`. A reduction without a pass (null) has them in `.grad`, too.
  */
 import type { GraphTask } from '@postgrad/autograd/internal'
 import type { SparseTensor, Tensor } from '@postgrad/tensor'
@@ -10,7 +10,7 @@ import { isSame } from './bucket.js'
 /** The distributed context that gradients are in; null: they are in `.grad`. */
 export const contextOf = (task: GraphTask | null): bigint | null => task?.sink.awaitable?.contextId ?? null
 
-/** What the pass has put there for a parameter. */
+/** A parameter's gradient in the pass. */
 export function gradOf(task: GraphTask | null, parameter: Tensor): Tensor | null {
   const pass = task?.sink.awaitable
   return pass === undefined ? parameter.grad : pass.gradOf(parameter)

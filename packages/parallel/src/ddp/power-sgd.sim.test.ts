@@ -77,7 +77,7 @@ test('DDP-55 a training that goes on from a saved state has the bits of one that
       resumed.state.loadStateDict(saved.power)
       expect(await run(resumed, rank, 4, 10)).toEqual(expected)
       expect(resumed.state.iteration).toBe(10)
-      // What was saved is not written to: it can be loaded again.
+      // No write to the saved state: it can be loaded again.
       resumed.state.loadStateDict(saved.power)
       expect(values(Object.values(resumed.state.stateDict().errors))).toEqual(values(Object.values(saved.power.errors)))
       const isCompressing = options.startPowerSGDIter === 2

@@ -1,6 +1,6 @@
 /**
- * PowerSGD: instead of a gradient two thin matrices are reduced whose product comes near to it, and what is lost is added to the next gradient. For models whose
- * gradients are large beside the links between ranks. PyTorch: `powerSGD_hook`.
+ * PowerSGD: reduces, instead of a gradient, two thin matrices whose product is close to it, and adds the error to the next gradient. For models whose
+ * gradients are large for the links between ranks. PyTorch: `powerSGD_hook`.
  *
  *     M [n, m]  ≈  P [n, r] · Qᵀ [r, m]      P = mean(M Q), made orthonormal; Q = mean(Mᵀ P)
  *
@@ -26,21 +26,21 @@ import { meanOf } from './comm-hooks.js'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
 
-/** Of `PowerSGDState`. */
+/** Options of `PowerSGDState`. */
 export interface PowerSGDStateOptions {
-  /** Default the default group. */
+  /** The ranks that reduce gradients; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** Columns of the thin matrices; default 1. */
+  /** The number of columns of the two thin matrices; default 1. */
   readonly matrixApproximationRank?: number
-  /** So many iterations reduce whole gradients first; default 1000, at least 2 with error feedback or warm start. */
+  /** How many iterations at the start reduce whole gradients; default 1000. At least 2 with `useErrorFeedback` or `warmStart`. */
   readonly startPowerSGDIter?: number
-  /** A gradient is compressed if that makes it smaller by more than this factor; default 2. */
+  /** A gradient is compressed only if that makes it smaller by more than this factor; default 2. */
   readonly minCompressionRate?: number
-  /** What is lost is added to the next gradient; default true. */
+  /** Whether the error of the compression is added to the next gradient; default true. */
   readonly useErrorFeedback?: boolean
-  /** The last Q is where the next one begins; default true. */
+  /** Whether each iteration begins with the Q of the one before it; default true. */
   readonly warmStart?: boolean
-  /** Of the first Q, the same on all ranks; default 0. */
+  /** The seed of the first Q, the same on all ranks; default 0. */
   readonly randomSeed?: number
 }
 
@@ -54,19 +54,19 @@ const SETTINGS = [
 ] as const satisfies readonly (keyof PowerSGDStateOptions)[]
 const OPTIONS = ['processGroup', ...SETTINGS] as const
 
-/** What a `PowerSGDState` goes on from: plain data and tensors. Each rank has its own. PyTorch: what `__getstate__` gives. */
+/** The state dict of a `PowerSGDState`: plain data and tensors. Each rank has its own. PyTorch: the result of `__getstate__`. */
 export interface PowerSGDStateDict {
-  /** How many iterations have ended. */
+  /** The number of iterations that have ended. */
   readonly iteration: number
-  /** All options but the group. */
+  /** All options except `processGroup`. */
   readonly settings: Readonly<Omit<Required<PowerSGDStateOptions>, 'processGroup'>>
-  /** What this rank's last iteration has lost, by the numbers of the parameters that are compressed, each of its parameter's shape. */
+  /** The errors of this rank's last iteration, by the number of each compressed parameter, in the parameter's shape. */
   readonly errors: Readonly<Record<string, Tensor>>
-  /** The last Q of each parameter that is compressed, [m, r]; the same on all ranks. */
+  /** The last Q of each compressed parameter, [m, r], by its number; the same on all ranks. */
   readonly qs: Readonly<Record<string, Tensor>>
 }
 
-/** The state of `powerSGDHook` between iterations. PyTorch: the same. */
+/** The state that `powerSGDHook` keeps between iterations. PyTorch: the same. */
 export class PowerSGDState {
   /** How many iterations have ended. */
   iteration = 0
@@ -87,7 +87,7 @@ export class PowerSGDState {
     this.options = { ...settings, processGroup: groupOf('PowerSGDState', options.processGroup) }
   }
 
-  /** Copies: later iterations do not change it. Each rank saves its own, between two steps. */
+  /** A copy of the state. Later iterations do not change it. Each rank saves its own state, between two steps. */
   stateDict(): PowerSGDStateDict {
     const { processGroup: _, ...settings } = this.options
     const copies = (tensors: ReadonlyMap<number, Tensor>) => Object.fromEntries([...tensors].map(([number, t]) => [number, raw.clone(t)]))
@@ -95,8 +95,8 @@ export class PowerSGDState {
   }
 
   /**
-   * Takes over a state, the options in it, too; the group stays. A model that is made again of the same module then trains on with the same bits, if all ranks load their own.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; then it has changed nothing. If the state does not fit the model, the next backward pass fails with STATE_DICT_MISMATCH.
+   * Loads a state with its options; the group stays. If every rank loads its own state, a new model of the same module continues to train with the same bits.
+   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; nothing is changed then. If the state does not fit the model, the next backward pass fails with STATE_DICT_MISMATCH.
    */
   loadStateDict(saved: PowerSGDStateDict): void {
     const { iteration, settings, errors, qs } = (saved ?? {}) as Partial<PowerSGDStateDict>
@@ -161,7 +161,7 @@ function stateMismatch(op: string, expected: string, got: string): PostgradError
   })
 }
 
-/** PyTorch: `powerSGD_hook`, which also keeps how far gradients that go whole are from their mean: that adds up to 0 over the ranks. */
+/** Reduces each large gradient as a product of two thin matrices, close to the mean gradient. PyTorch: `powerSGD_hook`, which also keeps errors of uncompressed gradients; they add up to 0 over the ranks. */
 export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Promise<Tensor> {
   if (!(state instanceof PowerSGDState)) {
     const remedy = 'Write model.registerCommHook(new PowerSGDState(), powerSGDHook).'
@@ -207,7 +207,7 @@ export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Pr
   return buffer
 }
 
-/** @throws STATE_DICT_MISMATCH if it is of a model with more parameters: of those it would say nothing, and another model's are no better */
+/** @throws STATE_DICT_MISMATCH if it is of a model with more parameters: no other check sees those, and another model's are wrong */
 function checkNumbers({ errors, qs }: PowerSGDState, parameterCount: number): void {
   for (const number of [...errors.keys(), ...qs.keys()]) {
     if (number >= parameterCount) throw stateMismatch('powerSGDHook', `numbers of ${parameterCount} parameters`, String(number))
@@ -234,8 +234,8 @@ function firstQ(shape: readonly number[], { dtype }: Tensor, randomSeed: number,
 }
 
 /**
- * Makes the columns [n, r ≤ n] orthonormal, in place, by Householder's reflections I − 2 v vᵀ / |v|². They span what the columns spanned. For one that depends on those before it, which
- * leaves nothing or roundings, another direction stands there: P Pᵀ stays a projection, and with warm start the column finds what later gradients have more. PyTorch: `torch.linalg.qr`.
+ * Makes the columns [n, r ≤ n] orthonormal, in place, by Householder's reflections I − 2 v vᵀ / |v|². They span the same space. A column that depends on those before it, which
+ * leaves nothing or roundings, becomes another direction: P Pᵀ stays a projection, and with warm start the column adapts to later gradients. PyTorch: `torch.linalg.qr`.
  */
 function orthogonalize(x: Tensor): void {
   const [n, r] = x.shape as readonly [number, number]
@@ -256,7 +256,7 @@ function orthogonalize(x: Tensor): void {
     for (let row = c; row < n; row++) square += a[at(row, c)]! ** 2
     const head = a[at(c, c)]!
     a[at(c, c)] = head + (head < 0 ? -1 : 1) * Math.sqrt(square)
-    // Of what was stored, which may be rounded. A column of 0, or as good as 0, is not reflected: its direction is that of a unit vector.
+    // By the stored value, which may be rounded. A column of 0, or nearly 0, is not reflected: its direction is that of a unit vector.
     scales[c] = square < 1e-300 ? 0 : 2 / (square - head ** 2 + a[at(c, c)]! ** 2)
     reflect(c)
   }

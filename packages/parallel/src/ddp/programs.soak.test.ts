@@ -1,4 +1,4 @@
-/** More of what `programs.sim` does; and the same programs with a rank that dies at some point: the others' passes end, with an error of the group or as they should. */
+/** More programs than `programs.sim`; and programs with a rank that dies at some point: the others' passes end, with an error of the group or as they should. */
 import { expect, test } from '@jest/globals'
 import { initProcessGroup } from '@postgrad/process-group'
 import { inOnePlace, programOf, run } from './programs.suite.js'

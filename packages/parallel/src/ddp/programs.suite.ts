@@ -1,6 +1,6 @@
 /**
- * Random programs of data-parallel training, each held against one place that keeps all ranks' gradients and adds them in the order of ranks: whatever passes come
- * in whatever order, which parameters they use, and where. The same program may lose a rank in the middle.
+ * Random programs of data-parallel training: passes in any order, over any parameters. Each is compared with one place that keeps all ranks' gradients and adds
+ * them in the order of ranks. A rank may die in the middle.
  */
 import assert from 'node:assert'
 import { backward } from '@postgrad/autograd'

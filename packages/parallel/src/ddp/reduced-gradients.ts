@@ -1,4 +1,4 @@
-/** The node with which a pass ends, behind the reduction of all buckets: no gradient leads to it. The reducer queues it when all are back, or one has failed. */
+/** The last node of a pass, after the reduction of all buckets: no gradient leads to it. The reducer queues it when all are back, or one has failed. */
 import { type Grads, HIGHEST_PRIORITY, Node } from '@postgrad/autograd/internal'
 
 export class ReducedGradients extends Node {

@@ -1,4 +1,4 @@
-/** What programs do seldom, or wrong: nothing of it may let replicas go apart in silence, and nobody waits in vain. */
+/** Rare and wrong programs: none may make replicas differ silently, and no rank waits in vain. */
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Embedding, Linear, Module, parameter, SGD } from '@postgrad/nn'
@@ -81,7 +81,7 @@ test('DDP-8 a pass that no forward has prepared is refused: its gradients would 
     await model.backward(loss, { retainGraph: true })
     expect(await failure(model.backward(loss))).toMatchObject({ code: 'DDP_FORWARD_MISSING' })
     expect(model.module.a.weight.grad).not.toBeNull()
-    // Of the module itself whoever wants to.
+    // The module itself allows it.
     lossOf(model.module.forward(batchOf(rank, 0))).backward()
     await model.noSync(async () => model.backward(lossOf(model.module.forward(batchOf(rank, 0)))))
     // A forward of noSync may be followed by a pass outside.
@@ -325,7 +325,7 @@ test('DDP-23 one object is in one join at a time', async () => {
 })
 
 test('DDP-33 in a context a parameter whose graph leads to another worker is not taken to be unused', async () => {
-  // Both ranks give to rank 0 what the first layer makes of their batch, and go on with what comes back.
+  // Both ranks send the first layer's output to rank 0, and continue with its answer.
   const echoed = await overSeeds(2, async (rank) => {
     const model = await DistributedDataParallel.create(new Far(), { findUnusedParameters: true })
     return distAutograd.context(async (ctx) => {

@@ -262,7 +262,7 @@ test('DDP-9 buffers are those of rank 0 before the first forward behind a synchr
     const means = await overSeeds(2, async (rank) => {
       const model = await DistributedDataParallel.create(new Sequential(new BatchNorm1d(4), new Linear(4, 2)), { broadcastBuffers })
       for (let step = 0; step < 2; step++) await model.backward(lossOf(await model.forward(batchOf(rank, step))))
-      // The first, in noSync, one that is not, and one that is again: behind it ranks with the same batch have the same.
+      // The first (in noSync), one that is not, and one that is again: ranks with one batch are alike after a first one.
       await model.noSync(() => model.forward(batchOf(0, 2)))
       const found = [values(model.buffers())]
       await model.noSync(() => model.forward(batchOf(rank, 3)))

@@ -1,14 +1,14 @@
 /**
  * The reducer of one DistributedDataParallel module: sees the gradient of each parameter when a backward pass has it, gathers gradients in buckets, starts an all-reduce
- * for each full bucket while the pass goes on, and lets the pass wait until what was reduced stands where the gradients were. `bucket.ts` is one of its buckets,
- * `bucket-assignment.ts` says who is in which, and `pass-gradients.ts` where gradients stand; the module above says when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
+ * for each full bucket while the pass continues, and lets the pass wait until the means have replaced the gradients. `bucket.ts` is one of its buckets,
+ * `bucket-assignment.ts` assigns parameters to them, and `pass-gradients.ts` finds the gradients; the module calls it when a forward pass begins and ends. PyTorch: `torch/csrc/distributed/c10d/reducer.cpp`.
  *
  *     idle ── prepareForBackward ──→ armed ── a pass enters ──→ reducing ── all have been written back ──→ idle
  *                                     ↑  └─ again: one more pass is awaited                              └─ or armed: passes are left
  *     (under noSync it stays as it is, and gradients stay this rank's; a pass that breaks off leaves it reducing, for good)
  *
- * A pass is of noSync by its course: by the scope where it is begun here, by its context where that is a distributed one. A pass that is reduced begins when those that began before it here have
- * ended, since its means would take the place of what they add; one that begins while another is reduced is an error.
+ * A pass is of noSync if the scope in which it begins here is, or, in a distributed one, its context. A pass that is reduced begins when passes that began before it here have
+ * ended, since its means would replace the gradients that they add; to begin one while another is reduced is an error.
  *
  * Note [Buckets]
  *
@@ -24,8 +24,8 @@
  * Note [Unused parameters]
  *
  * A parameter that a pass does not lead to gets no gradient, so its bucket would never be full. A pass has counted its graph before it runs (`GraphTask.dependencies`), on
- * each worker that it leads through, so the reducer knows who is missing when the pass enters. PyTorch walks the graph behind the outputs after forward, and can be wrong: of
- * several forward passes, of outputs that do not enter the loss, of a graph that leads through another worker. Here missing parameters are refused before anything is
+ * each worker that it leads through, so the reducer knows who is missing when the pass enters. PyTorch walks the outputs' graph after forward, and can be wrong: with
+ * several forward passes, outputs that do not enter the loss, or a graph that leads through another worker. Here missing parameters are refused before anything is
  * reduced; with findUnusedParameters they count as ready from the start, with staticGraph those of the first pass in all. Another rank may have used them, so ranks
  * also add up who has used what since the last reduction: a parameter that nobody has used keeps the `.grad` that it had.
  */
@@ -113,7 +113,7 @@ export class Reducer {
   private uses: Int32Array | null = null
   /** Whether that is known on all ranks, of this iteration or, with staticGraph, of all. */
   private isUseKnown = false
-  /** Who may have gradients that have not been reduced yet. */
+  /** Parameters with gradients that may be unreduced. */
   private readonly usedAlone = new Set<number>()
 
   constructor(parameters: readonly ReducedParameter[], options: ReducerOptions) {
@@ -156,7 +156,7 @@ export class Reducer {
     for (const hook of this.hooks) hook.remove()
     for (const bucket of this.buckets) bucket.drop()
     this.buckets = []
-    // There are no others any more that a step could differ from.
+    // No replicas are left that a step could differ from.
     for (const { value } of this.parameters) if (value.grad !== null) markShared(value.grad)
   }
 
@@ -232,14 +232,14 @@ export class Reducer {
   }
 
   /**
-   * What a backward pass of the others does, with zeros, or with what passes of this rank alone have left: for a rank that has no inputs any more. The means are in `.grad` here, too: optimizers that are cut over the
-   * ranks go on.
+   * Takes part in a backward pass of the others, for a rank without inputs: with zeros, or with gradients left by passes of this rank alone. The means are in `.grad` here, too: optimizers that are cut over the
+   * ranks continue.
    */
   async shadowBackward(divisor: number): Promise<void> {
     await this.aloneEnded()
     this.begin()
     this.divisor = divisor
-    // What this rank has gathered alone goes along, once.
+    // Gradients of this rank alone go along, once.
     const left = (i: number): Tensor | null => (this.usedAlone.has(i) ? this.parameters[i]!.value.grad : null)
     if (!this.isUseKnown) this.uses = Int32Array.from(this.parameters, (_, i) => (left(i) === null ? 0 : 1))
     await this.reduceFilled((bucket) => {
@@ -262,13 +262,13 @@ export class Reducer {
   }
 
   /**
-   * All gradients at once, as they stand in `.grad`: behind backward passes that were this rank's alone, those of a pipeline's micro-batches. What has got none since the last reduction is unused.
-   * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, what a hook throws, and as all collectives.
+   * All gradients in `.grad` at once, after backward passes of this rank alone, those of a pipeline's micro-batches. A parameter without a new gradient since the last reduction is unused.
+   * Rejects with DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED, a hook's error, and as all collectives.
    */
   async reduceGradients(divisor: number): Promise<void> {
     await this.aloneEnded()
     this.ensureFinished('backward')
-    // What has a gradient of an earlier reduction alone is not used.
+    // A gradient of an earlier reduction is not a use.
     const isUsed = (i: number): boolean => this.usedAlone.has(i) && this.parameters[i]!.value.grad !== null
     const missing = new Set([...this.parameters.keys()].filter((i) => !isUsed(i)))
     this.beginReduction(missing, divisor, null)
@@ -403,7 +403,7 @@ export class Reducer {
   }
 
   /**
-   * `missing`: parameters without a gradient. `task`: the pass that gives the others; null: they stand in `.grad`.
+   * `missing`: parameters without a gradient. `task`: the pass that gives the others; null: they are in `.grad`.
    * @throws DDP_REDUCTION_UNFINISHED, DDP_GRAPH_CHANGED; then it has changed nothing
    */
   private beginReduction(missing: ReadonlySet<number>, divisor: number, task: GraphTask | null): void {
@@ -426,7 +426,7 @@ export class Reducer {
     }
   }
 
-  /** What a gradient is multiplied by when its bucket takes it. */
+  /** The factor of a gradient when its bucket takes it. */
   private get factor(): number {
     return this.commHook === null ? 1 / this.divisor : 1
   }
@@ -512,7 +512,7 @@ export class Reducer {
     const { uses, isUseKnown } = this
     const works = this.buckets.map(({ work }) => work!)
     const used = uses === null || isUseKnown ? null : tensor(uses)
-    // Behind all that hooks begin.
+    // After all that hooks begin.
     if (used !== null && this.commHook !== null) await Promise.all(works)
     const reduced = used === null ? null : allReduce(used, { group: this.options.group })
     const results = await Promise.all(works)
@@ -530,7 +530,7 @@ export class Reducer {
     this.ensureKept()
   }
 
-  /** Behind a reduction. @throws DDP_DISPOSED */
+  /** After a reduction. @throws DDP_DISPOSED */
   private ensureKept(): void {
     if (!this.isDisposed) return
     this.release()

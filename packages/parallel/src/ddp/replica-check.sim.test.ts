@@ -88,7 +88,7 @@ test('DDP-26 buffers are compared behind what makes them alike, and not where no
     await steps(await create({ checkReplicas: 1 }), rank, 3)
     const own = await create({ checkReplicas: 1, broadcastBuffers: false })
     await steps(own, rank, 3)
-    // Between two calls of a hook behind forward, ranks have their own.
+    // Between two calls of a hook after forward, ranks have their own.
     const late = await create({ checkReplicas: 1 })
     late.registerBufferCommHook(null, (_, all) => broadcastCoalesced([...all.values()], 0, { group }))
     for (let cycle = 0; cycle < 3; cycle++) {

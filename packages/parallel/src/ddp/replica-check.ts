@@ -1,6 +1,6 @@
 /**
- * Whether all replicas have the same bits, which they have by rule: every so many reductions ranks compare a digest of their parameters and buffers (`checkReplicas` of the module above). Ranks gather one
- * digest each; only where these differ they gather the digest of each tensor, to name the first that differs.
+ * Checks that all replicas have the same bits, as they should: every so many reductions, ranks compare a digest of their parameters and buffers (option `checkReplicas` of the module). Ranks gather one
+ * digest each; only if these differ, they gather the digest of each tensor, to name the first that differs.
  */
 
 import { builtin } from '@postgrad/base/internal'
@@ -31,7 +31,7 @@ export class ReplicaCheck {
   }
 
   /**
-   * All ranks call it behind the same reductions. Where replicas differ it is due again before the next forward. `buffers`: those that are alike by rule. `hasInputs`: a rank that has none left in a `join` does
+   * All ranks call it after the same reductions. If replicas differ, it is due again before the next forward. `buffers`: those that should be alike. `hasInputs`: a rank that has none left in a `join` does
    * not step, so its tensors do not count.
    * @throws (rejects) REPLICAS_DIFFER, on all ranks alike, and as all collectives
    */

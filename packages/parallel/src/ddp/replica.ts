@@ -1,5 +1,5 @@
 /**
- * That all ranks have one model: the same parameters and buffers by number, shape and dtype, with rank 0's values. Used when a model is made, and for buffers
+ * Gives all ranks one model: checks parameters and buffers by number, shape and dtype, and copies rank 0's values. Used when a model is made, and for buffers
  * before a forward pass. PyTorch: `_verify_param_shape_across_processes`, `_sync_module_states`.
  */
 import { PostgradError } from '@postgrad/base'
@@ -11,7 +11,7 @@ import { modelMismatch } from './ddp-errors.js'
 
 export type Named = readonly (readonly [name: string, value: Tensor])[]
 
-/** A tensor of a model, as ranks tell each other. */
+/** A tensor of a model, as sent to other ranks. */
 type Described = readonly [name: string, dtype: DType, shape: readonly number[], requiresGrad: boolean]
 
 /** Options that must be the same on all ranks. */

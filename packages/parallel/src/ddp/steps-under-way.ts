@@ -1,6 +1,6 @@
 /**
- * Steps, and averaging, of this worker in which parameters come from other ranks, and that have not ended. Until then whoever computed with those parameters would take some values of before and some of
- * behind the step, each rank others. PyTorch needs no such thing: there the call of a step waits.
+ * Steps and averagings of this worker that take parameters from other ranks and have not ended. Until they end, a computation with those parameters would see some values from before and some from
+ * after the step, other ones on each rank. PyTorch needs no such thing: there the call of a step waits.
  */
 import { PostgradError } from '@postgrad/base'
 import { WorkerSlot } from '@postgrad/rpc/internal'

@@ -1,5 +1,5 @@
 /**
- * PyTorch's own tests of DistributedDataParallel (`test_c10d_gloo.py`, `distributed_test.py`) that have no place of their own elsewhere; the name behind the rule is theirs. The others: bucket assignment in
+ * PyTorch's own tests of DistributedDataParallel (`test_c10d_gloo.py`, `distributed_test.py`) that no other file has; the name after the rule is PyTorch's. The others: bucket assignment in
  * `bucket-assignment.test.ts`, reducer and hooks in `reducer*.sim.test.ts`, uneven inputs in `join.sim.test.ts`, contexts in `under-dist-autograd.sim.test.ts`.
  */
 import { expect, test } from '@jest/globals'

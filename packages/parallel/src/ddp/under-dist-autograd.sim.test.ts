@@ -12,7 +12,7 @@ import { DistributedDataParallel } from './distributed-data-parallel.js'
 import { batchOf, grads, lossOf, seeded, values } from './models.suite.js'
 import { failure, overSeeds, Ranks, withSeed } from './sim-ranks.suite.js'
 
-// PyTorch's ddp_under_dist_autograd_test: four trainers, and a worker with the embedding and the layers behind it.
+// PyTorch's ddp_under_dist_autograd_test: four trainers, and a worker with the embedding and the layers after it.
 const TRAINERS = ['worker0', 'worker1', 'worker2', 'worker3']
 const REMOTE = 'worker4'
 
@@ -77,7 +77,7 @@ const isZero = (grad: Tensor): boolean => [...grad.dataSync()].every((x) => x ==
 
 type Mode = 'no ddp' | 'ddp outside' | 'ddp inside'
 
-/** What each trainer's context holds, of those that data-parallel training reduces and of the others. */
+/** Checks each trainer's context: gradients that data-parallel training reduces, and the others. */
 async function hybrid(seed: number, mode: Mode, countOf: (rank: number) => number): Promise<void> {
   await withSeed(seed, async () => {
     const ranks = new Ranks(seed, 5)
@@ -121,6 +121,17 @@ test('DDP-30 gradients in a context are the means, outside of remote layers, ins
 test('DDP-30 the same with uneven inputs', async () => {
   // Trainers 2 and 3 have twice as many.
   await hybrid(3, 'ddp outside', (rank) => (rank < 2 ? 1 : 2))
+})
+
+test('DDP-31 a pass of a context has no second derivatives: DDP_CREATE_GRAPH', async () => {
+  await overSeeds(2, async () => {
+    const model = await DistributedDataParallel.create(seeded(1, () => new Linear(4, 3)))
+    const error = await distAutograd.context(async (ctx) => {
+      const loss = lossOf(await model.forward(batchOf(0, 0)))
+      return failure(ctx.backward([loss], { createGraph: true }))
+    })
+    expect(error.code).toBe('DDP_CREATE_GRAPH')
+  })
 })
 
 test('DDP-31 a distributed pass gives the gradients that a local one gives, in a join too', async () => {

@@ -92,7 +92,7 @@ test('DDP-56 gradients of noSync are in the step of the next pass, and what woul
   })
 })
 
-/** Two dtypes: buckets begin with the one or the other, before they are made again and behind it. */
+/** Two dtypes: buckets begin with the one or the other, before and after they are made again. */
 class Mixed extends Module {
   readonly a = new Linear(2, 2)
   readonly b = new Linear(2, 2, { dtype: 'float64' })

@@ -1,11 +1,11 @@
 /**
- * An optimizer whose state is cut over the ranks: each steps the parameters that are its own, and gives their values to the others. So n ranks keep one n-th each of
- * what an optimizer gathers, and the step's bits are those of the whole. PyTorch: `torch.distributed.optim.ZeroRedundancyOptimizer`.
+ * An optimizer whose state is cut over the ranks: each steps its own parameters, and sends their values to the others. So n ranks keep one n-th each of
+ * the state, and the step's bits are those of the whole optimizer. PyTorch: `torch.distributed.optim.ZeroRedundancyOptimizer`.
  *
- * On each rank stands a local optimizer over all parameters, which gathers state only for those that it steps: so groups, settings and schedulers are as they are.
+ * Each rank has a local optimizer over all parameters, which gathers state only for those that it steps: so groups, settings and schedulers work as usual.
  *
  *     step                  all gradients are there: own parameters, then one broadcast from each rank
- *     hookWithZeroStep      the same bucket by bucket, while backward goes on: a parameter whose gradient is final is read by no node any more
+ *     hookWithZeroStep      the same bucket by bucket, while backward continues: no node reads a parameter any more whose gradient is final
  */
 import { PostgradError } from '@postgrad/base'
 import type { OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from '@postgrad/nn'
@@ -20,7 +20,7 @@ import type { Joinable, JoinContext, JoinHook, UnevenInputsOptions } from './joi
 import { groupOf } from './replica.js'
 import { checkStepped, whileStepping } from './steps-under-way.js'
 
-/** Of `ZeroRedundancyOptimizer`. */
+/** Options of `ZeroRedundancyOptimizer`. */
 export interface ZeroRedundancyOptions {
   /** Default the default group. */
   readonly processGroup?: ProcessGroup
@@ -75,7 +75,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   private readonly stepped = new Set<Tensor>()
   private overlapped = 0
 
-  /** On all ranks alike. @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, and what `optimizerClass` throws */
+  /** All ranks make it with the same arguments. @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, and what `optimizerClass` throws */
   constructor(
     params: Iterable<Tensor> | Iterable<ParamGroupOptions<S>>,
     optimizerClass: ZeroRedundancyClass<S, O>,
@@ -160,7 +160,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     this.ensureStepped('step')
     checkReduced('ZeroRedundancyOptimizer.step', this.ownerOf.keys(), grads)
     ensureHeld('ZeroRedundancyOptimizer.step', this.ownerOf.keys())
-    // Before anything is awaited: behind the call `.grad` is the caller's again.
+    // Before anything is awaited: after the call `.grad` is the caller's again.
     const own = new Map<Tensor, Tensor>()
     for (const p of this.parametersOf(this.group.rank)) {
       const grad = grads === undefined ? p.grad : grads.get(p)
@@ -187,7 +187,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     await Promise.all(works)
   }
 
-  /** @internal Steps a bucket's parameters by their means, on all ranks alike. Rejects with INVALID_ARGUMENT if behind the last one some have not been. */
+  /** @internal Steps a bucket's parameters by their means, on all ranks alike. Rejects with INVALID_ARGUMENT if the last bucket leaves some out. */
   async stepBucket({ parameters, isFirst, isLast }: GradBucket, mean: Tensor): Promise<void> {
     if (!this.overlaps) throw invalidArgument('hookWithZeroStep', 'an optimizer made with { overlapWithDdp: true }', 'one without')
     // Of an iteration that broke off some may be left.

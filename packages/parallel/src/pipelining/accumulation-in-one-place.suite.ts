@@ -1,6 +1,6 @@
 /**
- * What the programs of `accumulation.suite.ts` must give: one place that has all weights, and each rank's gradients, follows what the ranks have written down. Passes of noSync add up in the order in which they
- * began, all but those that were refused; a reduction takes what each rank has, in the order of ranks; an optimizer steps by the means.
+ * Computes the expected results of the programs of `accumulation.suite.ts`: one place with all weights, and each rank's gradients, follows the ranks' logs. Passes of noSync add up in the order in which they
+ * began, all but those that were refused; a reduction takes each rank's gradients, in the order of ranks; an optimizer steps by the means.
  */
 import { expect } from '@jest/globals'
 import { mseLoss } from '@postgrad/autograd'
@@ -59,7 +59,7 @@ class Weights {
     for (const [i, each] of this.versions[version]!.entries()) raw.copy_(this.parameters[i]!, each)
   }
 
-  /** What a batch adds to the gradients of a replica, one after the other. */
+  /** The gradients that a batch adds to a replica, one after the other. */
   gradientsOf(replica: number, batch: number, version: number): Gradients[] {
     const { kind, width, microbatches, scaleGrads } = this.program
     this.take(version)
@@ -114,7 +114,7 @@ class Follower {
     return false
   }
 
-  /** What it has gathered when its inputs are used up. */
+  /** Follows the rest until its inputs are used up. */
   followGathered(): void {
     for (let entry = this.log[this.at++]; entry !== undefined && entry.kind !== 'out'; entry = this.log[this.at++])
       if (entry.kind !== 'reduced') this.take(entry)

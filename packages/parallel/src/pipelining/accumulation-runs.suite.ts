@@ -5,7 +5,7 @@ import { Ranks, runWithCrash, withSeed } from '../ddp/sim-ranks.suite.js'
 import { accumulationProgramOf, type Entry, runAccumulation } from './accumulation.suite.js'
 import { type Compared, compareWithOnePlace } from './accumulation-in-one-place.suite.js'
 
-/** What a survivor may end with, other than its program's end. */
+/** Errors with which a survivor may end its program. */
 const ENDS = ['GROUP_BROKEN', 'WORKER_DIED', 'GATHER_FAILED', 'PIPELINE_FAILED']
 
 /** A pass of noSync that begins after a reduction has failed says so, with that error as the cause. */

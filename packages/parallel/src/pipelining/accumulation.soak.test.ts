@@ -1,4 +1,4 @@
-/** More of what `accumulation.sim` does. `--accumulations` says how many programs. */
+/** More programs than `accumulation.sim`. `--accumulations` says how many. */
 import { expect, test } from '@jest/globals'
 import { accumulationsOf, nothingCompared } from './accumulation-runs.suite.js'
 

@@ -1,6 +1,6 @@
 /**
  * Random programs that gather gradients of several batches before they step: noSync in each arrangement, under join, with ZeRO, in pipelines whose stages are replicas, and with mistakes in between. Each
- * rank writes down what happens to it; `accumulation-in-one-place.suite.ts` says what that must be.
+ * rank writes a log of its passes and steps; `accumulation-in-one-place.suite.ts` checks the logs.
  */
 import { mseLoss } from '@postgrad/autograd'
 import { isPostgradError } from '@postgrad/base'
@@ -70,7 +70,7 @@ export type Entry =
   | { readonly kind: 'zeroed' }
   /** Its inputs are used up. */
   | { readonly kind: 'out' }
-  /** What came of a step by gradients of this rank alone. */
+  /** The error of a step by gradients of this rank alone. */
   | { readonly kind: 'mistake'; readonly code: string }
   | { readonly kind: 'grads'; readonly values: readonly (string | null)[] }
   | { readonly kind: 'weights'; readonly values: readonly (string | null)[] }
@@ -149,7 +149,7 @@ interface Stepping {
   step(): unknown
 }
 
-/** What all kinds have in common: an optimizer, and what is written down. */
+/** The part that all kinds have in common: an optimizer, and the log. */
 class Course {
   version = 0
   private readonly optimizer: Stepping

@@ -1,4 +1,4 @@
-/** One thing that a worker does in a step of a pipeline, and how it is written: PyTorch's schedule IR. Above: `schedule.ts`, lists of them. */
+/** One action of a worker in a step of a pipeline, and its text form: PyTorch's schedule IR. `schedule.ts` has lists of them. */
 import { PostgradError } from '@postgrad/base'
 
 /**
@@ -21,7 +21,7 @@ export function actionText({ stage, kind, microbatch }: PipelineAction): string 
   return `${stage}${kind}${microbatch}`
 }
 
-/** What PyTorch's files have beside: several actions in one, `(0F1;3B0)OVERLAP_F_B`, and when sharded parameters come and go and gradients are reduced, which is no matter of order here. */
+/** PyTorch's files also have several actions in one, `(0F1;3B0)OVERLAP_F_B`, and actions that move sharded parameters and reduce gradients, which are not part of the order here. */
 const OVERLAPPED = /^\((.*)\)OVERLAP_F_B$/
 const LEFT_OUT = /^\d+(UNSHARD|RESHARD|REDUCE_GRAD)$/
 

@@ -1,4 +1,4 @@
-/** Pipelines at their edges: one stage, one micro-batch, stages with nothing to train, mistakes of every kind. Nothing hangs, and whoever is wrong is told what was expected. */
+/** Pipelines at their edges: one stage, one micro-batch, stages with nothing to train, mistakes of every kind. Nothing hangs, and errors say what was expected. */
 import { describe, expect, test } from '@jest/globals'
 import { backward, mseLoss, mul } from '@postgrad/autograd'
 import { withScope } from '@postgrad/base/internal'
@@ -69,7 +69,7 @@ function stepAll(
   )
 }
 
-/** What each worker's step rejects with. */
+/** The error of each worker's step. */
 const failures = (steps: readonly Promise<unknown>[]) => Promise.all(steps.map((step) => failure(step) as unknown as Promise<Failed>))
 
 /** The modules in one place: gradients of `microbatches` one after the other, and their number in each. */

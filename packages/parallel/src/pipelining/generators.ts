@@ -1,6 +1,6 @@
 /**
- * The schedules that have names. All but those along a V (`v-schedules.ts`) are one: a rank takes units of forward and of backward work, each in an order that follows from how many micro-batches make a round, and only how
- * many forwards come first, and whether and how late backward's weight part comes, is different.
+ * Makes the schedules that have names. All but those along a V (`v-schedules.ts`) follow one form: a rank takes units of forward and of backward work, in an order given by how many micro-batches make a round. They differ
+ * in how many forwards come first, and in whether, and how late, backward's weight part comes.
  *
  *     round of k micro-batches    forward    stage a of mb 0 … k−1, stage b of mb 0 … k−1, stage a of mb k … 2k−1, …
  *                                 backward   stage b of mb 0 … k−1, stage a of mb 0 … k−1, stage b of mb k … 2k−1, …
@@ -15,7 +15,7 @@ import type { PipelineAction } from './action.js'
 import type { PipelineSchedule } from './schedule.js'
 import { dualPipeV, rankOfV, zbv } from './v-schedules.js'
 
-/** PyTorch's names (`get_schedule_class`). */
+/** The name of a pipeline schedule, as in PyTorch (`get_schedule_class`). */
 export type PipelineScheduleName =
   | 'GPipe'
   | '1F1B'
@@ -28,12 +28,12 @@ export type PipelineScheduleName =
 type VName = 'ZBVZeroBubble' | 'DualPipeV'
 type LoopName = Exclude<PipelineScheduleName, VName>
 
-/** What a schedule is made for. */
+/** The sizes of the pipeline for which a schedule is made. */
 export interface PipelineSizes {
-  /** Workers. */
+  /** The number of workers. */
   readonly ranks: number
   readonly microbatches: number
-  /** Stages of each worker; default 1 for GPipe and 1F1B, which take no more, else 2. */
+  /** The number of stages of each worker; default 1 for GPipe and 1F1B, which allow only 1, else 2. */
   readonly stagesPerRank?: number
 }
 
@@ -81,14 +81,14 @@ const VS: Readonly<
   DualPipeV: { least: (ranks) => 2 * ranks, list: dualPipeV },
 }
 
-/** All names. */
+/** The names of all schedules. */
 export const PIPELINE_SCHEDULES: readonly PipelineScheduleName[] = [...(Object.keys(FLOWS) as LoopName[]), ...(Object.keys(VS) as VName[])]
 
 const isV = (name: PipelineScheduleName): name is VName => name in VS
 
 /**
- * The schedule of that name. Stages lie in loops: stage s on rank s mod ranks; in ZBVZeroBubble and DualPipeV in a V: down all ranks and up again.
- * @throws SCHEDULE_UNSUPPORTED for what it cannot take
+ * Makes the schedule of that name. Stage s is on rank s mod ranks. In ZBVZeroBubble and DualPipeV the stages form a V: from the first rank to the last, and back.
+ * @throws SCHEDULE_UNSUPPORTED for an unknown name, or if the schedule does not allow these sizes
  * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 })))
  */
 export function pipelineSchedule(name: PipelineScheduleName, sizes: PipelineSizes): PipelineSchedule {

@@ -1,12 +1,12 @@
 /**
  * Gradients of the weights of one stage in one step, or of several stages that share weights. A step adds to `.grad` once: the sum over its micro-batches, in ascending order, divided by
- * their number. So every schedule gives the bits of the model that is not split, run one micro-batch after the other, and what `.grad` held before is not divided. What comes too early
- * waits: the schedules that have names bring nothing early, one that was loaded may.
+ * their number. So every schedule gives the bits of the model that is not split, run one micro-batch after the other, and the former `.grad` is not divided. Gradients that come too early
+ * wait: none do in schedules that have names, some may in a loaded one.
  *
  * Note [Shared weights]
  *
- * In one place a weight that the model uses in several layers gets one gradient in a pass, in which the engine has added up what each use gives. Stages have passes of their own. So where
- * stages share weights, each does the part of its pass that the stage before waits for, and leaves the rest. When the last of them has come, the rests of a micro-batch are one pass.
+ * In one place a weight that the model uses in several layers gets one gradient in a pass, in which the engine has added up the gradients of all uses. Stages have passes of their own. So if
+ * stages share weights, each does the part of its pass that the stage before waits for, and leaves the rest. When all have come, the rests of a micro-batch run as one pass.
  */
 import { noGrad } from '@postgrad/autograd'
 import {

@@ -1,5 +1,5 @@
 /**
- * What a step was like, of what its workers have noted: on one clock, for `drawPipeline`, and what its actions cost, for `simulateSchedule`. So plan and measurement can stand beside each other. Below:
+ * Combines the workers' notes of a step: its actions on one clock, for `drawPipeline`, and their costs, for `simulateSchedule`. So a user can compare plan and measurement. Uses
  * `simulation.ts`.
  */
 import { isCommunication, type PipelineAction } from './action.js'

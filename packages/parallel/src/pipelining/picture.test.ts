@@ -1,4 +1,4 @@
-/** The picture of a step, and workers' clocks put beside each other. */
+/** The picture of a step, and workers' clocks put on one scale. */
 import { expect, test } from '@jest/globals'
 import { type PipelineScheduleName, pipelineSchedule } from './generators.js'
 import { measuredCosts, measuredSteps } from './measured-steps.js'

@@ -1,6 +1,6 @@
 /**
- * A pipeline's step as a picture, an SVG that any browser opens, light or dark as the reader has it: a row for each rank, a box for each action as wide as it took. Several drawings, the plan and what was
- * measured, stand one below the other on one scale. What is long is wide, and scrolls. Drawn by hand as the sequence diagrams of package `sim` are, since nothing that ships draws.
+ * Draws a pipeline's step as an SVG that any browser opens, light or dark as the reader has it: a row for each rank, a box for each action as wide as it took. Several drawings, such as plan and
+ * measurement, are one below the other on one scale. A long step is wide, and scrolls. Written by hand as the sequence diagrams of package `sim` are, since no dependency that ships draws.
  *
  *     ▪ forward ▪ backward ▪ idle
  *     planned: 96 ms, 11 % idle
@@ -13,11 +13,11 @@
 import { actionText, isCommunication } from './action.js'
 import type { PipelineSimulation, TimedAction } from './simulation.js'
 
-/** One of the drawings of `drawPipeline`: what it is called, and who did what when. */
+/** One of the drawings of `drawPipeline`: a title, and the actions of each rank with their times. */
 export interface PipelineDrawing {
   readonly title: string
   readonly steps: PipelineSimulation
-  /** Behind times; default none, as for a plan. */
+  /** The unit that is written after each time, such as 'ms'; default none, as for a plan. */
   readonly unit?: string
 }
 
@@ -40,7 +40,7 @@ const TICK = 90
 /** Stages of one rank differ in how strong their colour is. */
 const STRENGTH_MIN = 0.4
 
-/** One below the other, on one scale. */
+/** Draws pipelines one below the other, on one scale. Returns an SVG. */
 export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
   const plans = drawings.map(({ title, steps, unit = '' }) => ({ title, steps, unit: unit === '' ? '' : ` ${unit}`, rows: rowsOf(steps) }))
   const boxes = plans.flatMap(({ rows }) => rows.flat())
@@ -84,7 +84,7 @@ export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
       for (const each of timed) parts.push(boxOf(each, { x: LEFT + (each.start - from) * scale, y, scale, from, unit, stages }))
       y += ROW
     }
-    // Behind the boxes its lines would be hidden by the rows, before them they would cross numbers: they are drawn last, and hardly seen.
+    // Drawn first, the axis would be hidden by the rows; drawn last, its lines cross numbers, so they are hardly seen.
     parts.push(...axis)
     y = bottom + 44
   }

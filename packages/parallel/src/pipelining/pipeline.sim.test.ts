@@ -672,7 +672,7 @@ describe('ends', () => {
           ['worker1'],
           expect.stringContaining("failed on 'worker0' at 0RECV_B0: it waited for 'worker1', and its timeout (50 ms) is over"),
         ])
-        // Who comes later hears why.
+        // A late worker learns why.
         const late = await failure(workers[1]!.run(() => pipelines[1]!.step([], { target: x })))
         expect([late.code, late.values!.worker]).toEqual(['PIPELINE_FAILED', 'worker0'])
       },

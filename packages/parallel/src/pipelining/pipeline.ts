@@ -1,6 +1,6 @@
 /**
- * A pipeline: the stages of one worker, run as a schedule says, together with those of the other workers. Every worker makes one, of the same name and schedule, and takes the same steps; the
- * first stage's gives inputs, the last one's targets. Below: `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
+ * A pipeline runs the stages of one worker as a schedule says, together with the other workers'. Every worker makes one, with the same name and schedule, and takes the same steps; the
+ * first stage's worker gives inputs, the last one's targets. `stage.ts` computes, `stage-link.ts` carries. PyTorch: `PipelineScheduleSingle`, `PipelineScheduleMulti`, `_PipelineScheduleRuntime`.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { withScope } from '@postgrad/base/internal'
@@ -19,15 +19,15 @@ import { busy, PipelineStage } from './stage.js'
 import { claimName, openStageLink } from './stage-link.js'
 import { type PipelineResult, StepRun } from './step-run.js'
 
-/** Of `Pipeline`. */
+/** Options of `Pipeline`. */
 export interface PipelineOptions<Output = unknown, Target_ = unknown> {
-  /** By rank: who has its stages. This worker is among them. */
+  /** The worker of each rank. This worker is one of them. */
   readonly workers: readonly Target[]
   /** A name, or a schedule that was made, or loaded. The same on all workers. */
   readonly schedule: PipelineScheduleName | PipelineSchedule
   /** How many micro-batches a batch is divided into; with a name for a schedule alone. */
   readonly microbatches?: number
-  /** Of one micro-batch: a scalar. It runs on the last stage's worker, but all workers name it: without it a step only evaluates. PyTorch: `loss_fn`. */
+  /** Returns the loss of one micro-batch, a scalar. It runs on the last stage's worker, but all workers pass it. Without a loss a step only evaluates. PyTorch: `loss_fn`. */
   readonly loss?: (output: Output, target: Target_) => Tensor
   /** Divides the step's gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
   readonly scaleGrads?: boolean
@@ -43,7 +43,7 @@ export interface PipelineOptions<Output = unknown, Target_ = unknown> {
   readonly name?: string
 }
 
-/** Of one step. `timeoutMs` is for all of it, as far as it waits for others: the default is the worker's, 60 s. `signal` ends it. */
+/** Options of one step. `timeoutMs` limits the whole step, as far as it waits for others; default: the worker's, 60 s. `signal` ends the step. */
 export interface PipelineStepOptions extends CallOptions {
   /** The target that the loss compares the output with, on the last stage's worker: any nesting of tensors. */
   readonly target?: unknown

@@ -1,6 +1,6 @@
 /**
- * What the workers of a pipeline must have alike, or one would wait for what another never makes. They send its hash along with what they ask; the plan itself is sent where hashes differ, so
- * that the error says in what. Above: `stage-link.ts`, `pipeline.ts`.
+ * The plan that all workers of a pipeline must share: else one would wait for a value that none makes. They send its hash with their requests, the plan only if hashes differ, so
+ * that the error names the difference. Used by `stage-link.ts`, `pipeline.ts`.
  */
 import { PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
@@ -32,7 +32,7 @@ export function mismatch(self: string, own: Plan, other: string, others: Plan): 
   })
 }
 
-/** What each has where they differ. */
+/** The parts that differ, of each. */
 function difference(a: Plan, b: Plan): readonly [string, string] {
   const pairs = a.parts.map((part, i) => [part, b.parts[i]!] as const).filter(([x, y]) => x !== y)
   const isSameSchedule = a.ranks.join() === b.ranks.join()

@@ -1,4 +1,4 @@
-/** Several pipelines as replicas: each stage in DistributedDataParallel. Gradients of all micro-batches are added up, and reduced once; they are those of one model with the joined batch. */
+/** Several pipelines as replicas: each stage in DistributedDataParallel, which adds up gradients of all micro-batches and reduces once. They equal those of one model on the joined batch. */
 import { expect, test } from '@jest/globals'
 import { backward, mseLoss } from '@postgrad/autograd'
 import { BatchNorm1d, Embedding, Linear, Module, Sequential, SGD, Tanh } from '@postgrad/nn'

@@ -1,4 +1,4 @@
-/** Schedules as data: what each named one is, that none deadlocks, what is refused, their text forms, and theory for what they cost. */
+/** Schedules as data: the actions of each named one, no deadlocks, errors, text forms, and costs as theory predicts. */
 import { describe, expect, test } from '@jest/globals'
 import { thrown } from '@postgrad/rpc/suite'
 import fc from 'fast-check'

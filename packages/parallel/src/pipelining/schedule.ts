@@ -1,6 +1,6 @@
 /**
- * A schedule: for each rank the list of what it does, one after the other, with all stages and micro-batches in it. Plain data, so it can be printed, sent, written to a file and
- * proven before anything runs. Below: `action.ts`; beside: `generators.ts` makes schedules, `simulation.ts` executes them without workers, `pipeline.ts` with them.
+ * A schedule: for each rank the list of its actions, in order, with all stages and micro-batches in it. Plain data, so it can be printed, sent, written to a file and
+ * proven before anything runs. `action.ts` has actions, `generators.ts` makes schedules, `simulation.ts` executes them without workers, `pipeline.ts` with them.
  */
 import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseCell } from './action.js'
 
@@ -8,9 +8,9 @@ import { actionText, invalidSchedule, isCommunication, type PipelineAction, type
 export interface PipelineSchedule {
   readonly stages: number
   readonly microbatches: number
-  /** By stage: whose it is. */
+  /** The rank of each stage. */
   readonly rankOf: readonly number[]
-  /** By rank: what it does, in this order. */
+  /** The actions of each rank, in order. */
   readonly ranks: readonly (readonly PipelineAction[])[]
 }
 
@@ -50,7 +50,7 @@ export function scheduleOf(ranks: readonly (readonly PipelineAction[])[]): Pipel
   return schedule
 }
 
-/** What must have been done on the same rank before. */
+/** Actions that must come before, on the same rank. */
 const AFTER: Readonly<Record<PipelineActionKind, readonly PipelineActionKind[]>> = {
   F: [],
   B: ['F'],

@@ -1,4 +1,4 @@
-/** Which stages of one worker share weights: those have one `GradientOrder`, or are refused, where a mean over replicas is written to one of them. */
+/** Finds stages of one worker that share weights: they get one `GradientOrder`, or are refused if one of them is a DistributedDataParallel. */
 import type { Tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { PipelineStage } from './stage.js'
@@ -18,7 +18,7 @@ export function groupedByWeights(stages: Iterable<PipelineStage>): readonly (rea
   return groups.map((group) => group.stages)
 }
 
-/** What a mean over replicas writes to `.grad` another stage's backward must not add to. @throws INVALID_ARGUMENT */
+/** Another stage's backward must not add to a mean over replicas in `.grad`. @throws INVALID_ARGUMENT */
 export function checkReplicasApart(stages: readonly PipelineStage[]): void {
   const stageOf = new Map<Tensor, PipelineStage>()
   for (const stage of stages) {

@@ -18,13 +18,13 @@ export interface TimedAction {
 
 /** The result of `simulateSchedule`. */
 export interface PipelineSimulation {
-  /** By rank. */
+  /** The actions of each rank, with their times. */
   readonly ranks: readonly (readonly TimedAction[])[]
-  /** Of the whole step. */
+  /** The duration of the whole step. */
   readonly duration: number
   /** The share of all ranks' time in which they do nothing. */
   readonly bubble: number
-  /** By rank: the most micro-batches whose activations it holds at once, over all of its stages; from F to the end of B, or of W. */
+  /** For each rank, the largest number of micro-batches whose activations it holds at once, over all of its stages. A rank holds them from F to the end of B, or of W. */
   readonly peakActivations: readonly number[]
 }
 
@@ -96,12 +96,12 @@ export function measured(ranks: readonly (readonly TimedAction[])[]): PipelineSi
 const KINDS: readonly PipelineActionKind[] = ['F', 'B', 'I', 'W', 'SEND_F', 'RECV_F', 'SEND_B', 'RECV_B']
 const STAGES_MAX = 2 ** 20
 
-/** Its own number; but I and B of one stage and micro-batch are one to whoever needs the gradient. */
+/** A number of its own; but I and B of one stage and micro-batch give the same gradient. */
 export function keyOf({ stage, kind, microbatch }: PipelineAction): number {
   return (microbatch * STAGES_MAX + stage) * KINDS.length + KINDS.indexOf(kind === 'I' ? 'B' : kind)
 }
 
-/** What an action waits for, beside what its own rank does before it. */
+/** The action that one waits for, except earlier ones of its rank. */
 export function needsOf(schedule: PipelineSchedule): (action: PipelineAction) => PipelineAction | null {
   const { stages, rankOf } = schedule
   const lowered = isLowered(schedule)

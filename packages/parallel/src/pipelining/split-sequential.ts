@@ -1,6 +1,6 @@
 /**
- * A Sequential as stages whose costs are as equal as neighbouring layers allow: the dearest stage, which sets the pace of a pipeline, costs as little as it can. PyTorch: `pipeline(…, split_spec)` says
- * where by hand; torchgpipe's `balance_by_time` and `balance_by_size` measured.
+ * Splits a Sequential into stages of as equal costs as neighbouring layers allow: the dearest stage, which sets the pace of a pipeline, costs as little as possible. PyTorch: by hand with
+ * `pipeline(…, split_spec)`; torchgpipe's `balance_by_time` and `balance_by_size` measured.
  */
 import { backwardInto } from '@postgrad/autograd/internal'
 import { withScope } from '@postgrad/base/internal'
@@ -9,13 +9,13 @@ import type { Worker } from '@postgrad/rpc'
 import { Generator, onesLike, type Tensor } from '@postgrad/tensor'
 import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
-/** What the layers of `splitSequential` cost: one of these. */
+/** The costs of the layers of `splitSequential`: either `costs`, or `sample` with `clock`. Default: the number of parameters of each layer. */
 export interface SplitOptions {
-  /** By layer, in any unit. */
+  /** The cost of each layer, in any unit. */
   readonly costs?: readonly number[]
-  /** An input: each layer's forward and backward on it are timed by `clock`. */
+  /** An input of the model. Each layer's forward and backward on it are timed by `clock`. */
   readonly sample?: Tensor
-  /** `currentWorker().clock`, for instance. In a simulation no time passes while something is computed: give costs there. */
+  /** For instance `currentWorker().clock`. In a simulation computing takes no time, so pass `costs` there. */
   readonly clock?: Pick<Worker['clock'], 'now'>
 }
 
@@ -23,7 +23,7 @@ export interface SplitOptions {
 const ROUNDS = 3
 
 /**
- * The layers of `model` as `stages` Sequentials, which share them. Without options a layer costs as much as it has parameters. @throws INVALID_ARGUMENT
+ * Splits `model` into `stages` Sequentials of about equal costs, which share its layers. Without options the cost of a layer is the number of its parameters. @throws INVALID_ARGUMENT
  * @example const [first, second] = splitSequential(new Sequential(new Linear(2, 8), new ReLU(), new Linear(8, 1)), 2)
  */
 export function splitSequential(model: Sequential, stages: number, options: SplitOptions = {}): Sequential[] {

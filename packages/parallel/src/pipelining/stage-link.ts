@@ -1,11 +1,11 @@
 /**
- * How the workers of a pipeline reach each other: what one makes lies with it until the worker that needs it asks. Asking is a call, so a death, a deadline, a cancellation and a failure at
- * the other end each end it, as they end all calls, and nothing has to be told to anybody. A pipeline asks for everything when its step begins, so values leave as soon as they are made.
+ * How the workers of a pipeline exchange values: a value stays with its maker until the worker that needs it asks. Asking is a call, so a death, a deadline, a cancellation and a failure at
+ * the other end each end it, as they end all calls, and no worker needs a notice. A pipeline asks for everything when its step begins, so values leave as soon as they are made.
  *
  *     rank 1    take(step 7, 0SEND_F3) ─────────▸ rank 0     not made yet: the call waits here
  *               ◂──────────── activations ─────── rank 0     stage 0 has run micro-batch 3
  *
- * Above: `pipeline.ts`. Values are tensors outside of any distributed context; large ones stay where they are, as in all calls between threads.
+ * For `pipeline.ts`. Values are tensors outside of any distributed context; large ones stay where they are, as in all calls between threads.
  */
 import { Future, PostgradError } from '@postgrad/base'
 import { onAbort } from '@postgrad/base/internal'
@@ -18,11 +18,11 @@ import { mismatch, type Plan } from './plan.js'
 export interface StageLink {
   /** Makes a value ready for the one worker that asks for it. Waits for nothing. */
   send(key: string, value: unknown): void
-  /** What a worker sends under that key. Rejects with what ended its step, its death, the step's deadline or signal. */
+  /** A worker's value under that key. Rejects with the error of its step, its death, the step's deadline or signal. */
   receive(from: WorkerInfo, key: string): PromiseLike<unknown>
   /** This worker has done its part. */
   done(): void
-  /** Resolves when that worker has done its part, and thus taken all that it needs; rejects as `receive`, and with PIPELINE_MISMATCH where its plan is another. Asked of all when a step begins: so each hears of any failure at once. */
+  /** Resolves when that worker has done its part, and thus taken all that it needs; rejects as `receive`, and with PIPELINE_MISMATCH if its plan is another. Asked of all when a step begins, so each learns of any failure at once. */
   doneAt(worker: WorkerInfo): PromiseLike<void>
   /** The step has ended here; with an error, everybody who still asks gets that. */
   end(error: PostgradError | null): void
@@ -35,7 +35,7 @@ interface Box {
   readonly done: Future<void>
 }
 
-/** What a worker has ready for the others of one pipeline. */
+/** A worker's values for the others of one pipeline. */
 class Outbox {
   private readonly boxes = new Map<number, Box>()
   /** Steps before this one have ended here. */
@@ -80,7 +80,7 @@ class Outbox {
     const value = this.value(step, key)
     const stop = onAbort(currentSignal(), () => this.drop(step, key))
     try {
-      // By what `doneAt` says of it the step ends.
+      // `doneAt` reports it, and ends the step.
       if ((await this.otherPlan(step, hash)) !== null) await this.boxes.get(step)?.done
       return await value
     } finally {

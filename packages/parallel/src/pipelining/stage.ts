@@ -1,5 +1,5 @@
 /**
- * A stage: a part of the model on one worker, and what it keeps of each micro-batch between its forward and its backward. Above: `pipeline.ts`, which says when. PyTorch: `PipelineStage`,
+ * A stage: a part of the model on one worker, and the values that it keeps of each micro-batch from forward to backward. `pipeline.ts` calls it. PyTorch: `PipelineStage`,
  * `_PipelineStageBase`.
  *
  *     taken ──▸ leaves that require grad ──▸ module.forward ──▸ output ──▸ handed on without history, with a mark on what requires grad
@@ -16,22 +16,22 @@ import type { ForwardModule } from '../remote-module.js'
 import type { GradientOrder } from './gradient-order.js'
 import { mapTensors, tensorsIn } from './microbatches.js'
 
-/** Of `PipelineStage`. */
+/** Options of `PipelineStage`. */
 export interface PipelineStageOptions {
-  /** Of which micro-batches activations are computed again in backward instead of being kept: default 'never'. PyTorch: `Pipe(checkpoint=…)`. */
+  /** The micro-batches whose activations are computed again in backward instead of kept; default 'never'. PyTorch: `Pipe(checkpoint=…)`. */
   readonly checkpoint?: 'never' | 'exceptLast' | 'always'
 }
 
-/** What goes from a stage to the next one: values, and which of their tensors want a gradient. */
+/** Sent from a stage to the next one: values, and which of their tensors want a gradient. */
 export interface Activations {
   readonly value: unknown
   readonly wanted: readonly boolean[]
 }
 
-/** What goes back: a gradient for each tensor that wants one. */
+/** Sent back: a gradient for each tensor that wants one. */
 export type Gradients = readonly (Tensor | null)[]
 
-/** What a forward gives. */
+/** A forward's result. */
 export interface Made {
   readonly output: Activations
   readonly loss: Tensor | null
@@ -53,9 +53,9 @@ interface Kept {
 }
 
 /**
- * A part of a model: `module`, as stage `index` of `count`. Its forward gets what the stage before it gave, an array as its arguments; stage 0 gets the inputs. Outputs may be any
- * nesting of tensors. A stage takes one step at a time. A DistributedDataParallel as module is the mean over several pipelines: the gradients of all micro-batches are added up here,
- * and reduced once, after the stage's last backward of a step, while other stages continue. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
+ * A part of a model: `module`, as stage `index` of `count`. Its forward gets the result of the stage before it (an array becomes its arguments); stage 0 gets the inputs. Outputs may be any
+ * nesting of tensors. A stage runs one step at a time. If `module` is a DistributedDataParallel, gradients are averaged over several pipelines: the stage adds up the gradients of all micro-batches,
+ * and reduces them once a step, after its last backward, while other stages continue. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
  * @example const stage = new PipelineStage(new Linear(4, 4), 0, 2)
  */
 export class PipelineStage {

@@ -1,4 +1,4 @@
-/** One worker's side of a step, with a link that only writes down: what is sent leaves before the next computation begins. */
+/** One worker's side of a step, with a link that only logs: values are sent before the next computation begins. */
 import { expect, test } from '@jest/globals'
 import { Module } from '@postgrad/nn'
 import { ones, type Tensor } from '@postgrad/tensor'
@@ -10,7 +10,7 @@ import { StepRun } from './step-run.js'
 
 const NEVER = new Promise<never>(() => {})
 
-/** What rank 0 of two does until it waits for a gradient. */
+/** Rank 0's log, of two, until it waits for a gradient. */
 async function logged(name: PipelineScheduleName): Promise<string[]> {
   const log: string[] = []
   const forward = (x: Tensor) => {

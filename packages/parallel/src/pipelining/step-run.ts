@@ -1,6 +1,6 @@
 /**
- * One step of a pipeline on one worker: it takes the schedule's actions one after the other, waits where they receive, and lets the worker's other work have a turn between them. Above:
- * `pipeline.ts`; below: `stage.ts`, `stage-link.ts`.
+ * One step of a pipeline on one worker: it takes the schedule's actions one after the other, waits where they receive, and lets the worker's other work have a turn between them. Used
+ * by `pipeline.ts`; uses `stage.ts`, `stage-link.ts`.
  */
 import type { Worker, WorkerInfo } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
@@ -16,15 +16,15 @@ import type { StageLink } from './stage-link.js'
 
 /** The result of a step; each worker gets its part. */
 export interface PipelineResult<Output = unknown> {
-  /** Of the micro-batches in ascending order, without history; empty but on the last stage's worker. */
+  /** The losses of the micro-batches in ascending order, without history. Empty, except on the last stage's worker. */
   readonly losses: readonly Tensor[]
-  /** All micro-batches' together; null but on the last stage's worker, and where `returnOutputs` is false. */
+  /** The outputs of all micro-batches together. null on other workers than the last stage's, and if `returnOutputs` is false. */
   readonly output: Output | null
   /** The actions of this worker, by its own clock in ms. */
   readonly actions: readonly TimedAction[]
 }
 
-/** What a step is given. */
+/** A step's arguments. */
 export interface StepArguments {
   readonly inputs: readonly unknown[]
   readonly target: unknown
@@ -32,7 +32,7 @@ export interface StepArguments {
   readonly returnOutputs: boolean
 }
 
-/** What a step needs of its pipeline. */
+/** A pipeline, as its step needs it. */
 export interface StepContext {
   readonly schedule: PipelineSchedule
   readonly rank: number
@@ -52,14 +52,14 @@ export interface StepContext {
 }
 
 export class StepRun {
-  /** What is being done. */
+  /** The present action. */
   current: string | null = null
-  /** What a forward that is under way was given. */
+  /** The input of a forward that is under way. */
   private given: unknown = null
   private readonly context: StepContext
   private readonly done = new Set<WorkerInfo>()
   private readonly asked = new Map<string, PromiseLike<unknown>>()
-  /** What stages have for the next one and for the one before, by the receive that it is for. */
+  /** Values of stages for the next one and the one before, by the receive that takes them. */
   private readonly activations = new Map<string, Activations>()
   private readonly gradients = new Map<string, Gradients>()
   private inputs: readonly unknown[] = []
@@ -72,7 +72,7 @@ export class StepRun {
   private reduced: Promise<void> = Promise.resolve()
   /** Ends with the last worker's step; earlier with what went wrong on any, with the deadline and the signal. */
   private end: PromiseLike<unknown> = this.reduced
-  /** What went wrong elsewhere. */
+  /** An error elsewhere. */
   private trouble: { readonly error: unknown } | null = null
 
   constructor(context: StepContext) {
@@ -130,7 +130,7 @@ export class StepRun {
     return { losses: this.losses, output, actions: timed }
   }
 
-  /** What is waited for here, or what ends the step before. */
+  /** Waits, but not longer than the step lasts. */
   private unlessItFails(waits: PromiseLike<unknown>): Promise<unknown> {
     return Promise.race([waits, this.end])
   }
@@ -247,7 +247,7 @@ export class StepRun {
     if (made.loss !== null) this.losses[microbatch] = made.loss
   }
 
-  /** Behind its last backward: the mean over replicas, while this worker and others go on. */
+  /** After its last backward: the mean over replicas, while other work continues. */
   private reduce(stage: PipelineStage): void {
     if (!stage.isReducedAfter(this.context.schedule.microbatches)) return
     this.reduced = this.reduced.then(() => stage.reduceReplica())

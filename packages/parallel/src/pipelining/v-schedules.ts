@@ -1,6 +1,6 @@
 /**
  * Schedules along a V: each rank has two stages, one on the way down all ranks, half 0, and one on the way up again, half 1. So the first rank has the first stage and the last one, whose backward
- * can begin as soon as its forward ends. Beside: `generators.ts`, which gives them their names.
+ * can begin as soon as its forward ends. `generators.ts` gives them their names.
  *
  *     rank 0   stage 0 ─▸      ─▸ stage 2p − 1, loss
  *     rank 1      stage 1      stage 2p − 2
@@ -80,8 +80,8 @@ export function zbv(rank: number, ranks: number, microbatches: number): Pipeline
 }
 
 /**
- * Of at least as many micro-batches as stages. In the middle a forward of one half stands beside a backward of the other, which a device with room for two computes at once; here one comes after the other. Of
- * the last backwards the second half is in parts.
+ * Of at least as many micro-batches as stages. In the middle forwards of one half alternate with backwards of the other; a device with room for two computes both at once, here one comes after the other. The
+ * second half of the last backwards is in parts.
  */
 export function dualPipeV(rank: number, ranks: number, microbatches: number): PipelineAction[] {
   const behind = ranks - 1 - rank

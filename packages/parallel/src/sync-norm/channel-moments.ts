@@ -1,7 +1,7 @@
 /**
- * The arithmetic of a SyncBatchNorm's forward: one rank's moments of each channel, those of all ranks as one, and what they normalise. All of it is in float64 but the
- * values themselves, so float32 ones lose what a plain batch norm loses, and no more. Moments merge without the cancellation that sums of squares have (Chan, Golub and LeVeque,
- * "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979). `sync-batch-norm.ts` above says when.
+ * The arithmetic of a SyncBatchNorm's forward: one rank's moments of each channel, the merged moments of all ranks, and the normalised values. All of it is in float64
+ * except the values, so float32 ones lose as much as in a plain batch norm. Moments merge without the cancellation that sums of squares have (Chan, Golub and LeVeque,
+ * "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979). `sync-batch-norm.ts` calls it.
  */
 import { tensor } from '@postgrad/tensor'
 import { elementsOf, raw, type Tensor } from '@postgrad/tensor/internal'

@@ -1,13 +1,13 @@
 /**
- * How the ranks of a group give each other a row of numbers of one layer's one pass: each sends its row to all others and adds up, or merges, what has come in the
+ * How the ranks of a group exchange rows of numbers of one pass of one layer: each sends its row to all others and adds up, or merges, the rows in the
  * order of ranks. `sync-batch-norm.ts` does so in forward, `sync-norm-nodes.ts` in backward.
  *
  * Note [Tags]
  *
- * Passes begin such exchanges in an order that can depend on time: where a model has branches, a layer of one waits while the other goes on, and the reducer's
+ * Passes begin such exchanges in an order that can depend on time: where a model has branches, a layer of one waits while the other continues, and the reducer's
  * all-reduces begin in between. The collectives of a group must begin in one order on all ranks. So rows travel as `send` and `recv`, whose tag says which layer, which of its
- * forward passes, and which direction: no two that are under way at once have one tag. An exchange that fails breaks the group, as a collective does, for what the others
- * wait for will not come.
+ * forward passes, and which direction: no two that are under way at once have one tag. An exchange that fails breaks the group, as a collective does, since the others
+ * would wait in vain.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { ProcessGroup } from '@postgrad/process-group'
@@ -16,7 +16,7 @@ import { WorkerSlot } from '@postgrad/rpc/internal'
 import { tensor } from '@postgrad/tensor'
 import { outsideOfScopes } from '@postgrad/tensor/internal'
 
-/** What a row belongs to. */
+/** The row's pass. */
 export interface RowKey {
   /** The layer's number in its group. */
   readonly layer: number
@@ -82,11 +82,11 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'Give the layer as many channels on all ranks, and call its forwards in the same order on all; the group is broken, so make it again.',
 }
 
-/** What failed was a send or a recv that no program has written. */
+/** For errors of a send or recv that no program has written. */
 function withLayer(error: unknown, { layer, call, direction, channels }: RowKey): unknown {
   if (!isPostgradError(error)) return error
   const { code, message, remedy = '' } = error
-  // The end of the message, which is told once, or not at all.
+  // The remedy, which ends the message, appears once at most.
   const what = message.endsWith(remedy) ? message.slice(0, message.length - remedy.length).trimEnd() : message
   return new PostgradError(code, {
     op: 'SyncBatchNorm',

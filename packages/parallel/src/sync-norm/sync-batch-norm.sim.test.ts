@@ -29,7 +29,7 @@ import { convertSyncBatchNorm, SyncBatchNorm } from './sync-batch-norm.js'
 import { batchOf, expectClose, numbers, onOneRank, stateOf, trainedTogether } from './sync-norm.suite.js'
 
 const SMALL = { firstBucketMb: 1e-4, bucketCapMb: 1e-4 }
-/** By rank. What is not even must count by rows, and a rank may have none. */
+/** By rank. Uneven batches must count by rows, and a rank may have none. */
 const ROWS = [
   [4, 4],
   [3, 1, 5],
@@ -207,7 +207,7 @@ test('SBN-5 conversion keeps tensors, names, settings and what is shared, at any
     expect(deep.map.get('a')).toBe(second)
     expect([first.training, second.training, second.momentum, second.eps, second.weight]).toEqual([false, true, null, 1e-3, null])
     expect(String(second)).toBe('SyncBatchNorm(numFeatures=3, eps=0.001, momentum=null, affine=false, trackRunningStats=true)')
-    // What is one already stays.
+    // A converted one stays.
     expect(convertSyncBatchNorm(first)).toBe(first)
     const one: SyncBatchNorm = convertSyncBatchNorm(new BatchNorm1d(2))
     expect(one).toBeInstanceOf(SyncBatchNorm)

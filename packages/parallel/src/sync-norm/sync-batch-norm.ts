@@ -1,6 +1,6 @@
 /**
- * Batch normalisation by the statistics of all ranks' batches together. Each rank tells the others what its own are, and all merge them alike: `channel-moments.ts` computes that.
- * `sync-norm-nodes.ts` below is its backward, `rows-of-ranks.ts` how ranks tell each other. PyTorch: `torch.nn.SyncBatchNorm`.
+ * Batch normalisation by the statistics of all ranks' batches together. Each rank sends its own to the others, and all merge them alike: `channel-moments.ts` computes that.
+ * `sync-norm-nodes.ts` is its backward, `rows-of-ranks.ts` the exchange. PyTorch: `torch.nn.SyncBatchNorm`.
  */
 import { isGradEnabled } from '@postgrad/autograd'
 import { setHistory } from '@postgrad/autograd/internal'
@@ -23,9 +23,9 @@ import { merged, normalized, rowOf } from './channel-moments.js'
 import { nextLayer, rowsOfRanks } from './rows-of-ranks.js'
 import { SyncBatchNormBackward } from './sync-norm-nodes.js'
 
-/** Of `SyncBatchNorm`. */
+/** Options of `SyncBatchNorm`. */
 export interface SyncBatchNormOptions extends BatchNormModuleOptions {
-  /** Whose batches count as one; default the default group. */
+  /** The ranks whose batches count as one; default the default group. */
   readonly processGroup?: ProcessGroup
 }
 
@@ -37,7 +37,7 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
  * @example const norm = new SyncBatchNorm(8); const y = await norm.forward(x)
  */
 export class SyncBatchNorm extends BatchNorm {
-  /** Whose batches count as one. */
+  /** The ranks whose batches count as one. */
   readonly processGroup: ProcessGroup
   private readonly layer: number
   private calls = 0

@@ -1,4 +1,4 @@
-/** SyncBatchNorm beside what surrounds it: steps in backward, groups that are made again, its first errors. */
+/** SyncBatchNorm with steps in backward, groups that are made again, and its first errors. */
 import { expect, jest, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { BatchNorm1d, Linear, Sequential, SGD } from '@postgrad/nn'
@@ -51,7 +51,7 @@ test('SBN-5 conversion gives a layer of a group that was destroyed the new one, 
     const model = await DistributedDataParallel.create(module)
     await model.backward((await model.forward(x)).square().sum())
     expect(numbers(second.numBatchesTracked!)).toEqual([2])
-    // What is of the group already stays.
+    // A layer of the group stays.
     convertSyncBatchNorm(module, group)
     expect(module.at(1)).toBe(second)
     const other = await newGroup([0, 1])

@@ -1,5 +1,5 @@
 /**
- * The graph of one forward of a SyncBatchNorm. Its gradient needs two sums over the batches of all ranks, so a part of the pass waits for the other ranks while the rest goes on:
+ * The graph of one forward of a SyncBatchNorm. Its gradient needs two sums over the batches of all ranks, so a part of the pass waits for other ranks while the rest continues:
  *
  *     y ──→ SyncBatchNormBackward ──→ weight, bias       their gradients are this rank's alone
  *             │  the sums of this rank leave
@@ -28,7 +28,7 @@ import { tensor } from '@postgrad/tensor'
 import { CPU, raw, Tensor } from '@postgrad/tensor/internal'
 import { type RowKey, rowsOfRanks } from './rows-of-ranks.js'
 
-/** What a batch over all ranks was normalised by, each [C]. */
+/** Statistics of a batch over all ranks, each [C]. */
 export interface Statistics {
   /** How many values of each channel all ranks have. */
   readonly count: number
@@ -109,7 +109,7 @@ export class SyncBatchNormBackward extends Node {
     return [grad, hasWeight ? raw.to(tensor(slopes), x.dtype) : null, hasBias ? raw.to(tensor(sums), x.dtype) : null]
   }
 
-  /** weight / σ, [C]. Read now: once the weight has its gradient, whoever steps in backward writes to it. */
+  /** weight / σ, [C]. Read now: once the weight has its gradient, a step in backward writes to it. */
   private factors(): Float64Array {
     const { rstd } = this.call.statistics
     const weights = this.weight === null ? null : this.weight.unpack(this.name).dataSync()
@@ -150,7 +150,7 @@ class SyncBatchNormInputBackward extends Node {
   private readonly statistics: Statistics
 
   constructor(toX: Edge, x: Tensor, statistics: Statistics) {
-    // What the ranks have summed is of this process.
+    // The ranks' sums are in this process.
     const ofSums = { shape: [3 * statistics.mean.length], dtype: 'float64', memory: CPU } as const
     super([toX], [metaOfOutput(x), ofSums])
     this.x = new SavedVariable(x)

@@ -1,4 +1,4 @@
-/** What the tests of SyncBatchNorm train: a small net on ranks that each have a part of a batch, and the same net in one place with all of it. */
+/** The training in the tests of SyncBatchNorm: a small net on ranks with parts of a batch, and the same net in one place with the whole batch. */
 import { expect } from '@jest/globals'
 import { BatchNorm1d, BatchNorm2d, type BatchNormModuleOptions, Linear, Module, SGD } from '@postgrad/nn'
 import { type DType, Generator, randn, type Tensor } from '@postgrad/tensor'

@@ -63,7 +63,7 @@ describe('messages and bytes', () => {
     for (const each of others) expect(each).toEqual({ messages: 1, bytes: S })
   })
 
-  // As a ring's, whose steps are one behind the other.
+  // As in a ring, whose steps follow each other.
   test.each([2, 3, 4, 5, 6])('PG-30: large tensors of %i ranks apart: 2 (N − 1) / N of a tensor', (size) => {
     for (const pieces of [1, 3]) {
       const limits = { ...SLICES, pieceBytes: Math.ceil(S / size / pieces) }

@@ -17,7 +17,7 @@ import { roomFor, settle } from './room.js'
 import { runsFor } from './runs.js'
 import { bySlices } from './slices.js'
 
-/** Who adds up where one does. */
+/** It adds up, if one does. */
 const ROOT = 0
 /** Waking all by all costs more than a second step, from so many on. Measured on two cores. */
 const MANY_RANKS = 6

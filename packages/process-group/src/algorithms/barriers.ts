@@ -1,12 +1,12 @@
-/** Barriers: collectives of which nothing comes but that all have called them. */
+/** Barriers: collectives whose only result is that all ranks have called them. */
 import { type Algorithm, EMPTY, exchange, fromRoot, type Place, toRoot } from '../common/step.js'
 
-/** Each hears from each: whoever is missing is known everywhere. */
+/** Each rank sends to each other: all know which are missing. */
 export function* barrier(place: Place): Algorithm<void> {
   yield exchange(place, EMPTY)
 }
 
-/** Rank 0 hears from each, and then lets all go. */
+/** Each rank sends to rank 0, which answers all. */
 export function* monitoredBarrier(place: Place): Algorithm<void> {
   yield toRoot(place, 0, EMPTY)
   yield fromRoot(place, 0, EMPTY)

@@ -1,13 +1,13 @@
 /**
- * The reduction itself. Rule ORDER: each element is ((r0 ∘ r1) ∘ r2) ∘ …, in the order of the ranks, whatever the algorithm, the size and the places of the
- * workers; AVG divides once at the end. So the bits are the same everywhere.
+ * Reduces the ranks' tensors. Rule ORDER: each element is ((r0 ∘ r1) ∘ r2) ∘ …, in the order of the ranks, whatever the algorithm, the size and the places of
+ * the workers; AVG divides once at the end. So the bits are always the same.
  */
 import assert from 'node:assert'
 import { Tensor } from '@postgrad/tensor'
 import { binaryInto, binaryScalarInto, copyInto, giveBack, isFloating, raw } from '@postgrad/tensor/internal'
 import { KERNELS, type ReduceName } from './reduce-op.js'
 
-/** What is between two ranks stays in the cache: elements at a time. */
+/** The sum so far stays in the cache: so many elements at a time. */
 const CHUNK = 16 * 1024
 
 /**

@@ -1,11 +1,11 @@
-/** Runs an algorithm on all ranks without workers: what they send comes in an order that is drawn, and is counted. */
+/** Runs an algorithm on all ranks without workers: delivers their messages in a drawn order, and counts them. */
 import assert from 'node:assert'
 import { isTensor, raw } from '@postgrad/tensor/internal'
 import type { Values } from '../common/protocol.js'
 import type { Algorithm, Place, Received } from '../common/step.js'
 import { bytesOf as tensorBytes } from './parts.js'
 
-/** What one rank has sent. */
+/** Sent by one rank. */
 export interface Sent {
   messages: number
   /** Of tensors to ranks of other heaps, which alone travel. */

@@ -1,4 +1,4 @@
-/** Collectives that move tensors and add nothing up. Where another rank gets what no other gets, it is one step; what all get is spread (`spread.ts`). */
+/** Collectives that move tensors and add nothing up. Tensors for one rank take one step; tensors for all ranks are spread (`spread.ts`). */
 import type { Tensor } from '@postgrad/tensor'
 import { raw } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, fromRoot, type Place, toRoot } from '../common/step.js'
@@ -13,7 +13,7 @@ export function* broadcast(place: Place, op: string, root: number, tensors: read
   yield* spread(place, [root], () => tensors, take)
 }
 
-/** What each rank gives is written into the tensors that stand for it at each other: `outs[rank][i]` is like `tensors[i]`. */
+/** Each rank's tensors are written into its outputs at every rank: `outs[rank][i]` is like `tensors[i]`. */
 export function* allGather(place: Place, op: string, outs: readonly (readonly Tensor[])[], tensors: readonly Tensor[]): Algorithm<void> {
   const take = (root: number, parts: readonly Tensor[]): void => {
     const into = outs[root]!

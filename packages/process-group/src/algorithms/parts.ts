@@ -1,4 +1,4 @@
-/** Tensors as parts of collectives: what leaves, what comes, and how it is written into what the user gave. */
+/** Tensors as parts of collectives: made to be sent, checked on arrival, and written into the user's tensors. */
 import { PostgradError } from '@postgrad/base'
 import type { DType, Tensor } from '@postgrad/tensor'
 import { BYTES_PER_ELEMENT, copyInto, giveBack, isTensor, raw, wrote } from '@postgrad/tensor/internal'
@@ -43,7 +43,7 @@ interface Like {
 const isDense = (value: unknown): value is Tensor => isTensor(value) && !value.isSparse && value.isContiguous
 const likeText = ({ dtype, numel }: Like): string => `${numel} × ${dtype}`
 
-/** What a rank of this library does not send. */
+/** Ranks of this library do not send it. */
 export function invalid(expected: string): PostgradError {
   return new PostgradError('COLLECTIVE_INVALID', {
     op: 'collective',

@@ -1,4 +1,4 @@
-/** Reductions whose result lies on one rank, or in parts on all. Rule ORDER in `combine.ts`. */
+/** Reductions with the result on one rank, or in parts on all. Rule ORDER in `combine.ts`. */
 import type { Tensor } from '@postgrad/tensor'
 import { wrote } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, type Place, toRoot } from '../common/step.js'

@@ -1,4 +1,4 @@
-/** Where a reduction is written: never to what another reads, and without a copy where the tensor fills its block. */
+/** Where a reduction is written: never where another rank reads, and without a copy if the tensor fills its block. */
 import { expect, test } from '@jest/globals'
 import { full, type Tensor } from '@postgrad/tensor'
 import { raw, threadHeap, withHeapLimit } from '@postgrad/tensor/internal'
@@ -9,7 +9,7 @@ import { roomFor, settle } from './room.js'
 const SHAPE = [100, 100]
 const inHeap = <T>(fn: () => T): T => withHeapLimit(Number.POSITIVE_INFINITY, fn)
 
-/** Reduces with what has come from another, while whoever was sent `out` still reads it; gives what that one sees then. */
+/** Reduces with another rank's tensor `came` while a receiver of `out` still reads it; gives what that receiver sees. */
 function reduced(out: Tensor, came: Tensor, isRead = true): { readonly room: Tensor; readonly seen: number } {
   const token = isRead ? out.storage.share(out.offset)!.token : null
   const before = out.storage.host!

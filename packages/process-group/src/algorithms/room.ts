@@ -1,6 +1,6 @@
 /**
- * Where a rank writes a reduction of what other ranks may still read of it: `all-reduce.ts` above sends its tensors before it reduces them. A tensor that fills its block of the heap
- * gets another block, so nothing is copied only to be written over. That is the block of what has come from another process, which is nobody else's, or a fresh one. Any other
+ * Chooses where a rank writes a reduction while other ranks may still read its tensors: `all-reduce.ts` sends them before it reduces them. A tensor that fills its block of the heap
+ * gets another block, so nothing is copied only to be written over: the block of a tensor that came from another process, which nobody else has, or a fresh one. Any other
  * tensor is written in place.
  */
 import { Tensor } from '@postgrad/tensor'

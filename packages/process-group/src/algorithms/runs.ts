@@ -1,4 +1,4 @@
-/** Which ranks reduce slices together: all, or those of each heap for themselves, by what must cross from heap to heap. `slices.ts` is the algorithm. */
+/** Which ranks reduce slices together: all, or those of each heap, by how many bytes cross from heap to heap. `slices.ts` is the algorithm. */
 import type { Place } from '../common/step.js'
 
 /**
@@ -7,7 +7,7 @@ import type { Place } from '../common/step.js'
  */
 export type Runs = readonly (readonly number[])[]
 
-/** In which runs fewer bytes leave the heap that most of them leave; where it is the same, one run, which has fewer steps one behind the other. */
+/** The runs with which fewer bytes leave the busiest heap; if both are equal, one run, which has fewer steps after each other. */
 export function runsFor({ heaps }: Pick<Place, 'heaps'>): Runs {
   const one = [heaps.map((_, rank) => rank)]
   const byHeap = runsByHeap(heaps)

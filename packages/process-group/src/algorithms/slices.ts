@@ -1,5 +1,5 @@
 /**
- * allReduce of large tensors: each rank reduces a slice of them, so that the work is shared and nothing is sent twice. `all-reduce.ts` above chooses it, `runs.ts` beside it says
+ * allReduce of large tensors, chosen by `all-reduce.ts`: each rank reduces a slice of them, so that the work is shared and nothing is sent twice. `runs.ts` says
  * which ranks reduce together. With one run of all ranks it is reduce-scatter and all-gather, each by direct exchange. With several, a slice has an owner in each run:
  *
  *     run 0    ranks 0, 1     r0 ∘ r1 ──sum so far──▸ ┐          ┌ copy ◂──result── ┐
@@ -8,21 +8,21 @@
  * The sum goes from owner to owner in the order of the runs, which is that of the ranks; the result goes back the same way. Within a run the owner gets the slices of the
  * others, and gives them the result. So between heaps each byte crosses once in each direction, however many ranks a heap has.
  *
- * Slices travel in pieces. All that a rank has to give leaves at once, for later steps of the receiver, and each piece is reduced and goes on as soon as it is there. So
- * links carry the next pieces while ranks add up. Between ranks of one heap there are no bytes, and a slice goes as a whole. Steps of `pieces` each:
+ * Slices travel in pieces. A rank sends all its pieces at once, for later steps of the receivers, which reduce each piece and send it on as soon as it arrives. So
+ * links carry the next pieces while ranks add up. Ranks of one heap send no bytes, and a slice goes as a whole. Steps of `pieces` each:
  *
  *     sums      from the run: their pieces; from the owner before: the sum so far. Reduced, and sent to the next owner
  *     results   from the next owner; sent on to the one before
  *     copies    from the owners of the run
- *     and one more, in which nothing is said but that all was read
+ *     and one more, which says only that all was read
  *
  * Note [Slices that are lent]
  *
- * Within a process a message names the block where a slice lies, and its bytes are not copied; to another process they leave straight out of the block. So that a rank may write
- * slices into its own tensor while others still hold its block, nobody reads a piece that another writes: what a rank has of another's slice is read by that owner alone,
- * and written by the rank alone from when the owner has sent the result. What an owner has of its own slice nobody else reads before it has sent it; and what it has sent as the sum so far it writes
- * again only when the result has come, which was made of what was sent. Before the first step the block is nobody else's (`prepareWrite`); afterwards writes go past the copy that
- * a block in other hands would cost. The last step comes behind what says that the blocks were read: who writes to its tensor after the collective finds it its own.
+ * Within a process a message names the block of a slice, and its bytes are not copied; to another process they leave straight out of the block. A rank may write
+ * slices into its own tensor while others still hold its block, since nobody reads a piece that another writes. Only the owner of a slice reads the parts that other ranks have of it,
+ * and such a rank writes its part only after the owner has sent the result. Nobody else reads an owner's part of its own slice before the owner sends it. The owner rewrites a part sent as the sum
+ * so far only when the result has come, which was made from that sum. Before the first step `prepareWrite` makes the block this rank's alone; later writes avoid the copy that
+ * a shared block would cost. The last step's messages arrive after those that say that the blocks were read, so after the collective a rank's tensor is its own again.
  */
 import type { Tensor } from '@postgrad/tensor'
 import { copyInto, wrote } from '@postgrad/tensor/internal'
@@ -48,7 +48,7 @@ function cut(x: Tensor, index: number, count: number): Tensor {
   return count === 1 ? x : run(x, ...sliceOf(x.numel, index, count))
 }
 
-/** Who has to do with which slice, as one rank sees it. */
+/** Which rank has which slice, as one rank sees it. */
 class Slices {
   readonly run: readonly number[]
   readonly before: readonly number[] | null
@@ -79,7 +79,7 @@ class Slices {
     return Array.from({ length: this.count }, (_, slice) => slice).filter((slice) => slice % ranks.length === at)
   }
 
-  /** Who owns slices of this rank in another run, and which. */
+  /** The owners of this rank's slices in another run. */
   shared(ranks: readonly number[] | null): readonly (readonly [rank: number, slices: readonly number[]])[] {
     return (ranks ?? []).flatMap((rank) => {
       const slices = this.ownedBy(rank, ranks!).filter((slice) => this.mine.includes(slice))
@@ -115,7 +115,7 @@ export function* bySlices(place: Place, op: string, name: ReduceName, tensors: r
   for (const to of near) {
     for (let piece = 0; piece < nearPieces; piece++) steps.post(to, pieceOf(slices.ownedBy(to, ranks), piece, nearPieces), piece)
   }
-  /** What those of the run have of this rank's slices. */
+  /** This rank's slices at others of the run. */
   const given = new Map<number, readonly Tensor[]>()
   for (let piece = 0; piece < pieces; piece++) {
     const givers = piece < nearPieces ? near : NOBODY
@@ -161,7 +161,7 @@ export function* bySlices(place: Place, op: string, name: ReduceName, tensors: r
 
 const NOBODY: readonly number[] = Object.freeze([])
 
-/** What has come from a rank is written to where it belongs. */
+/** Writes a rank's values to where they belong. */
 function take(came: Received, from: number, into: readonly Tensor[]): void {
   const parts = tensorsOf(came[from], into, from)
   for (const [i, part] of parts.entries()) copyInto(part, into[i]!)

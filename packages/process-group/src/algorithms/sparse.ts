@@ -1,4 +1,4 @@
-/** allReduce of sparse rows: each rank sends its rows to each other, and the sums are made in the order of the ranks, row by row. PyTorch: gloo's sparse allreduce. */
+/** allReduce of sparse rows: each rank sends its rows to each other, and adds them up row by row in the order of the ranks. PyTorch: gloo's sparse allreduce. */
 import { SparseTensor, type Tensor } from '@postgrad/tensor'
 import { coalesce, raw, sameShape } from '@postgrad/tensor/internal'
 import { type Algorithm, exchange, type Place } from '../common/step.js'

@@ -1,4 +1,4 @@
-/** broadcast and allGather, counted: each heap gets one copy of what is large, and everybody has all of it. */
+/** broadcast and allGather, counted: each heap gets one copy of a large tensor, and all ranks have all of it. */
 import { expect, test } from '@jest/globals'
 import { tensor } from '@postgrad/tensor'
 import { LIMITS, type Place } from '../common/step.js'

@@ -1,5 +1,5 @@
 /**
- * Tensors of some ranks for all others: one rank's in a broadcast, each rank's in an all-gather. Small ones go from each to each. Of large ones each heap gets one copy, from which a rank of that
+ * Sends tensors of some ranks to all others: one rank's in a broadcast, each rank's in an all-gather. Small tensors go from each to each. Of a large one each heap gets one copy; a rank of that
  * heap, the relay, gives the others the block:
  *
  *     heap of the root    root ──block──▸ its neighbours

@@ -1,4 +1,4 @@
-/** What users write to wait for each other. */
+/** Users call these to let ranks wait. */
 import * as algorithms from '../algorithms/barriers.js'
 import { barrierFailed } from '../common/errors.js'
 import type { CollectiveOptions } from '../group/process-group.js'
@@ -6,7 +6,7 @@ import type { Work } from '../group/work.js'
 import { groupOf } from './checks.js'
 import { attempt } from './reductions.js'
 
-/** Of `monitoredBarrier`. */
+/** Options of `monitoredBarrier`. */
 export interface MonitoredBarrierOptions extends CollectiveOptions {
   /** Name all ranks that are missing when the time is over, not the first alone. Default false. */
   readonly waitAllRanks?: boolean

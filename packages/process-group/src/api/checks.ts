@@ -1,4 +1,4 @@
-/** Checks of what users pass, before anything of a collective begins: which group, which rank, which tensors. The words are PyTorch's where it has some. */
+/** Checks of users' arguments, before a collective begins: which group, which rank, which tensors. The words are PyTorch's where it has some. */
 import { PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
 import {
@@ -19,7 +19,7 @@ import { firstOverlap } from './overlap.js'
 
 const OPTIONS = ['group', 'timeoutMs', 'signal', 'asyncOp'] as const
 
-/** The group that is meant; `known` are the options beside those of all collectives. @throws PROCESS_GROUP_NOT_INITIALIZED, INVALID_ARGUMENT, and as `ProcessGroup.check` */
+/** The group that is meant; `known`: options that not all collectives have. @throws PROCESS_GROUP_NOT_INITIALIZED, INVALID_ARGUMENT, and as `ProcessGroup.check` */
 export function groupOf<O extends CollectiveOptions>(op: string, options: O, known: readonly (keyof O & string)[] = []): ProcessGroup {
   if ((options as unknown) instanceof ProcessGroup) {
     throw invalidArgument(op, 'an object with options', 'a process group', 'Write { group } for it.')
@@ -79,7 +79,7 @@ export function checkDense(op: string, what: string, x: unknown): asserts x is T
   }
 }
 
-/** What is written to, each for itself, as the last check of a call: from then on none is a gradient of this rank alone. @throws INPLACE_OVERLAP when several elements are one memory cell */
+/** Checks outputs, each for itself, as the last check of a call: from then on none is a gradient of this rank alone. @throws INPLACE_OVERLAP when several elements are one memory cell */
 export function checkOutputs(op: string, what: string, outputs: readonly Tensor[]): void {
   checkExpanded(op, what, outputs)
   for (const each of outputs) markShared(each)

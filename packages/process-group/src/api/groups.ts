@@ -1,4 +1,4 @@
-/** What users write to make groups, to ask about them, and to end them. */
+/** Users call these to make groups, to ask about them, and to end them. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -9,26 +9,26 @@ import { currentProcessGroups, type ProcessGroups } from '../group/process-group
 import { GROUP_TIMEOUT_MS } from '../group/wait-for.js'
 import { groupOf, groupOrDefault } from './checks.js'
 
-/** Of `initProcessGroup`. */
+/** Options of `initProcessGroup`. */
 export interface ProcessGroupOptions {
-  /** Names the meeting, so that groups of the same workers that are made at once are not mixed up. Default 'default'. */
+  /** The name under which the members meet, so that several groups of the same workers can be made at the same time. Default 'default'. */
   readonly name?: string
   /** The members, by name, in the order of their ranks. Default: all workers, in the order of their ids. */
   readonly ranks?: readonly string[]
-  /** Default deadline of its collectives, and of this call, in ms; default 30 minutes, as gloo's; 0: without a limit. */
+  /** Default deadline of the group's collectives, and of this call, in ms. Default 30 minutes, as in gloo. 0: without a limit. */
   readonly timeoutMs?: number
-  /** 'info': errors say what was called before. 'detail': ranks also say what they call before anything of a collective begins. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
+  /** 'info': errors list earlier calls. 'detail': in addition, before each collective the ranks compare what they call. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
   readonly debug?: DebugLevel
   /**
-   * After so many ms in which a rank has waited in an operation of the group, or of one that is made from it, the first rank that waits prints one line that says for whom. Default 10,000;
-   * 0 turns it off. In a simulation nothing is printed.
+   * When a rank has waited this long in an operation of the group, or of a group made from it, the first rank that waits prints one line that names the
+   * ranks it waits for. In ms; default 10,000; 0 turns it off. A simulation prints nothing.
    */
   readonly warnAfterMs?: number
 }
 
-/** Of `newGroup` and its kin. */
+/** Options of `newGroup`, `newSubgroups` and `newSubgroupsByEnumeration`. */
 export interface NewGroupOptions extends CollectiveOptions {
-  /** Default deadline of the new group's collectives in ms; default the default group's; 0: without a limit. */
+  /** Default deadline of the new group's collectives, in ms; default that of the default group. 0: without a limit. */
   readonly groupTimeoutMs?: number
 }
 
@@ -40,8 +40,9 @@ const NO_BACKEND =
 const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
 
 /**
- * Makes this worker's default group, together with all other members, which call the same. PyTorch: `init_process_group`.
- * @throws (rejects) PROCESS_GROUP_EXISTS, GROUP_TIMEOUT with who is missing, WORKER_DIED, COLLECTIVE_MISMATCH, UNKNOWN_WORKER, INVALID_ARGUMENT, TIMEOUT_INVALID
+ * Makes this worker's default group. All other members must call it too. PyTorch: `init_process_group`.
+ * @throws (rejects) PROCESS_GROUP_EXISTS, GROUP_TIMEOUT with the names of missing members, WORKER_DIED, COLLECTIVE_MISMATCH, UNKNOWN_WORKER,
+ * INVALID_ARGUMENT, TIMEOUT_INVALID
  * @example await initProcessGroup({ timeoutMs: 10_000 })
  */
 export async function initProcessGroup(options: ProcessGroupOptions = {}): Promise<ProcessGroup> {
@@ -104,7 +105,8 @@ function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefi
 }
 
 /**
- * Makes a group of some ranks of the default group. All of its ranks call it, in the same order; where this one is no member, the handle has the rank -1. PyTorch: `new_group`.
+ * Makes a group of some ranks of the default group. All ranks of the default group must call it, in the same order. A rank that is not a member gets a
+ * handle with rank -1. PyTorch: `new_group`.
  * @param ranks default all
  * @throws (rejects) as `allReduce`
  */
@@ -117,12 +119,12 @@ export async function newGroup(ranks?: readonly number[], options: NewGroupOptio
 
 /** The result of `newSubgroups`. */
 export interface Subgroups {
-  /** That of this rank; null: it is in none. */
+  /** The group of this rank; null if it is in none. */
   readonly current: ProcessGroup | null
   readonly all: readonly ProcessGroup[]
 }
 
-/** Cuts the default group into groups of `size` ranks that follow each other. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce` */
+/** Divides the default group into groups of `size` consecutive ranks. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce` */
 export async function newSubgroups(size: number, options: NewGroupOptions = {}): Promise<Subgroups> {
   const op = 'newSubgroups'
   const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
@@ -133,7 +135,7 @@ export async function newSubgroups(size: number, options: NewGroupOptions = {}):
   return subgroups(await form(op, parent, lists, options))
 }
 
-/** Makes a group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two, and as `allReduce` */
+/** Makes one group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two lists, and as `allReduce` */
 export async function newSubgroupsByEnumeration(lists: readonly (readonly number[])[], options: NewGroupOptions = {}): Promise<Subgroups> {
   const op = 'newSubgroupsByEnumeration'
   const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
@@ -171,8 +173,8 @@ function checkRanks(op: string, ranks: readonly number[], size: number): number[
 }
 
 /**
- * Ends a group on this worker, or all of its groups: what is under way here fails with PROCESS_GROUP_DESTROYED, and where others wait for this rank they get
- * GROUP_BROKEN. PyTorch: `destroy_process_group`.
+ * Ends a group on this worker; without an argument, or for the default group, all groups. Operations of this worker that have begun fail with
+ * PROCESS_GROUP_DESTROYED. Members that wait for this rank fail with GROUP_BROKEN. PyTorch: `destroy_process_group`.
  * @throws PROCESS_GROUP_NOT_INITIALIZED without a default group
  */
 export function destroyProcessGroup(group?: ProcessGroup): void {
@@ -186,18 +188,18 @@ export function isInitialized(): boolean {
   return currentProcessGroups().defaultGroup !== null
 }
 
-/** This worker's rank in a group, by default the default one; -1 where it is no member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+/** This worker's rank in a group; default: the default group. -1 if it is not a member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED */
 export function getRank(group?: ProcessGroup): number {
   return groupOrDefault('getRank', group).rank
 }
 
-/** How many ranks a group has; -1 where this worker is no member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+/** How many ranks a group has; -1 if this worker is not a member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED */
 export function getWorldSize(group?: ProcessGroup): number {
   const { rank, size } = groupOrDefault('getWorldSize', group)
   return rank < 0 ? -1 : size
 }
 
-/** The rank in the default group of a rank of a group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT */
+/** Converts a rank of a group to the rank in the default group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT */
 export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
   const rank = groupOrDefault('getGlobalRank', group).ranks[groupRank]
   if (rank === undefined)
@@ -205,7 +207,7 @@ export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
   return rank
 }
 
-/** The rank in a group of a rank of the default group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT where it is no member */
+/** Converts a rank of the default group to the rank in a group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT if it is not a member */
 export function getGroupRank(group: ProcessGroup, globalRank: number): number {
   const rank = groupOrDefault('getGroupRank', group).ranks.indexOf(globalRank)
   if (rank < 0) throw invalidArgument('getGroupRank', `a member of the group, one of ${group.ranks.join(', ')}`, argumentText(globalRank))

@@ -1,4 +1,4 @@
-/** What users write to hand tensors from rank to rank. */
+/** Users call these to send tensors from rank to rank. */
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, markShared, raw } from '@postgrad/tensor/internal'
 import * as algorithms from '../algorithms/moves.js'
@@ -21,7 +21,7 @@ import {
 } from './checks.js'
 import { attempt, slicesOf } from './reductions.js'
 
-/** Of `gather`. */
+/** Options of `gather`. */
 export interface GatherOptions extends CollectiveOptions {
   /** The rank, in the default group, that receives them; default 0. */
   readonly dst?: number
@@ -29,7 +29,7 @@ export interface GatherOptions extends CollectiveOptions {
   readonly gatherList?: readonly Tensor[]
 }
 
-/** Of `scatter`. */
+/** Options of `scatter`. */
 export interface ScatterOptions extends CollectiveOptions {
   /** The rank, in the default group, that sends them; default 0. */
   readonly src?: number
@@ -37,7 +37,7 @@ export interface ScatterOptions extends CollectiveOptions {
   readonly scatterList?: readonly Tensor[]
 }
 
-/** Of `allToAllSingle`. */
+/** Options of `allToAllSingle`. */
 export interface AllToAllOptions extends CollectiveOptions {
   /** How many rows go to each rank; default equal parts. */
   readonly inputSplits?: readonly number[]
@@ -108,7 +108,7 @@ export function allGatherIntoTensor(output: Tensor, input: Tensor, options: Coll
   })
 }
 
-/** Of several tensors at once: that number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce` */
+/** Gathers several tensors at once: tensor number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce` */
 export function allGatherCoalesced(
   lists: readonly (readonly Tensor[])[],
   tensors: readonly Tensor[],

@@ -1,4 +1,4 @@
-/** What users write to hand values that are no tensors from rank to rank: whatever can be an argument of a call, tensors and references inside included. Everybody gets copies. */
+/** Users call these to send values other than tensors from rank to rank: all that can be arguments of calls, also with tensors and references inside. All get copies. */
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 import * as algorithms from '../algorithms/objects.js'
 import type { Algorithm } from '../common/step.js'
@@ -7,13 +7,13 @@ import type { Work } from '../group/work.js'
 import { groupOf, rankIn } from './checks.js'
 import { attempt } from './reductions.js'
 
-/** Of `gatherObject`. */
+/** Options of `gatherObject`. */
 export interface GatherObjectOptions extends CollectiveOptions {
   /** The rank, in the default group, that receives them; default 0. */
   readonly dst?: number
 }
 
-/** Of `broadcastObjectList` and `scatterObjectList`. */
+/** Options of `broadcastObjectList` and `scatterObjectList`. */
 export interface FromRankOptions extends CollectiveOptions {
   /** The rank, in the default group, that sends them; default 0. */
   readonly src?: number

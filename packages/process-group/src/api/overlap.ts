@@ -1,4 +1,4 @@
-/** Whether tensors that a collective writes to have elements in common: what one output gets would be lost, and which one would depend on the rank. */
+/** Whether tensors that a collective writes to share elements: one output would overwrite another, and which one would depend on the rank. */
 import type { Tensor } from '@postgrad/tensor'
 
 /** The first tensor that has an element in common with an earlier one, and that one: their places in the list, the earlier first. Each tensor's own elements lie apart. */

@@ -1,4 +1,4 @@
-/** What users write to hand a tensor to one other rank. */
+/** Users call these to send a tensor to one other rank. */
 import assert from 'node:assert'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
@@ -12,7 +12,7 @@ import { attempt } from './reductions.js'
 /** From here on tags are of what this library sends itself. */
 export const RESERVED_TAGS = 2 ** 52
 
-/** Of `send` and `recv`. */
+/** Options of `send` and `recv`. */
 export interface TagOptions extends CollectiveOptions {
   /** Which one is meant, an integer ≥ 0 and below 2^52: a `recv` gets what was sent with its tag. Default 0. */
   readonly tag?: number

@@ -1,4 +1,4 @@
-/** What users write to add up, or otherwise reduce, the tensors of all ranks. */
+/** Users call these to add up, or otherwise reduce, the tensors of all ranks. */
 import { isTensor, type SparseTensor, type Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, isSparse, numelOf, raw } from '@postgrad/tensor/internal'
 import { allReduce as allReduceAlgorithm } from '../algorithms/all-reduce.js'
@@ -21,7 +21,7 @@ import {
   tensorText,
 } from './checks.js'
 
-/** Of collectives that reduce. */
+/** Options of collectives that reduce. */
 export interface AllReduceOptions extends CollectiveOptions {
   /** Default SUM. */
   readonly op?: ReduceOp
@@ -140,7 +140,7 @@ function scattered(fn: string, group: ProcessGroup, output: Tensor, inputs: read
   checkOutputs(fn, 'the output', [output])
   checkOp(fn, op, output.dtype)
   const name = nameOfOp(op)
-  // What this rank reads while it writes: in place is the very same elements.
+  // This rank reads it while it writes: in place is the very same elements.
   const mine = inputs[group.rank]!
   const isCopied = mine.storage === output.storage && !isSameView(mine, output)
   return group.start(
@@ -176,7 +176,7 @@ export function slicesOf(op: string, what: string, large: Tensor, small: Tensor,
   })
 }
 
-/** What is thrown before anything begins is the work's error. */
+/** An error before anything begins is the work's error. */
 export function attempt<T>(start: () => Work<T>): Work<T> {
   try {
     return start()

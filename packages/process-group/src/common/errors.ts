@@ -198,7 +198,7 @@ export function programOver(group: GroupName, rank: number): PostgradError {
   })
 }
 
-/** What `abort` without a reason gives as the cause. */
+/** The cause if `abort` got no reason. */
 export function groupAborted(group: GroupName): PostgradError {
   return new PostgradError('GROUP_ABORTED', {
     op: 'abort',
@@ -244,7 +244,7 @@ export function destroyed(op: string, group: GroupName): PostgradError {
   )
 }
 
-/** What ends a group, and so many works of it of which perhaps nobody is awaited: none of them may end the process. */
+/** Errors that end a group, and many works of it that perhaps nobody awaits: none of them may end the process. */
 export function endsGroup(error: unknown): boolean {
   return isPostgradError(error) && ENDS.has(error.code)
 }

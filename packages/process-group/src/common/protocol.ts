@@ -1,5 +1,5 @@
 /**
- * What ranks of a group say to each other, readable alone. All of it is one kind of message, COLLECTIVE, whose body is
+ * The messages between ranks of a group. All are of one kind, COLLECTIVE, whose body is
  *
  *     [group, what, sequence, step, head, values, error]
  *
@@ -10,20 +10,20 @@
  *     LEFT     the sender has destroyed the group
  *     UNKNOWN  the sender knows no such group
  *
- * Messages of one sender keep their order. A rank sends nothing that its receiver does not wait for, now or later, if all call the same; so whatever is not
- * waited for is a mismatch (Note [Heads] in `group/collective.ts`).
+ * Messages of one sender keep their order. If all ranks call the same, a rank sends only parts that its receiver waits for, now or later. So any other
+ * part is a mismatch (Note [Heads] in `group/collective.ts`).
  */
 import { giveBack, isTensor } from '@postgrad/tensor/internal'
 import type { MessageBodies, MessageType } from '@postgrad/wire/internal'
 
-/** What a message of a group says. */
+/** The messages of a group. */
 export const What = { part: 0, send: 1, failed: 2, left: 3, unknown: 4, taken: 5 } as const
 export type What = (typeof What)[keyof typeof What]
 
 /** As `wire` checks it. */
 export type Body = MessageBodies[typeof MessageType.COLLECTIVE]
 
-/** What one rank gives another in one step. */
+/** From one rank to another in one step. */
 export type Values = readonly unknown[]
 
 export const NOTHING: Values = Object.freeze([])

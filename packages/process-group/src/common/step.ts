@@ -1,7 +1,7 @@
 /**
- * What an algorithm is: a generator that runs on every rank. Each `yield` is a step: it says what is sent to whom and from whom something is awaited, and
- * gives, when all of that has come, the values by rank. What is sent may be for a later step of its receiver, so that links are not idle while ranks compute. It knows no
- * messages, clocks or deaths; `group/collective.ts` drives it.
+ * An algorithm is a generator that runs on every rank. Each `yield` is a step: it says what this rank sends to whom and from whom it awaits values, and
+ * gives these by rank when all have come. A value may be for a later step of its receiver, so that links are not idle while ranks compute. Algorithms know no
+ * messages, clocks or deaths; `group/collective.ts` drives them.
  */
 import { NOTHING, type Values } from './protocol.js'
 
@@ -13,7 +13,7 @@ export interface Step {
 /** `later`: the receiver takes it so many steps after this one; default in this one. Each rank gives another one such thing for each step at most. */
 export type Sent = readonly [to: number, values: Values, later?: number]
 
-/** What came in a step, by rank; nothing from those that were not awaited. */
+/** The values of a step, by rank; none from those that were not awaited. */
 export type Received = readonly (Values | undefined)[]
 
 export type Algorithm<T> = Generator<Step, T, Received>

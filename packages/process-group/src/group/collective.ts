@@ -1,12 +1,12 @@
 /**
- * One collective that this rank takes part in: drives its algorithm (`common/step.ts`) from step to step, as the parts of the others come. The group above
- * (`process-group.ts`) numbers collectives, carries parts, and knows who is gone.
+ * One collective that this rank takes part in: drives its algorithm (`common/step.ts`) from step to step, as the parts of the others come. `collectives.ts`
+ * numbers them; the group (`process-group.ts`) carries parts and knows which ranks are gone.
  *
  * Note [Heads]
  *
  * Every part says what its sender calls: operation, reduction, root, dtype and shape, as far as all ranks have to agree on them. This costs some 40 bytes a
  * message and no message of its own. A part whose head is not that of the receiver's collective of the same number, or that comes for a number which has ended
- * here, shows that the ranks do not call the same. Whoever sees it tells all, so all fail alike. A rank that needs nothing from any other may have ended
+ * here, shows that the ranks do not call the same. Its receiver notifies all, so all fail alike. A rank that needs nothing from any other may have ended
  * by then; it fails with its next collective.
  */
 import { queueMicrotask } from '@postgrad/base/internal'
@@ -14,7 +14,7 @@ import type { Values } from '../common/protocol.js'
 import type { Algorithm, Received, Step } from '../common/step.js'
 import type { Work } from './work.js'
 
-/** Whose collective it is. */
+/** A collective's owner. */
 export interface CollectiveHost {
   readonly size: number
   /** `onFlushed` may be called within this, or within anything that is sent later. */
@@ -22,7 +22,7 @@ export interface CollectiveHost {
   /** The first of these ranks that will send nothing more, with why; null: all are there. */
   goneAmong(ranks: Iterable<number>): unknown
   onEnded(collective: Collective): void
-  /** It cannot go on here. */
+  /** It has failed here. */
   onFailed(collective: Collective, error: unknown): void
 }
 
@@ -34,11 +34,11 @@ export class Collective {
   readonly op: string
   readonly work: Work<unknown>
   readonly timeoutMs: number
-  /** What waits for the deadline and the signal ends. */
+  /** Ends the wait for the deadline and the signal. */
   endWait: () => void = () => {}
   /** It begins when those before it have ended. */
   isBehind = false
-  /** Its last step is behind it. */
+  /** It has done its last step. */
   isThrough = false
   private readonly host: CollectiveHost
   private readonly algorithm: Algorithm<unknown>
@@ -77,7 +77,7 @@ export class Collective {
     this.timeoutMs = timeoutMs
   }
 
-  /** Who has not sent what this rank waits for; behind the last step, who has not read what this rank has sent. */
+  /** The ranks whose parts this rank waits for; after the last step, the ranks that have not read this rank's. */
   get missing(): number[] {
     return [...(this.isThrough ? this.unflushed.keys() : this.waiting)].sort((a, b) => a - b)
   }
@@ -141,7 +141,7 @@ export class Collective {
     if (this.isThrough && this.unflushed.size === 0) queueMicrotask(() => this.end())
   }
 
-  /** Behind its last step, when all that it has sent is flushed: whoever awaits it may compute from then on, and nothing leaves meanwhile. */
+  /** After its last step, when all that it has sent is flushed: the program may then compute, and no message has to leave meanwhile. */
   private end(): void {
     if (this.work.done) return
     this.host.onEnded(this)

@@ -1,6 +1,6 @@
 /**
- * The collectives of a group on one rank: numbers them, keeps what comes before this rank has called, and gives each its parts. `collective.ts` below runs one of them;
- * the group above (`process-group.ts`) carries messages and knows who is gone.
+ * The collectives of a group on one rank: numbers them, keeps parts that come before this rank's call, and gives each its parts. `collective.ts` runs one of them;
+ * the group (`process-group.ts`) carries messages and knows which ranks are gone.
  */
 import type { PostgradError } from '@postgrad/base'
 import { plainText } from '@postgrad/base/internal'
@@ -15,7 +15,7 @@ import { Gone, type GroupHost } from './group-host.js'
 import { type WaitOptions, waitFor } from './wait-for.js'
 import { Work } from './work.js'
 
-/** What a collective is made of. */
+/** Describes a collective. */
 export interface CollectiveSpec<T> {
   readonly op: string
   /** See Note [Heads]. */
@@ -42,7 +42,7 @@ interface Ahead {
   readonly values: Values
 }
 
-/** All ranks have seen it alike, so that the group goes on. */
+/** All ranks have seen it alike, so the group stays open. */
 class Disagreement {
   readonly error: PostgradError
 
@@ -118,7 +118,7 @@ export class Collectives implements CollectiveHost {
     return host.debug === 'detail' && size > 1 ? this.agreed(sequence, head, () => algorithm(place)) : algorithm(place)
   }
 
-  /** Before anything begins all say what they call. Each sees the same, so all fail or none, and the group goes on. */
+  /** Before anything begins all say what they call. All see the same, so all fail or none, and the group stays open. */
   private *agreed<T>(sequence: number, head: string, algorithm: () => Algorithm<T>): Algorithm<T> {
     const { host } = this
     const said = yield exchange(host, () => [head])
@@ -131,7 +131,7 @@ export class Collectives implements CollectiveHost {
     this.host.runtime.run(() => outsideOfScopes(() => collective.begin()))
   }
 
-  /** Begins what was behind others that have ended. */
+  /** Begins one that had to wait for others. */
   beginNext(): void {
     for (const collective of this.running.values()) {
       if (!collective.isBehind) continue
@@ -229,7 +229,7 @@ export class Collectives implements CollectiveHost {
       return null
     }
     dropValues(values)
-    // What has failed here may go on elsewhere for a moment.
+    // A collective that failed here may still run elsewhere.
     if (!host.isBroken) this.onMismatch(sequence, this.recent[sequence % RECENT] ?? 'something else', from, head)
     return null
   }

@@ -1,6 +1,6 @@
 /**
- * How groups come about. The default group: its members meet by rpc's `meet`, which has deadlines, deaths and names of who is missing. Every other one: a
- * collective of the default group, which all of its ranks call, members or not. In both ways rank 0 gives the id.
+ * Makes groups. For the default group its members meet by rpc's `meet`, which has deadlines, notices deaths and names the missing. For every other one
+ * all ranks of the default group call a collective, members or not. In both ways rank 0 gives the id.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
@@ -11,7 +11,7 @@ import { type Algorithm, exchange, type Place } from '../common/step.js'
 import type { CollectiveOptions, DebugLevel, ProcessGroup } from './process-group.js'
 import type { ProcessGroups } from './process-groups.js'
 
-/** What a member brings to the meeting. */
+/** A member's terms in the meeting. */
 interface Proposal {
   readonly id: bigint
   /** See `heapAmong`. */
@@ -59,7 +59,7 @@ function disagreed(name: string, a: WorkerInfo, first: Proposal, b: WorkerInfo, 
   })
 }
 
-/** One group for each list of ranks of the default group. Where this worker is no member its handle has the rank -1. */
+/** One group for each list of ranks of the default group. Where this worker is not a member, its handle has rank -1. */
 export function formSubgroups(
   groups: ProcessGroups,
   parent: ProcessGroup,

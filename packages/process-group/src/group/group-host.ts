@@ -1,4 +1,4 @@
-/** What the two halves of a group, `collectives.ts` and `point-to-point.ts`, know of it. `process-group.ts` is it. */
+/** A group as its two halves see it, `collectives.ts` and `point-to-point.ts`. `process-group.ts` implements it. */
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { StandingGroup, WorkerRuntime } from '@postgrad/rpc/internal'
 import type { Values, What } from '../common/protocol.js'
@@ -39,6 +39,6 @@ export interface GroupHost extends Place, StandingGroup {
   goneOf(rank: number): Gone | undefined
   /** See Note [How a group breaks]. */
   break(number: number, why: string, cause: unknown): void
-  /** Not to who has died: that is seen behind what it has sent. */
+  /** Not to a dead rank: its end is seen after its messages. */
   say(to: number, what: What, sequence: number, step: number, head: string, values: Values, how?: SayOptions): void
 }

@@ -1,6 +1,6 @@
 /**
- * Tensors that one rank sends another of its own accord: those that have come and nobody has asked for yet, who waits for one that has not come, and who waits for room
- * at the receiver. Tensors and receivers meet by sender and tag, each in order. `send-window.ts` below counts; the group above carries.
+ * Tensors of `send` and `recv`: those that have come and that no `recv` has taken, the `recv`s that wait for a tensor, and the `send`s that wait for room
+ * at the receiver. Tensors and `recv`s are matched by sender and tag, each in order. `send-window.ts` counts; the group (`process-group.ts`) carries.
  */
 import type { PostgradError } from '@postgrad/base'
 import { isTensor } from '@postgrad/tensor/internal'
@@ -67,10 +67,10 @@ class Sender extends Waiter<void, void> {
   }
 }
 
-/** What a rank hands to another. */
+/** A rank sends it to another. */
 export interface Parcel {
   readonly tag: number
-  /** What it is: shape and dtype. */
+  /** Shape and dtype. */
   readonly head: string
   readonly values: Values
 }
@@ -181,7 +181,7 @@ export class PointToPoint {
         kind: 'collective',
         what: `${what()} of group '${host.name}'`,
         on: missing.map((rank) => host.workers[rank]!),
-        // One that ends by itself breaks no group, and its program goes on.
+        // One that ends by itself breaks no group: its program continues.
         ...(signal !== undefined || timeoutMs < GROUP_TIMEOUT_MS || waiter.isSent
           ? {}
           : { standing: { group: host, number: host.next, sinceMs } }),

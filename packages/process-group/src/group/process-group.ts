@@ -1,6 +1,6 @@
 /**
- * A process group as one of its members sees it: who is in it, who is gone, whether it is broken, and what its members say to each other. `collectives.ts` and
- * `point-to-point.ts` below do the work; `process-groups.ts` above has all groups of a worker and gives each its messages.
+ * A process group as one of its members sees it: its members, which of them are gone, whether it is broken, and the messages between them. `collectives.ts` and
+ * `point-to-point.ts` do the work; `process-groups.ts` has all groups of a worker and gives each its messages.
  *
  *     open ──→ broken    a member has died, or a collective has failed: what runs may end, nothing begins
  *       │         │
@@ -8,15 +8,15 @@
  *
  * Note [How a group breaks]
  *
- * A collective fails where somebody sees that it cannot come about: its deadline, its cancellation, a mismatch, a death among those that it waits for. On that
- * rank nothing begins any more, as ranks that have lost count of each other must not go on. It tells all others FAILED with the smallest number that it will
- * not bring to its end: of the collective, or of the next one that it would have begun. Who hears that fails what has this number or a greater one, begins nothing
- * more, and, once, says the same of itself: it may be behind, and then others wait for it in collectives of smaller numbers. A death is such an end, too.
+ * A collective fails on the rank that sees that it cannot succeed: by its deadline, its cancellation, a mismatch, or a death among the ranks that it waits for. That
+ * rank begins nothing any more, as ranks that have lost count of each other must not continue. It sends FAILED to all others, with the smallest number that it will
+ * not complete: of the collective, or of the next one that it would have begun. A rank that receives FAILED fails its collectives from this number on, begins nothing
+ * more, and, once, sends FAILED itself: if it is late, others wait for it in collectives of smaller numbers. A death is such an end, too.
  *
- * So every wait ends. Say that a rank waits in number n for another. That one brings n to its end, and sends its part; or it fails n, or will never begin it, and says so
- * to all; or it is gone, and its end is noticed behind everything that it has sent. What could still be had is not given up: FAILED comes behind the parts of its
- * sender, and collectives with smaller numbers go on. A `recv`, and a `send` that waits for room, wait for what another rank's program may never do: they end with their
- * deadline, with that rank, or with the group. So do works whose messages are not flushed: a process that is stopped reads nothing, and is not gone.
+ * So every wait ends. Say that a rank waits in number n for another. The other completes n, and sends its part; or it fails n, or will never begin it, and says so
+ * to all; or it is gone, and its end is noticed after all its messages. No result is lost that could still come: FAILED arrives after its sender's parts,
+ * and collectives with smaller numbers continue. A `recv`, or a `send` that waits for room, waits for a call that another rank's program may never make: it ends with its
+ * deadline, with that rank, or with the group. So does a work whose messages are not flushed: a stopped process reads nothing, and is not gone.
  */
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkSignal, currentScope, timeLimit } from '@postgrad/base/internal'
@@ -34,7 +34,7 @@ import type { Work } from './work.js'
 
 export type { DebugLevel } from './group-host.js'
 
-/** Of every collective, of `send` and `recv`. */
+/** Options of every collective, and of `send` and `recv`. */
 export interface CollectiveOptions {
   /** Default: the default group. */
   readonly group?: ProcessGroup
@@ -42,7 +42,7 @@ export interface CollectiveOptions {
   readonly timeoutMs?: number
   /** Gives it up. A collective breaks the group for all with that: the others cannot have it either. `send` and `recv` break nothing. */
   readonly signal?: AbortSignal
-  /** Of no effect: each function gives its `Work` at once, which may be awaited or not. For programs that come from PyTorch. */
+  /** Has no effect, and exists for programs that come from PyTorch: each function returns its `Work` at once, which you may await or not. */
   readonly asyncOp?: boolean
 }
 
@@ -74,7 +74,7 @@ export class ProcessGroup implements GroupHost {
   readonly workers: readonly WorkerInfo[]
   /** Their ranks in the default group, by rank: what `src` and `dst` name. */
   readonly ranks: readonly number[]
-  /** Default deadline of its collectives in ms; 0 is none. */
+  /** Default deadline of the group's collectives, in ms. 0: without a limit. */
   readonly timeoutMs: number
   /** See `initProcessGroup`. */
   readonly debug: DebugLevel
@@ -251,7 +251,7 @@ export class ProcessGroup implements GroupHost {
     this.break(this.collectives.first, overText(this, rank), programOver(this, rank))
   }
 
-  /** It will send nothing more; what it has sent has come. What does not need it goes on. */
+  /** The rank sends nothing more; all it has sent has come. Works without it continue. */
   private onGone(rank: number, why: string, cause: PostgradError | null): void {
     if (this.gone.has(rank) || this.state === 'destroyed') return
     this.gone.set(rank, new Gone(why, cause))
@@ -281,7 +281,7 @@ export class ProcessGroup implements GroupHost {
     this.collectives.beginNext()
   }
 
-  /** @internal Nothing of it can be called here any more. What is under way here ends with PROCESS_GROUP_DESTROYED, and the others learn that this rank has gone. */
+  /** @internal Nothing of it can be called here any more. Works under way here fail with PROCESS_GROUP_DESTROYED, and the others learn that this rank has gone. */
   destroy(): void {
     if (this.state === 'destroyed') return
     this.end((op) => destroyed(op, this))
@@ -289,7 +289,7 @@ export class ProcessGroup implements GroupHost {
     this.onDestroyed(this)
   }
 
-  /** @internal The worker closes: nobody is told, as all see that. */
+  /** @internal The worker closes. It sends no LEFT: all see that. */
   close(error: PostgradError): void {
     if (this.state !== 'destroyed') this.end(() => error)
   }

@@ -1,6 +1,6 @@
 /**
- * All process groups of one worker, as a part of it: gives each its messages, the deaths of its members, and the worker's end. `form.ts` makes groups;
- * `api/` is what users call.
+ * All process groups of one worker: gives each its messages, and notifies it of the deaths of its members and the worker's end. `form.ts` makes groups;
+ * users call `api/`.
  *
  * Note [Messages of groups that are not known]
  *
@@ -57,7 +57,7 @@ export class ProcessGroups {
     }))
   }
 
-  /** Of which this worker is a member. */
+  /** With this worker as a member. */
   values(): ProcessGroup[] {
     return [...this.groups.values()]
   }

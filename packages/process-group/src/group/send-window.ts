@@ -53,7 +53,7 @@ export class IncomingSends {
   private readonly window: SendWindow
   private received = 0
   private receivedBytes = 0
-  /** What the sender knows of. */
+  /** Known to the sender. */
   private told = 0
   private toldBytes = 0
 
@@ -70,8 +70,8 @@ export class IncomingSends {
   }
 
   /**
-   * Returns whether the sender is to be told. Half a window, of either kind: a sender that sees no room has at least half of it here, of which the rest tells
-   * it when it is taken.
+   * Returns whether the sender must get a TAKEN: after half a window, of either kind. A sender that sees no room has at least half a window here,
+   * and gets one when that is taken.
    */
   onTaken(bytes: number): boolean {
     this.taken++

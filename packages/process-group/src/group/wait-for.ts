@@ -1,4 +1,4 @@
-/** How each work of a group waits: by a deadline, a signal, and `cancel`. Every wait of a group is one of these, and is watched by rpc's `standstill-watch.ts`. */
+/** Each work of a group waits here: until its deadline, a signal, or `cancel`. rpc's `standstill-watch.ts` watches every such wait. */
 import type { PostgradError } from '@postgrad/base'
 import { callCancelled, onAbort } from '@postgrad/base/internal'
 import { standstillOf, type WaitAbout, type WorkerRuntime } from '@postgrad/rpc/internal'

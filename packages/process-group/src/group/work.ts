@@ -1,5 +1,5 @@
 /**
- * What each collective gives at once: a Future with PyTorch's words. It ends with the value, or with the error that ends the collective on this rank; it
+ * Each collective returns one at once: a Future with PyTorch's words. It ends with the value, or with the error that ends the collective on this rank; it
  * never stays pending. PyTorch: `torch.distributed.Work`.
  */
 import { Future } from '@postgrad/base'

@@ -1,13 +1,13 @@
 /**
- * What a worker keeps about one actor, an object whose methods others call: whose turn it is if the actor is serial, what waits and what
- * is stashed, its timers, and how it ended. `actors.ts` above finds the cell of an object; the rules ACT-1 to ACT-18 are in SPEC.md.
+ * The state of one actor, an object whose methods other workers call: its running, waiting and stashed calls, its timers, and how it
+ * ended. `actors.ts` finds the cell of an object. The rules ACT-1 to ACT-18 are in SPEC.md.
  *
- * A serial actor serves one chain of calls at a time. Calls of that chain are let in at once, since what is being served may wait for them:
+ * A serial actor serves one chain of calls at a time. A call of that chain starts at once, since the running call may wait for it:
  *
  *   call ─→ nothing runs and nothing waits? ─ yes ─→ runs ──────── its function ends ──→ the next that waits,
  *             │ no                                    ↑                                 through the mailbox
  *             ├─ of the chain that runs ──────────────┘
- *             └─ else ─→ queue, in order of arrival; what waits there has not begun, so it keeps its place in its sender's account
+ *             └─ else ─→ queue, in order of arrival; a call in it has not begun, so it keeps its place in its sender's account
  */
 import type { Exit } from '@postgrad/actor/internal'
 import { PostgradError } from '@postgrad/base'
@@ -17,16 +17,16 @@ import { type Outlet, OwnCall, type ServedCall, servedIn } from '../core/served-
 import type { WorkerCore } from '../core/worker-core.js'
 import { Invocation, type InvokeOptions } from './invocation.js'
 
-/** How many calls may be stashed, and how many self-sends may wait: nobody's account counts these. */
+/** At most so many calls may be stashed, and so many self-sends may wait. No account counts these. */
 export const ACTOR_WAITING_MAX = 16_384
 
-/** What an actor may do about its own end, if its class says so (`Actor` does). */
+/** The optional method that an actor's class may have (`Actor` has it). */
 export interface ActorHooks {
   /** Before it ends, unless it crashes. */
   onStop?(): unknown
 }
 
-/** A method that runs, and who waits for it. */
+/** A running method and its caller. */
 interface Open {
   readonly method: string
   readonly served: ServedCall | null
@@ -42,12 +42,12 @@ export class ActorCell {
   hidden: ReadonlySet<string> | null = null
   /** How it ended; null while it has not. */
   exit: Exit | null = null
-  /** Told of its end, once. */
+  /** Called once, when it ends. */
   readonly watchers = new Set<(exit: Exit) => void>()
-  /** Who made it hears of its end, though the word of that may not have come yet. */
+  /** Its maker watches it, though the call of WATCH_ACTOR may not have arrived yet. */
   isMakerWatching = false
   private readonly core: WorkerCore
-  /** Told once; `isKnown`: whether anybody knows how it ended. */
+  /** Called once; `isKnown`: whether anybody knows how it ended. */
   private readonly onEnded: (cell: ActorCell, exit: Exit, isKnown: boolean) => void
   /** Methods that have begun and not ended. */
   private running = 0
@@ -63,7 +63,7 @@ export class ActorCell {
   private sends = 0
   /** The method whose first stretch, up to its first await, is running now. */
   private current: Invocation | null = null
-  /** Methods that run and are not answered: their callers are told if it ends before. */
+  /** Running methods without an answer. If the actor ends first, their callers get an error. */
   private readonly open = new Set<Open>()
   /** Calls whose streams are open, and their methods: they give items between the methods, and end with it. */
   private readonly streams = new Map<ServedCall, string>()
@@ -100,7 +100,7 @@ export class ActorCell {
   /** Runs a method in the current scope, now or when its turn has come, and gives its result or a promise of it. @throws ACTOR_STOPPED, MAILBOX_FULL */
   invoke(method: string, run: () => unknown, options: InvokeOptions = {}): unknown {
     const scope = currentScope()
-    // What is being served may wait for a call of its own chain, also while the actor is asked to end.
+    // A running method may wait for a call of its own chain, also after the actor was asked to end.
     const isNested = this.isSerial && this.running > 0 && scope.chain !== null && scope.chain === this.chain
     if (this.exit !== null || (this.stopping !== null && !isNested)) throw this.refusal(method, scope)
     const invocation = new Invocation(method, run, scope, options)
@@ -146,7 +146,7 @@ export class ActorCell {
     void outlet.ended.then(() => this.streams.delete(served))
   }
 
-  /** A promise of the same; the end of the actor ends it, though the function may go on. */
+  /** A promise of the same. The actor's end rejects it, though the function may continue. */
   private follow(result: Promise<unknown>, { method, endsAtReturn, scope }: Invocation): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const open: Open = { method, served: servedIn(scope), reject }
@@ -174,7 +174,7 @@ export class ActorCell {
     this.next()
   }
 
-  /** When nothing runs, the first that waits has its turn: through the mailbox, so that a long queue leaves room for everything else. */
+  /** When nothing runs, the first waiting call gets its turn through the mailbox, so that a long queue leaves room for everything else. */
   private next(): void {
     if (this.running > 0) return
     this.chain = null
@@ -193,7 +193,7 @@ export class ActorCell {
     this.next()
   }
 
-  /** Runs what had to wait, unless nobody waits for it any more. */
+  /** Runs a call that had to wait, unless its caller has given up. */
   private rerun(invocation: Invocation): void {
     const { scope, method, resolve, reject } = invocation
     const served: ServedCall | null = servedIn(scope)
@@ -232,12 +232,12 @@ export class ActorCell {
     current.isStashed = true
     this.stashed.push(current)
     const again = current.promise()
-    // A method that does not return it has nobody who waits for it.
+    // If the method does not return it, nobody handles a rejection.
     again.catch(() => {})
     return again
   }
 
-  /** What was put aside goes before what waits, in its own order. */
+  /** Stashed calls go before waiting ones, in their own order. */
   unstashAll(): void {
     const { stashed } = this
     this.stashed = []
@@ -246,7 +246,7 @@ export class ActorCell {
       this.next()
     } else {
       for (const invocation of stashed) {
-        // A stop that comes behind waits for it.
+        // A later stop waits for it.
         this.running++
         this.core.later(() => {
           if (this.exit === null) this.rerun(invocation)
@@ -257,9 +257,9 @@ export class ActorCell {
     }
   }
 
-  // --- what the actor says to itself: an error of it is nobody's, and ends the actor
+  // --- self-sends and timers: nobody waits for them, so their errors end the actor
 
-  /** Behind the calls that wait in the mailbox. Not of any chain, and without a deadline. */
+  /** Runs after the calls that wait in the mailbox, outside of any chain, without a deadline. */
   send(method: string, run: () => unknown): void {
     if (this.exit !== null) throw this.stoppedError(method)
     this.checkRoom('send', this.sends)
@@ -312,8 +312,8 @@ export class ActorCell {
   // --- ends
 
   /**
-   * What was called before is done (what is stashed is refused), its streams are ended (`endsStreams`) or awaited, `onStop` runs; then it has ended, normally
-   * unless that throws. After `deadlineMs` it is ended whatever it does.
+   * Serves earlier calls (stashed ones are refused), ends the streams (`endsStreams`) or awaits them, and runs `onStop`. The actor then ends normally, unless
+   * `onStop` throws. After `deadlineMs` it is ended in any case.
    */
   stop(deadlineMs: number, { endsStreams = true } = {}): Promise<void> {
     if (this.exit !== null) return Promise.resolve()
@@ -342,7 +342,7 @@ export class ActorCell {
     if (this.exit !== null) return
     try {
       await inScope(this.core.scope, () => (this.value as ActorHooks).onStop?.())
-      // What it has just answered comes before its end.
+      // Answers that it has just given go first.
       if (this.open.size > 0) await this.laterTurn()
       this.end({ normal: true })
     } catch (reason) {
@@ -369,7 +369,7 @@ export class ActorCell {
     return new Promise((resolve) => this.core.clock.defer(resolve))
   }
 
-  /** The first end counts. Whoever waits for it is told, whoever watches it as well. */
+  /** Only the first end counts. Waiting callers get an error; watchers are notified. */
   end(exit: Exit, { isKnown = this.isMakerWatching || this.watchers.size > 0 } = {}): void {
     if (this.exit !== null) return
     this.exit = exit
@@ -385,7 +385,7 @@ export class ActorCell {
     for (const watcher of watchers) watcher(exit)
   }
 
-  /** Whoever waits for what runs is told, and what runs finds its signal aborted. */
+  /** Callers of running methods get an error, and the methods' signals abort. */
   private endOpen(isCrash: boolean): void {
     const streams = [...this.streams].map(([served, method]) => ({ method, served, reject: () => {} }))
     for (const { method, served, reject } of [...streams, ...this.open]) {
@@ -399,13 +399,13 @@ export class ActorCell {
     this.open.clear()
   }
 
-  /** What was called for it is cancelled, when its caller has been told. */
+  /** Cancels the calls made for it, once its caller has the error. */
   private lose(served: ServedCall, error: PostgradError): void {
     if (served instanceof OwnCall) this.core.requests.giveUp([served], error)
     else served.crash = error
   }
 
-  /** What the actor said to itself is dropped: an error of it would be a crash. */
+  /** Self-sends are dropped: an error of one would be a crash. */
   private refuse(waiting: readonly Invocation[]): void {
     for (const { isOwn, method, reject, scope } of waiting) if (!isOwn) reject(this.refusal(method, scope))
   }

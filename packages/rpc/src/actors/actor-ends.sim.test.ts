@@ -1,4 +1,4 @@
-/** What an actor's end does to what it serves: its open streams, its running methods, and what these have called. */
+/** The end of an actor with open streams, running methods, and calls that these have made. */
 
 import { describe, expect, test } from '@jest/globals'
 import { Future } from '@postgrad/base'

@@ -1,6 +1,6 @@
 /**
- * The names of actors that one worker keeps, and the built-in function by which others ask for them. Handles of supervised actors that were sent elsewhere find the one that runs by
- * names of their own here. `actor-register.ts` is what users write.
+ * The actor names that one worker keeps, and the built-in function with which other workers look them up. A handle of a supervised actor that was sent elsewhere finds the running
+ * actor here, by a name of its own. Users call `actor-register.ts`.
  */
 import { PostgradError } from '@postgrad/base'
 import { plainText } from '@postgrad/base/internal'
@@ -11,7 +11,7 @@ import { RRef, type RRefOptions } from '../references/rref.js'
 /** The built-in function that gives the reference to an actor by its name. */
 export const WHEREIS = 'postgrad.whereis'
 
-/** A handle. */
+/** An `ActorHandle`. */
 interface Leading {
   reference(): Promise<RRef>
   ready(options: RRefOptions): Promise<RRef>
@@ -25,7 +25,7 @@ export function keyOfChild(supervision: number, child: string): string {
   return `supervision ${supervision}/${child}`
 }
 
-/** What has a name on a worker. */
+/** The named actors of a worker. */
 export const ACTOR_NAMES = new WorkerSlot('actorNames', () => new Map<string, RRef | Leading>())
 
 /** Serves WHEREIS; `waitMs` is how long to wait for one that runs, 0 for ever, null not at all. */

@@ -22,7 +22,7 @@ const sleep = (ms: number): Promise<void> => {
   })
 }
 
-/** What happened on this worker, in order. */
+/** The events on this worker, in order. */
 const log = workerLocal((): string[] => [])
 const readLog = (): string[] => log()
 /** Notes several names from here, one after the other, none awaited. */
@@ -336,7 +336,7 @@ const failsAfter = async (ms: number): Promise<never> => {
   throw new RangeError(`failed after ${ms} ms`)
 }
 
-/** Ends by what is no error. */
+/** Throws a text, not an error. */
 class Blurts extends Actor {
   soon(): void {
     this.send(this.blurt, [])

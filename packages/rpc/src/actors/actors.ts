@@ -1,6 +1,6 @@
 /**
- * The actors of one worker: which object has which cell, and what ends with the last reference to it. An object gets a cell when it needs
- * one: it is serial, it extends `Actor`, somebody watches it or stops it. All others cost one look-up per call.
+ * The actors of one worker: it finds the cell of an object (`actor-cell.ts`), and stops an actor when its last reference ends. An object
+ * gets a cell if it is serial, extends `Actor`, or is watched or stopped. Other objects cost one look-up per call.
  */
 
 import type { Exit } from '@postgrad/actor/internal'
@@ -16,7 +16,7 @@ import type { OwnerRRef } from '../references/rref.js'
 import type { RRefContext } from '../references/rref-context.js'
 import { ActorCell, isSerialClass } from './actor-cell.js'
 
-/** What `Actor` gives to its subclasses for themselves: no methods that others may call. */
+/** Members of `Actor` that are for its subclasses alone: others may not call them. */
 const ACTOR_WORDS: ReadonlySet<string> = new Set(['self', 'send', 'setTimer', 'stash', 'unstashAll', 'stop', 'onStop'])
 
 export class Actors {
@@ -44,7 +44,7 @@ export class Actors {
     return this.bound.size
   }
 
-  /** Makes what `remote` of a class keeps here. */
+  /** Makes the instance for `remote` of a class. */
   construct(target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched = false): object {
     const before = this.making
     this.making = { target, owner }
@@ -70,13 +70,13 @@ export class Actors {
     return value
   }
 
-  /** In the constructor of `Actor`: what is being made here knows its reference from then on. */
+  /** Called by the constructor of `Actor`: the new actor knows its reference from then on. */
   adoptNew(value: object, target: unknown): ActorCell {
     const cell = this.adopt(value)
     cell.hidden = ACTOR_WORDS
     if (this.making !== null && this.making.target === target) {
       const { owner } = this.making
-      // Its constructor may make more of its class: these are not what the reference is to.
+      // Its constructor may make more instances of its class: the reference is not to these.
       this.making = null
       this.bind(cell, owner)
     }
@@ -129,7 +129,7 @@ export class Actors {
     }
   }
 
-  /** What another worker made ends with the last reference to it. Of what this worker made itself it may hold more than are counted. */
+  /** An actor that another worker made ends with its last reference. Of its own actors this worker may hold uncounted references. */
   private bind(cell: ActorCell, owner: OwnerRRef): void {
     if (!this.references.has(cell)) this.references.set(cell, owner)
     if (!this.isElsewhere(owner) || this.bound.has(owner.rrefId) || cell.exit !== null) return

@@ -1,4 +1,4 @@
-/** One call of a method of an actor, with what it takes to run it later: `actor-cell.ts` queues it, puts it aside, runs it. */
+/** One call of an actor's method, with all that is needed to run it later. `actor-cell.ts` queues, stashes and runs it. */
 import type { Scope } from '@postgrad/base/internal'
 
 export interface InvokeOptions {
@@ -18,7 +18,7 @@ export class Invocation {
 
   /** Its function has ended when it returns, though what it returns may settle later (`asyncExecution`). */
   readonly endsAtReturn: boolean
-  /** The actor said it to itself: nobody waits for it. */
+  /** A self-send or a timer: nobody waits for it. */
   readonly isOwn: boolean
 
   constructor(method: string, run: () => unknown, scope: Scope, { endsAtReturn = false, isOwn = false }: InvokeOptions) {
@@ -29,7 +29,7 @@ export class Invocation {
     this.isOwn = isOwn
   }
 
-  /** What its caller waits for when it does not run at once. */
+  /** Its caller waits for this if it does not run at once. */
   promise(): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.resolve = resolve

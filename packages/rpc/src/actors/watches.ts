@@ -1,6 +1,6 @@
 /**
- * Who watches which actor or worker, on both sides: what this worker waits to hear, and whom it must tell. Each is told once, whatever happens first:
- * the actor's end, its worker's death, this worker's shutdown. `monitor.ts` above is what users write; the rules MON-1 to MON-7 are in SPEC.md.
+ * Watches of actors and workers, on both sides: the ends that this worker waits for, and the watchers that it notifies. A watch ends once, by whatever
+ * happens first: the actor's end, its worker's death, this worker's shutdown. Users call `monitor.ts`; the rules MON-1 to MON-7 are in SPEC.md.
  *
  *   watcher ── call of WATCH_ACTOR [rref, watcher, watchId] ──→ owner     at once if it has ended
  *           ←── ACTOR_DOWN [watchId, normal, reason] ──────────           once; then both have forgotten it
@@ -20,7 +20,7 @@ import type { RRefContext } from '../references/rref-context.js'
 import type { ActorCell } from './actor-cell.js'
 import { ACTORS, type Actors, notAnActor } from './actors.js'
 
-/** The built-in functions behind `monitor`, `link`, `unlink` and `stopActor`. */
+/** The built-in functions of `monitor`, `link`, `unlink` and `stopActor`. */
 export const WATCH_ACTOR = 'postgrad.watchActor'
 export const LINK_ACTOR = 'postgrad.linkActor'
 export const UNLINK_ACTOR = 'postgrad.unlinkActor'
@@ -28,18 +28,18 @@ export const STOP_ACTOR = 'postgrad.stopActor'
 
 const NO_LIMIT = { timeoutMs: 0 }
 
-/** How something ended. */
+/** How an actor or a worker ended. */
 export interface Down {
-  /** It was stopped, nobody referred to it any more, or its worker left in peace. */
+  /** true if the actor was stopped, nobody referred to it any more, or its worker left. */
   readonly normal: boolean
-  /** What ended it: the error of a crash, WORKER_DIED, RREF_DELETED (it had gone before), RPC_SHUT_DOWN (this worker ends); null if there is none. */
+  /** The error: of the crash, WORKER_DIED, RREF_DELETED (the actor had ended before), or RPC_SHUT_DOWN (this worker ends); null if there is none. */
   readonly reason: unknown
 }
 
-/** One thing that this worker waits to hear of. */
+/** A watch by this worker of one actor or worker. */
 export class Watch {
   readonly id: number
-  /** The worker that it is on, or that it is. */
+  /** The actor's worker, or the watched one. */
   readonly owner: number
   readonly down: Promise<Down>
   /** The owner knows that it is watched, or it is down. */
@@ -100,10 +100,10 @@ export class Watches {
     return watch
   }
 
-  /** Nothing is told of it any more. */
+  /** From now on `down` stays pending. */
   unwatch(watch: Watch): void {
     if (!this.watching.delete(watch.id)) return
-    // Behind the call that made it known there; a call waits in a lower lane.
+    // After the call of WATCH_ACTOR, which waits in a lower lane.
     void watch.registered.then(() => this.core.messages.postIfReachable(watch.owner, MessageType.ACTOR_UNWATCH, [watch.id]))
   }
 
@@ -156,7 +156,7 @@ export class Watches {
     const watchId = id
     const begin = (value: unknown) => this.begin(this.actors.cellOf(owned, value, 'monitor'), to, watchId)
     if (owned.hasValue) return begin(owned.localValue())
-    // A constructor that fails is the end of what it was to make.
+    // If the constructor fails, that is the actor's end.
     return owned.toHere({ timeoutMs: 0 }).then(begin, (reason) => this.say(to, watchId, { normal: false, reason }))
   }
 
@@ -211,7 +211,7 @@ export class Watches {
     other.dispose()
   }
 
-  /** Its end undoes them; that is listened to once, however many there have been. */
+  /** The links of one actor. The actor's end undoes all of them, by one listener. */
   private linksOf({ rrefId }: OwnerRRef, cell: ActorCell): Map<bigint, Set<Watch>> {
     let links = this.links.get(rrefId)
     if (links === undefined) {
@@ -226,7 +226,7 @@ export class Watches {
     return links
   }
 
-  /** Serves UNLINK_ACTOR: the end of `other` is nothing to the actor of `rref` any more. */
+  /** Serves UNLINK_ACTOR: the end of `other` no longer affects the actor of `rref`. */
   onUnlink(rref: unknown, from: unknown): Promise<void> | void {
     const [owned, other] = [ownedActor(UNLINK_ACTOR, rref), actorReference(UNLINK_ACTOR, from)]
     const undo = () => {
@@ -235,7 +235,7 @@ export class Watches {
       links?.delete(other.rrefId)
       other.dispose()
     }
-    // A value that could not be made is bound to nothing.
+    // A value that could not be made has no links.
     return owned.isPending ? owned.toHere({ timeoutMs: 0 }).then(undo, undo) : undo()
   }
 
@@ -248,7 +248,7 @@ export class Watches {
 
   // --- ends
 
-  /** Of a worker that was watched, and of the watchers and the actors on it. */
+  /** Ends watches of the worker and its actors, and forgets its own watches. */
   onPeerDeath({ id }: WorkerInfo, error: PostgradError): void {
     for (const watch of [...this.watching.values()]) if (watch.owner === id) this.tell(watch, downBy(error))
     for (const key of [...this.watched.keys()]) if (key.startsWith(`${id}:`)) this.endWatched(key)
@@ -264,7 +264,7 @@ function whenMade(owned: OwnerRRef, fn: (value: unknown) => Promise<void>): Prom
   return owned.hasValue ? fn(owned.localValue()) : owned.toHere({ timeoutMs: 0 }).then(fn)
 }
 
-/** What came from another worker need not be what this code sends. */
+/** Checks an argument from another worker: it may be anything. */
 function ownedActor(op: string, rref: unknown): OwnerRRef {
   if (rref instanceof OwnerRRef) return rref
   throw notAnActor(op, typeof rref)
@@ -275,7 +275,7 @@ function actorReference(op: string, other: unknown): RRef {
   throw notAnActor(op, typeof other)
 }
 
-/** A worker that left in peace has ended as it should, and what was on it with it. */
+/** If a worker has left, it and the actors on it have ended normally. */
 function downBy(reason: unknown): Down {
   return { normal: isPostgradError(reason, 'WORKER_DIED') && reason.values.cause === 'left', reason }
 }

@@ -1,6 +1,6 @@
 /**
- * What users hold of a supervised actor: the way to the one that runs now, whichever it is. On the worker that supervises it knows that one; sent to another worker it asks there
- * by its name, each time (`actor-register.ts`). `supervise.ts` keeps it up to date. Rules ACS-2 and ACS-13 in SPEC.md.
+ * The users' handle of a supervised actor: it leads to the instance that runs now. On the supervising worker the handle knows that instance, from `supervise.ts`. On another worker
+ * it asks the supervising one by name, each time (`actor-register-host.ts`). Rules ACS-2 and ACS-13 in SPEC.md.
  */
 import assert from 'node:assert'
 import { Future, PostgradError } from '@postgrad/base'
@@ -15,7 +15,7 @@ import { LEADER_GRACE_MS } from '../groups/group-errors.js'
 import type { MethodArgs, MethodNames, MethodResult, RemoteProxy, RpcProxy, RRef, RRefOptions } from '../references/rref.js'
 import { currentRuntime } from './api.js'
 
-/** Where the one that runs is known, and under which name there. */
+/** The worker that knows the running actor, and its name there. */
 export interface HandleAddress {
   readonly home: WorkerInfo
   readonly key: string
@@ -113,7 +113,7 @@ export class ActorHandle<T> {
     return this.isFar ? await this.ask(null, options) : this.current
   }
 
-  /** Its home counts the time and knows why none runs; only if that does not answer, the call's own deadline ends the wait. */
+  /** The home worker counts the time and knows why none runs. If it does not answer, the call's deadline ends the wait. */
   private askUntilReady(limitMs: number, signal: AbortSignal | undefined): Promise<RRef<T>> {
     return this.ask(toOption(limitMs), { timeoutMs: toOption(limitMs + LEADER_GRACE_MS), ...(signal && { signal }) })
   }
@@ -129,7 +129,7 @@ export class ActorHandle<T> {
     return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
   }
 
-  /** Two calls, in one time: which one runs, then that one's method. */
+  /** Two calls in one time limit: find the running actor, call it. */
   private callFar<K extends MethodNames<T>>(
     method: K,
     args: Sendable<MethodArgs<T, K>>,
@@ -230,7 +230,7 @@ export class ActorHandle<T> {
   }
 }
 
-/** 0 is no limit there. */
+/** There, 0 means no limit. */
 function toOption(limitMs: number): number {
   return limitMs === Number.POSITIVE_INFINITY ? 0 : limitMs
 }

@@ -1,4 +1,4 @@
-/** Actors by name from any worker, and handles of supervised actors that travel: both find the one that runs now. */
+/** Actors by name from any worker, and handles of supervised actors that travel: both find the running actor. */
 import { describe, expect, test } from '@jest/globals'
 import { expose } from '../common/function-registry.js'
 import { LEADER_GRACE_MS } from '../groups/group-errors.js'
@@ -101,7 +101,7 @@ const abortReadyAndCall = async (): Promise<string[]> => {
   }
   return ends
 }
-/** Watches by it three times and stops watching: before it is known who runs, before it is known that none does, and later. Counts what is told. */
+/** Watches by the handle three times and stops watching: before it is known who runs, before it is known that none does, and later. Counts the ends. */
 const watchInVain = async (): Promise<number> => {
   let told = 0
   const watch = () => {

@@ -1,6 +1,6 @@
 /**
- * Names of actors, kept by the worker on which they were given, and asked for from any: `registerActor`, `unregisterActor`, `whereis`, as in Erlang.
- * `actor-register-host.ts` below serves them. Rules NAM-1 and NAM-2 in SPEC.md. PyTorch has no counterpart.
+ * Names of actors, kept by the worker that registers them, and looked up from any: `registerActor`, `unregisterActor`, `whereis`, as in Erlang.
+ * `actor-register-host.ts` serves look-ups. Rules NAM-1 and NAM-2 in SPEC.md. PyTorch has no counterpart.
  */
 import { PostgradError } from '@postgrad/base'
 import { ACTOR_NAMES, WHEREIS } from '../actors/actor-register-host.js'

@@ -1,6 +1,6 @@
 /**
- * The optional base class of actors: what an object that others call may do about itself. Any exposed class is an actor's class without
- * it; `actor-cell.ts` below does the work. PyTorch has no counterpart.
+ * The optional base class of actors, with self-sends, timers, stashing and `onStop`. Instances of any exposed class are actors without
+ * it; `actor-cell.ts` does the work. PyTorch has no counterpart.
  */
 import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'

@@ -1,6 +1,6 @@
 /**
- * What users write: `call`, `remote`, `rref`, and who runs them. Each takes the function itself, checks arguments and result by its type, and
- * turns it into the name under which it was exposed. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
+ * The functions that users call: `call`, `stream`, `remote`, `rref` and others. They take a function itself, check arguments and result by
+ * its type, and send its exposed name. PyTorch: `rpc_sync`, `rpc_async`, `remote`, `RRef(value)`.
  */
 import { Future } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
@@ -15,7 +15,7 @@ import type { OwnerRRef, RRef } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import type { Worker } from './worker.js'
 
-/** Arguments may be left out for a function that takes none. What cannot be sent is refused by the compiler. */
+/** A function without parameters needs no arguments. The compiler refuses values that cannot be sent. */
 export type Rest<A extends readonly unknown[], Options = CallOptions> = [] extends A
   ? [args?: Sendable<A>, options?: Options]
   : [args: Sendable<A>, options?: Options]

@@ -5,7 +5,7 @@ import { STOP_ACTOR, type Watch } from '../actors/watches.js'
 import type { RRef, RRefOptions } from '../references/rref.js'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 
-/** How long the word that ends an actor at once is waited for: a worker that hears nothing would otherwise keep this one from ending. */
+/** Time limit of the call that ends an actor at once: without it, a worker that does not answer would keep this one from ending. */
 const KILL_MS = 5000
 
 export class Incarnation implements Child {
@@ -28,7 +28,7 @@ export class Incarnation implements Child {
     return this.ask(shutdownMs, { timeoutMs: 0, signal: this.stopping.signal })
   }
 
-  /** Its worker may not even hear of it: here it has ended from now on, and no answer is waited for. */
+  /** Here the actor has ended now. No answer is awaited, since the call may never reach its worker. */
   kill(): void {
     this.stopping.abort()
     void this.ask(0, { timeoutMs: KILL_MS }).catch(() => {})

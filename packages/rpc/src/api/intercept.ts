@@ -1,4 +1,4 @@
-/** The door by which users put something around the calls of their worker. */
+/** `intercept`, with which users put functions around their worker's calls. */
 import { PostgradError } from '@postgrad/base'
 import type { CallInterceptor } from '../observe/call-interceptors.js'
 import { currentRuntime } from './api.js'

@@ -1,4 +1,4 @@
-/** Hearing of ends: monitors, links, stopping from elsewhere. */
+/** Monitors, links, and stopping actors from elsewhere. */
 import { describe, expect, test } from '@jest/globals'
 import type { Down } from '../actors/watches.js'
 import { expose } from '../common/function-registry.js'
@@ -104,7 +104,7 @@ async function seeds(size: number, main: (cluster: Cluster) => Promise<void>, op
   }
 }
 
-/** Counts how often it is told. */
+/** Counts how often it resolves. */
 function counted(down: Promise<Down>): { times: number; down: Promise<Down> } {
   const count = { times: 0, down }
   void down.then(() => count.times++)

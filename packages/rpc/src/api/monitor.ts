@@ -1,6 +1,6 @@
 /**
- * Hearing of the end of others, and ending them: `monitor`, `link`, `unlink`, `stopActor`. What watches is the worker that runs the code; `watches.ts` below does
- * the work. PyTorch has no counterpart: nobody hears of a worker's death there.
+ * Watching the ends of actors and workers, and ending actors: `monitor`, `link`, `unlink`, `stopActor`. The worker that runs the code is the watcher; `watches.ts`
+ * does the work. PyTorch has no counterpart: it notifies nobody of a worker's death.
  */
 
 import { SHUTDOWN_MS } from '@postgrad/actor/internal'
@@ -12,9 +12,9 @@ import { RRef } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
 import { currentRuntime } from './api.js'
 
-/** Tells of the end of an actor or a worker: what `monitor` gives. */
+/** The result of `monitor`: a watch of an actor or a worker. */
 export interface Monitor {
-  /** Resolves once, when what is watched has ended, or had ended before; never rejects. Nothing is told after `dispose`. */
+  /** Resolves once, when the actor or worker has ended, also if it had ended before; never rejects. After `dispose` it stays pending. */
   readonly down: Promise<Down>
   /** Stops watching. */
   dispose(): void
@@ -22,10 +22,11 @@ export interface Monitor {
 }
 
 /**
- * Watches a worker, or the actor that a reference refers to, until it ends. It keeps nothing alive: the reference may be disposed meanwhile. Of a handle it watches the actor that
- * runs now, and not those that are made after it; this follows them:
+ * Watches a worker, or the actor that a reference refers to, until it ends. The watch keeps nothing alive: you may dispose the reference meanwhile. For a
+ * handle it watches the actor that runs now, not its successors. To follow them, write
  * `for (;;) { const { down } = monitor(await handle.ready()); … await down }`.
- * @throws UNKNOWN_WORKER, NOT_AN_ACTOR; of a handle ACTOR_NOT_RUNNING; of a reference NOT_AN_ACTOR, of a handle that was sent ACTOR_NOT_RUNNING, is the reason of its `down`
+ * @throws UNKNOWN_WORKER, NOT_AN_ACTOR, and ACTOR_NOT_RUNNING for a handle. For a reference, NOT_AN_ACTOR becomes the reason of `down`; so does
+ * ACTOR_NOT_RUNNING for a handle that was sent here
  */
 export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
   const worker = currentRuntime()
@@ -36,7 +37,7 @@ export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
   return { down: watch.down, dispose, [Symbol.dispose]: dispose }
 }
 
-/** Which one runs is asked first. */
+/** Asks first which actor runs. */
 function monitorFar(handle: ActorHandle<unknown>): Monitor {
   let isDisposed = false
   let inner: Monitor | null = null
@@ -63,15 +64,18 @@ function monitorFar(handle: ActorHandle<unknown>): Monitor {
 }
 
 /**
- * Binds two actors: when one of them crashes (its worker's death included), the other does, with LINKED_ACTOR_DOWN. A normal end of one is nothing to the other. It
- * resolves when both are bound. Of a handle it binds the actor that runs now: one that is made in its place is another, and bound to nothing.
+ * Links two actors: if one of them crashes, or its worker dies, the other crashes with LINKED_ACTOR_DOWN. If one ends normally, the other continues.
+ * Resolves when both are linked. For a handle it links the actor that runs now; an actor that replaces it later is not linked.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
  */
 export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
   return onBoth('link', LINK_ACTOR, a, b)
 }
 
-/** Undoes `link`, however often it was said of these two; where there was none it does nothing. Both references must be those that were bound, or copies of them. @throws (rejects) as `link` */
+/**
+ * Removes the link of two actors, however often they were linked; without a link it does nothing. Pass the references that were linked, or copies of them.
+ * @throws (rejects) as `link`
+ */
 export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
   return onBoth('unlink', UNLINK_ACTOR, a, b)
 }
@@ -100,15 +104,16 @@ async function withBorrowed(handle: ActorHandle<unknown>, fn: (rref: RRef) => Pr
   return await fn(rref)
 }
 
-/** Of `stopActor`. */
+/** Options of `stopActor`. */
 export interface StopOptions {
-  /** How long it may take before it is ended whatever it does; 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */
+  /** How long the actor may take to stop, in ms; then it is ended whatever it does. 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */
   readonly shutdownMs?: number
 }
 
 /**
- * Ends an actor: what was called before is done, what is called after meets ACTOR_STOPPED, its open streams are ended (ACTOR_STOPPED), its `onStop` runs. It resolves when the actor has ended, for whatever reason. An actor ends itself with
- * `this.stop()`: to await this from one of its own methods would wait for that method. Of a handle it ends the actor that runs now, which its supervisor may make again.
+ * Ends an actor. Earlier calls are served, later calls fail with ACTOR_STOPPED, its open streams end with ACTOR_STOPPED, and its `onStop` runs. Resolves
+ * when the actor has ended, for whatever reason. An actor ends itself with `this.stop()`: if one of its methods awaited `stopActor`, it would wait for
+ * itself. For a handle it ends the actor that runs now; its supervisor may make it again.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
  */
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {

@@ -1,4 +1,4 @@
-/** Who is who: PyTorch's cases of identity, and the default deadline. */
+/** Worker infos, by PyTorch's cases, and the default deadline. */
 import { describe, expect, test } from '@jest/globals'
 import { expose } from '../common/function-registry.js'
 import type { Target, WorkerInfo } from '../common/worker-info.js'
@@ -46,7 +46,7 @@ describe('names and ids', () => {
       expect(await call('worker1', echo, [info])).toEqual(info)
       expect(await call('worker1', callTo, [info, 3, 4])).toBe(7)
       expect(await call(info.id, callTo, [getWorkerInfo(), 1, 1])).toBe(2)
-      // As PyTorch's `owner_equality`: whoever has a reference finds the same owner.
+      // As PyTorch's `owner_equality`: each holder of a reference finds the same owner.
       const [mine, theirs] = [rref(1), remote('worker2', echo, [1])]
       expect([mine.owner(), theirs.owner()]).toEqual([getWorkerInfo(), info])
       expect(await call('worker1', ownerOf, [theirs])).toEqual(info)

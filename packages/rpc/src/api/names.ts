@@ -1,4 +1,4 @@
-/** PyTorch's words for who is who and how long calls may take: `get_worker_info`, `get_worker_infos`, `_set_rpc_timeout`, `_get_rpc_timeout`. */
+/** PyTorch's functions for worker infos and the default timeout: `get_worker_info`, `get_worker_infos`, `_set_rpc_timeout`, `_get_rpc_timeout`. */
 
 import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { currentRuntime } from './api.js'

@@ -39,7 +39,7 @@ for (const seed of [1, 2, 3]) {
           sleep: (ms) => sleep(cluster, ms),
           close: () => {
             isClosed = true
-            // What a closed worker says is WORKER_DIED or RPC_SHUT_DOWN; the contract's STORE_CLOSED is the store's own.
+            // A closed worker fails with WORKER_DIED or RPC_SHUT_DOWN; the contract's STORE_CLOSED is the store's own.
             host.run(() => HOSTED_STORE.here.close())
           },
         }),

@@ -1,6 +1,6 @@
 /**
- * A store that one worker keeps (`store-host.ts`) and all others reach by calls: the same on threads and in the simulation. It ends with the worker,
- * which ends every wait. The rules are those of transport's SPEC.md.
+ * A store that one worker keeps (`store-host.ts`) and all others reach by calls, on threads as in the simulation. The store and all waits in it end
+ * with that worker. Its rules are in transport's SPEC.md.
  */
 import { isPostgradError } from '@postgrad/base'
 import { TextDecoder, timeLimit } from '@postgrad/base/internal'

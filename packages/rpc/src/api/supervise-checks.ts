@@ -1,4 +1,4 @@
-/** What `supervise` and `add` refuse before anything is made. */
+/** Checks of the arguments of `supervise` and `add`. */
 import { PostgradError } from '@postgrad/base'
 
 /** @throws INVALID_ARGUMENT */

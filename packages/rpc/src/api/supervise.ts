@@ -1,6 +1,6 @@
 /**
- * Supervised actors: actor's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, hears of their ends and
- * makes them again, there or elsewhere; what users hold is an `ActorHandle`, which goes with the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
+ * Supervised actors: the actor package's supervisor with actors on any workers as its children. The worker that calls `supervise` makes them, watches them
+ * and makes them again, there or elsewhere. Users hold an `ActorHandle`, which leads to the current one. Rules ACS-1 to ACS-14 in SPEC.md. The
  * counterpart is Erlang's `supervisor`; PyTorch has none.
  */
 import { type ChildSpec, type Exit, type Restart, type RestartOptions, Supervisor } from '@postgrad/actor/internal'
@@ -18,39 +18,39 @@ import { currentRuntime } from './api.js'
 import { Incarnation } from './incarnation.js'
 import { checkChildren, checkSpec } from './supervise-checks.js'
 
-/** Where an actor runs: on a worker, on the next of several that lives, or where the function says, which gets the number of the start, from 0. */
+/** Where an actor runs: on a worker, on the next living one of several, or on the worker that the function returns. The function receives the number of the start, from 0. */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
-/** A child of `supervise`: an exposed class, what it is made of, where, and when it is made again. */
+/** A child of `supervise`: an exposed class, its arguments, where it runs, and when it is made again. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
   /** Unique among the children. */
   readonly name: N
   /** An exposed class. */
   readonly actor: C
-  /** Sent at each start, so what they refer to must live as long. */
+  /** The constructor's arguments. They are sent at each start, so values that they refer to must live that long. */
   readonly args?: readonly unknown[]
   /** Where it runs. */
   readonly worker: Placement
-  /** Whether it is made again: always ('permanent', the default), only after a crash ('transient'), never ('temporary'). */
+  /** When it is made again: always ('permanent', default), only after a crash ('transient'), or never ('temporary'). */
   readonly restart?: Restart
-  /** How long it may take to end when it is stopped, in ms, before it is ended whatever it does; 0: at once. Default 5000. */
+  /** How long the actor may take to stop, in ms; then it is ended whatever it does. 0 ends it at once. Default 5000. */
   readonly shutdownMs?: number
 }
 
-/** Of `supervise`. */
+/** Options of `supervise`. */
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
-  /** In the order in which they start. */
+  /** The actors, in the order in which they start. */
   readonly children: S
   /**
-   * The supervision that this one belongs to, and its name there: when this one gives up, that is a crash of a child there, whose `strategy` and `intensity` decide (it is started again,
-   * or that one gives up as well). Both run on the same worker.
+   * The supervision that this one belongs to, and its name there. If this one gives up, that counts as a crash of a child there: `strategy` and
+   * `intensity` of the parent decide whether it starts this one again or gives up as well. Both run on the same worker.
    */
   readonly parent?: { readonly supervision: Supervision; readonly name: string }
-  /** How long a start waits for a worker that has died to be there again (the cluster may be starting it again), in ms. Default 5000. */
+  /** How long a start waits for a dead worker to come back (the cluster may be starting it again), in ms. Default 5000. */
   readonly workerWaitMs?: number
 }
 
-/** With what its constructor takes. */
+/** With its constructor's arguments. */
 type WithArgs<A extends AnyClass> =
   [] extends ConstructorParameters<A>
     ? { readonly args?: Readonly<Sendable<ConstructorParameters<A>>> }
@@ -60,11 +60,11 @@ type Checked<S extends readonly ActorSpec[]> = { readonly [I in keyof S]: S[I] &
 type InstanceNamed<S extends readonly ActorSpec[], N> = InstanceType<Extract<S[number], { readonly name: N }>['actor']>
 
 const WORKER_WAIT_MS = 5000
-/** How often a start looks whether its worker is there again. */
+/** A start checks this often whether its worker is back. */
 const WORKER_LOOK_MS = 10
 /**
- * Makes actors and keeps them running. When one crashes or its worker dies it is made again, with others as `strategy` has it ('one-for-one', the default,
- * 'one-for-all', 'rest-for-one'); `intensity` (1) restarts within `periodMs` (5000) are borne, one more stops all of them (`supervision.exited`).
+ * Makes actors and keeps them running. If an actor crashes or its worker dies, it is made again, with others if `strategy` says so ('one-for-one', the
+ * default, 'one-for-all', 'rest-for-one'). Up to `intensity` (1) restarts are allowed within `periodMs` (5000). One more stops all of them (`supervision.exited`).
  *
  * ```ts
  * await using supervision = await supervise({
@@ -77,8 +77,8 @@ const WORKER_LOOK_MS = 10
  * await supervision.actor('agent').call('step', [])
  * ```
  *
- * It runs on the worker that calls it, and its actors end with that worker.
- * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped those that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ * The supervision runs on the worker that calls this, and its actors end with that worker.
+ * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped the actors that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
  */
 export async function supervise<const S extends readonly ActorSpec[]>(
   options: Omit<SuperviseOptions, 'children'> & { readonly children: Checked<S> },
@@ -88,11 +88,11 @@ export async function supervise<const S extends readonly ActorSpec[]>(
   return supervision
 }
 
-/** Supervised actors: `actor(name)` is the handle of one, `stop()` ends all. */
+/** Supervised actors: `actor(name)` returns the handle of one, `stop()` ends all. */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
   private readonly options: SuperviseOptions<S>
-  /** Of one with a parent: the one that runs now. */
+  /** With a parent: the one that runs now. */
   private supervisor: Supervisor
   private readonly handles = new Map<string, ActorHandle<unknown>>()
   private readonly workerWaitMs: number
@@ -132,7 +132,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
       children: children.map((spec) => this.childSpec(spec, () => this.handles.get(spec.name) ?? this.keep(spec.name, this.handle(spec)))),
       random: this.random,
       onBadStop: (name, { reason }) => {
-        // Of a worker's death there are other words.
+        // A worker's death is reported elsewhere.
         if (!isPostgradError(reason, 'WORKER_DIED'))
           this.worker.letter('unwatched-crash', `supervise: '${name}', asked to end: ${textOf(reason)}`)
       },
@@ -190,28 +190,31 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     for (const name of this.handles.keys()) ACTOR_NAMES.of(this.worker).delete(this.keyOf(name))
     const why = normal ? 'its supervision was stopped' : `its supervision has ended: ${textOf(reason)}`
     for (const handle of this.handles.values()) handle.over({ why, remedy: 'Call supervise() again.', cause: reason, isForGood: true })
-    // Of one that belongs to another the caller of `supervise`, or that other, has been told.
+    // With a parent, the parent or the caller of `supervise` knows of the end.
     const isKnown = this.isEndWatched || this.options.parent !== undefined || isPostgradError(reason, 'SUPERVISOR_START_FAILED')
     if (!normal && !isKnown) this.worker.letter('unwatched-crash', `supervise: ${textOf(reason)}`)
   }
 
   /**
-   * Settles when all actors have ended: normally after `stop`, else with SUPERVISOR_GAVE_UP as its reason. If nobody asks, that is a dead letter. Of one with a parent: when it
-   * will not be started again.
+   * Resolves when all actors have ended: normally after `stop`, else with the reason SUPERVISOR_GAVE_UP. If the program has not read `exited`, giving up
+   * becomes a dead letter. With a parent it resolves when the parent will not start this supervision again.
    */
   get exited(): Promise<Exit> {
     this.isEndWatched = true
     return this.ended
   }
 
-  /** How many restarts there were within the last period. */
+  /** How many restarts there were within the last period, `periodMs`. */
   get restarts(): number {
     return this.supervisor.restarts
   }
 
   // --- changes by hand: they touch that one actor, and do not count as restarts
 
-  /** Makes one more actor, behind the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, INVALID_ARGUMENT, what makes it fail; then it is not kept */
+  /**
+   * Makes one more actor, after the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, INVALID_ARGUMENT, or the error with which the
+   * actor fails to start; then the actor is not kept
+   */
   async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
     checkSpec('add', spec)
     const handle = this.handle(spec)
@@ -225,23 +228,26 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     return handle as ActorHandle<InstanceType<C>>
   }
 
-  /** Stops one actor and forgets it; its name is free. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  /** Stops one actor and forgets it; another actor may then have its name. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
   async remove(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.remove(name))
     this.drop(name)
   }
 
-  /** Stops one actor, if it runs, and makes it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, what makes it fail; then it stays down */
+  /**
+   * Stops one actor, if it runs, and makes it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, or the error with which the actor fails to
+   * start; then it stays down
+   */
   async restart(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.restart(name))
   }
 
-  /** The names of the actors, in the order of their start; a temporary one that has ended is forgotten. */
+  /** The names of the actors, in the order of their start, without temporary ones that have ended. */
   get names(): readonly string[] {
     return this.supervisor.names
   }
 
-  /** The actor that runs under this name, whichever it is by then. @throws UNKNOWN_CHILD */
+  /** The handle of the actor with this name; it always leads to the one that runs. @throws UNKNOWN_CHILD */
   actor<N extends S[number]['name']>(name: N): ActorHandle<InstanceNamed<S, N>> {
     const handle = this.handles.get(name)
     if (handle !== undefined) return handle as ActorHandle<InstanceNamed<S, N>>
@@ -254,11 +260,11 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     })
   }
 
-  /** Stops the actors in reverse order, each when the one behind it has ended, and resolves when all have. */
+  /** Stops the actors in reverse order, one after the other. Resolves when all have ended. */
   async stop(): Promise<void> {
     this.isStopping = true
     const { parent } = this.options
-    // Its parent would make it again. If that has ended, or is about to, this one has its end from there.
+    // The parent would start this again. If the parent has ended or is about to, it ends this one.
     if (parent?.supervision.names.includes(parent.name)) await parent.supervision.remove(parent.name).catch(() => {})
     else await this.worker.run(() => this.supervisor.stop())
     await this.ended
@@ -300,7 +306,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 
   /**
-   * `handleOf`: the one that its users hold, whichever supervisor makes it. `forget`: of one that was added by hand, when the supervisor has forgotten it. There may be any number of those.
+   * `handleOf` gives the handle that users hold, whichever supervisor makes the actor. `forget` runs when the supervisor forgets an actor added by hand: there may be any number of those.
    */
   private childSpec(spec: ActorSpec, handleOf: () => ActorHandle<unknown>, forget: () => void = () => {}): ChildSpec {
     const { name, restart, shutdownMs } = spec
@@ -343,7 +349,7 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     return incarnation
   }
 
-  /** The first that lives, from the one whose turn it is; if there is none, one of them may be about to be started again. */
+  /** The first living worker, from the one whose turn it is. If none lives, waits: one may be about to be started again. */
   private async place(place: Placement, start: number): Promise<Target> {
     const { clock } = this.worker
     const untilMs = clock.now() + this.workerWaitMs
@@ -404,7 +410,7 @@ function running(worker: WorkerRuntime): { readonly all: Set<Supervision>; next:
   })
 }
 
-/** Disposes of a reference; whoever uses it later reads that the actor has been made again. */
+/** Disposes of a reference. A later use of it fails with `error`. */
 function retire(worker: WorkerRuntime, rref: RRef, error: PostgradError): void {
   if (!(rref instanceof UserRRef)) return
   worker.rrefs.failUser(rref, error)

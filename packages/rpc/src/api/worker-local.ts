@@ -1,6 +1,6 @@
 /**
- * State of a module that each worker has for itself. A user's module is shared by all workers of a thread (a simulation's are all in one), so what it
- * keeps in a variable they share; what it keeps here they do not.
+ * `workerLocal`: state of a module that each worker has for itself. All workers of a thread share a user's module and its variables (a simulation has
+ * all its workers in one thread).
  */
 
 import type { WorkerInfo } from '../common/worker-info.js'

@@ -1,4 +1,4 @@
-/** A worker, as the programs that run on it see it. `worker-runtime.ts` is what it is. */
+/** A worker, as the programs on it see it. `worker-runtime.ts` implements it. */
 import type { Clock } from '@postgrad/transport'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 

@@ -1,8 +1,8 @@
 /**
- * Asks the authority about the messages of other workers: the one place that says, for each kind of message, what it wants. The path of messages
- * (`core/message-path.ts`) comes here before anything of a message is served; a worker without an authority never does.
+ * Asks the authority about the messages of other workers: `RULES` says, for each kind of message, what its sender wants. If the worker has an authority,
+ * `core/message-path.ts` calls this before it serves anything of a message.
  *
- * Two things are not known in the turn of a call of a method: whether its value is there yet, and of which class it is. So it is asked for once more when the
+ * When a method call has its turn, two things are not known: whether the value is there yet, and its class. So the authority is asked once more when the
  * method is about to run (`methodRefusal`).
  */
 import { type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
@@ -20,9 +20,9 @@ import { GroupWhat } from '../groups/group-protocol.js'
 
 type Rule = (check: AuthorityCheck, message: Message, from: WorkerId) => Want | null
 
-/** It settles what this worker has asked, or is about what is the sender's own; each handler looks whether it is. */
+/** The message answers this worker, or is about what the sender owns; each handler checks that. */
 const always: Rule = () => null
-/** Of a pass, or a context, of another that it takes part in. */
+/** `isOwn`: another's pass or context, in which the sender takes part. */
 const ofPass: Rule = (check, message, from) => ({ kind: 'context', name: nameOf(message.type), isOwn: check.takesPart(message, from) })
 const function_: Rule = (check, { type, body }, from) =>
   check.functionWant(body[0] as string, body[1], type === MessageType.REMOTE_CALL ? 'remote' : 'call', from)
@@ -46,10 +46,10 @@ const RULES: { readonly [T in MessageType]: Rule } = {
   [MessageType.ACTOR_UNWATCH]: always,
   [MessageType.UNREADABLE]: always,
   [MessageType.PROGRESS]: always,
-  // That it leaves, and that it has heard of another's leaving, concerns itself.
+  // LEAVE and SEEN are about the sender itself.
   [MessageType.GROUP_UPDATE]: (_check, { type, body: [what] }) =>
     what === GroupWhat.LEAVE || what === GroupWhat.SEEN ? null : { kind: 'built-in', name: nameOf(type), isOwn: true },
-  // Whether it is a member of that group is looked at there.
+  // The handler checks that the sender is a member.
   [MessageType.COLLECTIVE]: (_check, { type }) => ({ kind: 'built-in', name: nameOf(type), isOwn: true }),
   [MessageType.PROPAGATE_GRADIENTS]: ofPass,
   [MessageType.PASS_REPORT]: ofPass,
@@ -96,7 +96,7 @@ export class AuthorityCheck implements Gate {
     return null
   }
 
-  /** Of a method that is about to run, of a value whose class is known by now. */
+  /** For a method that is about to run: the class of its value is known by now. */
   methodRefusal(served: ServedCall | null, value: unknown, method: string): PostgradError | null {
     if (!(served instanceof IncomingCall) || served.peer.link === null) return null
     const { peer, type } = served
@@ -110,7 +110,7 @@ export class AuthorityCheck implements Gate {
 
   // --- what the rules ask
 
-  /** Functions of streams and methods are those that are meant. */
+  /** For streams and methods: of the function that is meant. */
   functionWant(name: string, args: unknown, kind: 'call' | 'stream' | 'remote', from: WorkerId): Want | null {
     const list = Array.isArray(args) ? args : []
     if (name === STREAM_CALL) return this.functionWant(plainText(list[0]), list[1], kind === 'remote' ? kind : 'stream', from)
@@ -136,7 +136,7 @@ export class AuthorityCheck implements Gate {
     return this.permits(peer, want) ? null : notPermitted(peer, want, this.core.info)
   }
 
-  /** Makes no error, which costs 12 µs, for what nobody is answered. */
+  /** Makes no error, which costs 12 µs: some refusals go to nobody. */
   private permits({ info, role }: Peer, want: Want): boolean {
     try {
       return this.authority.permits({ info, role }, want) === true

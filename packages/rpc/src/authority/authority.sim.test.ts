@@ -16,7 +16,7 @@ import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { AuthorityCheck } from './authority-check.js'
 import { type RoleRights, rolePolicy } from './role-policy.js'
 
-/** What has run, by name. */
+/** All that has run, by name. */
 let ran: string[] = []
 const note = <T>(name: string, value: T): T => {
   ran.push(name)
@@ -146,7 +146,7 @@ const watched = async (agent: RRef): Promise<void> => {
   if (down && !down.normal) throw down.reason
 }
 
-/** Each kind of request, what allows it beside what it needs to get there, and what it runs. */
+/** Each kind of request, the right that allows it (with those to get there), and what it runs. */
 const REQUESTS: readonly [what: string, rights: RoleRights, runs: string, ask: (agent: RRef<Agent>) => PromiseLike<unknown>][] = [
   ['call', { call: ['aut.step'] }, 'step', () => call('worker0', step, [1])],
   ['stream', { call: ['aut.count'] }, 'count', () => takeAll(stream('worker0', count, [1]))],

@@ -1,2 +1,2 @@
-/** Forged messages of those who may do little, many: `npm run soak -- --seeds 10000 authority/authority`. */
+/** Many forged messages of a restricted role: `npm run soak -- --seeds 10000 authority/authority`. */
 import './authority.sim.test.js'

@@ -1,4 +1,4 @@
-/** Floods of every kind of message by an observer: what waits at the member stays within bounds, others are served meanwhile, and all of it has its turn. */
+/** Floods of every kind of message by an observer: its messages wait at the member within bounds, others are served meanwhile, and all have their turn. */
 import { describe, expect, test } from '@jest/globals'
 import { MESSAGE_TABLE, type MessageBodies, MessageType } from '@postgrad/wire/internal'
 import { currentRuntime } from '../api/api.js'
@@ -105,7 +105,7 @@ describe('a flood by an observer', () => {
         for (let i = 0; i < 20; i++) expect(await call(MEMBER, may, [i])).toBe(i + 1)
         // Virtual time passes with the pauses alone: the member's answers do not wait for them.
         expect(other.clock.now() - beganMs).toBeLessThan(100)
-        // What came to nothing is worked off no faster than the role may be refused.
+        // Messages that come to nothing are served no faster than the role may be refused.
         await wait(1000)
         expect(inflow!.pauses).toBeGreaterThan(0)
         expect(member.letters.total).toBeLessThanOrEqual(REFUSALS_MAX + OTHERS_WAITING_MAX / 2 + 2 * REFUSALS_PER_SECOND)

@@ -1,4 +1,4 @@
-/** An authority made of a table: what each role may do. See `common/authority.ts` for what is asked. */
+/** An authority made from a table of each role's rights. `common/authority.ts` has what it is asked. */
 import { PostgradError } from '@postgrad/base'
 import { WHEREIS } from '../actors/actor-register-host.js'
 import { LINK_ACTOR, STOP_ACTOR, UNLINK_ACTOR, WATCH_ACTOR } from '../actors/watches.js'
@@ -6,27 +6,27 @@ import type { Authority, RequestingPeer, Want } from '../common/authority.js'
 import { ARRIVE } from '../groups/gather.js'
 import { STORE_CALL } from '../groups/store-host.js'
 
-/** What a role may do; nothing else. */
+/** The rights of a role. Anything else is refused. */
 export interface RoleRights {
-  /** Exposed functions that it may call and stream, and methods as `Class.method`, by the name under which the class is exposed. Default none. */
+  /** The exposed functions that the role may call and stream, and methods as `Class.method`, with the name under which the class is exposed. Default none. */
   readonly call?: readonly string[]
-  /** Exposed functions, classes and methods whose values it may keep here by `remote`. Default none. */
+  /** The exposed functions, classes and methods whose results the role may keep on this worker by `remote`. Default none. */
   readonly remote?: readonly string[]
-  /** Whether it may fetch the values that it has references to. Default false. */
+  /** Whether the role may fetch the values that it has references to. Default false. */
   readonly fetch?: boolean
-  /** Whether it may ask for actors by their names. Default false. */
+  /** Whether the role may ask for actors by their names. Default false. */
   readonly whereis?: boolean
-  /** Whether it may watch actors. Default false. */
+  /** Whether the role may watch actors. Default false. */
   readonly watch?: boolean
-  /** Whether it may stop actors, and link them: one that is linked ends with another. Default false. */
+  /** Whether the role may stop actors and link them: a linked actor ends with another. Default false. */
   readonly stop?: boolean
-  /** Whether it may be in process groups, and end the group with the others. Default false: it should be a guest. */
+  /** Whether the role may be in process groups, and end the group with the others. Default false: let such a worker join as a guest. */
   readonly groups?: boolean
-  /** Whether it may use stores; where it joins by `init`, also that of the group (`member.store`), for keys of the program. Default false. */
+  /** Whether the role may use stores; if it joins by `init`, also the group's store (`member.store`), for keys of the program. Default false. */
   readonly stores?: boolean
-  /** Whether it may make contexts and run backward passes. Default false: it still takes part in those of others that have come to it. */
+  /** Whether the role may make contexts and run backward passes. Default false: it still takes part in passes of others that reach it. */
   readonly backward?: boolean
-  /** Whether it may use references that others than the owner have handed on to it: then any that it names. Default false. */
+  /** Whether the role may use references that a worker other than the owner handed on to it; if true, it may use any reference whose id it names. Default false. */
   readonly references?: boolean
 }
 
@@ -44,7 +44,7 @@ const SWITCHES: { readonly [S in Switch]: S } = {
   references: 'references',
 }
 
-/** What stands behind a built-in function; any other has to be listed by its name. */
+/** The right that a built-in function needs; any other is listed by its name. */
 const BEHIND: Readonly<Record<string, Switch>> = {
   [WHEREIS]: 'whereis',
   [WATCH_ACTOR]: 'watch',
@@ -55,7 +55,7 @@ const BEHIND: Readonly<Record<string, Switch>> = {
   GROUP_UPDATE: 'groups',
   COLLECTIVE: 'groups',
   [STORE_CALL]: 'stores',
-  // Behind `rref.backward`.
+  // Called by `rref.backward`.
   'postgrad.rrefBackward': 'backward',
 }
 

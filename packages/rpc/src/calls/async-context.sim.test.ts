@@ -1,4 +1,4 @@
-/** Which stores of a user's own AsyncLocalStorage the code finds that a worker runs for others: those of where the worker was made, whatever program woke it. */
+/** The stores of a user's own AsyncLocalStorage in code that a worker runs for others: those of where the worker was made, whatever program woke it. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, test } from '@jest/globals'
 import { Actor } from '../api/actor.js'
@@ -74,7 +74,7 @@ describe('RPC-58: the async context of what is served', () => {
     overSeeds(SEEDS, 2, async ({ workers }) => {
       const [, other] = workers
       const answer = call('worker1', seen)
-      // The message comes while the other worker's program runs, which then goes on in its mailbox.
+      // The message comes while the other worker's program runs, which then continues in its mailbox.
       await store.run('computes', async () => {
         for (let i = 0; i < 20; i++) {
           other!.lookAround()

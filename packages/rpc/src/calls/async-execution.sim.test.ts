@@ -1,4 +1,4 @@
-/** Functions whose answer many callers share. The parameter server is PyTorch's (`test_my_parameter_server`, rpc_test.py). */
+/** Functions with one answer for many callers. The parameter server is PyTorch's (`test_my_parameter_server`, rpc_test.py). */
 
 import { describe, expect, test } from '@jest/globals'
 import { Future } from '@postgrad/base'
@@ -17,7 +17,7 @@ const sleep = (ms: number): Promise<void> => {
   })
 }
 
-/** What all who are waiting at a worker share. */
+/** Shared by all callers that wait at a worker. */
 class Meeting {
   private readonly size: number
   private count = 0

@@ -1,6 +1,6 @@
 /**
  * Random programs of calls that call, by `call`, `remote` and `stream`, over three or four workers, which are cancelled, run out of time, throw and die
- * at random moments: what holds of each of them. Everything is drawn from the seed before it begins, so a failing one can be run again alone.
+ * at random moments, and the rules that each must keep. Everything is drawn from the seed before it begins, so a failing one can be run alone.
  */
 import { Random } from '@postgrad/sim/internal'
 import { call, currentSignal, currentWorker, remote, rref, stream } from '../api/api.js'
@@ -10,7 +10,7 @@ import type { RRef } from '../references/rref.js'
 import { Cluster } from '../worker/sim-cluster.suite.js'
 
 const DEPTH_MAX = 4
-/** Longer than all of a program's functions take one behind the other. */
+/** Longer than all of a program's functions take one after the other. */
 const SETTLE_MS = 20_000
 const CHILDREN_MAX = 3
 const KINDS = ['call', 'call', 'method', 'remote', 'stream'] as const
@@ -24,7 +24,7 @@ interface Plan {
   readonly isAware: boolean
   readonly ms: number
   readonly throws: boolean
-  /** Its calls begin at once, not one behind the other. */
+  /** Its calls begin at once, not one after the other. */
   readonly together: boolean
   readonly cancelMs: number | null
   readonly timeoutMs: number | null
@@ -35,7 +35,7 @@ interface Plan {
   readonly calls: readonly Plan[]
 }
 
-/** What became of one call. */
+/** The fate of one call. */
 interface Fate {
   readonly plan: Plan
   readonly parent: number | null
@@ -119,7 +119,7 @@ async function make(plan: Plan): Promise<void> {
     const { code, name } = error as { code?: string; name: string }
     fate.outcome = code ?? name
   }
-  // The time of a reference's fetch, or of one item, is no time of the function.
+  // The deadline of a fetch, or of one item, is not the function's.
   const isItsOwn = plan.kind === 'call' || plan.kind === 'method'
   if (fate.outcome === 'CALL_CANCELLED' || (isItsOwn && fate.outcome === 'RPC_TIMEOUT')) fate.givenUpMs = nowMs()
 }
@@ -188,7 +188,7 @@ export async function callProgramProblems(seed: number): Promise<string[]> {
   await cluster.run(0, async () => {
     if (victim !== null) currentWorker().clock.setTimer(deathMs, () => cluster.world.crash(`worker${victim}`))
     await Promise.all(plans.map(make))
-    // Functions that do not look go on for a while, though their calls are refused.
+    // Functions that do not look run for a while, though their calls are refused.
     await sleep(SETTLE_MS)
   })
   await cluster.world.drain()
@@ -241,7 +241,7 @@ export function outcomes(): Record<string, number> {
   return counts
 }
 
-/** What went wrong, one line per problem, with its seed. */
+/** The problems, one line each, with their seeds. */
 export async function overCallSeeds(count: number, first: number, seen: Record<string, number> = {}): Promise<string[]> {
   const problems: string[] = []
   for (let seed = first; seed < first + count && problems.length < 20; seed++) {

@@ -1,6 +1,6 @@
 /**
- * What a worker does with the requests of others: runs the function in a scope of its own, once all references in the request are confirmed, and
- * answers. `serve` is the one way for calls, remote calls and fetches (`references.ts` adds those), which differ in their `Work`.
+ * Serves the requests of other workers: runs each function in a scope of its own, once all references in the request are confirmed, and answers.
+ * Calls, remote calls and fetches (`references.ts` adds these two) all go through `serve`, and differ in their `Work`.
  * PyTorch: `torch/csrc/distributed/rpc/request_callback_impl.cpp`.
  */
 import type { PostgradError } from '@postgrad/base'
@@ -36,7 +36,7 @@ export class CallServing {
     failed: ({ peer, requestId, outlet }, error) => this.core.messages.answerError(peer, requestId, error, outlet?.isOfCleanUp(error)),
   }
 
-  /** Its end, now or later, is told in its own scope. */
+  /** The call's end, now or later, runs in its own scope. */
   serve(call: IncomingCall, work: Work): void {
     const { clock, messages } = this.core
     const { message, peer, expiresMs, unconfirmed, givenUp } = call
@@ -73,7 +73,7 @@ export class CallServing {
     return new Scope(patch, this.core.scope)
   }
 
-  /** It is not run; who waits for it is told by somebody else. */
+  /** The call is not run; the code that refuses it answers it. */
   refuse(call: IncomingCall): void {
     const { peer, received, requestId } = call
     call.refuse()
@@ -82,7 +82,7 @@ export class CallServing {
     peer.served.take(requestId)
   }
 
-  /** It is not run, and nobody waits for it: only those hear of it who share the reference that it was to make. */
+  /** The call is not run, and its caller has given up. Others who share the reference it was to make get the error. */
   private drop(call: IncomingCall, reason: 'cancelled' | 'expired', error: PostgradError): void {
     const { type, message, peer, owner, requestId } = call
     peer.served.take(requestId)
@@ -147,8 +147,8 @@ export class CallServing {
   }
 
   /**
-   * Whether the caller has timed out before it could hear of this error. What was served waits no longer than its caller does, so both give up in
-   * the same moment, and the word of it would be a dead letter.
+   * Whether the caller has timed out before this error could arrive. A served call waits no longer than its caller does, so both give up at the
+   * same moment, and the answer would be a dead letter.
    */
   private isTooLate({ work, expiresMs }: IncomingCall): boolean {
     return work!.endsAtDeadline && expiresMs !== Number.POSITIVE_INFINITY && this.core.clock.now() > expiresMs - ROUNDING_MS

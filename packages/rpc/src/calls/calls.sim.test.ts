@@ -39,7 +39,7 @@ const noteSlowly = async (text: string) => {
   await turn()
   log.push(`${text})`)
 }
-/** Passes a ball between the workers until there are no hops left. */
+/** Passes a ball between the workers, so many hops. */
 const bounce = async (hops: number, workers: readonly string[]): Promise<number> => {
   if (hops === 0) return 0
   const [next, ...rest] = workers

@@ -1,4 +1,4 @@
-/** Cancellation of calls: here at once, at the callee by its signal, and on to whatever the callee had called. */
+/** Cancellation of calls: at once at the caller, at the callee by its signal, and of all calls that the callee had made. */
 import { getEventListeners } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -307,7 +307,7 @@ describe('a call that is cancelled', () => {
       waits.cancel()
       await failure(waits)
       await sleep(5)
-      // What makes the value, and this call itself.
+      // The making of the value, and this call itself.
       expect(await call('worker1', servingHere)).toBe(2)
       making.abort()
       await sleep(5)

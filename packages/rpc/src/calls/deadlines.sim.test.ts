@@ -128,7 +128,7 @@ describe('the deadline of a call', () => {
     const cluster = await inCluster(2, async (cluster) => {
       const late = failure(call('worker1', makesRRef, [50], { timeoutMs: 20 }))
       await sleep(5)
-      // The word that it is out of time comes behind its end.
+      // The callee learns of the deadline after the call's end.
       cluster.gate(0, 1).shut()
       expect(await late).toMatchObject({ code: 'RPC_TIMEOUT' })
       await sleep(100)

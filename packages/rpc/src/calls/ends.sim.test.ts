@@ -53,7 +53,7 @@ describe('a worker dies', () => {
           expect(await Promise.all([other, self])).toEqual([50, 50])
         })
         const left = await cluster.leftovers({ except: [1] })
-        // What worker1 had asked of worker2 is still served there; the answer has no way back.
+        // worker2 still serves the request of worker1; the answer has no way back.
         expect(left).toEqual(['worker2: servingCalls 1'])
       }
     })
@@ -194,7 +194,7 @@ describe('shutdown', () => {
       expect(thrown(() => worker.connect({ name: 'new', id: 9 }, cluster.world.link('worker0', 'new')[0]))).toMatchObject({
         code: 'RPC_SHUT_DOWN',
       })
-      // What is at hand still is, and giving up says nothing to anybody.
+      // Local values stay, and giving a reference up sends nothing.
       expect(mine.localValue()).toBe('mine')
       held.dispose()
       local.dispose()
@@ -210,7 +210,7 @@ describe('shutdown', () => {
         await cluster.run(0, async () => {
           const before = cluster.workers[1]!.run(() => Promise.all([1, 2, 3].map((n) => call('worker0', echo, [n]))))
           const waits = cluster.workers[1]!.run(() => failure(call('worker0', never)))
-          // Behind the answers.
+          // After the answers.
           await call('worker0', sleep, [1])
           while (cluster.gate(0, 1).sent.length < 3) await sleep(1)
           await currentRuntime().close()
@@ -401,7 +401,7 @@ describe('membership', () => {
 })
 
 const uses = (ref: RRef) => ref.toHere()
-/** Closes its worker behind its own answer. */
+/** Closes its worker after its own answer. */
 const leave = (): void => {
   const worker = currentRuntime()
   worker.clock.setTimer(1, () => void worker.close())

@@ -1,4 +1,4 @@
-/** Errors of user code on their way back, and what cannot be read. */
+/** Errors of user code on their way back, and unreadable messages. */
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
@@ -276,12 +276,12 @@ describe('errors of this package', () => {
   })
 })
 
-/** The frame of the n-th message of a type is damaged behind its head: nothing in it can be read. */
+/** The frame of the n-th message of a type is damaged after its head: nothing in it can be read. */
 function damage(cluster: Cluster, from: number, to: number, type: MessageType): void {
   cluster.gate(from, to).tamper = (frame: Frame) => {
     if (frame.header[5] !== type) return frame
     const header = frame.header.slice()
-    // Behind the length, the array, the type and a request id of one byte: a byte that msgpack does not use.
+    // After the length, the array, the type and a request id of one byte: a byte that msgpack does not use.
     header.fill(0xc1, 7)
     return { header, segments: frame.segments }
   }
@@ -410,7 +410,7 @@ describe('what cannot be read', () => {
 
 /** A reference to a value here, and one to a value of worker 2. */
 const references = (): RRef[] => [rref('here'), remote('worker2', echo, ['there'])]
-/** What worker 1 gives away and keeps. */
+/** Worker 1 gives these away and keeps them. */
 let given: RRef[] = []
 const give = () => {
   given = references()
@@ -466,7 +466,7 @@ describe('the references in what cannot be read', () => {
       cluster.gate(1, 0).tamper = null
       await call('worker1', disposeGiven)
     })
-    // Behind an item that was not read the stream's end finds nobody.
+    // After an item that was not read, nobody takes the stream's end.
     expect(await cluster.leftovers({ letters: name === 'STREAM_ITEM' ? 2 : 1 })).toEqual([])
   })
 

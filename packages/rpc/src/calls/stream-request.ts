@@ -1,6 +1,6 @@
 /**
- * A stream as a request of its caller: begins it, and ties what `RemoteStream` needs (credits, waits, its end) to the worker. The callee's side is
- * `stream-serving.ts`.
+ * A stream as a request of its caller: begins the stream and connects its `RemoteStream` (credits, waits, its end) to the worker. The callee's side
+ * is `stream-serving.ts`.
  */
 import type { PostgradError } from '@postgrad/base'
 import { callCancelled, onAbort, outOfTime, timeLimit } from '@postgrad/base/internal'
@@ -12,7 +12,7 @@ import { OutgoingRequest } from '../core/requests.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { checkWindow, RemoteStream, STREAM_WINDOW, type StreamItem, type StreamOptions, type StreamPort } from './stream.js'
 
-/** Gives the items of what the exposed `name` gives on another worker, one by one. */
+/** Streams the items that the exposed function `name` gives on another worker. */
 export function startStream(
   core: WorkerCore,
   peer: Peer,
@@ -43,7 +43,7 @@ class StreamRequest extends OutgoingRequest implements StreamPort {
   ended: () => void = () => {}
   private readonly core: WorkerCore
   private readonly stream: RemoteStream<unknown>
-  /** Of an item. */
+  /** For an item. */
   private readonly itemTimeoutMs: number | undefined
 
   constructor(core: WorkerCore, peer: Peer, op: string, stream: RemoteStream<unknown>, itemTimeoutMs: number | undefined) {
@@ -69,7 +69,7 @@ class StreamRequest extends OutgoingRequest implements StreamPort {
     this.stream.onCancelled(error)
   }
 
-  /** Of the stream as a whole: what was left to the call that it is part of. */
+  /** The stream as a whole has the time left to the call that it is part of. */
   override timedOut(): PostgradError {
     return outOfTime(this.op, 'this stream, which is part of it, was ended', { timeoutMs: 0 })
   }

@@ -17,11 +17,11 @@ import { isWindow, STREAM_WINDOW_MAX } from './stream.js'
 
 type AnyIterator = AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>
 
-/** How much a stream may still send, and its end. It is there before its generator, which an actor may give later. */
+/** How much a stream may still send, and its end. It exists before its generator, which an actor may give later. */
 class StreamOutlet implements Outlet {
   stopped = false
   readonly ended: Promise<void>
-  /** What the caller is told: what the generator came to, or the end of its actor. */
+  /** The caller's answer: the generator's result or error, or the actor's end. */
   readonly outcome: Promise<unknown>
   private readonly window: number
   /** Items, and how many of them the caller has taken as far as it has said. */
@@ -56,7 +56,7 @@ class StreamOutlet implements Outlet {
     return true
   }
 
-  /** No more items are wanted. What the generator waits for between two items it may end by its signal. */
+  /** The caller wants no more items. By its signal the generator may end a wait between two items. */
   stop(): void {
     this.stopped = true
     void this.close().catch(() => {})
@@ -77,7 +77,7 @@ class StreamOutlet implements Outlet {
     return this.cleanUpError?.thrown === error
   }
 
-  /** What its run comes to. */
+  /** Settles with the run. */
   end(run: Promise<unknown>): void {
     void run.then(this.resolve, this.reject).then(this.settle)
   }
@@ -98,7 +98,7 @@ class StreamOutlet implements Outlet {
     return this.iterator!.next()
   }
 
-  /** Runs the generator's `finally`, once; what has ended by itself does not notice. */
+  /** Runs the generator's `finally`, once; one that has ended does not notice. */
   close(): Promise<unknown> {
     const { iterator } = this
     if (iterator === null) return Promise.resolve()
@@ -121,7 +121,7 @@ class StreamOutlet implements Outlet {
 export function serveStream(name: unknown, args: unknown, window: unknown): Promise<unknown> {
   const core = currentCore()
   const served = currentServing()
-  // What came from another worker need not be what `stream` sends.
+  // These come from another worker, and may be anything.
   if (served === null || typeof name !== 'string' || !Array.isArray(args) || !isWindow(window)) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: STREAM_CALL,
@@ -142,7 +142,7 @@ async function run(core: WorkerCore, served: ServedCall, outlet: StreamOutlet, n
   try {
     while (await outlet.take()) {
       const step = await outlet.next()
-      // A stop may come between two lines: what the generator's end brought is told all the same.
+      // A stop may come between two lines: `cleanUp` then reports how the generator ended.
       if (outlet.stopped) break
       if (step.done === true) return step.value
       const value = isThenable(step.value) ? await step.value : step.value
@@ -182,7 +182,7 @@ export function iteratorOf(name: string, value: unknown): AnyIterator {
   })
 }
 
-/** Takes items, as a part of a worker of which nobody asks for anything. */
+/** Installs the handlers of a worker for the items of its streams. */
 export function installStreams(core: WorkerCore): void {
   core.handle(MessageType.STREAM_ITEM, (_message, _from, item) => onItem(core, item))
   core.messages.handleUnreadable(MessageType.STREAM_ITEM, ({ peer, head, error }) => failStream(core, peer, head.requestId, error))
@@ -209,7 +209,7 @@ function onItem(core: WorkerCore, { message, peer, received }: Incoming): void {
   failStream(core, peer, message.requestId, wrongReply(stream.op, peer.info, 'more items than were asked for'))
 }
 
-/** Ends a stream, at both ends, with what is wrong with an item: there is none behind one that is missing. */
+/** Ends a stream at both ends with the error of an item: no item may follow a missing one. */
 function failStream({ requests }: WorkerCore, peer: Peer, requestId: number, error: unknown): void {
   const stream = peer.pending.take(requestId)
   if (stream === undefined) return

@@ -1,4 +1,4 @@
-/** Results that come one by one: order, back-pressure, every way in which a stream ends, and what is left of it. */
+/** Streams: order, back-pressure, every way in which a stream ends, and what is left of it. */
 import { describe, expect, test } from '@jest/globals'
 import { Future, PostgradError } from '@postgrad/base'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -506,7 +506,7 @@ describe('a stream', () => {
       const items = stream('worker1', stuck, [], { timeoutMs: 20 })
       await items.next()
       const error = await failure(items.next())
-      expect(error).toMatchObject({ code: 'RPC_TIMEOUT', remedy: expect.stringMatching(/it was cancelled\.$/) })
+      expect(error).toMatchObject({ code: 'RPC_TIMEOUT', remedy: expect.stringMatching(/that function was cancelled\.$/) })
       await sleep(5)
       expect(log).toEqual(['aborted: CALL_CANCELLED'])
     })

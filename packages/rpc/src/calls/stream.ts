@@ -1,13 +1,13 @@
 /**
- * Results that come one by one, at the worker that wanted them: an async iterator whose items are sent ahead, a window of them at most.
+ * A stream at its caller: an async iterator over results that arrive one by one, of which at most a window is sent ahead.
  * The callee's side is `stream-serving.ts`. The rules STR-1 to STR-10 are in SPEC.md. PyTorch has no counterpart.
  *
  *   caller                          callee
  *   CALL postgrad.stream ─────────→ runs the generator while there is room
  *        ←─────────── STREAM_ITEM   one per item; takes one of the room
- *   PROGRESS [… n] ───────────────→ n items in all were taken here: the window goes on from there
+ *   PROGRESS [… n] ───────────────→ n items in all were taken here: the window begins there
  *   CALL_CANCEL, awaited ─────────→ (break) no more are wanted: its `return()` is called
- *        ←─── RESULT or EXCEPTION   behind the last item
+ *        ←─── RESULT or EXCEPTION   after the last item
  * Everything else (death, deadline, cancellation, shutdown) is as of any call, which this one is until its RESULT.
  */
 
@@ -19,18 +19,21 @@ export const STREAM_WINDOW = 32
 /** A generator that never waits runs so far without letting its worker do anything else. */
 export const STREAM_WINDOW_MAX = 16_384
 
-/** Of `stream`: how long an item may take, how many are sent ahead, a signal that cancels. */
+/** Options of `stream`: how long an item may take, how many items are sent ahead, a signal that cancels. */
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
-  /** How long the next item may take from when it is asked for, in ms; default the worker's `rpcTimeoutMs`; 0 is no limit. The stream as a whole has none but what is left to the call that is being served. */
+  /**
+   * How long the next item may take after it was asked for, in ms; default the worker's `rpcTimeoutMs`. 0: without a limit. The stream as a whole has no
+   * deadline, except that of the call that is being served.
+   */
   readonly timeoutMs?: number
-  /** How many items may be on their way or wait here; default 32, at most 16,384. */
+  /** How many items may be sent ahead: on their way, or waiting here. Default 32, at most 16,384. */
   readonly window?: number
 }
 
-/** What a function gives that can be streamed, and its items. */
+/** The items of a function's result, if that can be streamed. */
 export type ItemOf<R> = R extends AsyncIterable<infer T> | Iterable<infer T> ? T : unknown
 
-/** What a stream needs of its worker. */
+/** A stream's way to its worker. */
 export interface StreamPort {
   /** So many items in all were taken. */
   taken(items: number): void
@@ -53,7 +56,7 @@ export interface StreamItem {
 }
 
 interface Waiter {
-  /** Of an item, and not of the end. */
+  /** For an item, not for the end. */
   readonly isNext: boolean
   readonly settle: (step: IteratorResult<unknown, unknown>) => void
   readonly fail: (error: unknown) => void
@@ -61,8 +64,8 @@ interface Waiter {
 }
 
 /**
- * The items of a stream, in order. Read it once, by `for await`, which ends it however the loop is left. A program that calls `next` by
- * hand ends it by `return()`, `await using` or the signal. Its error is thrown once, after the items that came before it.
+ * The items of a stream, in order. Read it once, with `for await`; leaving the loop in any way ends the stream. If you call `next` yourself, end the
+ * stream with `return()`, `await using` or the signal. An error of the stream is thrown once, after the items that came before it.
  */
 export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable {
   private port: StreamPort | null = null
@@ -70,7 +73,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
   private readonly items: StreamItem[] = []
   private readonly waiters: Waiter[] = []
   private taken = 0
-  /** Of these, the callee was told. */
+  /** So many of these the callee knows. */
   private told = 0
   private state: 'open' | 'closing' | 'ended' = 'open'
   /** Thrown by the next `next`. */
@@ -92,7 +95,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this
   }
 
-  /** The next item, or the end. Rejects with the stream's error after the last item, with RPC_TIMEOUT, and as `call` does. */
+  /** Resolves with the next item, or the end. Rejects with the stream's error after the last item, with RPC_TIMEOUT, and as `call` does. */
   next(): Promise<IteratorResult<T, unknown>> {
     const item = this.items.shift()
     if (item !== undefined) {
@@ -104,7 +107,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this.last() as Promise<IteratorResult<T, unknown>>
   }
 
-  /** Ends the generator at the callee, and waits until it has ended: its `finally` has run, an error of that is thrown. Items that wait are discarded. */
+  /** Ends the generator at the callee. Resolves when its `finally` has run; rejects with an error of `finally`. Items that wait are discarded. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
     if (this.state === 'ended') this.port?.ended()
@@ -207,7 +210,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return future
   }
 
-  /** One more was taken; the callee hears of it after each half window. */
+  /** One more was taken; the callee is notified every half window. */
   private count(): void {
     this.taken++
     if (this.state !== 'open' || (this.taken - this.told) * 2 < this.window) return

@@ -1,4 +1,4 @@
-/** Calls are typed end to end: what the compiler accepts, and what it refuses. A line that it should refuse and does not is an error of the build. */
+/** Calls are typed end to end: lines that the compiler accepts, and lines that it refuses. If it does not refuse one, the build fails. */
 
 import { expect, test } from '@jest/globals'
 import { collectAll, Future, waitAll } from '@postgrad/base'
@@ -116,7 +116,7 @@ function refused(ref: RRef<Observer>, agent: RRef<Agent>, handle: ActorHandle<Ag
   void call('w', add, [1, 'two'])
   // @ts-expect-error no arguments where there must be some
   void call('w', add)
-  // @ts-expect-error the name of a function is no function
+  // @ts-expect-error a name is not a function
   void call('w', 'add', [1, 2])
   // @ts-expect-error no such worker can be
   void call(null, nothing)
@@ -136,7 +136,7 @@ function refused(ref: RRef<Observer>, agent: RRef<Agent>, handle: ActorHandle<Ag
   void call('w', show, [new Observer(1)])
   // @ts-expect-error a generator
   void call('w', each, [[1][Symbol.iterator]()])
-  // @ts-expect-error an object with a method that is no reference
+  // @ts-expect-error an object with a method, not a reference
   void call('w', close, [[{ dispose: () => {} }]])
   // @ts-expect-error no such field
   void call('w', begin, [{ seed: 1, steps: 2 }])
@@ -158,7 +158,7 @@ function refused(ref: RRef<Observer>, agent: RRef<Agent>, handle: ActorHandle<Ag
   void ref.call('stop', [])
   // @ts-expect-error a method's argument of another type
   void ref.call('step', [5])
-  // @ts-expect-error what it returns is no Future and no promise
+  // @ts-expect-error it returns neither a Future nor a promise
   void asyncExecution(add)
   // @ts-expect-error the value is of another type
   new Future<number>().setResult('five')

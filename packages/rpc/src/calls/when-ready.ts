@@ -1,4 +1,4 @@
-/** Waiting until a call to another worker would be sent: what is behind `ready`. Rules CRE-1 to CRE-12 in SPEC.md; `call-credits.ts` counts. */
+/** `ready`: waits until another worker has room for a call. Rules CRE-1 to CRE-12 in SPEC.md; `call-credits.ts` counts. */
 import { Future } from '@postgrad/base'
 import { callCancelled, checkSignal } from '@postgrad/base/internal'
 import { type CallOptions, checkCallOptions } from '../common/call-options.js'

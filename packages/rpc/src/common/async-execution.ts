@@ -1,4 +1,4 @@
-/** Functions whose answer comes later than their end, so that many callers can share one result. */
+/** `asyncExecution`: functions that answer after they return, so that callers can share a result. */
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 
@@ -39,7 +39,7 @@ export function isAsyncExecution(fn: (...args: any[]) => any): boolean {
   return marked.has(fn)
 }
 
-/** What a marked function has returned. @throws ASYNC_EXECUTION_NO_FUTURE */
+/** Checks what a marked function returned. @throws ASYNC_EXECUTION_NO_FUTURE */
 export function checkFuture<T>(name: string, returned: T): T {
   if (isThenable(returned)) return returned
   throw new PostgradError('ASYNC_EXECUTION_NO_FUTURE', {

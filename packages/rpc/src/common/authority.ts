@@ -1,51 +1,51 @@
 /**
- * Who may have what done on a worker: what is asked, and of whom. `authority/role-policy.ts` has a ready answer; `authority/authority-check.ts` asks for each message of another
- * worker, before anything comes of it. The rules AUT-1 to AUT-9 are in SPEC.md. PyTorch has nothing like it: there every peer may do everything.
+ * `Authority`, which decides what other workers may do on this one. `authority/role-policy.ts` makes one from a table; `authority/authority-check.ts` asks it about each message of
+ * another worker, before it is served. The rules AUT-1 to AUT-9 are in SPEC.md. PyTorch has nothing like it: there every peer may do everything.
  */
 import { PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from './worker-info.js'
 
-/** Who wants something. */
+/** The worker that asks for something. */
 export interface RequestingPeer {
   /** Its name and id. */
   readonly info: WorkerInfo
-  /** As its credentials have proven it (`setPeerRole`); 'member' where there are none. */
+  /** The role that its credentials have proven (`setPeerRole`); 'member' without credentials. */
   readonly role: string
 }
 
-/** What another worker wants of this one. */
+/** A request of another worker to this one. */
 export interface Want {
   /**
    * - `call`, `stream`: run the exposed function `name`.
-   * - `remote`: run it, or make an instance of the exposed class, and keep the value here. Of a method: keep its result.
+   * - `remote`: run it, or make an instance of the exposed class, and keep the result here. For a method: keep its result.
    * - `method`: call the method `name`, written `Class.method`, of a value that is here.
    * - `fetch`: get a value that is here, or wait for it.
-   * - `built-in`: what the library itself exposes (`postgrad.whereis`), and words about the group (`GROUP_UPDATE`) or in a process group (`COLLECTIVE`).
+   * - `built-in`: call a function of the library (`postgrad.whereis`), or send a message about the group (`GROUP_UPDATE`) or in a process group (`COLLECTIVE`).
    * - `context`: take part in a distributed backward pass or its context; `name` is the kind of message.
-   * - `reference`: use or hand over a reference that the worker with the value has not given to the caller itself.
+   * - `reference`: use or hand over a reference that the caller did not receive from the value's owner.
    */
   readonly kind: 'call' | 'stream' | 'remote' | 'method' | 'fetch' | 'built-in' | 'context' | 'reference'
-  /** Of a function, a method with its class, a built-in function or a message; empty where nothing has a name. */
+  /** The name of the function, the method with its class, the built-in function, or the message; empty if it has no name. */
   readonly name: string
-  /** Of `fetch`: the caller has a reference to the value. Of `context`: it is another worker's, which has come to the caller. Of `reference` false, of others true. */
+  /** For `fetch`: the caller has a reference to the value. For `context`: it belongs to another worker and has reached the caller. For `reference` false, otherwise true. */
   readonly isOwn: boolean
 }
 
-/** Decides what other workers may have done here; see `rolePolicy`. */
+/** Decides what other workers may ask of this one; see `rolePolicy`. */
 export interface Authority {
-  /** Asked in the turn of each message, before anything of it is served. Short, without side effects; a throw means no. */
+  /** Called for each message before anything of it is served. It must be fast and without side effects. A throw refuses the message. */
   permits(caller: RequestingPeer, want: Want): boolean
   /**
-   * Whether there is anything that this role may not do. Workers in such a role share one allowance of refused messages, and a message of theirs that comes to nothing counts as
-   * refused. Left out: any role but 'member'.
+   * Whether anything is refused to this role. Workers in such a role share one allowance of refused messages, and a message of theirs without any effect
+   * counts as refused. Default: true for every role except 'member'.
    */
   restricts?(role: string): boolean
 }
 
-/** The role of every peer of which nothing else is said. */
+/** The role of every peer to which no other was given. */
 export const MEMBER = 'member'
 
-/** For who has asked: what it wanted, and nothing of what others may. */
+/** The error for the caller: what it wanted, and no rights of others. */
 export function notPermitted({ info, role }: RequestingPeer, { kind, name }: Pick<Want, 'kind' | 'name'>, self: WorkerInfo): PostgradError {
   return new PostgradError('NOT_PERMITTED', {
     op: kind,

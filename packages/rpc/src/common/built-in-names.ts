@@ -1,14 +1,14 @@
 /**
- * The names of what every worker exposes by itself. They begin with `postgrad.`, and interceptors of users do not see calls of them, but for methods
- * and streams, which stand for the function or method that they are about. `built-ins.ts` above has what stands behind each.
+ * Names of the functions that every worker exposes by itself (`built-ins.ts`). They begin with `postgrad.`, and users' interceptors do not see calls of
+ * them. Methods and streams are the exception: interceptors see the method or function that is meant.
  */
 
 export const BUILT_IN = 'postgrad.'
-/** Behind `rref.call`. */
+/** Of `rref.call`. */
 export const METHOD_CALL = `${BUILT_IN}callMethod`
-/** Behind `rref.created`. */
+/** Of `rref.created`. */
 export const VALUE_READY = `${BUILT_IN}valueReady`
-/** Behind `stream`. */
+/** Of `stream`. */
 export const STREAM_CALL = `${BUILT_IN}stream`
 
 /** The name of the function or the method that a call, or a stream, is for. */

@@ -1,17 +1,18 @@
-/** What every exchange with another worker takes as its last arguments: those of the function, in an array, then a time and a signal. */
+/** `CallOptions`, the last argument of every request to another worker, and the checks of options and of argument lists. */
 
 import { PostgradError } from '@postgrad/base'
 import { checkOptions } from '@postgrad/tensor/internal'
 
-/** Of everything that asks another worker: a deadline, and a signal that cancels. */
+/** Options of every request to another worker: a deadline, and a signal that cancels. */
 export interface CallOptions {
-  /** Time for the whole call in ms, from now to the reply's arrival; default the worker's `rpcTimeoutMs` (60,000); 0 is no limit. Never longer than what is left to the call that is being served. */
-  readonly timeoutMs?: number
-  /** Cancels it: it ends with CALL_CANCELLED, and the callee finds its `currentSignal()` aborted. */
-  readonly signal?: AbortSignal
   /**
-   * False: it may begin before calls to that worker that were made earlier. So a small one need not wait for a large tensor that is on its way to another process. Default true.
+   * Time for the whole call in ms, until the reply arrives; default the worker's `rpcTimeoutMs` (60,000). 0: without a limit. Never longer than the time
+   * that the call that is being served has left.
    */
+  readonly timeoutMs?: number
+  /** Aborting it cancels the call: it fails with CALL_CANCELLED, and the callee's `currentSignal()` aborts. */
+  readonly signal?: AbortSignal
+  /** false: it may begin before earlier calls to that worker. A small call then need not wait for a large tensor that is being sent to another process. Default true. */
   readonly ordered?: boolean
 }
 
@@ -31,7 +32,7 @@ export function checkCallOptions<O extends CallOptions>(
   if (options !== undefined) checkOptions(op, options, known, REMEDY)
 }
 
-/** PyTorch takes a tuple or nothing; whoever has no compiler may pass a single value. @throws INVALID_ARGUMENT before anything is sent */
+/** PyTorch takes a tuple or nothing; JavaScript code may pass a single value. @throws INVALID_ARGUMENT before anything is sent */
 export function checkArgs(args: unknown, op: string): void {
   if (Array.isArray(args)) return
   throw new PostgradError('INVALID_ARGUMENT', {

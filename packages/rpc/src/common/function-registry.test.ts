@@ -1,4 +1,4 @@
-/** What may be called from elsewhere: exposing, naming, looking up. */
+/** Functions that others may call: exposing, naming, looking up. */
 import { describe, expect, test } from '@jest/globals'
 import { thrown } from '../worker/sim-cluster.suite.js'
 import { type AnyClass, type AnyFunction, FunctionRegistry } from './function-registry.js'

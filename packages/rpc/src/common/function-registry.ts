@@ -1,6 +1,6 @@
 /**
- * What may be called from elsewhere, by name. `expose` is the only door: no code, module path or class name from the wire is ever
- * evaluated. The registry only names functions; each runtime looks the names up for itself, so that simulated workers can share it.
+ * The functions and classes that other workers may call, by name. Only `expose` adds any: no code, module path or class name from the
+ * wire is ever evaluated. The registry only names functions; each runtime looks them up itself, so simulated workers can share it.
  */
 import { PostgradError } from '@postgrad/base'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
@@ -16,7 +16,7 @@ export interface Exposed {
   readonly name: string
   readonly target: AnyFunction | AnyClass
   readonly isClass: boolean
-  /** What a static method is called on; null for all others. */
+  /** The class of a static method; null for all others. */
   readonly receiver: AnyClass | null
   /** Marked with `asyncExecution`. */
   readonly isAsync: boolean
@@ -35,7 +35,7 @@ export class FunctionRegistry {
   private readonly methodsOf = new Map<AnyClass, ReadonlySet<string>>()
 
   /**
-   * Names functions and classes, all of `record` or, when one is refused, none. The same pair again is no error, so a module may be imported
+   * Names all functions and classes of `record` or, when one is refused, none. The same pair may be named again, so a module may be imported
    * twice. A function with several names is called by the first. With a class go its own static methods, as `Class.method`.
    * @throws EXPOSE_CONFLICT another function has that name; EXPOSE_NOT_CALLABLE, also for a function without braces and a symbol as a name
    */
@@ -84,7 +84,7 @@ export class FunctionRegistry {
     throw notExposed(target.name || '(anonymous)', 'this worker', this.insteadOf(target))
   }
 
-  /** What to do with a method that was taken off its object; null when it is none. */
+  /** The remedy for a method that was taken off its object; null for others. */
   private insteadOf({ name }: AnyFunction | AnyClass): string | null {
     const isBound = name.startsWith('bound ')
     const method = isBound ? name.slice('bound '.length) : name
@@ -139,7 +139,7 @@ interface Entry {
 }
 
 /**
- * Without this, what stands in no braces would expose nothing, and so would a name that is a symbol: it shows at the first call, on another worker.
+ * Without this, a function without braces or a symbol as a name would expose nothing, which shows only at the first call, on another worker.
  * @throws EXPOSE_NOT_CALLABLE
  */
 function checkRecord(record: unknown): void {
@@ -159,7 +159,7 @@ function checkRecord(record: unknown): void {
   if (symbol !== undefined) refuse(`${String(symbol)} as a name, which no message can carry`)
 }
 
-/** The record, and the static methods of its classes. What a class inherits goes with the class that has it; getters are not looked at. */
+/** The record, and the static methods of its classes. Inherited ones go with the class that has them; getters are not read. */
 function withStatics(record: Readonly<Record<string, AnyFunction | AnyClass>>): readonly Entry[] {
   return Object.entries(record).flatMap(([name, target]): Entry[] => {
     const entry = { name, target, receiver: null }

@@ -1,4 +1,4 @@
-/** Why a request did not go, or was not answered: the errors that a worker makes for its callers. */
+/** Errors that a worker makes for its callers: why a request was not sent, or was not answered. */
 
 import { PostgradError } from '@postgrad/base'
 import { outOfTime, plainText } from '@postgrad/base/internal'
@@ -30,7 +30,7 @@ export function shutDownError(op: string, worker: WorkerInfo): PostgradError {
   })
 }
 
-/** What a caller learns whose call has not begun at `worker` and never will. */
+/** For a caller whose call has not begun at `worker` and never will. */
 export function drainingError(op: string, worker: WorkerInfo): PostgradError {
   return new PostgradError('WORKER_DRAINING', {
     op,
@@ -70,7 +70,7 @@ export function noCredit(worker: WorkerInfo, timeoutMs: number): PostgradError {
   })
 }
 
-/** `isCancelled`: who makes it is told to end. */
+/** `isCancelled`: its maker is cancelled. */
 export function notThereInTime(op: string, what: string, timeoutMs: number, isCancelled: boolean): PostgradError {
   return new PostgradError('RPC_TIMEOUT', {
     op,

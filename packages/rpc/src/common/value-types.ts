@@ -1,6 +1,6 @@
 /**
- * Objects of packages above that travel as what they are made of (a RemoteModule: its reference and a name), and are made again from it where they
- * arrive. Each is registered by its package under a name; nothing else of a class travels. wire's extensions, below, know numbers; this knows names.
+ * Objects of other packages that travel as plain parts (a RemoteModule: its reference and a name), and are made again from these where they arrive.
+ * Each package registers its types by name; nothing else of a class travels. The wire package knows tag numbers, this file knows names.
  */
 import assert from 'node:assert'
 import type { ValueExtension } from '@postgrad/wire/internal'

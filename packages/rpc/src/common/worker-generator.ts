@@ -1,6 +1,6 @@
 /**
- * The random numbers of each worker: a generator of its own, made from the cluster's seed and the worker's name, so that a program draws
- * the same numbers on threads, in the simulation and inlined, whatever the order of delivery.
+ * The random generator of each worker, made from the cluster's seed and the worker's name, so that a program draws the same numbers on
+ * threads, in the simulation and inlined, in any order of delivery.
  */
 import { Generator } from '@postgrad/tensor'
 
@@ -9,11 +9,11 @@ const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * @param life how often the name was started before: the n-th worker of a name goes on with numbers of its own, the same in every run. The first
+ * @param life how often the name was started before: the n-th worker of a name draws numbers of its own, the same in every run. The first
  *   draws by the name alone.
  */
 export function workerGenerator(seed: number, workerName: string, life = 0): Generator {
-  // '#' is no letter of a name.
+  // No name contains a '#'.
   const name = life === 0 ? workerName : `${workerName}#${life}`
   let hash = FNV_OFFSET
   // Byte by byte, in front of the name: a seed that is xored in meets the first letter, and 1 with 'a' is then 2 with 'b'.

@@ -1,4 +1,4 @@
-/** The accounts of one pair, without a link: what is counted, when the sender is told, who gets the room. */
+/** The accounts of one pair, without a link: the counts, notices to the sender, and who gets the room. */
 import { describe, expect, test } from '@jest/globals'
 import { thrown } from '../worker/sim-cluster.suite.js'
 import { checkMailbox, IncomingCalls, OutgoingCalls } from './call-credits.js'

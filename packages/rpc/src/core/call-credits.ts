@@ -1,8 +1,8 @@
 /**
- * How many calls one worker may have waiting at another, as both ends of the pair count them: what was sent and, as far as the receiver has said, not
- * begun (`OutgoingCalls`); what has come and not begun (`IncomingCalls`). A call beyond the window is refused at its sender, before anything
- * is noted of it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-13 in SPEC.md;
- * `peer-ledger.ts` above has those of one peer.
+ * The limit on calls of one worker that wait at another, as both ends of the pair count them. `OutgoingCalls` counts calls that were sent and, as far as the
+ * receiver has said, not begun; `IncomingCalls` counts those received and not begun. The sender refuses a call beyond the window before it notes anything of
+ * it, so a mailbox is bounded without a queue before it. Fetches have a window of their own, of the same size. Rules CRE-1 to CRE-13 in SPEC.md;
+ * `peer-ledger.ts` has those of one peer.
  *
  *     sender                                               receiver
  *     sent − begun < window, else MAILBOX_FULL ── CALL ──▸ received − begun
@@ -17,11 +17,11 @@ export const CALLS_WAITING_MAX = 16_384
 /** Their bytes; the call that reaches this is the last that is sent. */
 export const CALL_BYTES_WAITING_MAX = 64 * 2 ** 20
 
-/** How much of one worker's calls may wait at another; a call that finds no room is MAILBOX_FULL. */
+/** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
 export interface MailboxOptions {
-  /** How many calls of one worker may wait at another, received and not begun. Default 16,384. */
+  /** How many calls of one worker may wait at another: received and not begun. Default 16,384. */
   readonly callsMax?: number
-  /** How many bytes of them: their frames, and blocks of the shared heap that they name. The call that reaches it is the last that is sent. Default 64 MiB. */
+  /** How many bytes of these calls may wait: their frames, and the blocks of the shared heap that they name. The call that reaches the limit is still sent. Default 64 MiB. */
   readonly bytesMax?: number
 }
 
@@ -42,7 +42,7 @@ export function checkMailbox({
   return { callsMax, bytesMax }
 }
 
-/** What waits for room. */
+/** A wait for room. */
 export interface CreditWaiter {
   resolve(): void
   reject(error: unknown): void
@@ -134,7 +134,7 @@ export class IncomingCalls {
   begun = 0
   begunBytes = 0
   private readonly window: Required<MailboxOptions>
-  /** What had begun when the sender was last told. */
+  /** `begun` in the last message to the sender. */
   private told = 0
   private toldBytes = 0
 
@@ -160,8 +160,8 @@ export class IncomingCalls {
   }
 
   /**
-   * Returns whether the sender is to be told. Half a window, of either kind: for ordinary traffic that is a message in thousands, and a sender that
-   * sees no room left has at least half a window here, whose beginning tells it.
+   * Returns whether to notify the sender: after half a window of calls or bytes. In ordinary traffic that is a message in thousands, and a sender
+   * that sees no room left has at least half a window here, so it is notified when these begin.
    */
   onBegun(bytes: number): boolean {
     this.begun++

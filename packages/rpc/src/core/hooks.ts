@@ -1,6 +1,6 @@
 /**
- * Where the parts of a worker, and packages above, take part in its messages. The core calls these and never names who stands behind them; a hook
- * that nobody has set costs a null check per message.
+ * The hooks by which the parts of a worker, and other packages, take part in its messages. The core calls them without knowing who has set them; a
+ * hook that is not set costs a null check per message.
  */
 import type { DeadLetter } from '@postgrad/actor/internal'
 import type { DeathCause, PostgradError, WorkerId } from '@postgrad/base'
@@ -12,11 +12,11 @@ import type { Peer } from './peer.js'
 import type { PendingCall, WaitObserver } from './pending-calls.js'
 import type { ServedCall } from './served-call.js'
 
-/** What a package above may do to the messages of calls, remote calls, fetches and their replies. Distributed autograd is one. */
+/** The hooks of another package into the messages of calls, remote calls, fetches and their replies, as of distributed autograd. */
 export interface Interceptor {
   /** In the sender's scope, after the message's tensors were found and before its bytes are made. A throw fails the call or the reply. */
   outgoing?(message: OutgoingMessage, to: WorkerInfo): void
-  /** The message of an earlier `outgoing` was not sent: its bytes could not be made. What was noted of it is void. */
+  /** The message of an earlier `outgoing` was not sent after all. Whatever was noted of it is void. */
   unsent?(message: OutgoingMessage): void
   /**
    * At the receiver, as soon as a message is read that has something in its lineage field, whatever becomes of it: it may be refused, or find nobody who
@@ -41,7 +41,7 @@ export interface ReferenceHooks {
   isShared(rrefId: bigint): boolean
   /** The message with these references goes to nobody. */
   discard(notes: readonly unknown[]): void
-  /** Nor may it: in place of `accept`, so that nothing is asked of their owners. */
+  /** It is refused: in place of `accept`, so that nothing is asked of their owners. */
   decline(notes: readonly unknown[], from: WorkerInfo): void
   /** Whether a worker has been given this value of the worker: a reference, or its id. */
   isHeld(reference: unknown, by: WorkerId): boolean
@@ -51,22 +51,22 @@ export interface ReferenceHooks {
   forgetSubject(message: Message): void
 }
 
-/** What a message says of the context and the pass that it belongs to. */
+/** The fields of a message about its context and its pass. */
 export type ContextHead = Pick<Message, 'type' | 'context' | 'autogradId' | 'pass'>
 
-/** Stands before the messages of other workers: the authority, where there is one. */
+/** Checks the messages of other workers: the authority, where there is one. */
 export interface Gate {
-  /** Whether there is something that its role may not have done. */
+  /** Whether there is something that its role may not do. */
   isRestricted(peer: Peer): boolean
   /** As soon as it is read: whether its sender may say anything about that context. */
   mayBring(message: ContextHead, peer: Peer): boolean
-  /** In its turn: why nothing may come of it; null: something may. */
+  /** In its turn: why it is refused; null: it is not. */
   refusal(item: Incoming): PostgradError | null
   /** The same of a method of this value, which is about to run for a call. */
   methodRefusal(served: ServedCall | null, value: unknown, method: string): PostgradError | null
 }
 
-/** Hears of what happens at a worker, in the order in which it happens. See `InspectEvent`. */
+/** Is notified of what happens at a worker, in the order in which it happens. See `InspectEvent`. */
 export interface Observer extends WaitObserver {
   sent(to: string, out: OutgoingMessage): void
   received(item: Incoming): void
@@ -91,9 +91,9 @@ export interface Observer extends WaitObserver {
 /** How what was served ended; `given-up`: nobody waited for it any more. */
 export type Outcome = 'value' | 'error' | 'given-up'
 
-/** What users have put around calls. */
+/** The users' interceptors of calls. */
 export interface CallHooks {
-  /** A request is about to be sent: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  /** A request is about to be sent. Returns `waiting`, wrapped if an interceptor wants to know its outcome. @throws what an interceptor throws */
   outgoing(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall
   /** Runs a request's function. */
   serve(message: Message, from: WorkerInfo, run: () => unknown): unknown

@@ -1,6 +1,6 @@
 /**
- * What waits in the mailbox of a worker: messages of its peers. A call is known here from when it is received until it has ended, and
- * where it stands has one name:
+ * The messages of peers that wait in the mailbox of a worker. A call is known here from when it is received until it has ended, and
+ * `state` says how far it is:
  *
  *   queued ──→ running ──→ answered, or abandoned when nobody waited for it any more
  *     │         │    ↑
@@ -9,7 +9,7 @@
  *     ↓         ↓
  *   refused  nobody takes it (no room, the worker ends, the actor has ended): it is answered with an error, and nobody has the references in it
  *
- * Whether somebody still waits for it (`givenUp`) can change in each of them, and is looked at when the next begins.
+ * `givenUp` (nobody waits for it any more) can be set in each of these states, and is checked when the next begins.
  */
 import type { Span } from '@postgrad/base/internal'
 import { type Message, MessageType, type PassHead, type RequestHead } from '@postgrad/wire/internal'
@@ -25,9 +25,9 @@ export interface Runnable {
 export interface Incoming extends Runnable {
   readonly message: Message
   readonly peer: Peer
-  /** What is noted of the references in it. */
+  /** The notes of the references in it. */
   readonly received: readonly unknown[] | null
-  /** What it counts in its sender's `Inflow` until it has its turn; 0: nothing. */
+  /** Its bytes in its sender's `Inflow` until it has its turn; 0: none. */
   inflowBytes: number
 }
 
@@ -42,7 +42,7 @@ export interface Taker {
   begun(call: IncomingCall): void
 }
 
-/** One that is no call. */
+/** A message that is not a call. */
 export class IncomingMessage implements Incoming {
   readonly message: Message
   readonly peer: Peer
@@ -76,7 +76,7 @@ export interface CallTimes {
   /** On the worker's clock, as the next; -1: before anybody looked. */
   receivedMs: number
   begunMs: number
-  /** Who counts it; null: nobody, or one that was stopped meanwhile. */
+  /** The `Metrics` that count it; null: none, or they have stopped. */
   countedBy: object | null
   /** It is served, and the worker's tracer is read. */
   span: Span | null
@@ -86,7 +86,7 @@ export class IncomingCall extends ServedCall implements Incoming {
   state: 'queued' | 'refused' | 'waiting' | 'running' | 'answered' | 'abandoned' = 'queued'
   readonly peer: Peer
   readonly received: readonly unknown[] | null
-  /** What it counts in its sender's account until it begins; 0 from then on. */
+  /** Its bytes in its sender's account until it begins; 0 from then on. */
   callBytes: number
   inflowBytes = 0
   work: Work | null = null
@@ -155,7 +155,7 @@ export class IncomingCall extends ServedCall implements Incoming {
   }
 }
 
-/** Stands for the message of a call that has ended. */
+/** Replaces the message of a call that has ended. */
 const ENDED: Message = Object.freeze({
   ...{ type: MessageType.CALL, requestId: 0, body: [], tensors: [], requiresGrad: [] },
   ...{ context: null, autogradId: null, pass: null, deadlineMs: null, trace: null, lineage: null },

@@ -125,7 +125,7 @@ describe('what is refused', () => {
     clock.pass(1e6)
     for (let i = 0; i < REFUSALS_MAX; i++) inflow.onRefused(allowance)
     expect([state.isPaused, state.isHeld]).toEqual([false, false])
-    // What waited when it was paused is refused as well, and makes the pause longer.
+    // Messages that waited before the pause are refused as well, and make it longer.
     for (let i = 0; i < REFUSALS_PER_SECOND; i++) inflow.onRefused(allowance)
     expect([state.isPaused, state.isHeld]).toEqual([true, true])
     clock.pass(990)

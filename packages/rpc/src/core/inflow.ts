@@ -7,15 +7,15 @@
  *       ▴                          ▴ held               waiting, bytes                  allowance
  *       └───────────────── setPaused ────────────────────┴───────────────────────────────┘
  *
- * Note [Why every pause ends]. A pause waits for nothing that a peer does. What counts towards `waiting` gets its turn from the mailbox alone: a dispatch never
- * waits, and calls that wait for replies of others have begun by then. Messages may wait behind calls that are held (MB-5), but calls are held only until an allowance has grown, or while the link is
+ * Note [Why every pause ends]. A pause waits for nothing that a peer does. A message that counts in `waiting` gets its turn from the mailbox alone: a dispatch never
+ * waits, and calls that wait for replies of others have begun by then. Messages may wait for calls that are held (MB-5), but calls are held only until an allowance has grown, or while the link is
  * read. An allowance grows with time. So two workers that pause each other both continue: each works its own
  * mailbox empty. Frames that let the other end continue (acknowledgements, PROGRESS) are late by the pause and never lost, a paused link sends as ever, and it takes no
  * silence for a death meanwhile. Calls within the windows do not pause a link, so gradients and replies still pass the calls of their sender (MB-18).
  *
- * Note [Answers that nobody reads]. A link is not paused for what its peer leaves unread: two workers that send each other much would wait for each other for ever, since the word
- * that it has arrived would not be read. Instead, this worker does not begin the peer's calls: they wait in its line of the mailbox, where the windows bound them. All else is
- * read, and has its turn unless it belongs to a held call. So the acknowledgements of the peer are read, and with them its calls begin again. If so many messages wait behind held calls that the
+ * Note [Answers that nobody reads]. A link is not paused because its peer leaves bytes unread: two workers that send each other much would wait for each other for ever, since neither
+ * would read the acknowledgements. Instead, this worker does not begin the peer's calls: they wait in its line of the mailbox, where the windows bound them. All else is
+ * read, and has its turn unless it belongs to a held call. So the acknowledgements of the peer are read, and then its calls begin again. If so many messages wait for held calls that the
  * link is paused, the calls begin until half of those messages have had their turn. A peer that takes nothing keeps its own calls waiting, and nobody else's; if
  * it is refused `REFUSALS_MAX` times meanwhile, its link ends.
  */
@@ -33,10 +33,10 @@ const OWN_REFUSALS_MAX = 10
 const OWN_REFUSALS_PER_SECOND = 10
 /** While a peer has left so much unread, next to the frame that is under way, its calls do not begin; they do again below half of it. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20
-/** How often it is looked whether it has read. */
+/** Between two checks whether it has read. */
 const UNREAD_LOOK_MS = 10
 
-/** What reading the messages of a restricted role may take at once, in ms, and then in a second, while this worker also works with others. */
+/** The time that reading from a restricted role may take at once, in ms, and then in a second, while this worker also works with others. */
 export const READING_MS_MAX = 100
 export const READING_MS_PER_SECOND = 250
 /** Of one link, whatever others of its role have used up. */
@@ -175,7 +175,7 @@ export class Inflow {
   /** Calls that wait in the mailbox would be refused, too: while the link is not read for refusals they are held. */
   private readonly update = (): void => {
     const isPaused = this.isFull || this.refused.isOn || this.reading.isOn
-    // Messages that wait behind a held call (MB-5) count as waiting. If the link is full of them, the acknowledgement that would end the hold is not read: so calls begin again.
+    // Messages that wait for a held call (MB-5) count as waiting. If they fill the link, the acknowledgement that would end the hold is not read: so calls begin again.
     const isHeld = this.refused.isOn || (this.unreadTimer !== null && !this.isFull)
     if (isHeld !== this.isHeld) {
       this.isHeld = isHeld

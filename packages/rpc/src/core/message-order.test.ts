@@ -1,4 +1,4 @@
-/** Which messages may overtake which: what the mailbox keeps in order, the way to it does too. */
+/** Which messages may overtake which: links keep the order that the mailbox keeps. */
 import { describe, expect, test } from '@jest/globals'
 import { Lane } from '@postgrad/base/internal'
 import { EVERY_ORDER, NO_ORDER, staysBehind } from '@postgrad/transport/internal'
@@ -18,7 +18,7 @@ const orderIn = (
   ...segments: Uint8Array[]
 ): number => orderOf(Object.assign(new OutgoingMessage(type, body), more), { header: new Uint8Array(10), segments })
 
-/** Whether the second arrives behind the first, whatever is under way. */
+/** Whether the second arrives after the first, whatever is under way. */
 const keeps = (first: number, then: number): boolean => staysBehind(then, first)
 
 describe('the order of messages on their way', () => {
@@ -62,7 +62,7 @@ describe('the order of messages on their way', () => {
       expect(order).toBe(orderIn(PROGRESS))
     expect(keeps(orderIn(RESULT, [1], { context: 7n }, LARGE), orderIn(CLEANUP_CONTEXT, [], { context: 7n }))).toBe(true)
     expect(orderIn(RESULT, [1], { note: [] }, LARGE)).toBe(EVERY_ORDER)
-    // An item of a stream, behind which others and the end come.
+    // An item of a stream: later ones and the end come after it.
     expect(keeps(orderIn(STREAM_ITEM, [1], {}, LARGE), orderIn(RESULT, [1]))).toBe(true)
   })
 

@@ -1,12 +1,12 @@
 /**
- * Which messages to a peer keep their order on the way, and which may overtake one that is large and under way (`FrameOrder` in transport's `link.ts`): as far as
- * the mailbox promises an order (actor's SPEC.md, MB-2 and MB-4) and no further. `message-path.ts` asks for every message that it sends. Rules ORD-1 to ORD-5 in SPEC.md.
+ * The order of messages on the way to a peer: which must keep it, and which may overtake a large one under way (`FrameOrder` in transport's `link.ts`). Messages keep
+ * the order that the mailbox promises (actor's SPEC.md, MB-2 and MB-4), and no other. `message-path.ts` asks for each that it sends. Rules ORD-1 to ORD-5 in SPEC.md.
  *
  *     bit 0 to 2: the lanes control, gradient and call     bit 3 to 15: contexts and RRefs, by their ids
  *
  * As in the mailbox, control messages go past calls and gradients, and never these past control messages.
  *
- * Two ids may share a bit, which orders messages that need no order, and harms nobody. What must not be overtaken, or cannot be told, has every bit.
+ * Two ids may share a bit. Their messages then keep an order that they do not need. A message that must not be overtaken, or has no valid id, has every bit.
  */
 import { Lane, type MessageLane } from '@postgrad/base/internal'
 import type { Frame, FrameOrder } from '@postgrad/transport'
@@ -20,7 +20,7 @@ const GRADIENT = 1 << 1
 const CALL = 1 << 2
 /** A link takes a frame of so many bytes for small in any case. */
 const UNORDERED_BYTES_MAX = SEGMENT_MOVED_BYTES_MIN - 1
-/** What a call without order is without: it stays behind no calls, and none behind it. */
+/** The bits that an unordered call lacks, so that it and other calls overtake each other. */
 const UNORDERED = frameOrder(CALL, CALL)
 const FIRST_ID_BIT = 3
 const ID_BITS = 13n
@@ -34,9 +34,9 @@ const OF_LANE: Readonly<Record<MessageLane, FrameOrder>> = {
 
 /** Those that do not just follow their lane. */
 const OF_TYPE: Partial<Record<MessageType, FrameOrder>> = {
-  // It finds its call, which is there before it.
+  // Its call must arrive before it.
   [MessageType.CALL_CANCEL]: frameOrder(CONTROL, CONTROL | CALL),
-  // Behind the calls that were sent before, and the counts of Note [The end of a group] say what has come before them.
+  // It arrives after earlier calls, and the counts of Note [The end of a group] say what has arrived before them.
   [MessageType.GROUP_UPDATE]: EVERY_ORDER,
   [MessageType.UNREADABLE]: EVERY_ORDER,
 }
@@ -48,13 +48,13 @@ for (const [type, { lane }] of Object.entries(MESSAGE_TABLE)) ORDERS[Number(type
 /** `frame` is the message, encoded. */
 export function orderOf(out: OutgoingMessage, frame: Frame): FrameOrder {
   const { type, context, note, body } = out
-  // References are counted by what arrives before what.
+  // Counting references needs every order.
   if (note !== null) return EVERY_ORDER
   let order = ORDERS[type]!
   if (context !== null) order |= bitOf(context)
   // Replies come as they come: one that is large is late for nothing but its own call.
   else if (type === MessageType.RESULT && frame.segments.length > 0 && frame.segments.some(isLargeSegment)) return NO_ORDER
-  // One that is large overtakes nothing, and what is about it stays behind it.
+  // A large call overtakes nothing, and messages about it arrive after it.
   if (out.isUnordered && type === MessageType.CALL && bytesOf(frame) <= UNORDERED_BYTES_MAX) order &= ~UNORDERED
   const rrefId = subjectOf(type, body)
   return rrefId === null ? order : order | bitOf(rrefId)
@@ -67,5 +67,5 @@ function subjectOf(type: MessageType, body: readonly unknown[]): unknown {
   return type === MessageType.CALL && body[0] === METHOD_CALL ? (body[1] as readonly unknown[])[0] : null
 }
 
-/** What is no id is told by its receiver. */
+/** The receiver refuses an invalid id. */
 const bitOf = (id: unknown): FrameOrder => (typeof id === 'bigint' ? frameOrder(1 << (FIRST_ID_BIT + Number(id % ID_BITS))) : EVERY_ORDER)

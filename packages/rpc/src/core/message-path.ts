@@ -1,11 +1,11 @@
 /**
- * The way of every message of a worker: prepared, intercepted, encoded, sent; received, decoded, put into the mailbox, and, when it has its turn,
- * given to the one handler of its type. `requests.ts` above pairs requests with their replies; the codec, the links and the pump work below.
+ * The path of every message of a worker: prepared, intercepted, encoded, sent; received, decoded, put into the mailbox, and, when it has its turn,
+ * given to the one handler of its type. `requests.ts` pairs requests with their replies; this file uses the codec, the links and the pump.
  *
  *   prepare → intercept → send ─ link ─→ receive → mailbox → deliver → handler
  *
- * Note [What counts when]. Nothing is noted of a message before it can be sent: a refusal in `prepare` or `send` leaves nothing behind. At the receiver it
- * counts in the order in which it came (credits, blocks, lineage, the table of calls), whatever becomes of it; its references count when it has its turn.
+ * Note [What counts when]. Nothing is noted of a message before it can be sent, so a refusal in `prepare` or `send` leaves no trace. At the receiver it
+ * counts in the order of arrival (credits, blocks, lineage, the table of calls), whatever becomes of it; its references count when it has its turn.
  */
 
 import { types } from 'node:util'
@@ -46,7 +46,7 @@ export interface Envelope {
   readonly lineage?: readonly number[] | null
 }
 
-/** What the parts of the core share: who the worker is, whom it knows, and whether it still runs. */
+/** The state that the parts of the core share: the worker's info, its peers, and whether it still runs. */
 export interface CoreHost {
   readonly info: WorkerInfo
   readonly clock: Clock
@@ -85,7 +85,7 @@ export class MessagePath implements Taker {
   readonly progress: Progress
   readonly interceptors: Interceptor[] = []
   references = NO_REFERENCES
-  /** Null: whoever is linked may do everything. */
+  /** Null: every linked worker may do everything. */
   gate: Gate | null = null
   private readonly host: CoreHost
   private readonly extensions: ValueExtension[] = []
@@ -100,7 +100,7 @@ export class MessagePath implements Taker {
     this.handle(MessageType.PROGRESS, ({ body }, _from, { peer }) => this.progress.onProgress(peer, body))
   }
 
-  /** Values of one more kind may stand in messages. */
+  /** Allows one more kind of values in messages. */
   carry(extension: ValueExtension): void {
     this.extensions.push(extension)
   }
@@ -158,7 +158,7 @@ export class MessagePath implements Taker {
       const number = ledger.onSent(out.type, bytes)
       if (out.note !== null) this.references.sent(out.note as readonly unknown[], peer.info, number)
       if (link === null) {
-        // What arrives is the callee's, though it was sent within a memoryScope.
+        // Arriving tensors are the callee's, though they were sent within a memoryScope.
         outsideOfScopes(() => this.receive(peer, frame))
         pump.wake()
         onFlushed?.(true)
@@ -169,7 +169,7 @@ export class MessagePath implements Taker {
       this.unsent(out)
       throw error
     } finally {
-      // What was read while the message was written.
+      // For messages read while this one was written.
       this.progress.tell(peer)
     }
   }
@@ -186,7 +186,7 @@ export class MessagePath implements Taker {
     this.send(peer, out, onFlushed)
   }
 
-  /** The same to whom it may reach: not to who is unknown, dead or closed, and not when this worker is. */
+  /** The same if the peer can be reached: not if it is unknown, dead or closed, or this worker is. */
   postIfReachable(id: WorkerId, type: MessageType, body: readonly unknown[], onFlushed: OnFlushed | null = null): void {
     const peer = this.host.reachable(id)
     if (peer === undefined) onFlushed?.(false)
@@ -203,7 +203,7 @@ export class MessagePath implements Taker {
 
   /** Answers a request, with an error if the answer cannot be sent. */
   answer(peer: Peer, requestId: number, type: MessageType, body: readonly unknown[]): void {
-    // Nobody is there to be told: the caller has died or this worker has shut down.
+    // Nobody gets the answer: the caller has died or this worker has shut down.
     if (this.host.reachable(peer.info.id) === undefined) {
       this.host.letter('link-closed', nameOf(type), peer.info)
       return
@@ -239,7 +239,7 @@ export class MessagePath implements Taker {
     if (this.handlers.has(type) || this.callHandlers.has(type)) throw new Error(`two handlers for ${nameOf(type)}`)
   }
 
-  /** Hears of messages of a type that could not be read, in their turn. */
+  /** `handler` gets messages of a type that could not be read, in their turn. */
   handleUnreadable(type: MessageType, handler: (unreadable: Unreadable) => void): void {
     this.unreadableHandlers.set(type, handler)
   }
@@ -300,7 +300,7 @@ export class MessagePath implements Taker {
     }
   }
 
-  /** If it is known what it belonged to, somebody is told in its turn. */
+  /** If its head can be read, `deliverUnreadable` gets it in its turn. */
   private receiveUnreadable(peer: Peer, frame: Frame, number: number, error: unknown): void {
     const { host } = this
     const head = requestHead(frame)
@@ -323,7 +323,7 @@ export class MessagePath implements Taker {
     host.pump.mailbox.pushFrom(peer.source, MESSAGE_TABLE[head.type].lane, unreadable)
   }
 
-  // --- delivering: an error of a handler ends what the message was about, and neither the worker nor the messages behind it
+  // --- delivering: an error of a handler ends what the message was about, but neither the worker nor later messages
 
   deliver(item: Incoming): void {
     const { message, peer, received, inflowBytes } = item
@@ -379,7 +379,7 @@ export class MessagePath implements Taker {
     this.answerError(peer, call.requestId, error)
   }
 
-  /** The authority has refused it. Who waits for it is told, here (of a reply) or there; nobody is of what belongs to a pass. */
+  /** The authority has refused it. The worker that waits for it (for a reply this one) gets the error; for a pass nobody does. */
   private refuse(item: Incoming, error: PostgradError): void {
     const { message, peer, received } = item
     if (received !== null) this.references.decline(received, peer.info)
@@ -461,7 +461,7 @@ export class MessagePath implements Taker {
 
   notBegun(call: IncomingCall): void {
     this.progress.begun(call)
-    // Of the value whose method it was for nothing is kept on its account.
+    // It keeps no entry for the value whose method it was for.
     this.references.forgetSubject(call.message)
     this.host.observer?.notBegun(call)
   }
@@ -477,7 +477,7 @@ export class MessagePath implements Taker {
   }
 }
 
-/** Requests that are served: what nobody begins any more with a worker that leaves. */
+/** Requests that are served: no worker begins these with one that leaves. */
 const SERVED: ReadonlySet<MessageType> = new Set([MessageType.CALL, MessageType.REMOTE_CALL, MessageType.RREF_FETCH])
 
 /** Messages that interceptors see at their sender. */

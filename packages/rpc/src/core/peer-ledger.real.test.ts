@@ -1,5 +1,5 @@
 /**
- * Blocks between two workers of one thread and one heap, over a real port: what is counted, and what the pauses of kernels come in between.
+ * Blocks between two workers of one thread and one heap, over a real port: the counts, and what happens in the pauses of kernels.
  * Names begin with the rule of tensor's HEAP.md or of SPEC.md that they hold.
  */
 import { MessageChannel } from 'node:worker_threads'
@@ -176,7 +176,7 @@ test('CRE-12: a call counts the elements of the blocks that it names, alike at b
   const called = a.runtime.run(() => a.runtime.call(1, keep, tensors))
   const sent = outgoing.bytes
   expect(sent).toBeGreaterThan(bytes)
-  // What is not an element is a small header.
+  // All other bytes are a small header.
   expect(sent).toBeLessThan(bytes + 1000)
   await called
   expect(waiting).toBe(sent)

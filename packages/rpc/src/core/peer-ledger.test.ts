@@ -1,4 +1,4 @@
-/** What two ends of a pair count, without a link: what the sender is told, when, and what it believes. */
+/** The counts of two ends of a pair, without a link: which totals the sender gets, when, and which it refuses. */
 import { expect, test } from '@jest/globals'
 import { Random } from '@postgrad/sim/internal'
 import type { Clock, Frame } from '@postgrad/transport'
@@ -37,7 +37,7 @@ test('CRE-14: one word says how far the receiver has come with everything, and n
   const said = b.take()!
   expect(said).toEqual([4, 2, 20, 1, 10, [[7, 16]]])
   expect(b.take()).toBeNull()
-  // The fetch that rode along counts as told.
+  // The fetch was in the same totals.
   expect([b.incoming.untold, b.incomingFetches.untold]).toEqual([0, 0])
   expect(a.onProgress(said)).toBe(true)
   expect([a.outgoing.calls, a.outgoing.bytes, a.outgoingFetches.calls, a.outgoingFetches.bytes]).toEqual([0, 0, 0, 0])
@@ -101,7 +101,7 @@ test('CRE-15 what has overtaken others counts with all that came, but is not sai
   // The number of each is its place among those that were sent, whenever it comes.
   expect([come(0), said()]).toEqual([2, 2])
   expect([come(1), said()]).toEqual([6, 2])
-  // The gap is filled, and the peer hears of those behind it too.
+  // The gap is filled, and the peer learns of those after it too.
   expect([come(0), b.take()![0], b.traffic.received]).toEqual([3, 6, 6])
   expect([come(0), said()]).toEqual([7, 7])
 })

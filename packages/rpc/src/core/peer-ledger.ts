@@ -1,7 +1,7 @@
 /**
- * All that one worker counts of what passes between it and one peer, as totals. Links lose nothing, and say of what has overtaken other messages how many,
- * so both ends count alike: the n-th message of the one is the n-th of the other, and a total says of all before it too. Credits are sums,
- * to which order is nothing: calls without order may overtake calls. `progress.ts` above tells the peer how far this worker has come, in one message; `call-credits.ts` below counts what needs room. Rules CRE-1 to CRE-15 in SPEC.md.
+ * All that one worker counts of its exchange with one peer, as totals. Links lose nothing, and say how many messages a frame has overtaken, so both ends
+ * count alike: the n-th message of the sender is the n-th of the receiver, and a total covers all before it too. Credits are sums without an
+ * order, since unordered calls may overtake calls. `progress.ts` sends the peer the totals of this worker, in one message; `call-credits.ts` counts what needs room. Rules CRE-1 to CRE-15 in SPEC.md.
  *
  *     sender                                         receiver
  *     messages sent      ───────────────────────▸    received = read  ─ ahead: read, and not all before it
@@ -10,8 +10,8 @@
  *     items sent         ── STREAM_ITEM ────────▸    received ─ taken     (a stream counts its own: `stream.ts`, `stream-serving.ts`)
  *              known  ◂── PROGRESS [read, begun, bytes, fetches begun, bytes, [stream, taken] …] ──
  *
- * Blocks of the shared heap are held from the message that names them until the peer has read it, whether or not it could be read; so they need no word
- * of their own in it, and no number but the message's.
+ * The sender holds blocks of the shared heap from the message that names them until the peer has read it, or has failed to. So PROGRESS has no entry for
+ * blocks, only the number of messages.
  */
 import type { HeapTransport } from '@postgrad/tensor/internal'
 import type { Clock, Frame, Timer } from '@postgrad/transport'
@@ -19,7 +19,6 @@ import { Arrivals } from '@postgrad/transport/internal'
 import { type MessageBodies, MessageType } from '@postgrad/wire/internal'
 import { IncomingCalls, type MailboxOptions, OutgoingCalls } from './call-credits.js'
 
-/** What PROGRESS says. */
 export type ProgressBody = MessageBodies[typeof MessageType.PROGRESS]
 
 export class PeerLedger {
@@ -34,16 +33,16 @@ export class PeerLedger {
   readonly incomingFetches: IncomingCalls
   /** Null: no heap is shared with the peer, and tensors travel with their bytes. */
   readonly transport: HeapTransport | null
-  /** Set while word to the peer is bound to be sent by itself. */
+  /** Set while a PROGRESS is bound to be sent by itself. */
   telling: Timer | null = null
-  /** The peer waits for word. */
+  /** A PROGRESS is due. */
   isDue = false
-  /** Of messages, those of groups. */
+  /** The messages of groups. */
   private groupSent = 0
   private groupReceived = 0
-  /** Of streams of the peer of which it should hear, how many items were taken. */
+  /** Streams of the peer whose progress is due: how many items were taken. */
   private streams: [requestId: number, items: number][] = []
-  /** A message to the peer is being written. It may copy a tensor, and in the pauses of that copy arrive others. */
+  /** A message to the peer is being written. It may copy a tensor, and others arrive in the pauses of that copy. */
   private isWriting = false
   /** Bytes of blocks that were named before the message that is being written, or read. */
   private givenBytes = 0
@@ -112,7 +111,7 @@ export class PeerLedger {
       return number
     }
     const number = this.arrivals.addNext()
-    // What the senders of those were told of them said less.
+    // An earlier PROGRESS did not count those that came ahead.
     while (this.arrivals.passGap()) this.isDue = true
     return number
   }
@@ -125,7 +124,7 @@ export class PeerLedger {
     const { transport } = this
     if (type === MessageType.GROUP_UPDATE) this.groupReceived++
     if (transport !== null) {
-      // Whatever was lent to a message stands in its segments.
+      // A message has everything lent to it in its segments.
       const isLent = transport.reach === 'bytes' && frame.segments.length > 0
       if (transport.hasTaken || isLent || !isReadable) this.isDue = true
       transport.hasTaken = false
@@ -136,22 +135,22 @@ export class PeerLedger {
 
   // --- progress
 
-  /** A call or fetch begins, or ends without: its place is its sender's again. Returns whether the peer is to hear of it. */
+  /** A call or fetch begins, or ends without: its sender has the place again. Returns whether to notify the peer. */
   onBegun(type: MessageType, bytes: number): boolean {
     const isDue = this.incomingOf(type)!.onBegun(bytes)
     if (isDue) this.isDue = true
     return isDue
   }
 
-  /** The peer is to hear how many items of a stream of it were taken. */
+  /** So many items of a stream of the peer were taken; notifies it. */
   onTaken(requestId: number, items: number): void {
     this.streams.push([requestId, items])
     this.isDue = true
   }
 
   /**
-   * All that the peer should hear, and from now on knows; null: nothing that it waits for, or a message to it is being written, with which another would
-   * take the blocks that it has named so far. It is asked again behind that.
+   * The totals for the peer, which count as sent from now on. Null: none are due, or a message to the peer is being written, and another would take
+   * the blocks that it has named so far. `take` is called again after that.
    */
   take(): ProgressBody | null {
     if (!this.isDue || this.isWriting) return null
@@ -163,7 +162,7 @@ export class PeerLedger {
     return [received, incoming.begun, incoming.begunBytes, incomingFetches.begun, incomingFetches.begunBytes, streams]
   }
 
-  /** What the peer has come to, but for streams. False, and without effect, if not so much was sent. */
+  /** Takes the peer's totals, except of streams. False, and without effect, if not so much was sent. */
   onProgress([read, begun, bytes, fetchesBegun, fetchBytes]: ProgressBody): boolean {
     const { outgoing, outgoingFetches } = this
     if (read > this.sent || !outgoing.hasSent(begun, bytes) || !outgoingFetches.hasSent(fetchesBegun, fetchBytes)) return false

@@ -1,5 +1,5 @@
 /**
- * A worker as another one knows it, itself included: the link to it, what is asked of it and served for it, and where it stands in its life.
+ * A worker as another one knows it, itself included: the link to it, the requests to it, the calls served for it, and its `Standing`.
  * `peers.ts` has all of them.
  */
 import type { Source } from '@postgrad/actor/internal'
@@ -11,7 +11,7 @@ import type { PendingCalls } from './pending-calls.js'
 import type { RequestTable } from './request-table.js'
 import type { ServedCall } from './served-call.js'
 
-/** Where a peer stands, as far as it has said; a later one never goes back to an earlier. Its death is known to `Liveness`. */
+/** How close a peer is to its end, as far as it has said. A peer never goes back. Its death is known to `Liveness`. */
 export const Standing = {
   member: 0,
   /** The whole group ends, so its end will be no accident; until then it is a member. See `shutdown.ts`. */
@@ -29,7 +29,7 @@ export interface Peer {
   link: Link | null
   /** It calls and is called, and no group counts it. */
   readonly isGuest: boolean
-  /** What it may have done here is decided by this; see `Authority`. */
+  /** Decides what it may do here; see `Authority`. */
   role: string
   standing: Standing
   readonly source: Source
@@ -37,9 +37,9 @@ export interface Peer {
   readonly pending: PendingCalls
   /** Its calls to this worker, by request id, from when they are received until they have ended. */
   readonly served: RequestTable<ServedCall>
-  /** What passes between it and this worker. */
+  /** Counts the messages between it and this worker. */
   readonly ledger: PeerLedger
-  /** What it may have waiting here; null: it is trusted, since its link cannot be paused. */
+  /** Bounds its waiting messages; null: it is trusted, since its link cannot be paused. */
   readonly inflow: Inflow | null
 }
 

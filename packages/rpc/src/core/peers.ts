@@ -1,5 +1,5 @@
 /**
- * The workers that one worker knows, by id and by name: those that are linked with it, and itself. Of a dead one nothing stays but its death, in `Liveness`: a cluster
+ * The workers that one worker knows, by id and by name: those that are linked with it, and itself. Of a dead worker only its death is kept, in `Liveness`: a cluster
  * that starts its workers again may see any number of deaths.
  */
 import { Liveness, type NoticedDeath } from '@postgrad/actor/internal'
@@ -17,7 +17,7 @@ export class Peers {
   private readonly byId = new Map<WorkerId, Peer>()
   private readonly idsByName = new Map<string, WorkerId>()
 
-  /** @param departed stands for a peer that is dead and forgotten: whatever is asked of it meets its death */
+  /** @param departed makes the entry of a dead and forgotten peer: each request to it fails with its death */
   constructor(clock: Clock, departed: (info: WorkerInfo) => Peer) {
     this.clock = clock
     this.departed = departed
@@ -105,7 +105,7 @@ export class Peers {
     return death === undefined ? null : workerDied('worker', death, { restartedAs: this.restartedAs(death.worker) })
   }
 
-  /** What is said of a peer whose link has ended, also before that has its turn. */
+  /** The error for a peer whose link has ended, also before that has its turn. */
   diedError(peer: Peer, op: string): PostgradError {
     return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), { restartedAs: this.restartedAs(peer.info) })
   }

@@ -1,6 +1,6 @@
 /**
- * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer stands at the earliest
- * deadline known; when it fires, all calls are looked through and the next one is set. Calls mostly end long before their deadline, so that
+ * The calls of one worker that wait for a reply, each with its deadline. A deadline costs no timer of its own: one timer is set to the earliest
+ * known deadline. When it fires, all calls are checked and it is set again. Calls mostly end long before their deadline, so that
  * is rare, and it never happens more often than every `GRAIN_MS`. The rules RPC-25 and RPC-26 are in SPEC.md.
  */
 
@@ -17,12 +17,12 @@ export const GRAIN_MS = 10
 /** A deadline is a sum of times, which may be rounded. */
 export const ROUNDING_MS = 1e-3
 /**
- * The timer stands no further ahead than this, in ms. A process that has nothing left to do is kept alive by the last deadline for so long at
- * most, and no delay comes near 2^31, which Node takes for 1.
+ * The timer is set at most so far ahead, in ms. So the last deadline keeps a process that has nothing left to do alive for no longer, and no
+ * delay comes near 2^31, which Node takes for 1.
  */
 export const STAND_MS = 1000
 
-/** Hears of what may have made a worker quiet (`quiet.ts`), if somebody listens. */
+/** Notifies a listener, if any, of what may have made a worker quiet (`quiet.ts`). */
 export class Activity {
   private listener: (() => void) | null = null
 
@@ -35,23 +35,23 @@ export class Activity {
   }
 }
 
-/** What waits for the reply to one request. None of its methods throws: the calls beside it have deadlines too. */
+/** A wait for the reply to one request. None of its methods throws: the other calls have deadlines too. */
 export interface PendingCall {
   /** On the worker's clock; Infinity is never. Set by `PendingCalls.add`. */
   deadlineMs: number
   /** The call that was being served when this one was made: cancelled with that one. Set by `PendingCalls.add`. */
   parent: ServedCall | null
-  /** The kind of message that answers it, beside EXCEPTION. Set by `Requests.start`. */
+  /** The kind of message that answers it, other than EXCEPTION. Set by `Requests.start`. */
   reply?: MessageType | null
-  /** What was called, for errors. */
+  /** The operation, for errors. */
   readonly op: string
-  /** Of what is no request: what is waited for, for a reader. */
+  /** For an `OwnWait`: what is waited for, for a reader. */
   about?(): WaitAbout
   /** Takes the reply (RESULT, REMOTE_RET, …). */
   onReply(message: Message): void
   /** `ofCleanUp` is that of an EXCEPTION; of every other error (a death, the deadline, the shutdown) it is left out. */
   onError(error: unknown, ofCleanUp?: boolean): void
-  /** It was not sent after all: who made it is told by an exception. */
+  /** It was not sent after all: its maker gets an exception. */
   unsent?(error: unknown): void
   /** Takes the error of a cancellation, if that is another matter than any error. */
   onCancelled?(error: unknown): void
@@ -61,10 +61,10 @@ export interface PendingCall {
   onItem?(item: { readonly value: unknown; readonly received: unknown }): boolean
 }
 
-/** A wait for something of this worker itself, which is no request: it has the deadlines of calls, and ends with the call that it is part of. */
+/** A wait for something of this worker itself, without a request: it has the deadlines of calls, and ends with the call that it is part of. */
 export interface OwnWait {
   readonly op: string
-  /** What is waited for, for a reader. */
+  /** The awaited thing, for a reader. */
   about(): WaitAbout
   /** Takes what ended the wait: a death, the deadline, a cancellation, the shutdown. */
   onError(error: unknown): void
@@ -72,11 +72,11 @@ export interface OwnWait {
   timedOut(isInherited: boolean): PostgradError
 }
 
-/** What is waited for, and by whose doing it would end. */
+/** The awaited thing, and the workers that would end the wait. */
 export interface WaitAbout {
   readonly kind: 'value' | 'room' | 'pass' | 'collective'
   readonly what: string
-  /** Whose doing would end it; default nobody's that is known. */
+  /** Workers that would end the wait; default: none is known. */
   readonly on?: readonly WorkerInfo[]
   /** The value that is waited for, where it is made. */
   readonly rrefId?: bigint
@@ -87,7 +87,7 @@ export interface WaitAbout {
 /** A wait of which Note [Programs that are over] in `groups/standstill.ts` speaks. */
 export interface Standing {
   readonly group: StandingGroup
-  /** Which operation of the group is waited for: it grows as the group goes on. */
+  /** The number of the awaited operation in its group: later ones have higher. */
   readonly number: number
   readonly sinceMs: number
 }
@@ -111,7 +111,7 @@ export class PendingCalls {
   private readonly to: WorkerInfo
   private readonly onGivenUp: (requestId: number) => void
 
-  /** `onGivenUp` hears of each call that has ended here while the callee may still be at it: cancelled, or out of time. */
+  /** `onGivenUp` gets each call that has ended here while the callee may still serve it: cancelled, or out of time. */
   constructor(deadlines: Deadlines, to: WorkerInfo, onGivenUp: (requestId: number) => void) {
     this.deadlines = deadlines
     this.to = to
@@ -122,7 +122,7 @@ export class PendingCalls {
     return this.waiting.size
   }
 
-  /** What waits, by the number of its request. */
+  /** The waits, by the number of the request. */
   entries(): Iterable<[id: number, call: PendingCall]> {
     return this.waiting.entries()
   }
@@ -201,7 +201,7 @@ export interface DeadlinesHost {
   readonly observer: WaitObserver | null
 }
 
-/** Hears of each request and each other wait. */
+/** Is notified of each request and each `OwnWait`. */
 export interface WaitObserver {
   /** For the reply of another worker (`to`), or for something of this one. */
   waitBegan(requestId: number, waiting: PendingCall, to: WorkerInfo): void
@@ -234,7 +234,7 @@ export class Deadlines {
     if (at >= 0) this.watched.splice(at, 1)
   }
 
-  /** The time `timeoutMs` from now; the timer will stand there or earlier. */
+  /** The time `timeoutMs` from now; the timer will fire then or earlier. */
   after(timeoutMs: number): number {
     if (timeoutMs === Number.POSITIVE_INFINITY) return timeoutMs
     const nowMs = this.clock.now()
@@ -265,7 +265,7 @@ export class Deadlines {
     // Looked again soon: the debugger may have gone by then.
     if (isHeld) earliestMs = nowMs + STAND_MS
     else for (const calls of this.watched) earliestMs = Math.min(earliestMs, calls.expire(nowMs))
-    // What expired may have called again, and armed the timer.
+    // Expired calls may have called again, and armed the timer.
     if (earliestMs < this.armedMs) this.arm(Math.max(earliestMs, nowMs + GRAIN_MS), nowMs)
   }
 }

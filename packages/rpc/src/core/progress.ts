@@ -1,6 +1,6 @@
 /**
- * Says and hears, for one worker, how far each end of a pair has come (`peer-ledger.ts`), so that peers may send more and let go of what they hold. One
- * message says all of it. Half a window of calls or of a stream's items is told at once; that blocks were read rides with what is sent next, or is sent soon.
+ * Exchanges, for one worker, how far each end of a pair has come (`peer-ledger.ts`), so that peers may send more and let go of what they hold. One PROGRESS
+ * says all of it. After half a window of calls or of a stream's items it is sent at once; for blocks that were read it goes with the next message, or soon.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
@@ -52,7 +52,7 @@ export class Progress {
   }
 
   /**
-   * The word that blocks are read rides with the next message to the peer, which mostly is the reply: a post of its own would wake the peer once more. If
+   * For blocks that were read, PROGRESS goes with the next message to the peer, mostly the reply: a post of its own would wake the peer once more. If
    * there is none, it is sent by itself.
    */
   tellSoon(peer: Peer): void {

@@ -1,4 +1,4 @@
-/** Whose reading counts, and when: with a clock by hand, and a reader that takes the time it is asked for. */
+/** Whose messages cost reading time, and when: with a clock by hand, and a reader that takes a given time. */
 import { expect, test } from '@jest/globals'
 import type { Clock, Frame } from '@postgrad/transport'
 import type { Allowance } from '@postgrad/transport/internal'

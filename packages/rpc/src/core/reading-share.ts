@@ -1,6 +1,6 @@
 /**
- * How much of this worker's time peers in a restricted role may take by being read. A message is decoded as it comes, before the mailbox can be fair, and a long text takes some
- * milliseconds. A worker that also works with others reads such a role for a quarter of its time; one that does not reads it as fast as it comes. Rule CRE-19 in SPEC.md.
+ * The share of this worker's time that reading from a restricted role may take. A message is decoded as it arrives, before the mailbox can be fair, and a long text takes some
+ * milliseconds. A worker that also works with others reads such a role for a quarter of its time; any other reads it as fast as it comes. Rule CRE-19 in SPEC.md.
  */
 import type { Clock, Frame } from '@postgrad/transport'
 import { Allowance } from '@postgrad/transport/internal'
@@ -11,7 +11,6 @@ import type { Peer } from './peer.js'
 /** So long after a message of another role this worker counts as working with others. */
 const OTHERS_MS = 1000
 
-/** What reads. */
 interface Reader {
   readonly gate: Gate | null
   receive(peer: Peer, frame: Frame): void

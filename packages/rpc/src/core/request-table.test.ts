@@ -1,4 +1,4 @@
-/** The table against a Map, which it stands for. */
+/** The table against a Map, which it replaces. */
 import { expect, test } from '@jest/globals'
 import fc from 'fast-check'
 import { RequestTable } from './request-table.js'

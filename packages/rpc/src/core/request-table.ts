@@ -1,7 +1,7 @@
 /**
- * What is known of requests, by their numbers. They are given in ascending order and mostly end soon, so a few slots, taken in turns, hold nearly all of
- * them; those whose slot is taken (by a call that runs for long, or in a flood) stand in a Map beside it. A Map alone costs three times as much
- * time per request and grows a new table every few of them, since it keeps the places of what was deleted.
+ * A table of requests by number. Numbers are given in ascending order and requests mostly end soon, so a few slots, taken in turns, hold nearly all of
+ * them. A request whose slot is taken (by a call that runs for long, or in a flood) goes into a Map. A Map alone costs three times as much
+ * time per request and makes a new table every few of them, since it keeps the places of deleted entries.
  */
 
 /** Slots at first and at most, powers of two. */
@@ -37,7 +37,7 @@ export class RequestTable<T extends object> {
     return this.others.size === 0 ? undefined : this.others.get(id)
   }
 
-  /** Gives what stood there, and forgets it. */
+  /** Returns the entry and removes it. */
   take(id: number): T | undefined {
     const slot = id & this.mask
     if (this.ids[slot] === id) {
@@ -67,7 +67,7 @@ export class RequestTable<T extends object> {
     }
   }
 
-  /** More stand beside the slots than in them. */
+  /** The Map is as large as the slots. */
   private grow(): void {
     const all = [...this.entries()]
     this.others = new Map()
@@ -81,7 +81,7 @@ export class RequestTable<T extends object> {
     this.values = new Array<T | null>(slots).fill(null)
   }
 
-  /** In ascending order; what is taken meanwhile does not come, nor does what is added. */
+  /** In ascending order, without entries that are taken or added meanwhile. */
   *entries(): Generator<[id: number, value: T]> {
     if (this.count === 0) return
     const ids = [...this.ids.filter((_, slot) => this.values[slot] !== null), ...this.others.keys()]

@@ -1,6 +1,6 @@
 /**
- * What this worker asks of others: the one way in which a request begins, the replies that end it, and how it is cancelled. `message-path.ts` below
- * carries the messages; `caller.ts` and the protocol of references above begin requests.
+ * The requests of this worker to others: how each request begins, the replies that end it, and how it is cancelled. `message-path.ts` carries the
+ * messages; `rpc-caller.ts` and the protocol of references begin requests.
  *
  *   start: time left → signal → prepare → intercept → note → send     … RESULT, EXCEPTION, the deadline, the peer's death, cancelling, the close
  */
@@ -30,11 +30,11 @@ import { cancelledByCaller, currentServing, type ServedCall, servedIn } from './
 export interface RequestsHost extends CoreHost {
   /** Default deadline of a call in ms; 0 is none. */
   readonly rpcTimeoutMs: number
-  /** What the close means to whom it cuts short. */
+  /** The error of all that the close cuts short. */
   readonly closedBy: PostgradError
 }
 
-/** A request that this worker makes, and who is told of its end: whichever comes first of the reply, the peer's death, the deadline, the cancellation and the shutdown. */
+/** A request of this worker. It ends by whichever comes first: the reply, the peer's death, the deadline, the cancellation or the shutdown. */
 export abstract class OutgoingRequest implements PendingCall, Canceller {
   deadlineMs = Number.POSITIVE_INFINITY
   parent: ServedCall | null = null
@@ -86,14 +86,14 @@ class FutureRequest<T> extends OutgoingRequest {
   }
 }
 
-/** Of a wait for something of this worker itself, which nobody is asked for. */
+/** Options of a wait for something of this worker itself, without a request. */
 export interface WaitOptions {
   readonly timeoutMs?: number | undefined
   readonly op: string
   readonly what: string
   /** The value that is waited for, where it is made. */
   readonly rrefId?: bigint
-  /** Who makes it is told to end when the time is over. */
+  /** Its maker is cancelled when the time is over. */
   readonly isCancelled?: boolean
 }
 
@@ -294,7 +294,7 @@ export class Requests {
 
   // --- giving up, see served-call.ts
 
-  /** The caller's word that it waits no more; `isAwaited`: for the end of a stream, and not for its items. What has ended here meanwhile is not known any more. */
+  /** The caller waits no more; `isAwaited`: it waits for the end of a stream, but not for items. A call that has ended here is no longer known. */
   private onCancel(peer: Peer, requestId: number, isAwaited: boolean): void {
     const served = peer.served.get(requestId)
     if (served === undefined) {
@@ -310,7 +310,7 @@ export class Requests {
     for (const served of calls) {
       served.giveUp(reason)
       if (!served.hasCalled) continue
-      // Many may be cancelled in one turn; their calls are looked for once, behind it.
+      // Many may be cancelled in one turn; their calls are looked for once, after it.
       if (this.givenUp.size === 0) void Promise.resolve().then(() => this.cancelChildren())
       this.givenUp.add(served)
     }
@@ -337,7 +337,7 @@ export class Requests {
 
   // --- ends
 
-  /** Behind everything that was received from the peer: replies that had arrived have been delivered. */
+  /** Runs after everything received from the peer: replies that had arrived have been delivered. */
   onDeath(peer: Peer): void {
     const error = (op: string) => this.host.peers.diedError(peer, op)
     peer.pending.failAll(error)
@@ -346,7 +346,7 @@ export class Requests {
     this.giveUp(this.orphans(peer), error('currentSignal'))
   }
 
-  /** What is served for a worker that has died; but a value to which others refer by now is made for them. */
+  /** Calls served for a worker that has died, except those whose values others refer to by now. */
   private *orphans({ served }: Peer): Iterable<ServedCall> {
     for (const [, call] of served.entries()) {
       if (call.owner === null || !this.messages.references.isShared(call.owner.rrefId)) yield call
@@ -354,7 +354,7 @@ export class Requests {
   }
 
   /**
-   * This worker closes: waits for its own things are rejected with RPC_SHUT_DOWN. `failAll` does the same for one peer. What is asked for later is not marked as an
+   * This worker closes: waits for its own things are rejected with RPC_SHUT_DOWN. `failAll` does the same for one peer. A later request is not marked as an
    * end of the program's own: it is a mistake, which must be seen.
    */
   close(): void {
@@ -375,7 +375,7 @@ export class Requests {
   }
 }
 
-/** Writes into an error that came from `from` that it did, and as the answer to what; where it arose stands first. */
+/** Notes in an error that it came from `from`, and as the answer to what. The worker where it arose is first. */
 function addHop(error: unknown, from: WorkerInfo, op: string | undefined): void {
   const travelled = error as { workers?: readonly { name: string; id: number }[] }
   travelled.workers = withHop(travelled.workers ?? [], from)

@@ -1,18 +1,18 @@
 /**
- * A call as the code that serves it knows it: whether somebody still waits for it, and the AbortSignal that says so. It rides in the scope
- * (`serving`), so that calls made while it is served are cancelled with it. `incoming-call.ts` above has the call of a peer with its message and its
+ * A call as the code that serves it knows it: whether somebody still waits for it, and the AbortSignal that says so. The scope has it as
+ * `serving`, so that calls made while it is served are cancelled with it. `incoming-call.ts` has the call of a peer with its message and its
  * states. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, onAbort, type Scope } from '@postgrad/base/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 
-/** Of a call that is a stream: how its callee goes on, or ends. */
+/** How the callee of a call that is a stream continues, or ends. */
 export interface Outlet {
   /** The caller has taken so many items in all. False, and without effect, if not so many were sent. */
   onTaken(items: number): boolean
   stop(): void
-  /** Its actor ends: the caller is told at once, behind the items that it was sent; the generator is ended. */
+  /** Its actor ends: the caller gets the error at once, after the items already sent; the generator is ended. */
   fail(error: PostgradError): void
   /** Whether the generator's `finally` threw this, after the caller had left the stream. */
   isOfCleanUp(error: unknown): boolean
@@ -39,7 +39,7 @@ export class ServedCall {
   /** Where the value of a remote call goes, from its turn on. */
   owner: { readonly rrefId: bigint; setError(error: unknown): void } | null = null
   outlet: Outlet | null = null
-  /** Its actor has crashed: once its caller has been told so, nobody waits for it. */
+  /** Its actor has crashed: once its caller has the error, nobody waits for it. */
   crash: PostgradError | null = null
   /** Whether calls were made while it was served, or something was waited for. */
   hasCalled = false
@@ -97,7 +97,7 @@ export class ServedCall {
   }
 }
 
-/** What an actor says to itself: a call of nobody, whose signal aborts at the actor's end and at its worker's. */
+/** A self-send of an actor: a call without a caller. Its signal aborts at the actor's end and at its worker's. */
 export class OwnCall extends ServedCall {
   private readonly shutdownSignal: () => AbortSignal
   private unlisten: (() => void) | null = null
@@ -133,7 +133,7 @@ export function servedIn({ serving }: Scope): ServedCall | null {
   return serving as ServedCall | null
 }
 
-/** What the function that serves a call finds as its signal's reason. */
+/** The signal's reason, for the function that serves the call. */
 export function cancelledByCaller(caller: WorkerInfo): PostgradError {
   return new PostgradError('CALL_CANCELLED', {
     op: 'currentSignal',

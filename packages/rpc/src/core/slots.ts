@@ -1,6 +1,6 @@
 /**
- * How a part of a worker (its references, its actors, what a package above adds) is found: by a typed slot. The part is made when it is first asked for,
- * and installs itself then, through what the core offers to all of them (`worker-core.ts`). The core knows none of them.
+ * Typed slots, by which the parts of a worker (its references, its actors, those of other packages) are found. A part is made when it is first asked for,
+ * and installs itself then, by the methods that `worker-core.ts` has for all parts. The core knows none of them.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'

@@ -1,6 +1,6 @@
 /**
- * Who waits for whom, as one worker knows it: what its programs and the calls that it serves wait for. For a reader of a run that does not go on
- * (`testing` makes the graph of a whole cluster from it); nothing here is kept for it, all is read when it is asked for.
+ * The waits of one worker: what its programs and the calls that it serves wait for, and on which workers. They explain a run that hangs (package
+ * `testing` makes the graph of a whole cluster from them). Nothing is kept for it: all is read when it is asked for.
  */
 
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -19,9 +19,9 @@ export interface Wait {
   readonly kind: 'call' | 'stream' | 'value' | 'room' | 'gather' | 'pass' | 'job' | 'collective'
   /** For a reader: the function, or what else. */
   readonly what: string
-  /** Whose doing would end it; empty: nobody's that is known here. */
+  /** Workers that would end it; empty: none is known here. */
   readonly on: readonly WorkerInfo[]
-  /** The number under which the callee serves it; null for what is no request. */
+  /** The number under which the callee serves it; null if it is not a request. */
   readonly requestId: number | null
   /** The value that is waited for, where it is made. */
   readonly rrefId?: bigint
@@ -53,7 +53,7 @@ export function* requestsTo({ info, pending }: Peer): Generator<Wait> {
   }
 }
 
-/** What a worker waits for in itself. */
+/** Waits of a worker for itself. */
 export function* ownWaits(pending: PendingCalls): Generator<Wait> {
   for (const [, call] of pending.entries()) yield ownWait(call)
 }

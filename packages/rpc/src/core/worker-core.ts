@@ -1,7 +1,7 @@
 /**
- * The core of a worker: who it is, its clock, its mailbox, the workers that it knows, and where its parts install themselves. References, actors, groups,
- * streams and observation are such parts, as is what packages above add: each takes a slot, handlers of messages, an interceptor, and an end. The core
- * knows none of them. `message-path.ts` below carries messages, `requests.ts` asks others; `worker-runtime.ts` above is what users hold.
+ * The core of a worker: its name, its clock, its mailbox, the workers that it knows, and the methods by which parts install themselves. References, actors,
+ * groups, streams, observation and the parts of other packages each take a slot, message handlers, an interceptor, and a listener for the end. The core
+ * knows none of them. `message-path.ts` carries messages, `requests.ts` sends requests; users hold its subclass in `worker-runtime.ts`.
  */
 import assert from 'node:assert'
 import { type DeadLetterReason, DeadLetters, Pump, Source } from '@postgrad/actor/internal'
@@ -38,13 +38,13 @@ export interface CoreOptions {
   readonly id: WorkerId
   readonly clock: Clock
   /**
-   * It is linked with the workers, calls and is called, and is no member of their group: `workers()`, the groups that name nobody and `shutdown` leave it out, for
+   * It is linked with the workers, calls and is called, but is not in their group: `workers()`, the groups that name nobody and `shutdown` leave it out, for
    * itself too. Default false.
    */
   readonly isGuest?: boolean
   /** Decides what others may have done here, by their roles (`connect`, `setPeerRole`). Default: everybody everything, as in PyTorch. */
   readonly authority?: Authority
-  /** What may be called here; default the names of this thread (`expose`). */
+  /** Functions that may be called here; default those of this thread (`expose`). */
   readonly registry?: FunctionRegistry
   /** Where kernels run; default the thread's. */
   readonly device?: Device
@@ -54,7 +54,7 @@ export interface CoreOptions {
   readonly rpcTimeoutMs?: number
   /** How much may wait of one worker's calls at another. The same for all workers of a cluster: each end counts by its own. */
   readonly mailbox?: MailboxOptions
-  /** What the finalizer of a reference does: release it at its owner, or (in a simulation, where nothing may depend on the collector) only count. */
+  /** The finalizers of references release them at their owners, or (in a simulation, where nothing may depend on the collector) only count. */
   readonly finalizers?: 'release' | 'report'
   /** Keeps the stack of where each reference was made, for `references()`: 2 µs for each. Default false. */
   readonly referenceStacks?: boolean
@@ -71,10 +71,10 @@ const REFUSALS: ReadonlySet<DeadLetterReason> = new Set(['invalid', 'unreadable'
 /** … and those that come of being late. */
 const LATE: ReadonlySet<DeadLetterReason> = new Set(['unknown-request', 'unknown-reference', 'tombstone', 'stale-pass'])
 
-/** What a refusal costs a restricted role of its allowance: it takes some 37 µs, a message that comes to nothing a fifth of that. */
+/** The cost of a refusal to a restricted role's allowance: it takes some 37 µs, a message that comes to nothing a fifth of that. */
 const ANSWERED_REFUSAL = 5
 
-/** Stands for the link of a dead peer, whose buffers would stay for as long as a call of it is served here. */
+/** Replaces the link of a dead peer, whose buffers would stay for as long as a call of it is served here. */
 const ENDED_LINK: Link = {
   closed: true,
   open: () => {},
@@ -97,7 +97,7 @@ export abstract class WorkerCore implements RequestsHost {
   readonly scope: Scope
   /** What may be called here. */
   readonly registry: FunctionRegistry
-  /** Whether it is no member of the group. */
+  /** Whether it is not in the group. */
   readonly isGuest: boolean
   /** As it was made; each part reads its own. */
   readonly options: CoreOptions
@@ -254,7 +254,7 @@ export abstract class WorkerCore implements RequestsHost {
     return this.peers.namesake(name)?.link?.closed === false
   }
 
-  /** Tells of a worker that died before this one began, its own former life among them: references to what it owned then fail with WORKER_DIED. */
+  /** Notes a worker that died before this one began, or a former life of this one: references to its values fail with WORKER_DIED. */
   noteDeath(worker: WorkerInfo, detail: string): void {
     this.peers.noteDeath(worker, detail)
   }
@@ -282,7 +282,7 @@ export abstract class WorkerCore implements RequestsHost {
     return count
   }
 
-  /** Who has not read them. */
+  /** Peers that have not read them. */
   get unread(): WorkerInfo[] {
     return [...this.peers].filter(({ ledger }) => (ledger.transport?.inFlight ?? 0) > 0).map(({ info }) => info)
   }
@@ -300,7 +300,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.messages.handle(type, handler)
   }
 
-  /** Hears of messages of a type that could not be read, in their turn, if they say which pass they were about. */
+  /** `handler` gets messages of a type that could not be read, in their turn, if they say which pass they were about. */
   handleUnreadable(type: MessageType, handler: (pass: PassHead, error: unknown, from: WorkerInfo) => void): void {
     this.messages.handleUnreadable(type, ({ pass, error, peer }) => {
       if (pass !== null) handler(pass, error, peer.info)
@@ -323,12 +323,12 @@ export abstract class WorkerCore implements RequestsHost {
     this.pump.wake()
   }
 
-  /** A running task of the highest priority asks between two steps: whether it may go on, since nothing else has its turn. Otherwise it pushes itself again. */
+  /** Whether a running task of the highest priority may continue after a step, since nothing else has its turn. If not, it pushes itself again. */
   mayContinue(): boolean {
     return this.pump.mayContinue()
   }
 
-  /** Runs `fn` in this worker's own scope, behind the calls that wait in the mailbox. */
+  /** Runs `fn` in this worker's own scope, after the calls that wait in the mailbox. */
   later(fn: () => void): void {
     this.pump.mailbox.push(Lane.call, { run: () => inOwnScope(this.scope, fn) })
     this.pump.wake()
@@ -352,7 +352,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.connectListeners.push(fn)
   }
 
-  /** `fn` runs once per dead peer, behind everything that was received from it. */
+  /** `fn` runs once per dead peer, after everything that was received from it. */
   onPeerDeath(fn: (peer: WorkerInfo, error: PostgradError) => void): void {
     this.peers.liveness.watch(({ worker }) => fn(worker, this.deathOf(worker.id)!))
   }
@@ -377,7 +377,7 @@ export abstract class WorkerCore implements RequestsHost {
     else if (LATE.has(reason)) this.idle(from.id)
   }
 
-  /** A message of this worker came to nothing, as many do that are late. Of a worker in a restricted role that is a refusal, or it could send such as fast as it likes. */
+  /** A message of this worker came to nothing, as late ones do. In a restricted role that counts as a refusal, or the worker could send such messages as fast as it likes. */
   idle(id: WorkerId): void {
     const peer = this.peers.get(id)
     if (peer !== undefined && this.messages.gate?.isRestricted(peer) === true) this.refused(id)
@@ -431,7 +431,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.pump.runNow()
   }
 
-  /** Behind everything that was received from the peer. */
+  /** Runs after everything received from the peer. */
   private onDeath(peer: Peer, detail: string): void {
     peer.ledger.transport?.close()
     peer.inflow?.close()
@@ -447,13 +447,13 @@ export abstract class WorkerCore implements RequestsHost {
     }
   }
 
-  /** What the close means to whom it cuts short. Made for the first of them: most workers close with nothing under way, and its stack costs 10 µs. */
+  /** The error of all that the close cuts short. Made for the first of them: most workers close with nothing under way, and its stack costs 10 µs. */
   get closedBy(): PostgradError {
     this.closedError ??= shutDownError('close', this.info)
     return this.closedError
   }
 
-  /** What waits is rejected with RPC_SHUT_DOWN, requests of others that have not begun are answered, links are closed, nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
+  /** Rejects waits with RPC_SHUT_DOWN, answers requests of others that have not begun, closes links. Then nothing is delivered any more; blocks that nobody has read are lost. Idempotent. */
   end(): void {
     if (this.isClosed) return
     try {

@@ -1,4 +1,4 @@
-/** A worker that ends by its own decision, and what the callers of what it did not begin learn, over seeds. */
+/** A worker that ends by its own decision, and what callers learn whose calls it did not begin, over seeds. */
 import { expect, test } from '@jest/globals'
 import { call, currentWorker, remote } from '../api/api.js'
 import { drain } from '../api/group.js'
@@ -18,7 +18,7 @@ const sleep = (ms: number) => {
 const work = async (name: string, ms: number): Promise<string> => {
   log.push(`${name} begins`)
   await sleep(ms)
-  // What is served may still call, oneself too.
+  // A served function may still call, also its worker.
   await call(currentWorker().info.id, sleep, [1])
   await call('worker0', sleep, [1])
   log.push(`${name} ends`)

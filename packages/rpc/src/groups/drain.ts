@@ -1,6 +1,6 @@
 /**
- * One worker ends by its own decision: it takes no more calls, serves what waits, closes. `leave.ts` is the way to end on which no call is refused, with
- * the word of all peers. The rules DRN-1 to DRN-4 and GRP-13 are in SPEC.md.
+ * `drain`: one worker ends by its own decision. It takes no more calls, serves those that wait, and closes. `leave.ts` refuses no call, since it first
+ * asks all peers to make no more. The rules DRN-1 to DRN-4 and GRP-13 are in SPEC.md.
  */
 import { PostgradError } from '@postgrad/base'
 import type { GroupView } from './group-view.js'

@@ -1,19 +1,19 @@
 /**
- * The leader's side of `meet`: it holds what has arrived until all have, then everybody's call returns the same values. Calls
- * carry it, so deadlines, deaths and errors come as for calls. One object per worker. The rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
+ * The leader's side of `meet`: it holds each member's call until all have arrived, then every call returns the same values. So
+ * deadlines, deaths and errors are as of calls. One object per worker. The rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
  * PyTorch: `_all_gather`, `_gather_to_leader`, `_broadcast_to_followers` in `torch/distributed/rpc/api.py`.
  *
  * Note [Abandoned rounds]
  *
- * Members that count their rounds, each for itself, are out of step for good once one has missed a round that the others abandoned. So the leader counts. Where
- * the same members meet under the same name (or none) is a meeting; an arrival joins its first open round that this member has not come to, or begins one.
- * When time runs out all open rounds of a meeting fail, and its era goes up by one. Arrivals say in which era their member takes itself to be:
+ * If each member counted its own rounds, they would be out of step for good once one has missed a round that the others abandoned. So the leader counts. The
+ * same members under the same name (or none) are a *meeting*. An arrival joins the first open round that its member has not come to, or begins one.
+ * When time runs out, all open rounds of a meeting fail, and its era goes up by one. An arrival says in which era its member believes to be:
  *
  *     the era of the meeting         joins
- *     an earlier one                 made by one that does not know of the failure: told so at once
- *     none (null)                    made by one that has failed or was told: joins whatever is current
+ *     an earlier one                 the member does not know of the failure: the call fails at once
+ *     none (null)                    an earlier call of the member has failed: joins whatever is current
  *
- * So each member hears once of what was abandoned, however many rounds that were, and its next call meets the others. An answer says the era.
+ * So each member fails once, however many rounds were abandoned, and its next call meets the others. An answer says the era.
  */
 import { PostgradError } from '@postgrad/base'
 import { callCancelled, timeLimit } from '@postgrad/base/internal'
@@ -26,7 +26,7 @@ import { keyOf, type Wait } from '../core/waits.js'
 import type { WorkerCore } from '../core/worker-core.js'
 import { groupTimeout } from './group-errors.js'
 
-/** What a member says when it comes. */
+/** The arguments of an arrival. */
 export interface Coming {
   /** The operation of users that it is part of, which errors name. */
   readonly op: string
@@ -37,7 +37,7 @@ export interface Coming {
   readonly era: number | null
   readonly from: string
   readonly value: unknown
-  /** 0 is no limit. */
+  /** 0: no limit. */
   readonly timeoutMs: number
 }
 
@@ -71,7 +71,7 @@ interface Meeting {
   begun: number
   /** In the order in which they began. */
   open: Round[]
-  /** The failure that ended the last era, for those who have not heard of it. */
+  /** The failure that ended the last era, for members that do not know of it. */
   givenUp: { readonly round: Round; readonly timeoutMs: number; readonly missing: readonly string[] } | null
 }
 
@@ -82,10 +82,10 @@ export const STANDING_MS = 30 * 60 * 1000
 /** So many named rounds that were abandoned are remembered for those who still come to them. */
 export const NAMES_KEPT = 1000
 
-/** What the members of a round call on their leader. */
+/** The members of a round call this on their leader. */
 export function arrive(coming: Coming): Promise<Met> {
   const serving = currentServing()
-  // What came from another worker need not be what `meet` sends.
+  // It comes from another worker, and may be anything.
   if (!isComing(coming) || (serving !== null && serving.caller.name !== coming.from)) {
     throw new PostgradError('INVALID_ARGUMENT', {
       op: ARRIVE,
@@ -104,7 +104,7 @@ class Gathers {
   constructor(worker: WorkerCore) {
     this.worker = worker
     worker.onPeerDeath((peer, error) => {
-      // Who comes later asks for the death itself.
+      // A later arrival looks for the death itself.
       for (const meeting of [...this.meetings.values()]) if (meeting.members.some(({ id }) => id === peer.id)) this.forget(meeting, error)
     })
     worker.onClose((closedBy) => {
@@ -122,7 +122,7 @@ class Gathers {
       if (death !== null) throw death
     }
     const meeting = this.meeting(coming)
-    // A later era than the meeting's is that of one which has been forgotten since: all was well then.
+    // A later era than the meeting's is from a meeting that was forgotten: all was well then.
     if (meeting.givenUp !== null && era !== null && era < meeting.era) throw this.tooLate(meeting, from)
     return new Promise((resolve, reject) => {
       const round = this.roundFor(meeting, from)
@@ -145,7 +145,7 @@ class Gathers {
     return count
   }
 
-  /** Of those that meet under this key, who has not come to a round in which others wait. */
+  /** Members of the meeting that have not come to a round in which others wait. */
   missing(key: string): readonly WorkerInfo[] {
     const meeting = this.meetings.get(key)
     if (meeting === undefined) return []
@@ -175,7 +175,7 @@ class Gathers {
 
   private complete(meeting: Meeting, round: Round): void {
     remove(meeting.open, round)
-    // All know of what was abandoned: a name that is used once must leave nothing behind, and starts again with era 0.
+    // All know of abandoned rounds. A name that is used once must leave no entry, and starts again with era 0.
     const isOver = meeting.name !== null && meeting.open.length === 0
     if (isOver) this.meetings.delete(meeting.key)
     const values = meeting.members.map(({ name }) => round.arrived.get(name)!.value)
@@ -185,7 +185,7 @@ class Gathers {
     }
   }
 
-  /** One that has come has run out of time: see Note [Abandoned rounds]. */
+  /** An arrival has run out of time: see Note [Abandoned rounds]. */
   private giveUp(meeting: Meeting, round: Round, timeoutMs: number): void {
     const missing = missingIn(meeting, round)
     meeting.givenUp = { round, timeoutMs, missing }
@@ -232,7 +232,7 @@ class Gathers {
     for (const { key } of idle.slice(0, -NAMES_KEPT)) this.meetings.delete(key)
   }
 
-  /** Where those wait instead who are missing: members that disagree about a name wait for each other. */
+  /** Where the missing members wait instead: members that disagree about a name wait for each other. */
   private elsewhere(meeting: Meeting, missed: Round, missing: readonly string[]): string[] {
     const lines: string[] = []
     for (const other of this.meetings.values()) {
@@ -283,7 +283,7 @@ function isComing(coming: Coming): boolean {
   )
 }
 
-/** What is counted, or named, together. */
+/** The key of a meeting. */
 export function meetingKey({ op, members, round }: Pick<Coming, 'op' | 'members' | 'round'>): string {
   return `${groupKey(members)} ${op}${round === null ? '' : ` ${round}`}`
 }

@@ -1,19 +1,19 @@
-/** Errors of what a group of workers does together. */
+/** Errors of `meet`, `leave` and `shutdown` of a group. */
 import { PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from '../common/worker-info.js'
 
 /**
- * How much longer than its own time a member waits for the one who leads, in ms: the leader counts the same time and knows who is missing. Only
- * if the leader itself does not answer, this passes.
+ * How much longer than its own time a member waits for the leader, in ms: the leader counts the same time and knows who is missing. This passes
+ * only if the leader itself does not answer.
  */
 export const LEADER_GRACE_MS = 1000
 
 /** Of `meet`: which round it was. */
 export interface GivenUpRound {
   readonly round: string | number
-  /** Where those who are missing wait instead. */
+  /** Where the missing members wait instead. */
   readonly elsewhere?: readonly string[]
-  /** Who comes after it was abandoned. */
+  /** A member that came too late. */
   readonly late?: string
 }
 

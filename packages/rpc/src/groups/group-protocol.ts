@@ -1,5 +1,5 @@
 /**
- * What workers say to each other about the group that they are, to be read alone: the body of GROUP_UPDATE is `[what, data, error]`.
+ * The messages that the workers of a group exchange about it, to be read alone: the body of GROUP_UPDATE is `[what, data, error]`.
  *
  *     leaving                               the end of all
  *     L → each   LEAVE                      member → leader   JOIN [timeoutMs]           it has called shutdown()
@@ -8,12 +8,12 @@
  *                                           leader → member   DONE                       all are quiet again: everybody closes
  *                                           leader → member   FAILED error               it cannot come about: everybody closes
  *
- *     does anything go on?
+ *     is anything under way?
  *     W → each   ASK [round, groups]        W waits in an operation of these groups
  *     each → W   ANSWER [round, said]       see `standstill.ts`
- *     W → group  OVER [group, worker]       nothing goes on, and that worker calls nothing more
+ *     W → group  OVER [group, worker]       nothing is under way, and that worker calls nothing more
  *
- * Who says SEEN makes no more calls to L, and those that it made before stand in front of it. `leave.ts` and `shutdown.ts` have the two sides.
+ * A worker that says SEEN makes no more calls to L, and its earlier ones arrive before SEEN. `leave.ts` and `shutdown.ts` have the two sides.
  */
 import type { WorkerId } from '@postgrad/base'
 import type { Counts } from './traffic.js'
@@ -44,7 +44,7 @@ export type ReportData = readonly [phase: Phase, counts: Counts]
 export type AskData = readonly [round: number, groups: readonly string[]]
 /** A group in an operation of which a worker waits, for whom, and of which operation it is known that a line was printed (-1: none). */
 export type Waiting = readonly [group: string, on: readonly WorkerId[], told: number]
-/** What a worker says of itself: whether its program is over, what it waits in, what has gone between it and others. Null: something is under way there. */
+/** An answer to ASK: whether the worker's program is over, its waits, and the counts of its messages. Null: something is under way there. */
 export type Said = readonly [isOver: boolean, waits: readonly Waiting[], counts: Counts] | null
 export type OverData = readonly [group: string, worker: WorkerId]
 export type AnswerData = readonly [round: number, said: Said]

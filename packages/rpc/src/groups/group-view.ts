@@ -1,4 +1,4 @@
-/** The group as one worker sees it: who is linked with it, what has gone between them, whether it is quiet itself, and how it speaks to a member. */
+/** The group as one worker sees it: its linked peers, the counts of their messages, whether it is quiet itself, and how it speaks to a member. */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import { MessageType } from '@postgrad/wire/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -32,7 +32,7 @@ export class GroupView {
     return [...this.core.peers].filter(({ info }) => this.core.reachable(info.id) !== undefined)
   }
 
-  /** What has gone to each that is linked and come from it. */
+  /** Messages sent to each linked peer and received from it. */
   counts(isCounted: (peer: Peer) => boolean = () => true): Counts {
     return this.linked()
       .filter(isCounted)

@@ -173,7 +173,7 @@ describe('meetings', () => {
           }
           const timedOut = `GROUP_TIMEOUT false worker${absent}`
           for (let step = 0; step < missed; step++) expect(outcomes.get(step)).toEqual(Array(2).fill(timedOut))
-          // It hears once, and at once, of all that it has missed.
+          // It fails once, and at once, for all that it has missed.
           expect(outcomes.get(missed)!.sort()).toEqual([timedOut, timedOut, `GROUP_TIMEOUT true worker${absent}`])
           expect(outcomes.get(missed + 1)).toEqual(Array(3).fill('met'))
           expect(outcomes.get(missed + 2)).toEqual(Array(3).fill('met'))
@@ -250,7 +250,7 @@ describe('meetings', () => {
           await sleep(random.below(60))
           const round = random.below(4) === 0 ? `name ${random.below(3)}` : undefined
           const calls = Array.from({ length: 1 + random.below(3) }, () => gather(name, 1 + random.below(80), round))
-          // Whose call is cancelled has not come to its rounds.
+          // A worker whose call is cancelled has not come to its rounds.
           if (random.below(5) === 0) void call(name, gatherFor, [random.below(80)], { timeoutMs: 1 + random.below(40) }).catch(() => {})
           for (const outcome of await Promise.all(calls)) {
             const end = typeof outcome === 'string' ? outcome : 'met'
@@ -303,7 +303,7 @@ describe('meetings', () => {
     await overClusters(3, async (cluster) => {
       await everywhere(cluster, async ({ info: { id } }) => {
         for (let epoch = 0; epoch < 4; epoch++) {
-          // Worker 1 stays away from one and goes on with the next.
+          // Worker 1 stays away from one and continues with the next.
           if (id === 1 && epoch === 1) continue
           const gathered = await meet(`${id} in ${epoch}`, undefined, { round: epoch, timeoutMs: epoch === 1 ? 100 : 1000 }).then(
             (all) => [...all.values()],
@@ -833,7 +833,7 @@ describe('the end of all', () => {
             await cluster.world.drain()
             for (const [id, outcome] of outcomes) {
               if (id === victim) continue
-              // Who had heard of the death before all came goes on with the rest, which is closed then.
+              // A worker that knew of the death before all came continues with the rest, and all are closed then.
               expect(outcome).toMatch(/^(done|WORKER_DIED worker[012])$/)
               if (!ended.crashed) expect(outcome).toBe('done')
               expect(cluster.workers[id]!.isClosed).toBe(true)

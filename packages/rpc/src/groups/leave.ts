@@ -1,6 +1,6 @@
 /**
- * One worker leaves while the others go on: it waits for its own calls, asks that nobody calls it any more, serves what was called before, gives
- * its references up and closes. Peers see that it has left and not that it died. The rules GRP-1 to GRP-5, GRP-13 and GRP-14 are in SPEC.md.
+ * `leave`: one worker ends while the others continue. It waits for its own calls, asks its peers for no more calls, serves earlier ones, gives
+ * its references up and closes. Peers see that it has left, not that it died. The rules GRP-1 to GRP-5, GRP-13 and GRP-14 are in SPEC.md.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '../common/worker-info.js'
@@ -12,7 +12,7 @@ import type { GroupView } from './group-view.js'
 export class Leaving {
   private readonly view: GroupView
   private ending: Promise<void> | null = null
-  /** Who may still call; null before the word was given. */
+  /** Peers that may still call; null before LEAVE is sent. */
   private unseen: Set<WorkerId> | null = null
   private readonly told = new Set<WorkerId>()
 
@@ -25,7 +25,7 @@ export class Leaving {
     return this.ending
   }
 
-  /** A peer has said LEAVE: the answer stands behind the calls that were made before. */
+  /** A peer has said LEAVE: the answer arrives after the calls that were made before. */
   onLeave(from: WorkerId): void {
     this.view.core.peers.stands(from, Standing.closed)
     this.view.say(from, GroupWhat.SEEN)
@@ -46,7 +46,7 @@ export class Leaving {
     }
     const late = (await quiet.until(isDone, timeoutMs)) ? null : this.late(timeoutMs)
     view.releaseAll()
-    // Also those who came meanwhile, and all of them if there was no time for it before: that this end is no accident.
+    // Also to peers that came meanwhile, and to all if time ran out before: they must see no death in this end.
     for (const { id } of this.others()) if (!this.told.has(id)) view.say(id, GroupWhat.LEAVE)
     core.end()
     if (late !== null) throw late

@@ -1,5 +1,5 @@
 /**
- * The member's side of a meeting: it calls the leader, the one with the smallest name, and remembers which rounds were abandoned. Process groups come about by it.
+ * `meet`, at a member: it calls the leader, the member with the smallest name, and remembers which rounds were abandoned. Process groups are made with it.
  * The leader's side is `gather.ts`; the rules GRP-6 to GRP-10 and GRP-15 to GRP-17 are in SPEC.md.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -15,7 +15,7 @@ import { StandingRound } from './standing-round.js'
 export interface MeetOptions {
   /** The operation of users that it is part of, which errors name: those of different ones do not meet. Default 'meet'. */
   readonly op?: string
-  /** In ms; default the worker's `rpcTimeoutMs`, 0 is no limit. */
+  /** In ms; default the worker's `rpcTimeoutMs`, 0: no limit. */
   readonly timeoutMs?: number
   /**
    * Which round is meant: members meet only in rounds of the same name, so one that has missed some cannot meet the others in another step than its own. Without
@@ -28,8 +28,8 @@ export interface MeetOptions {
 
 /**
  * Waits until every member has called it: all workers that this one knows to live, or those that are named, this one among them. Gives each the values of all,
- * by name, in the order of the names, as copies. Any subsets may meet at the same time. When one member's time is over the round fails for all. Who
- * comes to it later gets the same error at once, with `values.late`, and its next call meets the others.
+ * by name, in the order of the names, as copies. Any subsets may meet at the same time. When one member's time is over the round fails for all. A
+ * member that comes later gets the same error at once, with `values.late`, and its next call meets the others.
  * @throws (rejects) GROUP_TIMEOUT with the missing names and the round in `values`, for all who wait; WORKER_DIED when a member dies, at once; PROGRAM_OVER,
  *   UNKNOWN_WORKER, INVALID_ARGUMENT, TIMEOUT_INVALID, WIRE_UNSUPPORTED_VALUE. PyTorch: `_all_gather`
  */
@@ -62,7 +62,7 @@ export async function meet<T>(value: T, names?: readonly Target[], options: Meet
   }
 }
 
-/** What a member knows of a meeting: see Note [Abandoned rounds] in `gather.ts`. */
+/** A meeting as a member knows it: see Note [Abandoned rounds] in `gather.ts`. */
 interface Known {
   readonly members: readonly WorkerInfo[]
   readonly isNamed: boolean
@@ -74,7 +74,7 @@ interface Known {
 /** By meeting. */
 const ABANDONED = new WorkerSlot('abandoned', (worker) => {
   const abandoned = new Map<string, Known>()
-  // Its members never meet again: who is started again is another.
+  // Its members never meet again: a restarted worker is another.
   worker.onPeerDeath((peer) => {
     for (const [key, { members }] of abandoned) if (members.some(({ id }) => id === peer.id)) abandoned.delete(key)
   })

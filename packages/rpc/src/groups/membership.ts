@@ -1,6 +1,6 @@
 /**
- * A worker as one of a group, as a part of it: takes GROUP_UPDATE apart for leaving (`leave.ts`), for the end of all (`shutdown.ts`) and for whether
- * anything goes on (`standstill-watch.ts`), and has the ways in which a worker ends.
+ * The part of a worker that belongs to its group: it gives GROUP_UPDATE to leaving (`leave.ts`), to the end of all (`shutdown.ts`) and to the search for a
+ * standstill (`standstill-watch.ts`), and has the ways in which a worker ends.
  */
 import type { PostgradError } from '@postgrad/base'
 import { type Message, MessageType } from '@postgrad/wire/internal'
@@ -41,7 +41,7 @@ export class Membership {
     })
   }
 
-  /** What this worker has sent and received; null while anything is under way here. To be asked in a turn of its own. */
+  /** The counts of its messages; null while anything is under way here. To be asked in a turn of its own. */
   countsIfQuiet(): Counts | null {
     return this.view.quiet.isBusy ? null : this.view.counts()
   }
@@ -55,7 +55,7 @@ export class Membership {
     core.end()
   }
 
-  /** `say` gets what this worker has sent and received whenever nothing is under way here and that is news. Returns what ends that. */
+  /** `say` gets these counts whenever nothing is under way here, if they are news. Returns a function that ends this. */
   onQuiet(say: (counts: Counts) => void): () => void {
     return this.view.quiet.reports(() => this.view.counts(), say).stop
   }
@@ -69,7 +69,7 @@ export class Membership {
     return this.leaving.leave(timeoutMs)
   }
 
-  /** A guest is none of those that end together. */
+  /** A guest does not end with the group. */
   shutdown(timeoutMs: number): Promise<void> {
     return this.core.isGuest ? this.leave(timeoutMs) : this.end.shutdown(timeoutMs)
   }
@@ -109,7 +109,7 @@ export class Membership {
   }
 }
 
-/** What watches how long a worker waits in operations of groups. */
+/** Watches how long a worker waits in operations of groups. */
 export function standstillOf(core: WorkerCore): Standstill {
   return MEMBERSHIP.of(core).standstill
 }

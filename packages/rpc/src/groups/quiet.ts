@@ -1,13 +1,13 @@
 /**
- * Tells when a worker may have nothing under way any more: no call that it waits for or serves, nothing in its mailbox. Leaving and the end of a
- * group wait for that. It looks only while somebody watches, after everything that may have brought it about, and in a turn of its own, so
- * that what the last reply set off (a callback that calls again) counts as under way.
+ * Notices when a worker has nothing under way any more: no call that it waits for or serves, nothing in its mailbox. Leaving and the end of a
+ * group wait for that. It looks only while somebody watches, after every event that may have brought it about, and in a turn of its own, so
+ * that calls by a callback of the last reply count as under way.
  */
 import { Lane } from '@postgrad/base/internal'
 import { CALL_SERVING, type CallServing } from '../calls/call-serving.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
-/** What a worker says of itself whenever it is quiet. */
+/** The reports of a worker whenever it is quiet. */
 export interface QuietReports {
   /** Says it now, if it is quiet and this is news. */
   look(): void
@@ -20,7 +20,7 @@ export class Quiet {
   private readonly core: WorkerCore
   private readonly serving: CallServing
   private readonly watchers = new Set<() => void>()
-  /** What ends each `until`. */
+  /** They end each `until`. */
   private readonly ends = new Set<() => void>()
   private scheduled = false
 

@@ -2,18 +2,18 @@
  * The end of a whole group: every worker calls `shutdown`, and all of them end when nothing is under way anywhere, which is known by counting
  * and not by time. The rules SHD-1 to SHD-8 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
  *
- * Note [The end of a group]. The worker with the smallest name leads. Each member tells it, whenever it is quiet (`quiet.ts`) and has something new to
- * say, how many messages it has sent to and received from each other member. Messages count at the receiver when they come off the link.
- * The leader looks at the last report of each: if for every pair what the one has sent is what the other has received, nothing is under way.
- * Why: take the moments of these reports as a cut through the run. Links keep order, so if some message had been sent behind the cut of its sender
+ * Note [The end of a group]. The worker with the smallest name leads. Each member reports to it, whenever it is quiet (`quiet.ts`) and the numbers are
+ * new, how many messages it has sent to and received from each other member. Messages count at the receiver when they come off the link.
+ * The leader looks at the last report of each: if for every pair one has sent as many as the other has received, nothing is under way.
+ * Why: take the moments of these reports as a cut through the run. Links keep order, so if some message had been sent after the cut of its sender
  * and received before the cut of its receiver, the latter would have received more than the former says to have sent. So every message
  * received before the cut was sent before it, and, the numbers being equal, every message sent before the cut was received before it. All
- * were quiet there: nobody had a call to wait for or to serve, nor anything in the mailbox. What makes a quiet worker busy again is a message, and the
- * first such message would have been sent by a worker that was quiet. (One that a program sends on its own, from a timer say, after its
- * worker has called `shutdown`, nobody can foresee.) A worker that leaves is no member but may still send: its link is among the numbers of each member until
- * its end has been noticed there, and as long as one is, the end of all waits.
- * Then the references are disposed, which sends messages and may run user code; so it is counted once more, and then everybody closes. Who
- * connects in between is none of those who end: they leave it, each by its own word.
+ * were quiet there: nobody had a call to wait for or to serve, nor anything in the mailbox. Only a message makes a quiet worker busy again, and the
+ * first such message would have been sent by a worker that was quiet. (Nobody can foresee a message that a program sends on its own, from a timer
+ * say, after its worker has called `shutdown`.) A worker that leaves is not a member but may still send: each member's report has its link until
+ * the member has noticed its end, and as long as one has, the end of all waits.
+ * Then the references are disposed, which sends messages and may run user code; so all is counted once more, and then everybody closes. A
+ * worker that connects in between does not end with the others: each of them says LEAVE to it.
  */
 import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
@@ -46,7 +46,7 @@ export class GroupEnd {
   /** On the leader: what they have said in this phase. */
   private readonly tally = new Tally()
   private phase: Phase = 0
-  /** Who ends together, known from RELEASE on. Who comes later is none of them, and is told that they leave. */
+  /** The workers that end together, known from RELEASE on. They say LEAVE to a worker that joins later. */
   private circle: ReadonlySet<WorkerId> | null = null
   /** Why it cannot come about any more. */
   private failed: PostgradError | null = null
@@ -166,7 +166,7 @@ export class GroupEnd {
     if (own === null) return
     own.phase = 1
     this.circle = new Set(circle)
-    // Also if somebody has come since who would have led.
+    // Also if a worker that would lead has joined since.
     own.leader = this.members().find(({ id }) => id === from) ?? own.leader
     // From now on the end of any peer is in order.
     for (const { id } of view.members()) view.core.peers.stands(id, Standing.ending)
@@ -224,13 +224,13 @@ export class GroupEnd {
     }
   }
 
-  /** Members whose last word does not fit, or who have said none. */
+  /** Members whose last report does not fit, or that have none. */
   private unsettled(members: readonly WorkerInfo[]): WorkerInfo[] {
     const silent = members.filter(({ id }) => !this.tally.has(id))
     if (silent.length > 0) return silent
     const ids = members.map(({ id }) => id)
     const late = this.tally.unsettled(ids)
-    // Who still has a link to one that leaves may get something from it.
+    // A member with a link to a leaving worker may get a message from it.
     return members.filter(({ id }) => late.includes(id) || this.tally.seesOthers(id, ids))
   }
 
@@ -255,7 +255,7 @@ export class GroupEnd {
     return this.joined.delete(id)
   }
 
-  /** Somebody has said that it leaves: it is no member any more. */
+  /** A worker has said LEAVE: it is not a member any more. */
   onLeaving(from: WorkerId): void {
     this.forget(from)
     if (this.joined.size > 0) this.check()
@@ -264,7 +264,7 @@ export class GroupEnd {
   private fail(error: PostgradError): void {
     if (this.failed !== null) return
     this.cancelTimers()
-    // To those as well who have not called it yet: when they do, this worker will be gone.
+    // Also to members that have not called it yet: when they do, this worker will be gone.
     for (const { id } of this.view.members()) if (id !== this.view.info.id) this.view.say(id, GroupWhat.FAILED, null, error)
     this.onFailed(error)
   }

@@ -1,5 +1,5 @@
 /**
- * A round of `meet` without a limit, as one that waits in it sees it: it ends when all have come, or when the program of one that has not is over
+ * A round of `meet` without a limit, at a member that waits in it: it ends when all have come, or when the program of a missing member is over
  * (Note [Programs that are over] in `standstill.ts`). The leader alone knows who is missing; the others wait for the leader.
  */
 import { type Future, PostgradError, type WorkerId } from '@postgrad/base'

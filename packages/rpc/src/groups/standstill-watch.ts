@@ -1,6 +1,6 @@
 /**
- * Watches how long this worker waits in operations of groups. It asks all others whether anything goes on, by which a program that is over is found (`standstill.ts`),
- * and prints who is missing. Each worker answers; only those of a real cluster ask (`watch`).
+ * Watches how long this worker waits in operations of groups. It asks all others whether anything is under way, finds programs that are over (`standstill.ts`), and
+ * prints who is missing. Each worker answers; only those of a real cluster ask (`watch`).
  */
 import type { WorkerId } from '@postgrad/base'
 import { Lane } from '@postgrad/base/internal'
@@ -16,9 +16,9 @@ import { goneIn } from './standstill.js'
 
 /** Between two looks. */
 const LOOK_MS = 1000
-/** Whoever has waited for less asks nobody. */
+/** A worker that has waited for less does not ask. */
 const PATIENCE_MS = 1500
-/** So long a rank asks nobody for a group of which a smaller one has asked: one that asks is enough. */
+/** So long a rank does not ask for a group if a smaller rank has asked: one that asks is enough. */
 const YIELD_MS = 2500
 
 /** Gets a line for the user. */
@@ -26,7 +26,7 @@ export type SayLine = (line: string) => unknown
 
 interface Round {
   readonly number: number
-  /** Who is asked; what they have said so far is in `said`. */
+  /** The asked workers; their answers so far are in `said`. */
   readonly asked: readonly WorkerId[]
   readonly said: Map<WorkerId, Said>
 }
@@ -48,7 +48,7 @@ export class Standstill {
   private round: Round | null = null
   /** When this worker began to ask; null while it does not wait. */
   private askedMs: number | null = null
-  /** What all have said in the last round, if somebody was gone by that; else ''. */
+  /** All answers of the last round, if somebody was gone by them; else ''. */
   private former = ''
   /** The last word of each, also of rounds that are not over. */
   private readonly heard = new Map<WorkerId, Said>()
@@ -169,7 +169,7 @@ export class Standstill {
     this.inOwnTurn(() => this.onAnswer(self, [number, this.said()]))
   }
 
-  /** What a guest says of the group is a dead letter, as is what a role says that may not. */
+  /** An answer of a guest would be a dead letter, as would one of a role that may not answer. */
   private mayAnswer({ info, isGuest, role }: Peer): boolean {
     const { core } = this.view
     const { authority } = core.options
@@ -200,7 +200,7 @@ export class Standstill {
     const { info } = this.view
     for (const group of this.groups()) {
       for (const [key, worker] of gone.filter(([of]) => of === group.key)) {
-        // Each member is told, so that each names the one whose program is over.
+        // Notifies all members, so that each names the worker whose program is over.
         for (const { id } of group.workers)
           if (id !== info.id && id !== worker) this.view.say(id, GroupWhat.OVER, [key, worker] satisfies OverData)
         group.onOver(worker)
@@ -208,7 +208,7 @@ export class Standstill {
     }
   }
 
-  /** False: it is not the sender's to say, or of a worker that is no other member. A group in which nothing waits here has heard of it, or is broken. */
+  /** False: the sender is not in the group, or `worker` is not another member. A group in which nothing waits here knows of it, or is broken. */
   onOver(from: WorkerId, [key, worker]: OverData): boolean {
     for (const group of this.groups()) {
       if (group.key !== key) continue
@@ -242,7 +242,7 @@ export class Standstill {
     this.say?.(`postgrad: rank ${own} (${view.info.name}) has waited ${Math.round(waitedMs / 1000)} s for ${missing} in ${what}`)
   }
 
-  /** What this worker waits in. */
+  /** The waits of this worker. */
   private standing(): StandingWait[] {
     const found = [...this.rounding]
     for (const [, call] of this.view.core.requests.waits.entries()) {

@@ -1,4 +1,4 @@
-/** Who counts as gone by what all workers have said. */
+/** Which workers count as gone, by what all have said. */
 import { describe, expect, test } from '@jest/globals'
 import type { Said, Waiting } from './group-protocol.js'
 import { goneIn } from './standstill.js'

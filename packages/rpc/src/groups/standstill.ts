@@ -1,6 +1,6 @@
 /**
- * Says whose program is over although others wait for it in operations of a group, told from what all workers say of themselves. `standstill-watch.ts`
- * asks them, and lets the group know. The rules STA-1 to STA-4 are in SPEC.md.
+ * Finds programs that are over although others wait for them in operations of a group, from what all workers say of themselves. `standstill-watch.ts`
+ * asks the workers, and notifies the group. The rules STA-1 to STA-4 are in SPEC.md.
  *
  * Note [Programs that are over]
  *
@@ -12,20 +12,20 @@
  *     - in operations of which groups it waits, and for whom,
  *     - how many messages it has sent to and received from each other worker.
  * Something is under way where a call waits for its reply or is being served, a value is waited for, a message waits in the mailbox, or what an operation has sent has not
- * left. A pass may wait: it goes on by messages, in the mailbox, and by the operations that it has begun. A `recv` or `send` that ends by itself (its own `signal`, or a
- * time shorter than PyTorch's default) is no wait of these: it breaks no group, and its program goes on.
+ * left. A pass may wait: it continues by messages, in the mailbox, and by the operations that it has begun. A `recv` or `send` that ends by itself (its own `signal`, or a
+ * time shorter than PyTorch's default) is not such a wait: it breaks no group, and its program continues.
  *
- * If all workers have spoken so, the counts of each pair are equal, and each program that is not over waits in an operation, then nothing goes on anywhere. By Note [The end of a
- * group] in `shutdown.ts` no message is under way at the cut that the answers make, and all of them hold there at once. What would change that is a message or a turn
- * of a program. Nothing waits in a mailbox or is served, so only a program could send the first message. A program that is over sends none. Each other one waits in
+ * If all workers have said so, the counts of each pair are equal, and each program that is not over waits in an operation, then nothing is under way. By Note [The end of a
+ * group] in `shutdown.ts` no message is under way at the cut that the answers make, and all of them hold there at once. Only a message or a turn of a program could change
+ * that. Nothing waits in a mailbox or is served, so only a program could send the first message. A program that is over sends none. Each other one waits in
  * operations, which end by messages. So an operation that waits for a worker whose program is over, and which waits in nothing itself, waits for ever: that group is broken.
  *
  * So no right program is refused. A call under way to such a worker is a request that waits at its caller; a reply in flight makes the counts of a pair differ; a method of a
  * reference, and a call that it makes in turn, are served somewhere until they end; a program that computes waits in no operation, or answers only when it has computed.
- * With several groups each program that goes on may wait in another: none of them can call anybody either. A worker that is no member of the group is asked as well, since it may
+ * With several groups each program that is not over may wait in another: none of them can call anybody either. A worker outside of the group is asked as well, since it may
  * call. So is one that leaves; a guest, and a worker that may not answer here, is seen in the counts of the others, and then nobody counts as gone.
  *
- * A program may begin an operation, and do something that no message tells of before it awaits that: sleep, read a file. It counts as waiting. So all have to say the same
+ * A program may begin an operation, and do something without a message before it awaits that: sleep, read a file. It counts as waiting. So all have to say the same
  * twice, a second apart. If it then calls a worker whose program is over, and that function calls what others wait for, it comes too late.
  */
 import type { WorkerId } from '@postgrad/base'
@@ -35,7 +35,7 @@ import { Tally } from './traffic.js'
 /** A worker that will not call what members of a group wait for. */
 export type Gone = readonly [group: string, worker: WorkerId]
 
-/** By what all workers have said, of which each other one must be in it. Empty: none is gone as far as that says. */
+/** By what all workers have said: `said` must have every one of them. Empty: none is known to be gone. */
 export function goneIn(said: ReadonlyMap<WorkerId, Said>): readonly Gone[] {
   const ids = [...said.keys()]
   const tally = new Tally()

@@ -7,7 +7,7 @@ import { HashStore, type StoreWaitOptions } from '@postgrad/transport'
 import { currentServing } from '../core/served-call.js'
 import { WorkerSlot } from '../core/slots.js'
 
-/** Behind each operation, by the name of the method. */
+/** Runs each operation, by the name of the method. */
 export const STORE_CALL = 'postgrad.store'
 
 /** The host's side. Arguments that are odd fail as they fail in a store. */

@@ -1,4 +1,4 @@
-/** The sums by which the end of a group is known. */
+/** The counts by which a group knows its end. */
 import { describe, expect, test } from '@jest/globals'
 import { type Counts, Tally, unsettled } from './traffic.js'
 
@@ -13,7 +13,7 @@ describe('unsettled', () => {
 
   test('SHD-1: one message more sent than received, or received than sent, is noticed; sums over all would not do', () => {
     expect(unsettled(reports({ 0: [[1, 3, 5]], 1: [[0, 5, 2]] }))).toEqual([1])
-    // Received behind the cut of its sender: the two reports are of different times.
+    // Sent after the cut of its sender: the two reports are of different times.
     expect(unsettled(reports({ 0: [[1, 2, 5]], 1: [[0, 5, 3]] }))).toEqual([1])
     const crossed = reports({
       0: [

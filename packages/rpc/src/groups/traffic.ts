@@ -1,6 +1,6 @@
 /**
- * Whether messages are under way among workers, told from what each says to have sent and received while it was quiet: Note [The end of a group] in
- * `shutdown.ts` has the proof that these sums suffice. Used there, and by who closes a cluster from outside.
+ * Whether messages are under way among workers, by the numbers that each has sent and received while it was quiet. Note [The end of a group] in
+ * `shutdown.ts` has the proof that these suffice. Used there, and to close a cluster from outside.
  */
 import type { WorkerId } from '@postgrad/base'
 
@@ -33,7 +33,7 @@ export class Tally {
     return silent.length > 0 ? silent : unsettled(new Map(members.map((id) => [id, this.said.get(id)!])))
   }
 
-  /** Whether a worker has a link to one that is none of `members`. */
+  /** Whether a worker has a link to one that is not in `members`. */
   seesOthers(id: WorkerId, members: readonly WorkerId[]): boolean {
     return this.said.get(id)?.some(([peer]) => !members.includes(peer)) === true
   }

@@ -1,6 +1,6 @@
 /**
- * What users may put around the calls of a worker: to trace them, to time them, to refuse them. Distributed autograd has a door of its own
- * (`hooks.ts`), since it works on messages; here a call is seen as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
+ * The users' interceptors of a worker's calls, which trace, time or refuse them. Distributed autograd uses other hooks (`hooks.ts`), since
+ * it works on messages; an interceptor sees a call as its program sees it. The rules INT-1 to INT-9 are in SPEC.md.
  *
  *     caller   outgoing(call) of each, first to last ──▶ message ──▶ … reply ──▶ what they returned, last to first
  *     callee   incoming(call, next) of each, the first outermost ──▶ the function
@@ -27,45 +27,45 @@ import type { WorkerCore } from '../core/worker-core.js'
 
 /** One call as an interceptor sees it. */
 export interface CallInfo {
-  /** `call` for calls of functions and methods, `remote` for what makes an RRef, `fetch` for `toHere`, `stream` for a stream as a whole. */
+  /** `call`: a function or method; `remote`: a call that makes an RRef; `fetch`: `toHere`; `stream`: a stream as a whole. */
   readonly kind: 'call' | 'remote' | 'fetch' | 'stream'
-  /** The name under which the function is exposed, or the method's; `toHere` for a fetch. */
+  /** The name under which the function is exposed, or the method's name; `toHere` for a fetch. */
   readonly functionName: string
-  /** Whether it is a method of the value that an RRef refers to. */
+  /** Whether the call is to a method of the value that an RRef refers to. */
   readonly isMethod: boolean
-  /** Who calls. */
+  /** The caller. */
   readonly from: WorkerInfo
-  /** Who is called. */
+  /** The callee. */
   readonly to: WorkerInfo
-  /** What interceptors at the caller have set. */
+  /** The headers that interceptors at the caller have set. */
   readonly headers: CallHeaders
 }
 
-/** A call before it is sent: what `outgoing` of an interceptor gets. */
+/** A call before it is sent: the argument of an interceptor's `outgoing`. */
 export interface OutgoingCall extends CallInfo {
-  /** Travels with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
+  /** Sets a header that is sent with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
   setHeader(name: string, value: HeaderValue): void
 }
 
 /** How a call ended for its caller. */
 export interface CallOutcome {
-  /** Null when it went well; for a `remote` that is when the owner has the reference. */
+  /** null if the call succeeded: for `remote`, when the owner has the reference. */
   readonly error: unknown
-  /** Since it was made. */
+  /** The time since the call was made, in ms. */
   readonly elapsedMs: number
 }
 
-/** Functions around the calls of a worker, to trace, time or refuse them; `intercept` puts it in place. */
+/** Functions around the calls of a worker, to trace, time or refuse them; `intercept` installs it. */
 export interface CallInterceptor {
   /**
-   * At the caller, in its scope, before the call is sent. What it throws is the call's error, and nothing is sent. The function that it may
-   * return hears how the call ended.
+   * Runs at the caller, in its scope, before the call is sent. If it throws, the call fails with that error and is not sent. It may return a function,
+   * which receives the outcome of the call. It must not be async.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant to fit
   outgoing?(call: OutgoingCall): ((outcome: CallOutcome) => void) | undefined | void
   /**
-   * At the callee, in the scope in which the function runs. `next()` goes on with it, once, and gives what it returns (a promise, of an async one);
-   * what this returns is the call's result, what it throws the call's error.
+   * Runs at the callee, in the scope in which the function runs. `next()` continues with the next interceptor, or the function, and returns its result (a
+   * promise if it is async). Call it at most once. The call's result is what `incoming` returns, its error what `incoming` throws.
    */
   incoming?(call: CallInfo, next: () => unknown): unknown
 }
@@ -76,10 +76,10 @@ const KINDS: ReadonlyMap<MessageType, CallInfo['kind']> = new Map([
   [MessageType.RREF_FETCH, 'fetch'],
 ])
 
-/** Those of one worker. */
+/** One worker's interceptors. */
 export class CallInterceptors implements CallHooks {
   private readonly host: WorkerCore
-  /** Replaced when it changes: one may take itself away while the list is gone through. */
+  /** Replaced when it changes: an interceptor may remove itself while the list is read. */
   private list: readonly CallInterceptor[] = []
 
   constructor(host: WorkerCore) {
@@ -99,7 +99,7 @@ export class CallInterceptors implements CallHooks {
     if (at >= 0) this.list = this.list.filter((_, i) => i !== at)
   }
 
-  /** A request is about to be sent: gives what waits for its reply, with those around it who want to hear of it. @throws what an interceptor throws */
+  /** A request is about to be sent. Returns `waiting`, wrapped if an interceptor wants to know its outcome. @throws what an interceptor throws */
   outgoing(out: OutgoingMessage, to: WorkerInfo, waiting: PendingCall): PendingCall {
     const { host, list } = this
     const call = seen(out, host.info, to)
@@ -140,7 +140,7 @@ export class CallInterceptors implements CallHooks {
     return ends.length === 0 ? waiting : new ObservedCall(waiting, end)
   }
 
-  /** Runs a request's function with those around it that want to be. */
+  /** Runs a request's function inside of the interceptors. */
   serve(message: Message, from: WorkerInfo, run: () => unknown): unknown {
     const call = seen(message, from, this.host.info)
     if (call === null) return run()
@@ -155,7 +155,7 @@ export class CallInterceptors implements CallHooks {
   }
 }
 
-/** The pending call with those who hear of its end. */
+/** The pending call; `end` notifies interceptors. */
 class ObservedCall implements PendingCall {
   parent: ServedCall | null = null
   deadlineMs = Number.POSITIVE_INFINITY
@@ -188,7 +188,7 @@ class ObservedCall implements PendingCall {
     this.inner.onError(error, ofCleanUp)
   }
 
-  /** It was not sent: who made it is told by an exception. */
+  /** It was not sent: its maker gets an exception. */
   unsent(error: unknown): void {
     this.end(error)
   }

@@ -1,4 +1,4 @@
-/** What is told of a worker, in which order, and what is counted, in the simulation. */
+/** The events of a worker, their order, and the metrics, in the simulation. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'

@@ -1,6 +1,6 @@
 /**
- * What happens at a worker, as plain objects in the order in which it happens: for tests that assert an order, and for dashboards. Nobody listens by
- * default, and then it costs one null check per message and wait. `message-path.ts`, `call-serving.ts` and `pending-calls.ts` tell; `metrics.ts` counts what is told here, and
+ * The events of a worker, as plain objects in the order in which they happen: for tests that assert an order, and for dashboards. Nobody listens by
+ * default, and then it costs one null check per message and wait. `message-path.ts`, `call-serving.ts` and `pending-calls.ts` report events; `metrics.ts` counts them, and
  * the worker's tracer gets its calls, waits and messages from here. Rules INS-1 to INS-6 and TRC in SPEC.md.
  */
 import type { DeadLetter, Exit } from '@postgrad/actor/internal'
@@ -18,7 +18,7 @@ import { type ReferenceLeak, type References, referenceLeaks } from '../referenc
 import type { Counted, Metrics } from './metrics.js'
 
 interface Happening {
-  /** Counts the events of this worker that were told to anybody, from 1: a gap is what a listener missed. */
+  /** Counts the events of this worker that anybody received, from 1: at a gap a listener missed some. */
   readonly seq: number
   /** On the worker's clock. */
   readonly atMs: number
@@ -29,11 +29,11 @@ interface OfMessage extends Happening {
   /** The name of its kind: `CALL`, `RESULT`, `PROPAGATE_GRADIENTS`, … */
   readonly type: string
   readonly requestId: number
-  /** For a reader: the function's name, or `Observer#0.17.step` for a method of the value with that id; empty for what is no call. */
+  /** For a reader: the function's name, or `Observer#0.17.step` for a method of the value with that id; empty if not a call. */
   readonly what: string
 }
 
-/** What a worker did with a message, one kind a line. */
+/** An event of a worker, most of them about a message: one `kind` per line. */
 export type InspectEvent =
   /** A message was sent to a worker. */
   | (OfMessage & { readonly kind: 'sent'; readonly to: string })
@@ -66,7 +66,7 @@ export type InspectEvent =
   /** This worker closes, and nobody has given this reference up. */
   | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-leaked' })
 
-/** Gets what a worker does with its messages. */
+/** Receives the events of a worker. */
 export type InspectListener = (event: InspectEvent) => void
 
 /** Without `seq` and `atMs`, kind by kind. */
@@ -76,15 +76,15 @@ type Bare<E> = E extends InspectEvent ? Omit<E, 'seq' | 'atMs'> : never
 export class Inspection implements Observer {
   readonly listeners = new Set<InspectListener>()
   metrics: Metrics | null = null
-  /** Of this worker, while it is read. */
+  /** This worker's, while it is read. */
   tracer: Tracer | null = null
-  /** What this worker waits for, by the number of its request. */
+  /** The waits of this worker, by the number of the request. */
   private readonly waits = new Map<number, Span>()
   private readonly clock: Clock
   private readonly onBug: (error: unknown) => void
   private seq: number
 
-  /** @param seq of the last event that was told before */
+  /** @param seq of the last event that anybody received */
   constructor(clock: Clock, onBug: (error: unknown) => void, seq: number) {
     this.clock = clock
     this.onBug = onBug
@@ -211,7 +211,7 @@ export class Inspection implements Observer {
     this.tell(kind === 'mailbox-full' ? { kind, to, what, calls, bytes } : { kind, to, calls, bytes })
   }
 
-  /** What a listener throws is a bug of the listener: it is reported, and the others hear of the event. */
+  /** An error of a listener is the listener's bug: it is reported, and the others get the event. */
   private tell(bare: Bare<InspectEvent>): void {
     const event = { seq: ++this.seq, atMs: this.clock.now(), ...bare } as InspectEvent
     for (const listener of [...this.listeners]) {
@@ -238,15 +238,15 @@ function of({ message, peer }: Incoming): { from: string; type: string; requestI
   return { from: peer.info.name, type: MESSAGE_TABLE[message.type].name, requestId: message.requestId, what: whatOf(message) }
 }
 
-/** Of a stream of such events. */
+/** Options of a stream of events. */
 export interface InspectStreamOptions {
-  /** So many events are kept for a reader that does not come; then the oldest go, and are counted. Default 1024. */
+  /** How many events are kept for a reader that is slow. Beyond that, the oldest are dropped and counted. Default 1024. */
   readonly capacity?: number
 }
 
-/** Events for a reader that takes them in its own time; `for await` over it, and `close` or leaving the loop ends it. */
+/** Events for a reader at its own speed, with `for await`. `close`, or leaving the loop, ends it. */
 export class InspectStream implements AsyncIterableIterator<InspectEvent> {
-  /** How many events were dropped because nobody took them in time. */
+  /** How many events were dropped because the reader was too slow. */
   dropped = 0
   private readonly capacity: number
   private readonly detach: () => void
@@ -279,14 +279,14 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
     })
   }
 
-  /** Ends it. */
+  /** Ends the stream, and drops the events that were not read. */
   return(): Promise<IteratorResult<InspectEvent>> {
     this.close()
     this.kept.length = 0
     return this.next()
   }
 
-  /** No more events; those that are kept can still be read. Idempotent. */
+  /** Ends the stream of events; those that are kept can still be read. Idempotent. */
   close(): void {
     if (this.closed) return
     this.closed = true

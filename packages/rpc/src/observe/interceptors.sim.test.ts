@@ -106,7 +106,7 @@ describe('interceptors of users', () => {
       expect(await call('worker1', sleep, [1])).toBe(1)
       remove()
       expect(await failure(call('worker1', sleep, [1]))).toMatchObject({ code: 'NOT_ALLOWED' })
-      // What the package itself calls needs no permission.
+      // Calls of the package itself need no permission.
       await Promise.all([cluster.workers[1]!.run(() => meet(null)), meet(null)])
       await storeOn('worker1').set('k', 'v')
     })

@@ -1,43 +1,43 @@
 /**
- * How long calls wait at a worker and how long they run, for the worker and for each actor: counters, nothing is kept per call. `inspection.ts` above
- * tells it what happens; it exists only once somebody has asked (`worker.metrics()`). Rules MET-1 to MET-4 in SPEC.md.
+ * How long calls wait at a worker and how long they run, for the worker and for each actor: counters, nothing is kept per call. `inspection.ts` reports
+ * events to it; it exists only after a first `worker.metrics()`. Rules MET-1 to MET-4 in SPEC.md.
  */
 
 import type { Outcome } from '../core/hooks.js'
 import type { CallTimes, IncomingCall } from '../core/incoming-call.js'
 import { actorName, actorOf } from '../references/actor-name.js'
 
-/** Of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
+/** Counts and times of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
 export interface CallMetrics {
-  /** Received and not begun, now. */
+  /** How many calls wait now: received and not begun. */
   readonly depth: number
-  /** The most that it was. */
+  /** The largest `depth` so far. */
   readonly depthMax: number
-  /** Begun. */
+  /** How many calls have begun. */
   readonly messages: number
-  /** Begun, ended with an error. */
+  /** How many calls ended with an error. */
   readonly failed: number
-  /** From receipt to begin: sum, and the longest. */
+  /** The time that calls waited, from receipt to begin: the sum. */
   readonly waitMs: number
   /** The longest wait. */
   readonly waitMaxMs: number
-  /** From begin to end, with what was awaited; of those that have ended. */
+  /** The time that calls ran, from begin to end, including what they awaited: the sum over those that have ended. */
   readonly runMs: number
   /** The longest run. */
   readonly runMaxMs: number
-  /** Of that, what kept the worker busy from the begin to the first await; not of what a serial actor had put off. */
+  /** The part of `runMs` in which calls kept the worker busy, from begin to the first await: the sum. Without calls that a serial actor put off. */
   readonly turnMs: number
-  /** The longest of those. */
+  /** The longest of these parts. */
   readonly turnMaxMs: number
 }
 
 /** How busy a worker is: its calls, its mailbox, its actors. */
 export interface WorkerMetrics extends CallMetrics {
-  /** Since when it is counted, and when this was read, on the worker's clock. */
+  /** When counting began, on the worker's clock. */
   readonly sinceMs: number
   /** When this was read, on the worker's clock. */
   readonly atMs: number
-  /** What waits in the mailbox now, lane by lane; the ready nodes of passes are one task. */
+  /** How many entries wait in the mailbox now, by lane; the ready nodes of passes count as one task. */
   readonly lanes: {
     readonly signal: number
     readonly control: number
@@ -45,11 +45,11 @@ export interface WorkerMetrics extends CallMetrics {
     readonly task: number
     readonly call: number
   }
-  /** By class and id (`Observer#0.17`): each value of an exposed class whose methods were called by reference. */
+  /** The metrics of each actor, by class and id (`Observer#0.17`): each value of an exposed class whose methods were called by reference. */
   readonly actors: Readonly<Record<string, CallMetrics>>
 }
 
-/** So many actors are told apart; the calls of further ones count for the worker only. */
+/** So many actors are counted singly; calls of further ones count for the worker only. */
 export const ACTORS_MAX = 4096
 
 class Counts implements CallMetrics {
@@ -135,7 +135,7 @@ export class Metrics {
     if (rref === null) return null
     const known = this.actors.get(rref.rrefId)
     if (known !== undefined) {
-      // Its class is known from the time on at which it has been made.
+      // Its class is known once it has been made.
       if (known.name.startsWith('#')) known.name = actorName(rref)
       return known.counts
     }
@@ -158,7 +158,7 @@ function begin(counts: Counts, waitMs: number): void {
   if (waitMs > counts.waitMaxMs) counts.waitMaxMs = waitMs
 }
 
-/** What `begin` noted, taken back; the longest wait will be longer by then. */
+/** Takes back what `begin` noted; the longest wait will be longer by then. */
 function putOff(counts: Counts, waitMs: number): void {
   counts.depth++
   counts.messages--

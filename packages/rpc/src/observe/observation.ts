@@ -1,6 +1,6 @@
 /**
- * Looking at a worker as a part of it: who listens, counts or reads its tracer (`inspection.ts`, `metrics.ts`), and what users put around its calls
- * (`call-interceptors.ts`). While nobody does, the core pays a null check per message and wait.
+ * The part of a worker that observes it: its listeners, metrics and tracer (`inspection.ts`, `metrics.ts`), and the users' interceptors of its calls
+ * (`call-interceptors.ts`). While there are none, the core pays a null check per message and wait.
  */
 import { Lane, type TraceReader, trace, tracerOf } from '@postgrad/base/internal'
 import { WorkerSlot } from '../core/slots.js'
@@ -15,7 +15,7 @@ export class Observation {
   inspection: Inspection | null = null
   private readonly core: WorkerCore
   private interceptors: CallInterceptors | null = null
-  /** Of the last event that was told to anybody. */
+  /** The number of the last event. */
   private lastEvent = 0
 
   constructor(core: WorkerCore) {

@@ -1,4 +1,4 @@
-/** What a call is for, in words for people: which actor, which method. */
+/** Names of calls and actors for people, such as `Observer#0.17.step`. */
 import { workerOf } from '@postgrad/base'
 import { plainText } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'
@@ -7,7 +7,7 @@ import { OwnerRRef, RRef } from './rref.js'
 
 type Called = Pick<Message, 'type' | 'body'>
 
-/** The reference whose method a call is for; null: it is no call of a method. */
+/** The reference whose method a call is for; null: it is not a method call. */
 export function actorOf({ type, body }: Called): RRef | null {
   if ((type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) || body[0] !== METHOD_CALL) return null
   const rref = (body[1] as readonly unknown[])[0]
@@ -25,7 +25,7 @@ export function nameOfActor(className: string, rrefId: bigint): string {
   return `${className}#${workerOf(rrefId)}.${rrefId & 0xffffffffffffn}`
 }
 
-/** The function's name, or `Observer#0.17.step`; empty for what is no call. */
+/** The function's name, or `Observer#0.17.step`; empty if it is not a call. */
 export function whatOf(called: Called): string {
   const { type, body } = called
   if (type !== MessageType.CALL && type !== MessageType.REMOTE_CALL) return ''

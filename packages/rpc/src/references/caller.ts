@@ -1,6 +1,6 @@
 /**
- * Who makes the calls of a worker: one way for all that its programs and its references do. `RpcCaller` (`rpc-caller.ts`) sends them as messages; the
- * inlined program (`testing`) has one that runs them where they are made.
+ * `Caller`, with which the programs and references of a worker make all calls. `RpcCaller` (`rpc-caller.ts`) sends the calls as messages; the inlined
+ * program of package `testing` runs them where they are made.
  */
 import type { Future } from '@postgrad/base'
 import type { RemoteStream, StreamOptions } from '../calls/stream.js'
@@ -9,7 +9,7 @@ import type { Target, WorkerInfo } from '../common/worker-info.js'
 import type { RRef } from './rref.js'
 
 export interface RemoteOptions extends CallOptions {
-  /** This worker will hear of the end of the actor that it makes. */
+  /** This worker will watch the actor that it makes. */
   readonly isWatched?: boolean
 }
 

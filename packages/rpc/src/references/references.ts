@@ -1,6 +1,6 @@
 /**
- * References as a part of a worker: their messages, the requests that are served for them, and their end with peers. `rref-context.ts` below runs the
- * protocol; actors above say how instances of classes are made.
+ * The part of a worker for references: it handles their messages, serves their requests, and ends them with their peers. `rref-context.ts` runs the
+ * protocol; `actors.ts` makes instances of classes.
  */
 import { isWatched, MessageType } from '@postgrad/wire/internal'
 import { CALL_SERVING, type CallServing } from '../calls/call-serving.js'
@@ -76,7 +76,7 @@ class ReferenceServing {
       return
     }
     call.owner = owner
-    // The fork of a creation that was cancelled counts all the same, since its end is on its way; but nobody waits for the word.
+    // The fork of a creation that was cancelled counts all the same, since its end is on its way; but nobody waits for this.
     if (call.givenUp === null) core.messages.answer(peer, requestId, MessageType.REMOTE_RET, [rrefId, forkId, null])
     serving.serve(call, this.remoteWork)
     if (toSelf) rrefs.releaseHold(rrefId)

@@ -1,4 +1,4 @@
-/** `remote` as a request of its caller: the reference is there at once, and the owner's word makes it count. See Note [RRef Protocol] in `rref-context.ts`. */
+/** `remote` as a request: its caller has the reference at once, and the owner's answer confirms it. See Note [RRef Protocol] in `rref-context.ts`. */
 import { PostgradError } from '@postgrad/base'
 import { onAbort } from '@postgrad/base/internal'
 import { type Message, MessageType, type OutgoingMessage, setWatched } from '@postgrad/wire/internal'
@@ -43,7 +43,7 @@ function remoteToSelf(core: WorkerCore, rrefs: RRefContext, peer: Peer, called: 
   const { signal, isWatched = false } = options
   const owner = rrefs.createOwner()
   const request = new OwnerCreation(owner, peer, op, isWatched)
-  // The reference's own id stands for the fork, as in PyTorch.
+  // The reference's id is also the fork's, as in PyTorch.
   core.requests.start(request, MessageType.REMOTE_CALL, [...called, owner.rrefId, owner.rrefId], options)
   rrefs.hold(owner)
   if (signal !== undefined) {
@@ -53,7 +53,7 @@ function remoteToSelf(core: WorkerCore, rrefs: RRefContext, peer: Peer, called: 
   return owner
 }
 
-/** Also after the reference was confirmed: the function may still be at it. Returns what stops it. It must not hold the reference. */
+/** Also after the reference was confirmed: the function may still run. Returns what stops it. It must not hold the reference. */
 function cancelOn({ requests }: WorkerCore, signal: AbortSignal, { peer, requestId }: Creation): () => void {
   return onAbort(signal, () => {
     if (!peer.pending.cancel(requestId, signal.reason)) requests.tellCancelled(peer, requestId)

@@ -1,4 +1,4 @@
-/** The caller of a worker that is linked with others: each call is a request to its callee, this worker itself included. */
+/** The `Caller` of a linked worker: each call is a request to its callee, which may be this worker itself. */
 import { Future } from '@postgrad/base'
 import { collect } from '@postgrad/base/internal'
 import { type Message, MessageType } from '@postgrad/wire/internal'

@@ -1,8 +1,8 @@
 /**
  * The RRef protocol of one worker: which values it owns and who refers to them, which references it holds, and what is unsettled.
  *
- * Note [RRef Protocol]. PyTorch's, over links that keep order and do not lose (so no message is retried). The rules are in SPEC.md.
- * G1: the owner is told of the end of every user. G2: a reference outlives the references made from it until their receivers have accepted.
+ * Note [RRef Protocol]. PyTorch's, over links that keep order and lose nothing (so no message is retried). The rules are in SPEC.md.
+ * G1: the owner learns of the end of every user. G2: a reference outlives the references made from it until their receivers have accepted.
  *   user → owner, `remote`     REMOTE_CALL{rrefId, forkId} registers the fork before the function runs; REMOTE_RET confirms it.
  *   owner → user, in a message the fork is registered before the message is sent; the receiver is confirmed at once.
  *   user A → user C            A keeps its own (children + 1). C sends RREF_FORK_REQUEST to the owner, which answers RREF_ACK; then C sends
@@ -11,10 +11,10 @@
  *   end of a user              RREF_USER_DELETE, once it is confirmed and has no unaccepted children.
  * When a worker dies, its forks end on every owner, and what it owned fails with WORKER_DIED on every user.
  *
- * Note [When a fork counts]. At the sender when its message was sent, so that a message which is refused (a value that cannot be sent, a dead
- * worker) leaves nothing behind. At the receiver when the message has its turn in the mailbox, in the worker's own scope and behind
- * what the sender said before; what is not delivered to anybody then (a late reply) is disposed at once. What never has its turn
- * because the receiver shuts down ends with the receiver, whose death its peers see.
+ * Note [When a fork counts]. At the sender it counts when its message was sent, so a refused message (a value that cannot be sent, a dead
+ * worker) leaves no trace. At the receiver it counts when the message has its turn in the mailbox, in the worker's own scope and after
+ * earlier messages of the sender. If nobody gets the message (a late reply), its forks are disposed at once. If it never has its turn
+ * because the receiver shuts down, they end with the receiver, whose death its peers see.
  */
 import { Future, isPostgradError, type PostgradError, type WorkerId, workerOf } from '@postgrad/base'
 import { Tombstones } from '@postgrad/base/internal'
@@ -48,9 +48,9 @@ import { UnseenFailures } from './unseen-failures.js'
 export const TOMBSTONES_MIN = 4096
 
 export class RRefContext implements ReferenceHooks {
-  /** Who makes the calls of references. */
+  /** Makes the calls of references. */
   caller!: Caller
-  /** What programs do with references. */
+  /** The programs' operations on them. */
   readonly operations: RRefProtocol
   private readonly core: WorkerCore
   readonly owned = new Map<bigint, Owned>()
@@ -69,9 +69,9 @@ export class RRefContext implements ReferenceHooks {
   /** Makes an instance of a class that `remote` keeps here; the actors of the worker say how. */
   construct: (target: AnyClass, args: readonly unknown[], owner: OwnerRRef, isWatched: boolean) => unknown = (target, args) =>
     new target(...args)
-  /** Told when nobody elsewhere refers to a value any more. */
+  /** Called when nobody elsewhere refers to a value any more. */
   onReleased: (rref: OwnerRRef) => void = () => {}
-  /** What `rref.backward` does; set by the package that knows of gradients. */
+  /** Runs `rref.backward`; set by the package that knows of gradients. */
   runBackward: RRefProtocol['backward'] = () => Promise.reject(noAutograd())
 
   constructor(core: WorkerCore) {
@@ -152,7 +152,7 @@ export class RRefContext implements ReferenceHooks {
     this.dropFork(rrefId, rrefId)
   }
 
-  /** What `what` was to make could not be made: uses of the reference meet this error, and where none comes it is a dead letter (RREF-37). */
+  /** `what` could not make the value: uses of the reference meet this error, and if there is none it becomes a dead letter (RREF-37). */
   failMaking(rref: OwnerRRef, what: string, error: unknown): void {
     const { rrefId } = rref
     this.unseen.add(rref, what, error, workerOf(rrefId) === this.self.id || this.isShared(rrefId))
@@ -174,7 +174,7 @@ export class RRefContext implements ReferenceHooks {
 
   // --- using references; `rref-operations.ts` has what programs do with them
 
-  /** The owner's side of a fetch, which comes behind whatever made the user's fork known here. @throws RREF_DELETED */
+  /** The owner's side of a fetch, which arrives after the message that made the user's fork known. @throws RREF_DELETED */
   lookup(rrefId: bigint): OwnerRRef {
     const owned = this.owned.get(rrefId)
     if (owned === undefined) throw deleted('toHere', rrefId)
@@ -182,8 +182,8 @@ export class RRefContext implements ReferenceHooks {
   }
 
   /**
-   * A user names the value whose method it calls by its id, as a fetch does (RREF-33): the user counts already, and a fork would cost a message more, of a
-   * call that ends later also a post and a wake-up more. Gives the id, and puts the value's reference where it stood; null for all other messages.
+   * A user names the value whose method it calls by its id, as a fetch does (RREF-33): the user counts already, and a fork would cost one more message, and
+   * if the call ends later also a post and a wake-up. Returns the id, and replaces it by the value's reference; null for all other messages.
    */
   subjectOf(message: Message): bigint | null {
     const { type, body } = message
@@ -197,7 +197,7 @@ export class RRefContext implements ReferenceHooks {
     return rrefId
   }
 
-  /** What keeps this reference from being used; null: nothing. */
+  /** Why this reference cannot be used; null: it can. */
   unusable(user: UserRRef, op: string): unknown {
     if (user.deleted) return deleted(op, user.rrefId)
     const death = this.core.deathOf(user.owner().id)
@@ -227,7 +227,7 @@ export class RRefContext implements ReferenceHooks {
   releaseAll(): void {
     for (const tracked of [...this.users.values()]) {
       const user = tracked.ref.deref()
-      // What is said does not depend on the collector: one that it took was confirmed and had no children.
+      // Messages do not depend on the collector: a collected reference was confirmed and had no children.
       if (user !== undefined) this.disposeUser(user)
       else this.releaseCollected(tracked)
     }
@@ -238,7 +238,7 @@ export class RRefContext implements ReferenceHooks {
     if (this.forget(forkId)) this.core.messages.postIfReachable(owner, MessageType.RREF_USER_DELETE, [rrefId, forkId])
   }
 
-  /** Tells the owner, once, when the reference has been disposed or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
+  /** Notifies the owner once, when the reference has been disposed or has failed, is not on its way to the owner, and no child needs it (G1, G2). */
   private end(user: UserRRef): void {
     const isOver = user.failure !== null || (user.deleted && user.confirmed)
     if (!isOver || user.ended || user.children > 0) return
@@ -336,7 +336,7 @@ export class RRefContext implements ReferenceHooks {
     }
   }
 
-  /** Makes the reference; it counts from `accept` on. What is wrong with it does not spoil the message, whose references must all be answered. */
+  /** Makes the reference; it counts from `accept` on. An error of it does not spoil the message, whose references must all be answered. */
   private unfork(plain: unknown, env: CodecEnv): RRef {
     const { owner, rrefId, forkId, parent } = readFork(plain, env.peer)
     const rref = owner === this.self.id ? this.receiveOwned(rrefId) : this.receiveUser(owner, rrefId, forkId, parent === owner)
@@ -363,7 +363,7 @@ export class RRefContext implements ReferenceHooks {
     try {
       info = this.core.resolve(owner)
     } catch (error) {
-      // The owner is no peer of this worker: nothing can be asked of it.
+      // The owner is not a peer of this worker, and cannot be asked.
       info = { name: `worker id ${owner}`, id: owner }
       failure = error
     }
@@ -427,7 +427,7 @@ export class RRefContext implements ReferenceHooks {
 
   decline(forks: readonly ReceivedFork[], from: WorkerInfo): void {
     for (const { rref, forkId } of forks) {
-      // What its owner has sent counts there; of any other the owner has not heard, and the sender waits for a word.
+      // A fork that its owner has sent counts there. The owner knows nothing of any other, and the sender waits for this.
       if (!(rref instanceof UserRRef && rref.confirmed)) this.sendAccept(forkId, from)
     }
     this.discard(forks)
@@ -457,7 +457,7 @@ export class RRefContext implements ReferenceHooks {
     owned.mentions.add(by)
   }
 
-  /** `by` goes to nobody. What nobody else has spoken of is forgotten, unless it was made, or somebody refers to it. */
+  /** `by` goes to nobody. If no other message speaks of the value, it is forgotten, unless it was made or is referred to. */
   private forgetUnmade(rref: unknown, by: object): void {
     if (!(rref instanceof OwnerRRef)) return
     const owned = this.owned.get(rref.rrefId)

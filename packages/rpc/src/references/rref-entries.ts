@@ -1,4 +1,4 @@
-/** What the protocol keeps of each value and each reference (`rref-context.ts` says when), and how it is shown (`rref-table.ts`). */
+/** The protocol's entries for values and references (`rref-context.ts` fills them), and how they are shown (`rref-table.ts`). */
 import { framesOnStack, isOwnFrame } from '@postgrad/base/internal'
 import type { WorkerCore } from '../core/worker-core.js'
 import type { OwnerRRef, RRef, UserRRef } from './rref.js'
@@ -29,12 +29,12 @@ export interface TrackedUser {
 /** One value of this worker that others refer to, or are about to. */
 export class Owned {
   readonly rref: OwnerRRef
-  /** Who holds it, by fork id. */
+  /** Its holders, by fork id. */
   readonly forks = new Map<bigint, Holder>()
   readonly sinceMs: number
   /** False while only others have spoken of it, and the REMOTE_CALL that makes it is still on its way. Until then it stays, counted or not. */
   admitted: boolean
-  /** What speaks of it and waits here, or has had its turn, while it is not admitted: references in messages, and calls of its methods. Null: nobody has. */
+  /** References in messages, and calls of its methods, that arrived while it is not admitted: they wait here, or have had their turn. Null: none. */
   mentions: Set<object> | null = null
 
   constructor(rref: OwnerRRef, admitted: boolean, sinceMs: number) {
@@ -98,7 +98,7 @@ export function tablesOf(tables: Tables, core: WorkerCore, stacks: WeakMap<RRef,
     })),
     madeAt: stacks?.get(rref) ?? null,
   }))
-  // What was disposed and cannot end yet is held by those tables alone.
+  // Disposed references that cannot end yet are in those tables alone.
   const users = new Set<UserRRef>([...tables.pendingUsers.values(), ...[...tables.pendingChildren.values()].map(({ parent }) => parent)])
   for (const { ref } of tables.users.values()) {
     const user = ref.deref()

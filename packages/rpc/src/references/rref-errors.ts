@@ -22,7 +22,7 @@ export function foreign(op: string, rrefId: bigint, self: string): PostgradError
   })
 }
 
-/** For what no worker of this version says. */
+/** For what no worker of this version sends. */
 export function invalid(op: string, rrefId: bigint): PostgradError {
   return new PostgradError('RREF_INVALID', {
     op,

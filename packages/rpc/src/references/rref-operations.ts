@@ -1,4 +1,4 @@
-/** What programs do with references: fetch a value, wait for it, call its methods. `rref-context.ts` counts who holds them. */
+/** The operations of programs on references: fetch a value, wait for it, call its methods. `rref-context.ts` counts holders. */
 import { Future } from '@postgrad/base'
 import { callCancelled, checkSignal } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'

@@ -30,7 +30,7 @@ interface Handle {
 
 interface Value {
   readonly owner: number
-  /** What the cell holds, as far as it is settled. */
+  /** The cell's number, as far as it is settled. */
   n: number
 }
 
@@ -75,7 +75,7 @@ class Program {
     return this.cluster.workers[worker]!.run(fn)
   }
 
-  /** One random thing; most of it goes on while the next is done. */
+  /** One random action; most of it happens while the next is done. */
   act(): void {
     const kind = this.random.below(12)
     const from = this.random.below(this.size)
@@ -208,7 +208,7 @@ class Program {
     if (this.problems.length > 0) throw this.problems[0]
   }
 
-  /** What the protocol counts is what the list says. */
+  /** The protocol counts as many as the list has. */
   check(): void {
     const remoteHandles = (owner: number) => this.handles.filter(({ worker, value }) => value.owner === owner && worker !== owner)
     for (const worker of this.cluster.workers) {
@@ -290,7 +290,7 @@ describe('random programs', () => {
           if (random.coin()) await program.settleOne()
           if (i >= deathAt) program.bury()
         }
-        // What the dead one waits for never comes: only the others' actions end.
+        // Waits of the dead worker never end: only the others' actions do.
         await cluster.world.drain()
         program.bury()
         expect(cluster.world.nowMs).toBeLessThan(1)

@@ -1,4 +1,4 @@
-/** The RRef protocol, row by row: who counts what, who tells whom, and in which order. */
+/** The RRef protocol, row by row: who counts what, who notifies whom, in which order. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentRuntime, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
@@ -18,7 +18,7 @@ const makeLater = async (value: unknown, ms: number) => {
   return value
 }
 const log: string[] = []
-/** What a function finds out about a reference that it was given; it gives it up. */
+/** Inspects a reference that a function was given, and gives it up. */
 const inspect = async (ref: RRef) => {
   const confirmed = ref.confirmedByOwner()
   const value = await ref.toHere()
@@ -193,7 +193,7 @@ describe('the rows of the protocol', () => {
       const answer = call('worker2', inspect, [made])
       made.dispose()
       await sleep(3)
-      // worker2 has spoken of it to the owner before the owner has heard of its creation.
+      // worker2 has spoken of it to the owner before the owner knows of its creation.
       expect(cluster.info(1)).toMatchObject({ ownerRRefs: 1, forks: 1 })
       expect(cluster.gate(0, 1).sent).toEqual(['REMOTE_CALL'])
       cluster.gate(0, 1).unshut()
@@ -236,7 +236,7 @@ describe('before the value has been made, and after it has gone', () => {
       const waits = call('worker2', useHeld, ['x'])
       await call('worker2', drop, ['x'])
       await sleep(2)
-      // Nobody is counted any more, and its maker has not been heard: it stays.
+      // Nobody is counted any more, and REMOTE_CALL has not arrived: it stays.
       expect(cluster.info(1)).toMatchObject({ ownerRRefs: 1, forks: 0 })
       cluster.gate(0, 1).unshut()
       expect(await waits).toBe('v')
@@ -479,7 +479,7 @@ describe('deaths', () => {
   test('RREF-20: a maker dies before its REMOTE_CALL has arrived: who heard of the value gets WORKER_DIED, at once', async () => {
     const cluster = new Cluster(1, 4)
     await cluster.run(3, async () => {
-      // worker0 makes on worker1 and tells worker2; its REMOTE_CALL never leaves.
+      // worker0 makes on worker1 and shares with worker2; its REMOTE_CALL never leaves.
       cluster.gate(0, 1).shut()
       const told = cluster.workers[0]!.run(async () => {
         const made = remote('worker1', make, ['v'])
@@ -634,7 +634,7 @@ describe('deaths', () => {
             expect(cluster.world.nowMs).toBeLessThan(1)
             for (const result of ended.value!) {
               if (result.status === 'fulfilled') continue
-              // Of the worker that died, or of a value that went with it.
+              // Of the victim, or of a value that went with it.
               expect(['WORKER_DIED', 'RREF_DELETED']).toContain(result.reason.code)
               if (result.reason.code === 'WORKER_DIED') expect(result.reason.values.worker).toBe(`worker${victim}`)
             }

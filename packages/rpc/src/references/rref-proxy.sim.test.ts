@@ -83,7 +83,7 @@ describe.each(['worker1', 'worker0'])('a value on %s, used on worker0', (owner) 
       expect(later).toBeInstanceOf(owner === 'worker0' ? OwnerRRef : UserRRef)
       expect(later.ownerName()).toBe(owner)
       expect(await later.toHere()).toBe(105)
-      // What cannot travel stays there too, and has methods of its own.
+      // A value that cannot travel stays there too, and its methods can be called.
       const copy: RRef<Account> = account.remote().open()
       expect(await copy.rpcSync().add(1)).toBe(106)
       expect(await account.rpcSync().add(0)).toBe(105)

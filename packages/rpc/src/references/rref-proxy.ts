@@ -1,6 +1,6 @@
 /**
- * An object whose properties are the methods of a value elsewhere: `rref.rpcAsync().add(1)`. It knows no names of its own: each property is a function
- * that hands its name and arguments on, and the value's owner says whether there is such a method. `rref.ts` above gives the types.
+ * An object whose properties are the methods of a value elsewhere: `rref.rpcAsync().add(1)`. It has no list of names: each property is a function
+ * that passes its name and arguments on, and the value's owner checks whether there is such a method. `rref.ts` has the types.
  * PyTorch: `torch/distributed/rpc/rref_proxy.py`, which asks the owner for the value's type first; here nothing needs to be asked.
  */
 
@@ -10,8 +10,8 @@ export function methodProxy(invoke: (method: string, args: readonly unknown[]) =
     {},
     {
       get(target, key) {
-        // What the language and tools that print ask of any object is not sent; with a `then`, `await` would take the proxy for a promise, and
-        // whoever logs it as JSON would call a `toJSON`.
+        // Properties that the language and printing tools read of any object are not sent: with a `then`, `await` would take the proxy for a
+        // promise, and logging it as JSON would call `toJSON`.
         if (typeof key === 'symbol' || key === 'then' || key === 'toJSON' || key in Object.prototype) return Reflect.get(target, key)
         return (...args: unknown[]) => invoke(key, args)
       },

@@ -1,20 +1,20 @@
 /**
- * Who holds what, and since when: the protocol's tables in a form that can be read, printed and sent. `rref-context.ts` fills them; whoever ends a
- * cluster looks here for what nobody has given up.
+ * The protocol's tables, with the holders of each reference, in a form that can be read, printed and sent. `rref-context.ts` fills them; the end of a
+ * cluster finds leaked references here.
  */
 import type { WorkerInfo } from '../common/worker-info.js'
 
-/** A value of a worker that others refer to. */
+/** A value of a worker that other workers have references to. */
 export interface OwnedReference {
   /** The value's id. */
   readonly rrefId: bigint
   /** The class of the value, or its type; 'error' if it could not be made, 'pending' while it is being made. */
   readonly type: string
-  /** Since it was first shared or spoken of, in ms. */
+  /** How long ago its first reference was shared or mentioned, in ms. */
   readonly ageMs: number
-  /** Who holds references to it. */
+  /** The workers that hold references to it, with the id and age of each reference. */
   readonly holders: readonly { readonly forkId: bigint; readonly worker: WorkerInfo; readonly ageMs: number }[]
-  /** The stack of where its reference was made, if the worker keeps them (`referenceStacks`) and it was made here. */
+  /** The stack at which its reference was made, if the worker keeps stacks (`referenceStacks`) and it was made here. */
   readonly madeAt: string | null
 }
 
@@ -26,27 +26,27 @@ export interface HeldReference {
   readonly forkId: bigint
   /** The worker on which the value lives. */
   readonly owner: WorkerInfo
-  /** The owner has it in its table. */
+  /** Whether the owner has it in its table. */
   readonly confirmed: boolean
-  /** Its program has given it up; it waits for its owner's word or for its children. */
+  /** Whether the program has disposed of it; it then waits for a message of its owner, or for its children. */
   readonly disposed: boolean
-  /** References made from it which their receivers have not accepted yet. */
+  /** How many references were made from it that their receivers have not accepted yet. */
   readonly children: number
-  /** Since it was made or came here, in ms. */
+  /** How long ago it was made or arrived here, in ms. */
   readonly ageMs: number
-  /** The stack of where it was made, if the worker keeps them (`referenceStacks`) and it was made here. */
+  /** The stack at which it was made, if the worker keeps stacks (`referenceStacks`) and it was made here. */
   readonly madeAt: string | null
 }
 
-/** The references of a worker: to values of its own, and those it holds to values of others. */
+/** The references of a worker: those to its own values, and those that it holds to values of others. */
 export interface References {
-  /** To values that live here. */
+  /** References of others to values of this worker. */
   readonly owned: readonly OwnedReference[]
-  /** To values of other workers. */
+  /** References of this worker to values of others. */
   readonly held: readonly HeldReference[]
 }
 
-/** One reference that nobody had given up when a cluster ended, as far as its owner and its holder know of it. */
+/** One reference that was not disposed of when a cluster ended, as far as its owner and its holder know of it. */
 export interface ReferenceLeak {
   /** The value's id. */
   readonly rrefId: bigint
@@ -56,9 +56,9 @@ export interface ReferenceLeak {
   readonly holder: string
   /** The class of the value, or its type; null where it is not known. */
   readonly type: string | null
-  /** Since it was made or came there, in ms. */
+  /** How long ago it was made or arrived at the holder, in ms. */
   readonly ageMs: number
-  /** Where its holder made it, else where its owner did. */
+  /** The stack at which its holder made it, else the stack at which its owner did; null if neither is known. */
   readonly madeAt: string | null
 }
 
@@ -91,7 +91,7 @@ export function describeLeaks(leaks: readonly ReferenceLeak[], max = 10): string
   return lines.join('\n')
 }
 
-/** What to call a value in the table. */
+/** The name of a value in the table. */
 export function typeName(value: unknown): string {
   if (typeof value !== 'object' || value === null) return value === null ? 'null' : typeof value
   const name: unknown = Object.getPrototypeOf(value)?.constructor?.name

@@ -1,6 +1,6 @@
 /**
- * How a reference stands in a message: who owns it, which it is, and the fork that its receiver gets. What the numbers do is in
- * `rref-context.ts`; here they are written, and checked when they come from another worker.
+ * The form of a reference in a message: its owner, its id, and the fork that its receiver gets. `rref-context.ts` writes and uses
+ * the numbers; this file checks them when they come from another worker.
  */
 import assert from 'node:assert'
 import type { WorkerId } from '@postgrad/base'
@@ -10,13 +10,13 @@ import type { WorkerInfo } from '../common/worker-info.js'
 /** The tag under which references travel. */
 export const RREF_TAG = 0x20
 
-/** What a message carries for a reference. */
+/** A reference as a message carries it. */
 export interface Fork {
   readonly owner: WorkerId
   readonly rrefId: bigint
   /** New for each place in each message. */
   readonly forkId: bigint
-  /** Who sent it. */
+  /** Its sender. */
   readonly parent: WorkerId
 }
 

@@ -1,6 +1,6 @@
 /**
- * References to values that live on one worker, their owner, and are counted there. `RRefContext` runs the protocol; what users hold
- * stands here. PyTorch: `torch.distributed.rpc.RRef` (`OwnerRRef`, `UserRRef`).
+ * The classes of references that users hold. The value lives on one worker, its owner, which counts its references. `RRefContext`
+ * runs the protocol. PyTorch: `torch.distributed.rpc.RRef` (`OwnerRRef`, `UserRRef`).
  */
 import { Future, PostgradError } from '@postgrad/base'
 import type { Tensor } from '@postgrad/tensor'
@@ -11,16 +11,16 @@ import { type CallOptions, checkCallOptions } from '../common/call-options.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { methodProxy } from './rref-proxy.js'
 
-/** Of `toHere` and `call`: as of a call. */
+/** Options of `toHere` and `call`, as of a call. */
 export type RRefOptions = CallOptions
 
-/** Of `rref.backward`. */
+/** Options of `rref.backward`. */
 export interface RRefBackwardOptions extends RRefOptions {
   /** Keeps the graph for another pass; default `createGraph`. */
   readonly retainGraph?: boolean
   /** Records the pass itself, so that its gradients can be differentiated; default false. */
   readonly createGraph?: boolean
-  /** The value's gradient, of its shape; left out: 1, for a scalar. */
+  /** The value's gradient, of the value's shape; default 1, for a scalar. */
   readonly gradient?: Tensor
 }
 
@@ -29,16 +29,16 @@ export type MethodNames<T> = { [K in keyof T]: T[K] extends (...args: never[]) =
 export type MethodArgs<T, K extends keyof T> = T[K] extends (...args: infer A) => unknown ? A : never
 export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : unknown
 
-/** What `rpcSync` and `rpcAsync` give: the methods of T, run on the value's owner. */
+/** The result of `rpcSync` and `rpcAsync`: an object with the methods of T, which run on the value's owner. */
 export type RpcProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
 }
-/** The proxy's methods are those of T; their results stay on the value's owner. */
+/** The result of `remote`: an object with the methods of T, whose results stay on the value's owner. */
 export type RemoteProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
 }
 
-/** What references need of the protocol of their worker (`RRefContext`). */
+/** The part of their worker's protocol (`RRefContext`) that references use. */
 export interface RRefProtocol {
   readonly self: WorkerInfo
   fetch<T>(user: UserRRef<T>, options: RRefOptions): Future<T>
@@ -52,15 +52,15 @@ export interface RRefProtocol {
   disposeUser(user: UserRRef): void
 }
 
-/** What waits for the value of an owned reference. */
+/** A wait for the value of an owned reference. */
 export interface ValueWaiter {
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
 /**
- * A reference to a value that lives on one worker, its owner, which keeps it while any worker holds one. `remote` and `rref` make it; it travels as
- * an argument. PyTorch: `torch.distributed.rpc.RRef`.
+ * A reference to a value that lives on one worker, its owner. The owner keeps the value while any worker holds a reference. `remote` and `rref` make
+ * references; calls can send them as arguments. PyTorch: `torch.distributed.rpc.RRef`.
  */
 export abstract class RRef<T = unknown> {
   /** @internal */
@@ -81,20 +81,20 @@ export abstract class RRef<T = unknown> {
   abstract owner(): WorkerInfo
 
   /**
-   * The value: a copy of it on a user, the value itself on the owner. Waits until it has been made.
+   * Resolves with the value, after it has been made: the value itself on the owner, a copy on any other worker.
    * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED or RPC_SHUT_DOWN.
    */
   abstract toHere(options?: RRefOptions): Future<T>
 
-  /** The value itself, on its owner. @throws RREF_NOT_OWNER, RREF_VALUE_PENDING, or the error of its creation */
+  /** Returns the value itself, on its owner. @throws RREF_NOT_OWNER, RREF_VALUE_PENDING, or the error of its creation */
   abstract localValue(): T
 
   /** Whether the owner knows of this reference. */
   abstract confirmedByOwner(): boolean
 
   /**
-   * Gives this reference up. When the owner counts no reference any more, it drops the value. The finalizer does it at the latest; a
-   * program that makes many should not wait for that. On the owner it does nothing.
+   * Releases this reference. When no reference is left, the owner drops the value. The finalizer of the reference releases it at the latest, but a program
+   * that makes many references should not wait for that. On the owner it does nothing.
    */
   abstract dispose(): void
 
@@ -113,22 +113,22 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * Waits until the value has been made on its owner, without a copy of it. Rejects as `toHere` does. PyTorch: `_get_future`, which ends with the
-   * creation and has no error.
+   * Resolves when the value has been made on its owner, without copying it here. Rejects as `toHere` does. PyTorch: `_get_future`, which resolves after
+   * the creation and reports no error.
    */
   created(options: RRefOptions = {}): Future<void> {
     return this.context.awaitCreated(this, options)
   }
 
   /**
-   * Runs a method of the value on its owner. The value's class must be exposed; of tensors, the operations can be called.
+   * Runs a method of the value on its owner. The value's class must be exposed; for a tensor, the methods are its operations.
    * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
    */
   call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
   }
 
-  /** The items that a method of the value gives, one by one; see `stream`. */
+  /** Runs a method of the value as a stream and returns its items, one by one; see `stream`. */
   stream<K extends MethodNames<T>>(
     method: K,
     args: Sendable<MethodArgs<T, K>>,
@@ -138,46 +138,47 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * Runs a backward pass from the tensor that this refers to, on its owner. With a context, or its id: the distributed pass, whose gradients are the
-   * context's on every worker. Without one, which is for the owner alone: the local one, into `.grad`.
-   * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (on a user), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as `ctx.backward` does, and as
-   * `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   * Runs a backward pass from the tensor that this refers to, on its owner. With a context or its id it runs the distributed pass: every worker gets its
+   * gradients in the context. Without one it runs the local pass, into `.grad`; only the owner can do that.
+   * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (if this worker is not the owner), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as
+   * `ctx.backward` does, and as `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch:
+   * `rref.backward(dist_autograd_ctx_id, retain_graph)`.
    */
   backward(this: RRef<Tensor>, context: bigint | { readonly id: bigint } | null = null, options: RRefBackwardOptions = {}): Promise<void> {
     return this.context.backward(this, typeof context === 'object' && context !== null ? context.id : context, options)
   }
 
   /**
-   * `await rref.rpcSync().method(…)` is `rref.call('method', […])`; the proxy may be kept and used again. U is T, unless the caller knows more of the value
-   * (a class that extends T). PyTorch: `rref.rpc_sync()`.
+   * `await rref.rpcSync().method(…)` is the same as `rref.call('method', […])`. The proxy can be kept and used again. U is T, unless you know more about
+   * the value (a class that extends T). PyTorch: `rref.rpc_sync()`.
    */
   rpcSync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
     return this.rpcAsync<U>(options)
   }
 
-  /** The same, for those who do not await at once. PyTorch: `rref.rpc_async()`. */
+  /** The same as `rpcSync`, for a result that you do not await at once. PyTorch: `rref.rpc_async()`. */
   rpcAsync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
     return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<U>
   }
 
   /**
-   * `rref.remote().method(…)` runs the method on the value's owner and keeps the result there; the reference to it comes back at once. An error of the
-   * method, and METHOD_NOT_FOUND, is thrown by its uses (PyTorch's throws for a name that the value's type lacks, since it asks for the type first).
-   * The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
+   * `rref.remote().method(…)` runs the method on the value's owner and keeps the result there. It returns the reference to the result at once. Uses of
+   * that reference throw an error of the method, and METHOD_NOT_FOUND (PyTorch throws at once for a name that the value's type lacks, since it asks for
+   * the type first). The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
    */
   remote<U = T>(options: RRefOptions = {}): RemoteProxy<U> {
     return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<U>
   }
 }
 
-/** A reference at home: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
+/** A reference on its owner: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
 export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
   private error: unknown
   /** Its value is an instance that `remote` of a class made here. @internal */
   isActor = false
-  /** Told once, when a use meets the error of its creation. @internal */
+  /** Called once, when a use meets the error of its creation. @internal */
   onErrorMet: (() => void) | null = null
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
@@ -196,7 +197,7 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     return true
   }
 
-  /** Whether the value is there, so that `localValue` gives it. */
+  /** Whether the value has been made, so that `localValue` returns it. */
   get hasValue(): boolean {
     return this.state === 'value'
   }
@@ -259,7 +260,7 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     })
   }
 
-  /** Nothing to do: the owner counts the references of others, and the value goes with the last of them and of this worker's own. */
+  /** Does nothing: the owner counts the references of others, and drops the value with the last of them and of its own. */
   dispose(): void {}
 
   override toString(): string {
@@ -269,7 +270,7 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
 
 /** A reference to a value of another worker. PyTorch: `UserRRef`. */
 export class UserRRef<T = unknown> extends RRef<T> {
-  /** The id of this one of the value's references. */
+  /** The id of this reference; other references to the same value have other ids. */
   readonly forkId: bigint
   private readonly ownerInfo: WorkerInfo
   /** Changed by RRefContext alone. @internal */
@@ -278,7 +279,7 @@ export class UserRRef<T = unknown> extends RRef<T> {
   deleted = false
   /** Set when creation or confirmation failed, or the owner died: whatever uses it meets this. @internal */
   failure: unknown = null
-  /** The owner has been told of the end, or has nothing to hear of it because it never counted this reference. @internal */
+  /** The owner was notified of the end, or need not be because it never counted this reference. @internal */
   ended = false
   /** References made from this one that their receivers have not accepted yet: until then it must live (G2). @internal */
   children = 0

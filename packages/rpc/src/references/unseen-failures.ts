@@ -1,6 +1,6 @@
 /**
- * Errors of what `remote` was to make that no use of a reference has met. Nobody would notice them, so each becomes a dead letter when no use can come any more: with the last
- * reference, or when the worker closes. `rref-context.ts` above says when a reference ends. Rule RREF-37.
+ * Errors of remote calls that no use of the reference has met. Nobody would notice them, so each becomes a dead letter when no use can come any more: with
+ * the last reference, or when the worker closes. `rref-context.ts` says when a reference ends. Rule RREF-37.
  */
 import { workerOf } from '@postgrad/base'
 import { plainText } from '@postgrad/base/internal'
@@ -9,7 +9,7 @@ import type { OwnerRRef } from './rref.js'
 
 export class UnseenFailures {
   private readonly core: WorkerCore
-  /** What their letters say, by the id of the reference. */
+  /** The texts of their letters, by the id of the reference. */
   private readonly texts = new Map<bigint, string>()
   /** This worker's own references are not counted; null: nothing may depend on the collector. */
   private readonly finalizer: FinalizationRegistry<bigint> | null

@@ -1,6 +1,6 @@
 /**
- * What every worker exposes by itself, under names that begin with `postgrad.`: methods of values, their streams, the watching and the end of actors, and
- * what groups and stores need at their host.
+ * The functions that every worker exposes by itself, under names that begin with `postgrad.`: for methods of values and their streams, for watching and
+ * ending actors, and for groups and stores.
  */
 import { PostgradError } from '@postgrad/base'
 import { findActor, WHEREIS } from '../actors/actor-register-host.js'
@@ -18,7 +18,7 @@ import { OwnerRRef, RRef } from '../references/rref.js'
 
 /** The owner's side of `rref.call`. A method of a value that is there runs in the call's own turn, so that calls keep their order. */
 function callMethod(rref: unknown, method: unknown, args: unknown): unknown {
-  // What came from another worker need not be what `rref.call` sends.
+  // These come from another worker, and may be anything.
   if (!(rref instanceof RRef) || typeof method !== 'string' || !Array.isArray(args)) {
     throw new PostgradError('METHOD_NOT_FOUND', {
       op: METHOD_CALL,
@@ -77,7 +77,7 @@ function noMethod(value: unknown, method: string, mayCall: boolean, found: Prope
   })
 }
 
-/** What every object has is no method of its class: `constructor`, `toString`, `__proto__`, … */
+/** Members that every object has are not methods of its class: `constructor`, `toString`, `__proto__`, … */
 function invoke(value: unknown, method: string, args: readonly unknown[]): unknown {
   const core = currentCore()
   const { gate } = core.messages

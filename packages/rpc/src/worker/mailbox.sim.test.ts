@@ -1,4 +1,4 @@
-/** Full mailboxes between simulated workers: what is refused, what is noted of it, who waits for room, and floods. */
+/** Full mailboxes between simulated workers: refused calls, what is noted of them, who waits for room, and floods. */
 import { describe, expect, test } from '@jest/globals'
 import { call, currentWorker, ready, remote, rref } from '../api/api.js'
 import { expose } from '../common/function-registry.js'
@@ -27,7 +27,7 @@ class Box {
 }
 expose({ echo, nothing, wait, bounce, take, make, Box })
 
-/** What waits of calls from `from` at `to`, as each end counts it. */
+/** Calls from `from` that wait at `to`, as each end counts them. */
 function accounts({ workers }: Cluster, from: number, to: number) {
   const { outgoing } = workers[from]!.peers.resolve(to).ledger
   const { incoming } = workers[to]!.peers.resolve(from).ledger
@@ -246,7 +246,7 @@ describe('a full mailbox', () => {
         cluster.workers[1]!.pushTask({ run: () => {} }, 0)
         await Promise.all(calls)
         const { served, errors } = await all
-        // Of the first fetch its sender has not heard that it has begun.
+        // The sender does not know that the first fetch has begun.
         expect(served).toBe(3)
         expect(errors.map(({ code }) => code)).toEqual(Array(17).fill('MAILBOX_FULL'))
         for (let i = 0; i < 20; i++) expect(await value.toHere()).toEqual({ n: 7 })

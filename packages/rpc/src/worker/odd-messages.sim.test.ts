@@ -1,6 +1,6 @@
 /**
- * What came from another worker need not be what this code sends: odd arguments of the calls that rpc itself makes are refused with a typed error,
- * odd messages are dead letters, and the worker goes on.
+ * Another worker may send what this code never sends: odd arguments of the calls that rpc itself makes are refused with a typed error,
+ * odd messages are dead letters, and the worker continues.
  */
 import { expect, test } from '@jest/globals'
 import { MessageType } from '@postgrad/wire/internal'
@@ -103,7 +103,7 @@ function ask(type: MessageType, body: readonly unknown[]): Promise<unknown> {
     )
 }
 
-/** What the other worker makes of a message, with a number of one's own choice. */
+/** Sends the other worker a message, with a number of one's own choice. */
 function say(type: MessageType, body: readonly unknown[], requestId: number, from = currentRuntime() as WorkerRuntime, to = 1): void {
   const peer = from.peers.resolve(to)
   const out = from.messages.prepare(peer, type, body, 'say')
@@ -287,7 +287,7 @@ test('STR-11: a window that is no window, or so large that its generator would k
     }
   }))
 
-/** What a peer can make of a value that is to be a name: `String` of any of these throws. */
+/** Values that a peer can send in place of a name: `String` of any of these throws. */
 const UNNAMED: readonly unknown[] = [
   { toString: 1 },
   { toString: null, valueOf: null },

@@ -1,7 +1,7 @@
 /**
  * The fixture of this package's simulated tests: N runtimes over one SimWorld, each direction of each link with a gate in it that says what
- * passed, and that can be shut so that a test decides what arrives first. The door `suite` lends it to dist-autograd and parallel, whose parts are
- * installed on it. Package `testing`, far above, has the one that users get.
+ * passed, and that can be shut so that a test decides what arrives first. The entry `./suite` lends it to dist-autograd and parallel, whose parts are
+ * installed on it. Users get the one of package `testing`.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { PostgradError } from '@postgrad/base'
@@ -24,7 +24,7 @@ export class Gate extends ForwardingLink {
   repeats: (kind: string) => boolean = () => false
   private held: Parameters<Link['send']>[] | null = null
 
-  /** What is sent from now on waits for `unshut`. */
+  /** Messages sent from now on wait for `unshut`. */
   shut(): void {
     this.held ??= []
   }
@@ -122,7 +122,7 @@ export class Cluster {
     b.connect(a.info, gateOfB, null, this.guests.includes(a.info.id))
   }
 
-  /** What leaves worker `from` for worker `to`. */
+  /** The gate from worker `from` to worker `to`. */
   gate(from: number, to: number): Gate {
     return this.gates.get(`${from}→${to}`)!
   }
@@ -164,7 +164,7 @@ export interface LeftoverOptions {
   /** Ids of workers that are not asked. */
   readonly except?: readonly number[]
   readonly letters?: number | null
-  /** What may not be held, by its name in `debugInfo`. */
+  /** Counts that must be 0, by their names in `debugInfo`. */
   readonly held?: readonly string[]
 }
 
@@ -246,7 +246,7 @@ export async function runWithCrash<T>(
   return { ...state, crashed }
 }
 
-/** What a promise was rejected with. */
+/** The error that rejects a promise. */
 export async function failure(promise: PromiseLike<unknown>): Promise<PostgradError & { readonly [key: string]: unknown }> {
   try {
     await promise
@@ -256,7 +256,7 @@ export async function failure(promise: PromiseLike<unknown>): Promise<PostgradEr
   throw new Error('expected a rejection, got a value')
 }
 
-/** What a function threw. */
+/** The error of a function. */
 export function thrown(fn: () => unknown): PostgradError {
   try {
     fn()

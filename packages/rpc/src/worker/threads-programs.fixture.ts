@@ -1,4 +1,4 @@
-/** What the workers of `threads.real.test.ts` expose, in the test's thread and in the others. */
+/** Functions that the workers of `threads.real.test.ts` expose, in the test's thread and in the others. */
 
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -271,5 +271,5 @@ expose({
   collect,
 })
 expose({ Meeting, bringOften, howMany, numbers })
-// So that a program may have these beside others that expose an agent of their own (`places.real.test.ts`).
+// Other names, since `places.real.test.ts` also has programs that expose an agent of their own.
 expose({ serialAgent: Agent, askingObserver: Observer, neverEnds: never, bounceAround: bounce })

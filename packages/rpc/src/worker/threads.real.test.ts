@@ -44,7 +44,7 @@ class Threads {
   readonly runtime = new WorkerRuntime({ name: 'worker0', id: 0, clock: new RealClock() })
   readonly threads: Worker[] = []
 
-  /** Two threads beside this one, all three connected with each other. */
+  /** Two threads and this one, all three connected with each other. */
   static async start(finalizers: ThreadData['finalizers'] = 'release'): Promise<Threads> {
     const cluster = new Threads()
     const infos = [0, 1, 2].map((id) => ({ name: `worker${id}`, id }))
@@ -227,7 +227,7 @@ describe('between threads', () => {
     cluster.run(async () => {
       const future = call('worker1', callUntilGivenUp, ['worker2'])
       const late = failure(call('worker1', callUntilGivenUp, ['worker2'], { timeoutMs: 1000 }))
-      // Beside this call itself.
+      // Including this call itself.
       await until(async () => (await call('worker2', info)).servingCalls! >= 3)
       future.cancel('enough')
       expect(await failure(future)).toMatchObject({ code: 'CALL_CANCELLED', cause: 'enough' })

@@ -1,6 +1,6 @@
 /**
- * One worker: everything that belongs to it hangs off this object, so that a simulated cluster is N of them in one thread. What comes from the machine
- * (clock, links, generator, device) is passed in. It is the core with the parts that rpc itself adds, and what users call of them.
+ * One worker: this object has everything that belongs to it, so that a simulated cluster is N of them in one thread. Clock, links, generator and device
+ * are passed in. It is the core (`worker-core.ts`) with rpc's own parts, and the methods that users call.
  */
 
 import type { DeadLetter, DeadLetterReason } from '@postgrad/actor/internal'
@@ -33,29 +33,29 @@ import type { References } from '../references/rref-table.js'
 import { exposeBuiltIns } from './built-ins.js'
 
 export interface WorkerOptions extends CoreOptions {
-  /** Who makes its calls; default one that sends them. */
+  /** Makes its calls; default one that sends them. */
   readonly caller?: (worker: WorkerRuntime) => Caller
 }
 
-/** Of `shutdown`. */
+/** Options of `shutdown`. */
 export interface ShutdownOptions {
-  /** Wait for the whole group (default), or end at once. */
+  /** Whether to wait for the whole group (default), or to end at once. */
   readonly graceful?: boolean
-  /** For the graceful way, in ms; default 0, which is no limit. */
+  /** The deadline if graceful, in ms. Default 0: without a limit. */
   readonly timeoutMs?: number
 }
 
-/** What nobody got. */
+/** The dead letters of a worker: messages that it could not process. */
 export interface DeadLetterReport {
   /** How many there were. */
   readonly total: number
   /** How many there were, by reason. */
   readonly counts: Readonly<Record<DeadLetterReason, number>>
-  /** Oldest first. */
+  /** The latest dead letters, oldest first. */
   readonly last: readonly DeadLetter[]
 }
 
-/** One worker: what it is called, whom it knows, what it serves. `currentWorker()` gives it. */
+/** One worker: its name, the workers that it knows, and the functions that it serves. `currentWorker()` returns it. */
 export class WorkerRuntime extends WorkerCore {
   readonly caller: Caller
   readonly rrefs: RRefContext
@@ -90,10 +90,7 @@ export class WorkerRuntime extends WorkerCore {
     return this.caller.resolve(target, op)
   }
 
-  /**
-   * Runs `fn` as this worker, for somebody outside of all workers who may cancel it: then its `currentSignal()` aborts, and the calls that it has made are
-   * cancelled.
-   */
+  /** Runs `fn` as this worker, for code outside of all workers that may cancel it. `cancel` aborts the `currentSignal()` of `fn`, and cancels the calls that `fn` has made. */
   runCancellable<T>(fn: () => T): { readonly result: Promise<Awaited<T>>; cancel(reason: PostgradError): void } {
     const own = new OwnCall(this.info, () => this.requests.shutdownSignal)
     const run = async (): Promise<Awaited<T>> => {
@@ -106,7 +103,7 @@ export class WorkerRuntime extends WorkerCore {
     return { result: run(), cancel: (reason) => this.requests.giveUp([own], reason) }
   }
 
-  /** As the function `call`, from this worker. */
+  /** The same as the function `call`, from this worker. */
   call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
       return this.caller.call(to, this.registry.nameOf(fn), args, options)
@@ -115,17 +112,17 @@ export class WorkerRuntime extends WorkerCore {
     }
   }
 
-  /** See `ready` in `api.ts`. */
+  /** The same as the function `ready`, from this worker. */
   ready(to: Target, options: CallOptions = {}): Future<void> {
     return this.caller.ready(to, options)
   }
 
-  /** As the function `remote`, from this worker. */
+  /** The same as the function `remote`, from this worker. */
   remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.caller.remote(to, this.registry.nameOf(fn), args, options)
   }
 
-  /** As the function `stream`, from this worker. */
+  /** The same as the function `stream`, from this worker. */
   stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
     try {
       return this.caller.stream(to, this.registry.nameOf(fn), args, options)
@@ -136,34 +133,36 @@ export class WorkerRuntime extends WorkerCore {
 
   // --- what happens here
 
-  /** See `intercept` in `api`. Returns what takes it away. */
+  /** Installs an interceptor, as the function `intercept` does. Returns a function that removes it. */
   interceptCalls(interceptor: CallInterceptor): () => void {
     return this.observation.intercept(interceptor)
   }
 
   /**
-   * `listener` receives every event of this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths,
-   * full mailboxes. It runs at the event and should be short; its errors go to `onBug`. Returns a function that removes it.
-   * PyTorch has none but its profiler.
+   * Calls `listener` with every event of this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths, full mailboxes.
+   * It is called during the event and should be fast; its errors go to `onBug`. Returns a function that removes it. PyTorch has only its profiler for this.
    */
   inspect(listener: InspectListener): () => void {
     return this.observation.inspect(listener)
   }
 
-  /** The same for a reader that takes its time: `for await (const event of worker.inspectStream())`. Events beyond the capacity are dropped and counted. @throws INVALID_ARGUMENT */
+  /**
+   * The events of this worker for a reader at its own speed: `for await (const event of worker.inspectStream())`. Events beyond the capacity are dropped
+   * and counted. @throws INVALID_ARGUMENT
+   */
   inspectStream({ capacity = 1024 }: InspectStreamOptions = {}): InspectStream {
     return new InspectStream((listener) => this.inspect(listener), capacity)
   }
 
   /**
-   * How many calls wait here, how long they waited and ran, by actor too. Counting begins with the first call of this and continues until
-   * `stopMetrics`; before, it costs nothing. PyTorch: `get_debug_info` with `enable_gil_profiling`.
+   * How many calls wait here, and how long calls waited and ran, in total and by actor. Counting begins with the first call of `metrics` and continues
+   * until `stopMetrics`; before, it costs nothing. PyTorch: `get_debug_info` with `enable_gil_profiling`.
    */
   metrics(): WorkerMetrics {
     return this.observation.metrics()
   }
 
-  /** Counts no more, and forgets what was counted. */
+  /** Stops counting, and forgets the counts. */
   stopMetrics(): void {
     this.observation.stopMetrics()
   }
@@ -174,7 +173,7 @@ export class WorkerRuntime extends WorkerCore {
     return { total, counts: { ...counts }, last: this.letters.last() }
   }
 
-  /** The waits of this worker's programs and of the calls that it serves, now. */
+  /** The waits of this worker now: those of its programs and of the calls that it serves. */
   waits(): Waits {
     const peers = [...this.peers]
     return {
@@ -184,8 +183,8 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * PyTorch's `_get_debug_info`: what its agent says (`agent.…`), with the counts of references and of autograd (`debugInfo`), their keys disjoint. Its
-   * numbers of threads have no counterpart: a worker is one.
+   * The counts of PyTorch's `_get_debug_info`: those of its agent (`agent.…`), and those of references and autograd (`debugInfo`), in one object.
+   * PyTorch's numbers of threads have no counterpart: a worker is one thread.
    */
   getDebugInfo(): Record<string, number> {
     const { pendingCalls, servingCalls, openLinks, deadLetters, ...others } = this.debugInfo() as Record<string, number>
@@ -199,7 +198,10 @@ export class WorkerRuntime extends WorkerCore {
     }
   }
 
-  /** Which of its values others refer to, who they are, and which references it holds itself; for how long, and where they were made if that is kept. */
+  /**
+   * The values of this worker that others have references to, with the holders, and the references that it holds itself; with their ages, and with the
+   * stacks at which they were made if they are kept.
+   */
   references(): References {
     return this.rrefs.references()
   }
@@ -207,18 +209,18 @@ export class WorkerRuntime extends WorkerCore {
   // --- ends
 
   /**
-   * Ends this worker: waits up to `drainMs` for the calls that it has made, those that it serves, and until large tensors that it has sent are
-   * read; then rejects what waits with RPC_SHUT_DOWN and closes its links. Callers of what has not begun here learn that it was not run (WORKER_DRAINING),
-   * who else waits for it that it has died. Later calls meet RPC_SHUT_DOWN. Idempotent.
+   * Ends this worker. It waits up to `drainMs` for the calls that it has made, for those that it serves, and until large tensors that it has sent are
+   * read. Then its own waits fail with RPC_SHUT_DOWN, and it closes its links. Callers of calls that have not begun here receive WORKER_DRAINING, other
+   * waiting workers WORKER_DIED. Later calls of this worker fail with RPC_SHUT_DOWN. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     await this.group.close(drainMs)
   }
 
   /**
-   * Ends this worker by its own decision: calls of others that come from now on are refused with WORKER_DRAINING, those that wait are served, its own are
-   * awaited, then it closes. Its peers need not agree, as they do with `leave`, so a function that waits for a call back into this worker fails. Not to be
-   * awaited by a function that is served. Idempotent.
+   * Ends this worker without asking its peers. It refuses new calls of others with WORKER_DRAINING, serves those that wait, awaits its own, and closes.
+   * Unlike `leave` it does not need its peers' agreement, so a function that waits for a call back into this worker fails. A function that serves a call
+   * must not await it. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; RPC_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has closed all the same
    */
   async drain({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
@@ -226,8 +228,8 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * Ends this worker while the others continue: waits for its own calls, asks its peers to make no more, serves those that were made before, gives its
-   * references up, closes when its messages have been read. Peers find it left, not died. Values that it owns go with it. Idempotent.
+   * Ends this worker while the others continue. It waits for its own calls, asks its peers to make no more, serves their earlier calls, disposes its
+   * references, and closes when its messages have been read. Peers see that it left, not that it died. Its values end with it. Idempotent.
    * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has left all the same
    */
   async leave({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
@@ -235,9 +237,9 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * Ends this worker. Graceful: together with all others, when each has called this and no call is under way anywhere, also none that another, or a
-   * callback, has brought about; references are disposed first. Whatever goes wrong, the local end comes about. A guest leaves. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0, no limit); WORKER_DIED when a member dies meanwhile
+   * Ends this worker. If graceful, it ends together with all others: when each has called `shutdown` and no call is running anywhere, including calls that
+   * another call or a callback made. References are disposed first. Whatever goes wrong, this worker ends. A guest leaves. Idempotent.
+   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0: without a limit); WORKER_DIED when a member dies meanwhile
    */
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
     const limitMs = timeLimit('shutdown', timeoutMs)
@@ -249,7 +251,7 @@ export class WorkerRuntime extends WorkerCore {
     return this.group.countsIfQuiet()
   }
 
-  /** `say` gets the same whenever nothing is under way here, if it is news. Returns what ends that. */
+  /** Calls `say` with these counts whenever nothing is running here and the counts have changed. Returns a function that ends that. */
   onQuiet(say: (counts: Counts) => void): () => void {
     return this.group.onQuiet(say)
   }

@@ -1,6 +1,6 @@
 /**
- * Death at every step, one by one: `Atomics` is replaced by one that stops the dying worker at its n-th access to a shared word, for every n.
- * What terminated threads meet by chance (turmoil) is met here for certain, in one thread.
+ * Death at every step, one by one: an `Atomics` of this test stops the dying worker at its n-th access to a shared word, for every n.
+ * Turmoil terminates threads at random; this test covers all places, in one thread.
  */
 import { afterEach, expect, test } from '@jest/globals'
 import { Heap, type HeapBlock, type HeapDescriptor } from './heap.js'
@@ -45,7 +45,7 @@ afterEach(() => {
 })
 
 /**
- * Who is there: `dying` is in the middle of something; `other` has blocks of its own, which are on their way to `dying`, and some of `dying`'s
+ * The workers: `dying` is in the middle of something; `other` has blocks of its own, which are on their way to `dying`, and some of `dying`'s
  * and of `fourth`'s; `third` survives too.
  */
 interface Scene {

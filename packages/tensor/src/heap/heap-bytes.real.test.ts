@@ -1,4 +1,4 @@
-/** The size of a thread's heap: in a process of its own, since the heap of this thread is there by now. */
+/** The size of a thread's heap: in a process of its own, since this thread already has a heap. */
 import { execFileSync } from 'node:child_process'
 import { expect, test } from '@jest/globals'
 

@@ -1,4 +1,4 @@
-/** The heap within one thread: several `Heap`s on one memory stand for several workers. Names begin with the rule of HEAP.md that they hold. */
+/** The heap within one thread: several `Heap`s on one memory act as several workers. Names begin with the rule of HEAP.md that they test. */
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { Generator } from '../values/generator.js'
 import { Heap, type HeapBlock, type HeapHandle } from './heap.js'
@@ -244,7 +244,7 @@ describe('death', () => {
     const kept = a.adopt(descriptor)
     const c = join(a)
     const first = run.address / SEGMENT_BYTES
-    // What a walk sees of `run` when its segment becomes another's between the two loads: it goes on in the middle of what b has left.
+    // The length of `run` that a walk reads if its segment changes owner between the two loads: the walk continues inside b's old run.
     const info = c.words.info.bind(c.words)
     Object.assign(c.words, { info: (segment: number) => (segment === first ? 5 : info(segment)) })
     c.reclaim(b)

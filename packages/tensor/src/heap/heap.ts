@@ -1,7 +1,7 @@
 /**
  * The heap that all workers of a process share: one memory, arenas per worker, and for each block a set of holders. Rules in HEAP.md.
- * Every truth is a shared word that one atomic operation changes; what a `Heap` keeps besides (free bits, counts of its own references,
- * reserves) is a cache which dies with its thread and which nobody misses. So a thread may end at any instruction.
+ * Every fact is a shared word that one atomic operation changes. A `Heap` also has caches (free bits, counts of its own references,
+ * reserves), which end with its thread and which nobody misses. So a thread may end at any instruction.
  *
  * One `Heap` per thread; its methods are synchronous and never wait for another thread.
  */
@@ -44,25 +44,25 @@ import {
 } from './size-classes.js'
 import { HeapWords } from './words.js'
 
-/** One incarnation of a slot: what `reclaim` is told of a dead worker. */
+/** One incarnation of a slot: it names a dead worker to `reclaim`. */
 export interface HeapSlot {
   readonly slot: number
   readonly epoch: number
 }
 
-/** What another thread needs to attach; postable. The slot is taken from the moment the handle is made: give it back with `reclaim`. */
+/** With a handle, which can be posted, another thread attaches. Making the handle takes the slot: give it back with `reclaim`. */
 export interface HeapHandle extends HeapSlot {
   readonly memory: SharedMemory
   readonly limitBytes: number
 }
 
-/** A reference to a block; whoever has it releases it once. */
+/** A reference to a block; its owner releases it once. */
 export interface HeapBlock {
   readonly id: number
   readonly generation: number
   /** In bytes, a multiple of 64. */
   readonly address: number
-  /** What was asked for, or more. */
+  /** As requested, or more. */
   readonly capacityBytes: number
 }
 
@@ -77,9 +77,9 @@ export interface HeapDescriptor {
 /** How often a claim is tried again after another thread was faster; each time means that somebody got on. */
 const CLAIM_ATTEMPTS_MAX = 100
 /**
- * What a worker keeps in reserve, in free runs and free segments, is at most this share of the limit, and at most a quarter of what it holds, or so
- * much where it holds little. Runs in reserve serve requests of their own length alone, and no other worker's, so a larger reserve grows with each
- * new mixture of sizes; giving a run back and claiming another costs some 3 µs, less than filling it.
+ * A worker's reserve, its free runs and free segments, is at most this share of the limit, and at most a quarter of the bytes that it holds, or
+ * RESERVE_BYTES if it holds little. Runs in reserve only serve this worker's requests of their own length, so a larger reserve would grow with
+ * each new mixture of sizes. To give a run back and claim another costs some 3 µs, less than filling it.
  */
 const RESERVE_SHARE = 1 / 8
 const RESERVE_SHARE_OF_HELD = 1 / 4
@@ -122,7 +122,7 @@ export class Heap implements HeapSlot {
   #reserveBytes = 0
   /** All that are marked as this worker's. */
   #segments = 0
-  /** By length: below it there is no room for so many, as far as this worker knows. */
+  /** By length: as far as this worker knows, there is not enough room below it. */
   readonly #searchFrom: Int32Array
   #seenReturns = 0
 
@@ -172,7 +172,7 @@ export class Heap implements HeapSlot {
     return new Heap({ memory, ...own, limitBytes: Math.min(options.limitBytes ?? Number.POSITIVE_INFINITY, capacityOf(words)) }, words)
   }
 
-  /** This thread joins another's heap, in the slot that `handle` names. @throws HEAP_HANDLE for what is no handle, or one that was reclaimed */
+  /** This thread joins another's heap, in the slot that `handle` names. @throws HEAP_HANDLE unless it is a handle that was not reclaimed */
   static attach(handle: HeapHandle): Heap {
     const words = new HeapWords(handle.memory)
     const valid =
@@ -292,7 +292,7 @@ export class Heap implements HeapSlot {
 
   /**
    * True when somebody else could still read the block: another worker, another reference of this one (a value that came back to it), or a
-   * message on its way. Who writes copies first (HEAP-8).
+   * message on its way. Writers copy it first (HEAP-8).
    */
   isShared(block: HeapBlock): boolean {
     return this.#references(block.id) !== 1 || !this.words.isHeldOnlyBy(this.slot, block.id)
@@ -495,7 +495,7 @@ export class Heap implements HeapSlot {
     this.#returnReserve()
   }
 
-  /** What lies side by side is one free range again, for requests of any size. */
+  /** Adjacent segments become one free range, for requests of any size. */
   #returnReserve(): void {
     for (const segment of this.#empty) this.#returnSegment(segment)
     this.#empty.length = 0
@@ -509,7 +509,7 @@ export class Heap implements HeapSlot {
     this.#reserveBytes = 0
   }
 
-  /** Only between operations: whoever is in the middle of filing a segment would find it gone. */
+  /** Only between operations: code in the middle of filing a segment would find it gone. */
   #heedPressure(): void {
     const pressure = Atomics.load(this.#ints, PRESSURE_AT)
     if (pressure === this.#seenPressure) return
@@ -549,7 +549,7 @@ export class Heap implements HeapSlot {
     return segment
   }
 
-  /** @param grows whether it may lie behind all that was ever claimed */
+  /** @param grows whether it may lie after all that was ever claimed */
   #tryClaim(length: number, always: boolean, grows: boolean): number {
     if (!always && (this.words.segmentsUsed() + length) * SEGMENT_BYTES > this.limitBytes) return 0
     for (let attempt = 0; attempt < CLAIM_ATTEMPTS_MAX; attempt++) {
@@ -573,7 +573,7 @@ export class Heap implements HeapSlot {
     return segment
   }
 
-  /** What dead workers have left: goes back to all, or as far as others hold blocks in it, to this worker. */
+  /** Takes segments of dead workers: for all, or, if others hold blocks in them, for this worker. */
   #collectAbandoned(): void {
     const { words } = this
     words.walk((segment, word) => {
@@ -590,7 +590,7 @@ export class Heap implements HeapSlot {
     this.#scanSegment(segment)
   }
 
-  /** Marks all or none. Marks without a head are given back by whoever cleans up after this worker. */
+  /** Marks all or none. If this worker dies here, its cleanup gives back marks without a head. */
   #mark(segment: number, length: number): boolean {
     const { layout } = this.words
     this.words.raiseHigh(segment + length)
@@ -669,7 +669,7 @@ export class Heap implements HeapSlot {
     return this.#heldBytesPeak
   }
 
-  /** What this thread believes to hold: block, generation, references. For checks against the shared words. */
+  /** The blocks that this thread holds by its own count, for checks against the shared words. */
   audit(): { readonly id: number; readonly generation: number; readonly references: number }[] {
     const held = []
     for (const [number, page] of this.#counts.entries()) {

@@ -1,5 +1,5 @@
 /**
- * The heap's words: where they lie in the shared memory and how they are packed. Nothing here decides anything; HEAP.md tells the rules.
+ * The heap's words: their places in the shared memory and how they are packed. Nothing here decides anything; the rules are in HEAP.md.
  *
  *     0          4 KiB      8 KiB                                          first segment (aligned)          last segment (unused)
  *     | header   | slots    | owners | infos | records: 32 per segment …   | data segments of 128 KiB …     |
@@ -44,7 +44,7 @@ export const SLOT_LIVE = 1
 /** Its worker is dead and `reclaimer` is giving back what it held. */
 export const SLOT_CLOSING = 2
 
-/** Incarnations of a slot are told apart by their epoch. */
+/** Incarnations of a slot differ in their epoch. */
 export const EPOCH_MASK = 0x7f_ffff
 
 export function slotWord(state: number, reclaimer: number, epoch: number): number {
@@ -80,9 +80,9 @@ export function ownerKind(word: number): number {
 
 // The record of a block, in words from `recordAt(id)`.
 export const RECORD_WORDS = 4
-/** Raised by each allocation: tells a block from a later one at the same place. */
+/** Raised by each allocation: a later block at this place has another. */
 export const RECORD_GENERATION = 0
-/** Raised by each adoption, between setting the bit and acknowledging: tells a reader of two words of holders that they belong together. */
+/** Raised by each adoption, between setting the bit and acknowledging: if unchanged, two words of holders as read belong together. */
 export const RECORD_ADOPTIONS = 1
 /** Two words: bit `slot >> 1` of word `slot & 1` says that this slot's worker holds the block. No bit: the block is free. */
 export const RECORD_HOLDERS = 2
@@ -99,7 +99,7 @@ export class Layout {
   /** Segments of the memory, with those that are never given out. */
   readonly segments: number
   readonly firstSegment: number
-  /** Behind the last segment that is given out. */
+  /** After the last segment that is given out. */
   readonly endSegment: number
   /** Words before the data. */
   readonly words: number

@@ -1,5 +1,5 @@
 /**
- * Memory: where the elements of storages lie. `CPU` is this process; another device has a memory of its own, whose elements only its kernels can
+ * Memory: it holds the elements of storages. `CPU` is this process; another device has a memory of its own, whose elements only its kernels can
  * reach. A device (`tensor/device.ts`) is a memory and the kernels that compute there.
  */
 
@@ -16,7 +16,7 @@ export interface MemoryStats {
   readonly reserved: number
 }
 
-/** The buffers of a device: numbers stand for them, since the host cannot reach what they hold. All calls take effect in the order in which they are made. */
+/** The buffers of a device, by number, since the host cannot reach their contents. All calls take effect in the order in which they are made. */
 export interface Buffers {
   /** A buffer of zeros. @throws TENSOR_TOO_LARGE */
   allocate(bytes: number): number
@@ -24,7 +24,7 @@ export interface Buffers {
   free(buffer: number): void
   /** Copies the bytes before it returns. */
   write(buffer: number, bytes: Uint8Array): void
-  /** A copy of `length` bytes from byte `at` on, after all that was queued before. Rejects with the first error of a queued kernel that nobody has been told of. */
+  /** A copy of `length` bytes from byte `at` on, after all that was queued before. Rejects with a queued kernel's first error that no read has reported. */
   read(buffer: number, at: number, length: number): Promise<Uint8Array>
   /** If the first byte of the buffer is not 0 after all that was queued before, the next read rejects with `error`. */
   guard(buffer: number, error: Error): void

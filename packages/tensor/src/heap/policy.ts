@@ -1,8 +1,8 @@
 /**
- * Which storage lies in the heap: policy, which the user does not see and on which no bit of a result depends. Small ones are managed. Larger
- * ones take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks and only after a full
- * collection, so nothing here waits for them: a turn of the event loop may take so much and is managed from there on, and a collection is asked
- * for, between turns, when much more is held than was since the last. What is given back by hand asks for none.
+ * Chooses which storage lies in the heap. Users do not see it, and no bit of a result depends on it. Small storages are managed. Larger ones
+ * take a warm block while the thread has a heap with room under its limit. Finalizers run only between macrotasks, after a full collection,
+ * so this file does not wait for them: one turn of the event loop takes a limited amount, then managed memory, and a collection is requested,
+ * between turns, if much more is held than was since the last. Memory given back by hand requests none.
  */
 import { builtin, setImmediate } from '@postgrad/base/internal'
 import { byteLength, type DType } from '../values/dtype.js'
@@ -112,8 +112,8 @@ function endTurn(): void {
 }
 
 /**
- * Nobody waits for this thread now: a collection that would soon be asked for may come at once. For what works in step with other threads, where each that stops in the middle stops all: a pipeline's step
- * ends with one on all workers at the same time.
+ * Called when nobody waits for this thread: a collection that is nearly due comes at once. For threads that work in step, where one that stops in the middle stops all: a pipeline's step ends with
+ * a collection on all workers at the same time.
  */
 export function collectEarly(): void {
   collectAbove(COLLECT_BYTES / 2)
@@ -164,7 +164,7 @@ export function withHeapLimit<T>(bytes: number, fn: () => T): T {
   return heap.withHeldBytesMax(heap.heldBytes + bytes, fn)
 }
 
-/** Runs `fn`, which is synchronous, with all storage of `bytes` or more in the heap: for tests in which small tensors stand for large ones. */
+/** Runs `fn`, which is synchronous, with all storage of `bytes` or more in the heap: for tests with small tensors instead of large ones. */
 export function withHeapFrom<T>(bytes: number, fn: () => T): T {
   const before = bytesMin
   bytesMin = Math.max(1, bytes)

@@ -1,9 +1,9 @@
 /**
- * Slots: how a thread gets one, and how what a dead one held is given back. Note [Reclaim]:
+ * Slots: how a thread gets one, and how a dead thread's blocks go back. Note [Reclaim]:
  *
  * The word of a slot goes FREE → LIVE (a worker, with a new epoch) → CLOSING (it is dead; the word names who cleans up) → FREE. Only one
- * thread cleans up at a time, so that none can clear a bit of the slot's next incarnation; if that one dies too, whoever reclaims it takes over
- * what it was doing. Nothing is waited for. In order: the dead worker's bits are cleared in every record (also of segments that nobody
+ * thread cleans up at a time, so that none can clear a bit of the slot's next incarnation; if that thread dies too, the thread that reclaims it
+ * takes over. Nothing is waited for. In order: the dead worker's bits are cleared in every record (also of segments that nobody
  * owns: a bit set by mistake for a moment may be there), its segments in which nothing is held go back to all, and half-made or half-returned
  * runs with them. Segments in which others hold blocks stay abandoned: the last holder returns them, or the next search.
  */
@@ -58,7 +58,7 @@ export function reclaimSlot(words: HeapWords, dead: Incarnation, by: Incarnation
 function finish(words: HeapWords, dead: Incarnation, by: Incarnation): void {
   clearBits(words, dead.slot)
   returnSegments(words, by)
-  // What the dead worker was giving back when it died. The exchange decides who goes on with it.
+  // Slots that the dead worker was reclaiming. The exchange decides which thread continues.
   for (let slot = 0; slot < SLOTS_MAX; slot++) {
     const word = words.slotState(slot)
     if (slotState(word) !== SLOT_CLOSING || slotReclaimer(word) !== dead.slot || slot === dead.slot) continue

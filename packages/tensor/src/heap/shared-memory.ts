@@ -26,7 +26,7 @@ export const RESERVED_BYTES_MIN = 64 * 1024 * 1024
 const SHARE_OF_LIMITED = 1 / 8
 
 /**
- * How many bytes of address space this process may still take; Infinity: there is no limit, or the system does not say.
+ * How many bytes of address space this process may still take; Infinity: no limit, or the system does not say.
  * @param read gives the text of a file, or throws
  */
 export function addressSpaceLeft(read: (path: string) => string = (path) => readFileSync(path, 'latin1')): number {
@@ -47,8 +47,8 @@ export function fittingHeapBytes(bytes: number, leftBytes: number): number {
 
 /**
  * Reserves `bytes` (a multiple of 64 KiB), or half of it, or a quarter, … if the machine refuses. Initial is maximum, so nothing ever
- * grows: measured on Node 20, 4 GiB take 0.04 ms and no resident memory, are no external memory to the collector, and cost a thread that
- * gets them 0.01 ms; the system commits a page when it is first written.
+ * grows: measured on Node 20, 4 GiB take 0.04 ms and no resident memory, do not count as external memory, and cost a thread that gets
+ * them 0.01 ms; the system commits a page when it is first written.
  * @throws HEAP_UNAVAILABLE when not even RESERVED_BYTES_MIN can be had
  */
 export function reserve(bytes: number): SharedMemory {

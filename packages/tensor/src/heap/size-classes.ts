@@ -1,5 +1,5 @@
 /**
- * How large a block is for a request: blocks of one segment (2 … 32 of equal size, so nothing is left over at its end) for small requests,
+ * The size of a block for a request: blocks of one segment (2 … 32 of equal size, so nothing is left over at its end) for small requests,
  * whole segments in a row for large ones. Between two classes lies at most a quarter up to 32 KiB, a half above.
  */
 

@@ -1,4 +1,4 @@
-/** Storage on the heap and off it: no result depends on which, blocks come back, views follow a copy on write, closed is closed. */
+/** Storage in the heap and outside: equal results, blocks come back, views follow a copy on write, closed stays closed. */
 import { constants, PerformanceObserver } from 'node:perf_hooks'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { full, rand, Tensor, tensor, zeros } from '../index.js'

@@ -1,5 +1,5 @@
 /**
- * Storage: the elements that all views of a tensor share, in one row. Tensors stand above. On the cpu they are a typed array: `managed` storage is an
+ * Storage: the elements that all views of a tensor share, in one row. `tensor.ts` uses it. On the cpu they are a typed array: `managed` storage is an
  * ordinary one that JavaScript collects, `heap` storage is a block of the shared heap (HEAP.md). Which of the two is policy (`heap/policy.ts`), and
  * no bit of a result depends on it. The elements of `device` storage are a buffer of another memory (`heap/memory.ts`), which the host cannot reach.
  *
@@ -20,8 +20,8 @@ export interface HeapPlace extends HeapDescriptor {
 }
 
 /**
- * What the innermost `memoryScope` of this thread has seen made; null outside of any. Such a scope is synchronous, so nobody else runs in it
- * but who reads messages: in the pauses of kernels, and what a worker sends to itself (`outsideOfScopes`).
+ * The storages made in the innermost `memoryScope` of this thread; null outside of any. A scope is synchronous, so the only other code in it reads
+ * messages: in kernels' pauses, and a worker's own messages (`outsideOfScopes`).
  */
 let made: Storage[] | null = null
 
@@ -58,7 +58,7 @@ export class Storage {
   /** @internal True when more than the code of a `memoryScope` may refer to it: a graph, a leaf, a `.grad`, an optimizer. It is not closed at the scope's end. */
   isKept: boolean
 
-  /** Takes ownership of `host`: whoever passes it does not write to it any more. A storage without one is a buffer of `memory`. */
+  /** Takes ownership of `host`: the caller does not write to it any more. A storage without one is a buffer of `memory`. */
   constructor(dtype: DType, host: TypedArray | null, length = host!.length, memory: Memory = CPU, device: BufferLease | null = null) {
     this.dtype = dtype
     this.length = length
@@ -184,7 +184,7 @@ export class Storage {
   }
 
   /**
-   * `length` elements that a message names, as storage of just these; afterwards the sender is told. Nothing in the name is trusted.
+   * `length` elements that a message names, as storage of these alone; then the sender is notified. Nothing in the name is trusted.
    * @throws HEAP_BLOCK_STALE, also when they do not lie within the block
    */
   static adopt(heap: Heap, dtype: DType, length: number, place: HeapPlace): Storage {
@@ -265,7 +265,7 @@ export function beginTemporaries(): void {
   counting = true
 }
 
-/** What was noted; null is nothing. */
+/** The noted storages; null: none. */
 export function endTemporaries(): readonly Storage[] | null {
   const storages = counted
   counting = false
@@ -286,7 +286,7 @@ export function withoutTemporaries<T>(fn: () => T): T {
   }
 }
 
-/** What stays open at the end of a scope belongs to the one around it. */
+/** A storage that stays open after a scope belongs to the outer one. */
 export function passToOuterScope(storage: Storage): void {
   if (made !== null) made.push(storage)
 }
@@ -305,15 +305,15 @@ function refuseClosed(): never {
   })
 }
 
-/** What operations and methods are called; who has them stands above, and says it. */
+/** The names of operations and methods; `define.ts` and others add them. */
 const operationNames = new Set<string>()
 export function nameOperations(names: readonly string[]): void {
   for (const name of names) operationNames.add(name)
 }
 
 /**
- * The operation that is running, by the names of the functions on the stack: who asks is about to fail, so it may take a while, and operations need not say who
- * they are whenever they read an array.
+ * The operation that is running, by the names of the functions on the stack. The caller is about to fail, so it may be slow, and operations need not pass their
+ * name whenever they read an array.
  */
 function operationOnStack(): string {
   const isBundle = houseOf() === null

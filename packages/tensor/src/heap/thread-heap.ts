@@ -38,7 +38,7 @@ export function setHeapBytes(bytes: number): void {
 /** Share of the machine's memory (or of the container's) that tensors may take from the heap before they become managed. */
 const LIMIT_SHARE = 1 / 4
 
-/** What `limitBytes` is unless somebody says otherwise: then the reserved size bounds it too. */
+/** The default of `limitBytes`; the reserved size bounds it too. */
 export function defaultLimitBytes(): number {
   return Math.floor(memoryBytes() * LIMIT_SHARE)
 }

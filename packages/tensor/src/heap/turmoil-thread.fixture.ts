@@ -21,18 +21,18 @@ export interface ThreadData {
 export type Slip = 'early' | 'careless' | 'leak'
 
 // The board, in words.
-/** 0: run; else the round in which all are to stand still. */
+/** 0: run; else the round in which all pause. */
 export const PAUSE_AT = 0
 const THREADS_AT = 16
 const THREAD_WORDS = 1024
-/** Set by the thread: it is running. Then: the round it stands still for. */
+/** Set by the thread: it is running. Then: the round for which it pauses. */
 export const RUNNING_AT = 0
 export const PAUSED_AT = 1
 /** slot + 1 of a dead worker that this one is asked to reclaim, and its epoch. */
 export const RECLAIM_SLOT_AT = 2
 export const RECLAIM_EPOCH_AT = 3
 export const OPERATIONS_AT = 4
-/** While it stands still: how many blocks it holds, and each one's id and generation. */
+/** While it pauses: how many blocks it holds, and each one's id and generation. */
 export const HELD_AT = 5
 const HELD_MAX = 48
 const MAILBOXES = 8

@@ -29,7 +29,7 @@ export interface TurmoilOptions {
   readonly seed: number
   readonly threads?: number
   readonly slip?: Slip
-  /** What stands in for `Heap.reclaim` in the controller, for the proof that a wrong one is seen. */
+  /** Replaces `Heap.reclaim` in the controller, to prove that the checks see a wrong one. */
   readonly reclaim?: (heap: Heap, dead: HeapHandle) => boolean
 }
 
@@ -117,7 +117,7 @@ export async function turmoil({ rounds, seed, threads = 4, slip, reclaim }: Turm
       await Promise.all(victims.map((index) => crew[index]!.exit))
       for (const index of victims) operations += Atomics.load(board, threadAt(index) + OPERATIONS_AT)
       deaths += victims.length
-      // The last first: what it was reclaiming goes on with its own reclaim.
+      // The last first: its own reclaim continues the one that it had begun.
       for (const index of victims.toReversed()) bury(round, index, crew[index]!.handle)
 
       Atomics.store(board, PAUSE_AT, round)

@@ -1,4 +1,4 @@
-/** Issue 3's first test of the heap at full length: `npm run soak -- --rounds 10000 turmoil`, with `--seed N` to run one again. */
+/** `turmoil.fixture.ts` at full length: `npm run soak -- --rounds 10000 turmoil`, with `--seed N` to run one again. */
 import { expect, test } from '@jest/globals'
 import { turmoil } from './turmoil.fixture.js'
 

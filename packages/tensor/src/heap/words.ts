@@ -1,6 +1,6 @@
 /**
- * What every thread can read and do with the heap's shared words alone: is a block free, who holds it, is a segment abandoned, give back
- * what is. Stateless beyond the words, so it holds for the living and for who cleans up after the dead. Above: `heap.ts`, `reclaim.ts`.
+ * Reads and changes the heap's shared words: is a block free, who holds it, is a segment abandoned; it gives abandoned segments back. It has
+ * no other state, so it serves living workers (`heap.ts`) and the cleanup after dead ones (`reclaim.ts`).
  */
 import {
   HIGH_AT,
@@ -144,7 +144,7 @@ export class HeapWords {
 
   /**
    * Gives an abandoned segment (with its run) back to all if nothing in it is held. Several threads may try at once, and each may die at it:
-   * whoever wins the exchange of the head owns the run and zeroes it; what it leaves when it dies is tails without a head.
+   * the thread that wins the exchange of the head owns the run and zeroes it; if it dies, it leaves tails without a head.
    * @param by slot and epoch of the caller
    */
   returnAbandoned(segment: number, word: number, by: { readonly slot: number; readonly epoch: number }): boolean {
@@ -167,7 +167,7 @@ export class HeapWords {
   }
 
   /**
-   * One pass over all segments that were ever claimed. `visit` gets each claimed one that is no tail of a run, with its owner's word and its
+   * One pass over all segments that were ever claimed. `visit` gets each claimed one, except tails of runs, with its owner's word and its
    * length in segments. Tails of dead incarnations without a head are given back on the way.
    */
   walk(visit: (segment: number, word: number, length: number) => void): void {
@@ -201,7 +201,7 @@ export class HeapWords {
     return s < this.layout.firstSegment || this.owner(s) !== head || s + this.info(s) <= segment
   }
 
-  /** The first `length` free segments in a row from `from` on, perhaps behind all that were ever claimed; 0 when there are none. */
+  /** The first `length` free segments in a row from `from` on, perhaps after all that were ever claimed; 0 if none. */
   findFree(from: number, length: number): number {
     const { ints, layout } = this
     const high = this.high
@@ -215,7 +215,7 @@ export class HeapWords {
     return start + length <= layout.endSegment ? start : 0
   }
 
-  /** Segments of all workers that live. What a dead one left in others' hands counts again when somebody takes it over. */
+  /** Segments of all living workers. A dead worker's segment that others hold counts again when a worker takes it over. */
   segmentsUsed(): number {
     let sum = 0
     for (let slot = 0; slot < SLOTS_MAX; slot++) sum += Atomics.load(this.ints, slotAt(slot) + SLOT_SEGMENTS)

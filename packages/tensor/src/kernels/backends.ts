@@ -1,4 +1,4 @@
-/** Which backends users can choose and how each is made: the one place that names their constructors. Devices stand above. */
+/** The backends that users can choose, with their constructors, which no other file names. Used by `device.ts`. */
 
 import { threadHeap } from '../heap/thread-heap.js'
 import { hostUserKernels } from './gpujs/user-kernels.js'

@@ -1,4 +1,4 @@
-/** The suite tested: each kind of fault that it is there to find, planted into a kernel that is right otherwise. */
+/** Tests the kernel suite: each kind of fault that it should find, planted into a correct kernel. */
 import { expect, test } from '@jest/globals'
 import type { DType } from '../values/dtype.js'
 import { jsKernels } from './js/backend.js'

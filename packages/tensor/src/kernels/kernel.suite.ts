@@ -3,7 +3,7 @@
  * with the oracle (`reference/`); unsupported cells must say why. Each backend's test is a fixture that calls `kernelSuite`.
  *
  * The whole output array is compared, margins included, after it was filled with rubbish: a kernel must write all of its output and nothing
- * else. Random numbers come from a seed, which stands in the name of the suite.
+ * else. Random numbers come from a seed, which is in the name of the suite.
  */
 import { describe, expect, test } from '@jest/globals'
 import { DTYPES, type DType } from '../values/dtype.js'
@@ -27,7 +27,7 @@ type Family = (cell: Cell) => void
 const each = <Op extends KernelOp>(ops: readonly Op[], family: Family) =>
   Object.fromEntries(ops.map((op) => [op, family])) as Readonly<Record<Op, Family>>
 
-/** What tests each op; total, so that an op without a test does not compile. */
+/** Each op's test; total, so that an op without a test does not compile. */
 const FAMILIES: Readonly<Record<KernelOp, Family>> = {
   ...each(OPS.unary, unary),
   ...each(OPS.binary, (cell) => binary(cell, cell.dtype)),
@@ -79,7 +79,7 @@ export function kernelSuite(name: string, create: () => Backend, options: Kernel
           continue
         }
         test(`${op} ${dtype}`, () => {
-          // What PyTorch does not have, no backend should pretend to have.
+          // No backend may have more than PyTorch.
           if (isUnsupported(expected)) throw new Error(`the oracle has no ${op} on ${dtype}: ${expected.unsupported}`)
           const { checked, missing } = checkKernel(op, dtype, entry, options)
           expect(missing).toEqual([])

@@ -1,4 +1,4 @@
-/** The door that other packages take their functions from: all operations but the inner ones, which it loads. */
+/** All operations for other packages, without the inner ones, which this file loads. */
 import './inner/all.js'
 
 export * from './activations.js'

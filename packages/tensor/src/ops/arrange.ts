@@ -123,7 +123,7 @@ export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: numbe
   },
 })
 
-/** Of a vector the matrix that has it on diagonal number `diagonal` (default 0), of a matrix that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH */
+/** For a vector, the matrix that has it on diagonal number `diagonal` (default 0); for a matrix, that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH */
 export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', {
   args: ['tensor', 'number?'],
   of:
@@ -231,7 +231,7 @@ function checkPad(mode: MirrorMode, d: number, extent: number, before: number, b
   throw invalidArgument('pad', `${limit} for mode '${mode}' and the ${extent} elements of dimension ${d}`, `${before} and ${behind}`)
 }
 
-/** Which element stands at place `i` counted from the first element. */
+/** The element at place `i`, counted from the first element. */
 function sourceOf(mode: MirrorMode, i: number, extent: number): number {
   if (mode === 'replicate') return Math.min(Math.max(i, 0), extent - 1)
   if (mode === 'circular') return (i + extent) % extent

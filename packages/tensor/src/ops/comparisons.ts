@@ -101,7 +101,7 @@ export const nanToNum: WithInPlace<(x: Tensor, options?: NanToNumOptions) => Ten
 /** Whether each element is 0, as bool. PyTorch: `torch.logical_not`. */
 export const logicalNot: (x: Tensor) => Tensor = composite('logicalNot', {
   args: ['tensor'],
-  // Beside the number 0 a bool would become an integer, which not every device compares.
+  // With the number 0 a bool would become an integer, which not every device compares.
   of: (ops) => (x) => ops.eq(truth(ops, x), Tensor.empty('bool', [], x.storage.memory)),
 })
 

@@ -30,7 +30,7 @@ export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
 export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = composite('to', {
   args: ['tensor', 'target', 'string?'],
   betweenDevices: true,
-  // The formula asks where x was. What another tensor says is taken from it: the graph would keep its elements.
+  // The formula asks where x was. A target tensor is only read here, else the graph would keep its elements.
   of: (ops) => (x, target, dtype) =>
     isTensor(target) ? ops.toFrom(x, target.device, dtype ?? target.dtype, x.device) : ops.toFrom(x, target, dtype, x.device),
   raw: copy.to,

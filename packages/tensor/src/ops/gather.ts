@@ -1,4 +1,4 @@
-/** Reading and writing elements at indices along one dimension: with one index for all, or with an index for each element. Next to: `indexing.ts`. */
+/** Reading and writing elements at indices along one dimension: with one index for all, or with an index for each element. `indexing.ts` uses it. */
 
 import type { IndexOp } from '../kernels/table/table.js'
 import { clone, contiguous } from '../raw/copy.js'

@@ -1,4 +1,4 @@
-/** Reading and writing at indices and masks, in the ways of Python's brackets and beyond. Next to: `gather.ts`, which they are made of. */
+/** Reading and writing at indices and masks, as with Python's brackets and beyond. Made of the operations of `gather.ts`. */
 
 import { scalarOf } from '../raw/elementwise.js'
 import { checkedIndices } from '../raw/indices.js'
@@ -148,7 +148,7 @@ function fillValue(op: string, ops: Ops, x: Tensor, value: Tensor | number | boo
     return scalarOf(op, value, x)
   }
   if (value.ndim === 0) {
-    // What the device has yet to compute is not waited for; it wraps around.
+    // A value that is not yet computed is not waited for; it wraps around.
     if (x.dtype === 'int32' && isFloating(value.dtype) && isReadable(value)) checkHolds(op, x.dtype, value.itemSync())
     return ops.to(value, x.dtype)
   }

@@ -1,4 +1,4 @@
-/** Losses. Of the third argument a string is the reduction. Input and target have one shape: none of them broadcasts. */
+/** Losses. A string as the third argument is the reduction. Input and target have one shape: neither broadcasts. */
 
 import { detach as rawDetach } from '../raw/copy.js'
 import { checkedIndices, wholeIndices } from '../raw/indices.js'
@@ -296,7 +296,7 @@ function isProbabilities(logits: Tensor, target: Tensor): boolean {
   return isFloating(target.dtype) && target.ndim >= logits.ndim
 }
 
-/** The target as int32, behind the check of its shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, as wholeIndices */
+/** The target as int32, after the check of its shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, as wholeIndices */
 function classesOf(op: string, x: Tensor, target: Tensor): Tensor {
   if (target.dtype === 'int32') return target
   checkClassShapes(op, x, target)

@@ -268,7 +268,7 @@ function largest(ops: Ops, rows: Tensor, flat: Tensor, bagOf: Int32Array, bags: 
   const counts = sizes(flat, bagOf, bags, padding)
   const at = elements(flat)
   const longest = Math.max(1, ...counts)
-  // Bags side by side, filled up with the row behind the last, which is smaller than any.
+  // Bags side by side, filled up with the row after the last, which is smaller than any.
   const places = new Int32Array(bags * longest).fill(bagOf.length)
   counts.fill(0)
   for (const [i, bag] of bagOf.entries()) if (at[i] !== padding) places[bag * longest + counts[bag]!++] = i

@@ -1,6 +1,6 @@
 /**
- * What every backend must hold: PyTorch's results (golden/*.json, written by the scripts of the same names in scripts/golden) for all
- * operations, over broadcasting, views, empty and 0-d tensors, promotion and special values. The test of a backend is a call of this.
+ * The tests that every backend must pass: PyTorch's results (golden/*.json, written by the scripts of the same names in scripts/golden) for
+ * all operations, over broadcasting, views, empty and 0-d tensors, promotion and special values. A backend's test calls it.
  */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
@@ -30,7 +30,7 @@ export function opsSuite(name: string, makeDevice: () => Device | Promise<Device
   })
 }
 
-/** What differs, one line per case. */
+/** Differences, a line per case. */
 export async function goldenFailures(device: Device, cases: readonly GoldenCase[], options: OpsSuiteOptions): Promise<string[]> {
   const failures: string[] = []
   for (const c of cases) {
@@ -46,7 +46,7 @@ export async function goldenFailures(device: Device, cases: readonly GoldenCase[
   return failures
 }
 
-/** What is float32 from end to end must not fail for the dtype of something in between. */
+/** A case in float32 from end to end must not fail for another dtype in between. */
 function isRefusal(device: Device, c: GoldenCase, error: unknown): boolean {
   if (!isPostgradError(error) || error.code !== 'KERNEL_UNSUPPORTED') return false
   const { op, dtype } = error.values as { op: KernelOp; dtype: DType }

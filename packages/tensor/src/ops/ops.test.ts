@@ -1,4 +1,4 @@
-/** The js backend against PyTorch's numbers; the other backends call the same suite from beside their kernels. */
+/** The js backend against PyTorch's numbers; the other backends call the same suite, in their folders. */
 import { expect, test } from '@jest/globals'
 import { tensor } from '../index.js'
 import type { Binary } from '../kernels/table/operands.js'

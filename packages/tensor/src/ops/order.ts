@@ -1,4 +1,4 @@
-/** Operations that follow the order of the elements along a dimension: extremes and where they stand, sorting, running sums. */
+/** Operations that depend on the order of elements along a dimension: extremes with their places, sorting, running sums. */
 
 import { arange } from '../tensor/create.js'
 import { kernelsFor } from '../tensor/device.js'
@@ -103,7 +103,7 @@ export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitiv
       if (x.ndim === 0) return g
       const last = ops.transpose(x, dim, -1)
       const index = arange(0, last.shape.at(-1)!, 1, { dtype: 'int32', device: x.device })
-      // [i, j]: the product of the elements 0 … j without element i, which stands in result j if i ≤ j.
+      // [i, j]: the product of the elements 0 … j without element i, which is in result j if i ≤ j.
       const partial = ops.mul(ops.cumprod(withoutEach(last, ops), -1), ops.unsqueeze(ops.transpose(g, dim, -1), -2))
       const sums = ops.sum(ops.where(ops.le(ops.unsqueeze(index, 1), index), partial, 0), -1)
       return ops.transpose(sums, dim, -1)

@@ -186,7 +186,7 @@ function geometry(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOptio
   }
   const extent = (size: number, k: number, stride: number, pad: number, dil: number): number => {
     const out = Math.floor((size + 2 * pad - dil * (k - 1) - 1 + (options.ceilMode ? stride - 1 : 0)) / stride) + 1
-    // The last window begins within the plane or its padding in front, never behind.
+    // The last window begins within the plane or its front padding, never after it.
     return options.ceilMode && (out - 1) * stride >= size + pad ? out - 1 : out
   }
   const [oh, ow] = [extent(h, kh, strideH, padH, dilH), extent(w, kw, strideW, padW, dilW)]

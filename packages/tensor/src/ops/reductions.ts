@@ -207,7 +207,7 @@ export const countNonzero: (x: Tensor, dims?: DimsArg) => Tensor = composite('co
   of: (ops) => (x, dims) => ops.sum(ops.to(x, 'bool'), dims),
 })
 
-/** What is summed: x, or what options ask for; never bool. @throws DTYPE_MISMATCH */
+/** The summands: x, or x in the options' dtype; never bool. @throws DTYPE_MISMATCH */
 function summands(op: string, x: Tensor, options: ReduceOptions | undefined): Tensor {
   if (options?.dtype === undefined) return x.dtype === 'bool' ? rawOperations.to(x, 'int32') : x
   if ((options.dtype as string) === 'bool')
@@ -266,7 +266,7 @@ function normSlope(g: Tensor, a: Tensor, y: Tensor, p: number, dims: DimsArg | u
     const isExtreme = ops.logicalOr(ops.eq(ops.abs(a), over(y)), ops.isNaN(a))
     return ops.mul(ops.sign(a), share(ops.to(isExtreme, g.dtype), over(g), dims, ops))
   }
-  // Where the norm is 0 a 1 stands in its place, so that nothing is divided by 0, here and in further derivatives.
+  // A norm of 0 is replaced by 1, so that nothing is divided by 0, here and in further derivatives.
   const safe = ops.where(ops.eq(y, 0), 1, y)
   const factor = ops.where(ops.eq(y, 0), 0, ops.div(g, p === 2 ? safe : ops.pow(safe, p - 1)))
   if (p === 2) return ops.mul(a, over(factor))

@@ -1,4 +1,4 @@
-/** What the composites and the operations at indices refuse: the code, op, expected and got in the message, and what to do. */
+/** Refusals of the composites and of operations at indices: the code, op, expected and got in the message, and the remedy. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { type IndexSpec, ones, type Tensor, tensor, zeros } from '../index.js'

@@ -1,6 +1,6 @@
 /**
- * Drawing from distributions that tensors describe: bernoulli, multinomial, normal, and permutations. Beside `create.ts`, whose rand and randn need
- * no tensor. Results have no history: a draw is not differentiable. They read their arguments synchronously. Public.
+ * Draws from distributions that tensors describe: bernoulli, multinomial, normal, and permutations. Public. rand and randn, which need no tensor,
+ * are in `create.ts`. Results have no history: a draw is not differentiable. Arguments are read synchronously.
  */
 
 import { hasDevices } from '../heap/memory.js'
@@ -15,13 +15,13 @@ import { dtypeMismatch, invalidArgument, shapeMismatch, shapeText } from '../val
 import type { Generator } from '../values/generator.js'
 import { broadcastShapes, type Shape } from '../values/shape.js'
 
-/** Of `bernoulli`, `normal` and `randperm`. */
+/** Options of `bernoulli`, `normal` and `randperm`. */
 export interface SampleOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
 }
 
-/** Of `multinomial`. */
+/** Options of `multinomial`. */
 export interface MultinomialOptions extends SampleOptions {
   /** Whether an index may be drawn more than once; default false. */
   readonly replacement?: boolean

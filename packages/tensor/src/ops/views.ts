@@ -1,4 +1,4 @@
-/** Views: tensors that share their argument's storage (`reshape` and what is made of it: when they can). Next to: `slices.ts`. */
+/** Views: tensors that share their argument's storage (`reshape` and what is made of it: when they can). See also `slices.ts`. */
 import { PostgradError } from '@postgrad/base'
 import { contiguous } from '../raw/copy.js'
 import { Tensor } from '../tensor/tensor.js'

@@ -1,4 +1,4 @@
-/** Copies and conversions: `contiguous`, `clone`, `to`, and `detach`. All other operations stand on these. */
+/** Copies and conversions: `contiguous`, `clone`, `to`, and `detach`. All other operations use these. */
 
 import { PostgradError } from '@postgrad/base'
 import { CPU } from '../heap/memory.js'
@@ -24,13 +24,13 @@ export function contiguous(x: Tensor): Tensor {
   return x.isContiguous ? x : copyAs(x, x.dtype)
 }
 
-/** The same elements without a history. */
+/** A tensor with the same elements, in the same memory, without a history. */
 export function detach(x: Tensor): Tensor {
   return new Tensor(x.storage, x.shape, x.strides, x.offset, x.numel, x.isContiguous)
 }
 
 /**
- * x as it would be on that device, in that dtype: itself where it is so already. float → int32 truncates, → bool is `x != 0`.
+ * x on that device, in that dtype; x itself if it is already there and has the dtype. float → int32 truncates, → bool is `x != 0`.
  * @throws DTYPE_MISMATCH for an unknown dtype, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device whose elements the host cannot read at once
  */
 export function to(x: Tensor, target: Target | string | DeviceLike, dtype?: DType): Tensor {
@@ -55,7 +55,7 @@ export function to(x: Tensor, target: Target | string | DeviceLike, dtype?: DTyp
   return upload(wanted === x.dtype ? x : copyAs(x, wanted), home)
 }
 
-/** What `to` takes: a dtype, a device, or a tensor that has both. */
+/** For `to`: a dtype, a device, or a tensor that has both. */
 export type Target = DType | Device | DeviceSpec | Tensor
 
 function checkDType(dtype: DType): DType {

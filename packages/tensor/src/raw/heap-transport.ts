@@ -1,7 +1,7 @@
 /**
- * The transport that large tensors take to a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only
- * then the sender lets go (`taken`). To a worker of another process the bytes travel, straight out of the block: it is lent to the message (`lend`) and held
- * until the peer has read that. Above it `wire` writes names and bytes and `rpc` counts messages; below it the heap holds and checks (HEAP-4, HEAP-5).
+ * The transport of large tensors. To a worker on the same heap: a message names their block (`give`), the receiver holds it (`take`), and only then the
+ * sender releases it (`taken`). To a worker of another process the bytes travel, straight out of the block: it is lent to the message (`lend`) and held until the
+ * peer has read that. `wire` writes names and bytes, `rpc` counts messages, and the heap holds and checks blocks (HEAP-4, HEAP-5).
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -18,9 +18,9 @@ export type BlockName = readonly [id: number, generation: number, sender: number
 /** Whether the worker at the other end has the same heap, or gets bytes. */
 export type HeapReach = 'shared' | 'bytes'
 
-/** Room in this worker's heap for bytes that come from other processes: what is read into it becomes a tensor where it lies. */
+/** Room in this worker's heap for bytes from other processes: bytes that are read into it become a tensor in place. */
 export class HeapRoom {
-  /** Whoever gives a view up gives up its block. */
+  /** A collected view gives its block back. */
   private readonly storages = new WeakMap<Uint8Array, Storage>()
 
   /** Null where policy wants managed memory, or the heap has no room. */
@@ -60,9 +60,9 @@ export class HeapTransport {
   private readonly onTheWay: { readonly message: number; readonly token: number }[] = []
 
   /**
-   * @param heap this worker's; null: it has none, and hears of what it is lent all the same
+   * @param heap this worker's; null: it has none, and still reports its reads of lent bytes
    * @param room for bytes that come: then the other end has another heap, and gets bytes
-   * @param lends false: the peer may say that it has read what it has not, and must not see what lies in a block after that
+   * @param lends false: the peer may falsely say that it has read a message, and must not see later contents of a block
    */
   constructor(heap: Heap | null, room: HeapRoom | null = null, lends = true) {
     this.heap = heap
@@ -72,7 +72,7 @@ export class HeapTransport {
   }
 
   /**
-   * Names the tensor's elements, row by row. What does not lie so in the heap is copied there once, which costs less than a message of its bytes.
+   * Names the tensor's elements, row by row. Other layouts are first copied to the heap, once, which costs less than a message of the bytes.
    * Null: the heap has no room; then the bytes have to travel.
    */
   give(tensor: Tensor): BlockName | null {
@@ -89,7 +89,7 @@ export class HeapTransport {
     }
   }
 
-  /** The tensor's bytes where they lie, which nobody writes to before the peer has read the message: who does copies them first. Null: they do not lie so in the heap. */
+  /** The tensor's bytes where they lie. A write before the peer has read the message copies them first. Null: they do not lie row by row in the heap. */
   lend({ storage, dtype, offset, numel, isContiguous }: Tensor): Uint8Array | null {
     if (this.reach !== 'bytes' || !this.lends || !isContiguous || storage.lease === null || storage.lease.heap !== this.heap) return null
     this.writing.push(storage.share(offset)!.token)
@@ -109,7 +109,7 @@ export class HeapTransport {
     return [place.id, place.generation, place.sender, place.epoch, place.offset]
   }
 
-  /** What was named since the last message left with this one, the n-th to the peer. */
+  /** The names since the last message left with this one, the n-th to the peer. */
   sent(message: number): void {
     if (this.writing.length === 0) return
     for (const token of this.writing) this.onTheWay.push({ message, token })
@@ -134,16 +134,16 @@ export class HeapTransport {
     return this.onTheWay.length
   }
 
-  /** The link is gone: what is on its way will not be taken. What was lent nobody reads any more either, as the link has let its frames go. */
+  /** The link is gone: blocks on their way will not be taken, and nobody reads lent blocks any more, as the link has dropped its frames. */
   close(): void {
     this.unsent()
     for (const { token } of this.onTheWay.splice(0)) this.heap!.acknowledge(token)
   }
 
-  /** This worker closes: whoever has not read yet what is on its way finds that its sender has ended. */
+  /** This worker closes: a peer that has not read a block on its way finds its sender ended. */
   end(): void {
     if (this.reach === 'bytes') {
-      // The link goes on sending for a moment. What it was lent goes back by `close`, or with the worker's slot.
+      // The link sends for another moment. Blocks lent to it go back by `close`, or with the worker's slot.
       this.unsent()
       return
     }

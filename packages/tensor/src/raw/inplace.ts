@@ -1,6 +1,6 @@
 /**
- * What operations in place are made of: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
- * argument broadcasts to the shape and converts to the dtype. Autograd's rules about leaves and saved tensors are checked above.
+ * Parts of in-place operations: they write into a view of any strides and raise its storage's version. The shape and dtype of `x` stay; an
+ * argument broadcasts to the shape and converts to the dtype. Autograd checks its rules about leaves and saved tensors.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -89,7 +89,7 @@ function argument(op: string, x: Tensor, y: Tensor | number, floating: boolean):
   return apart(x, to(y, x.dtype))
 }
 
-/** float64 beside float32: the computation is float64's, of which x keeps the rounded result. */
+/** float64 with float32: computed in float64, of which x keeps the rounded result. */
 function isWider(y: Tensor | number, x: Tensor): y is Tensor {
   return typeof y === 'object' && y.dtype !== x.dtype && isFloating(x.dtype) && promoteTensors(x, y) !== x.dtype
 }

@@ -1,7 +1,7 @@
 /**
- * Operations that write their result into a tensor that is there already: for nodes that go through many steps and know what all of them will need, such as
- * the layers of recurrent networks. A fresh tensor for every small result costs more than the result. They check nothing that a caller could have
- * from a user: shapes and dtypes are the caller's own. Nothing is recorded, no version raised: `out` is the node's own until it is done.
+ * Operations that write their result into an existing tensor: for nodes with many steps that know the tensors of all of them, such as the layers
+ * of recurrent networks. A fresh tensor for every small result costs more than the result. They do not check users' mistakes: shapes and
+ * dtypes are the caller's own. Nothing is recorded, no version raised: `out` is the node's own until it is done.
  */
 import assert from 'node:assert'
 import type { BinaryOp, GradOp, UnaryOp } from '../kernels/table/table.js'

@@ -1,11 +1,11 @@
-/** Which dtype an operation of two operands computes in: PyTorch's `result_type`, with 0-d tensors and numbers as the weaker side. */
+/** The dtype in which operands are computed: PyTorch's `result_type`, with 0-d tensors and numbers as the weaker side. */
 
 import type { Tensor } from '../tensor/tensor.js'
 import { categoryOf, type DType, INT32_SPAN, isFloating, promote } from '../values/dtype.js'
 
 /**
  * A number widens only into a higher category: integer-valued numbers count as integers, others (and those beyond 32 bits) as floating
- * point, which is float32 beside an integer tensor.
+ * point, which is float32 for an integer tensor.
  */
 export function promoteNumber(dtype: DType, value: number): DType {
   const whole = Number.isInteger(value) && value >= -INT32_SPAN && value < INT32_SPAN
@@ -13,7 +13,7 @@ export function promoteNumber(dtype: DType, value: number): DType {
   return dtype === 'int32' && !whole ? 'float32' : dtype
 }
 
-/** A 0-d tensor beside one with dimensions widens it only into a higher category; otherwise the wider of the two. */
+/** A 0-d tensor widens one with dimensions only into a higher category; otherwise the wider of the two. */
 export function promoteTensors(a: Tensor, b: Tensor): DType {
   if (a.dtype === b.dtype) return a.dtype
   const aScalar = a.shape.length === 0

@@ -1,4 +1,4 @@
-/** What reductions, activations, arithmetic and orders refuse, each with its code and a message that says op, expected, got. */
+/** Refusals of reductions, activations, arithmetic and orders: the code, and op, expected and got in the message. */
 import { expect, test } from '@jest/globals'
 import * as T from '../index.js'
 import { rawOperations as ops } from '../ops/define/define.js'

@@ -1,6 +1,6 @@
 /**
- * Kernels that users write, as raw operations: the text is checked when it is given, operands when it is called. Above: autograd's
- * `defineKernel`, which adds the derivative. Below: the device's `UserKernels`.
+ * Users' kernels as raw operations: it checks the text at the definition, and operands at each call. Used by autograd's `defineKernel`,
+ * which adds the derivative. The device's `UserKernels` run them.
  */
 
 import { inSpan, tracing } from '@postgrad/base/internal'
@@ -13,23 +13,20 @@ import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 import { checkShape, type Shape } from '../values/shape.js'
 import { contiguous } from './copy.js'
 
-/** What a kernel sees of its thread. */
+/** `this` in a kernel: its thread and the constants. */
 export interface KernelThis {
-  /** `x` is the number of the element that it computes, in row-major order. */
+  /** `x` is the index of the element that this thread computes, in row-major order. */
   readonly thread: { readonly x: number }
   /** The integers of `constants`. */
   readonly constants: Readonly<Record<string, number>>
 }
 
-/**
- * The text of a gpu.js function, or a plain function (no arrow), of which only the text is used: it sees nothing but its parameters,
- * `this` and `Math`.
- */
+/** The text of a gpu.js function, or a plain function (not an arrow function) of which only the text is used: it can use only its parameters, `this` and `Math`. */
 export type KernelSource = string | ((this: KernelThis, ...args: never[]) => number)
 
 /**
  * A definition's kernel, checked; the first `inputs` of its parameters are arrays.
- * @throws INVALID_ARGUMENT for a text that is no function of `parameters` or does what a kernel may not
+ * @throws INVALID_ARGUMENT if the text is not a function of `parameters` or does what kernels may not
  */
 export function userKernel(op: string, name: string, source: KernelSource, parameters: readonly string[], inputs: number): UserKernel {
   const text = functionText(op, name, source)
@@ -99,13 +96,13 @@ export interface UserKernelCall {
   readonly shape: Shape
   readonly constants: Readonly<Record<string, number>>
   readonly inputs: readonly Tensor[]
-  /** In the order of the kernel's parameters, behind the inputs. */
+  /** In the order of the kernel's parameters, after the inputs. */
   readonly attributes: readonly number[]
 }
 
 /**
  * Runs it where its inputs are. The result has the inputs' dtype, float32 or float64.
- * @throws INVALID_ARGUMENT for a shape that is none or a constant that is no integer of 32 bits, and what `UserKernels.run` throws
+ * @throws INVALID_ARGUMENT for an invalid shape or a constant that is not a 32-bit integer, and what `UserKernels.run` throws
  */
 export function runUserKernel(kernel: UserKernel, call: UserKernelCall): Tensor {
   const { name } = kernel

@@ -1,4 +1,4 @@
-/** What can be done with sparse rows without making them dense: add them up, add them to a dense tensor. Beside: `./sparse-tensor.ts`, what they are. */
+/** Operations on sparse rows (`sparse-tensor.ts`) that do not make them dense: add them up, add them to a dense tensor. */
 
 import { clone, contiguous } from '../raw/copy.js'
 import { wrote } from '../raw/inplace.js'

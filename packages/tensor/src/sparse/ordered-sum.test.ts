@@ -15,7 +15,7 @@ function terms(n: number, length: number, dtype: 'float32' | 'float64', seed: nu
   return Array.from({ length: n }, () => one().mul(one().mul(8).exp()))
 }
 
-/** What is promised, in plain JavaScript. */
+/** The promised sum, in plain JavaScript. */
 function expected(all: readonly Tensor[], leading: number): number[] {
   const round = all[0]!.dtype === 'float32' ? Math.fround : (x: number) => x
   const columns = all.map((x) => [...x.dataSync()])

@@ -1,5 +1,5 @@
 /**
- * Sparse rows: what the gradient of an embedding is when few of its rows were used. A SparseTensor passes as a tensor of its full shape through
+ * Sparse rows: the gradient of an embedding of which few rows were used. A SparseTensor passes as a tensor of its full shape through
  * autograd, into `.grad` and the optimizers that know it; operations on elements, which it does not have, refuse it and name the remedy. PyTorch:
  * `torch.sparse_coo_tensor` with one sparse dimension. Nobody writes to its parts, so they may be shared.
  */

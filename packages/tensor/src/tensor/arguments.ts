@@ -1,7 +1,7 @@
 /**
- * The check of arguments at the door: whoever calls past the types, from JavaScript say, learns what the operation takes and what it got, instead
- * of which property was read of undefined. It stands between tensors' methods and the public functions above and the operations below, which call
- * each other without it. Only kinds are checked here; which values and shapes fit is the operation's own affair.
+ * Checks arguments of public functions and of tensors' methods: a caller who ignores the types, from JavaScript say, learns what the operation takes
+ * and what it got, instead of which property was read of undefined. Operations call each other without it. Only kinds are checked here; each
+ * operation checks its values and shapes itself.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -74,7 +74,7 @@ type NamesOf<P> = P extends readonly unknown[] | Tensor | DeviceLike | string | 
     : never
 export type OptionNames<F> = F extends (...args: infer P) => unknown ? NamesOf<P[number]> : never
 
-/** What operations know of a device. */
+/** A device, as operations see it. */
 export interface DeviceLike {
   readonly spec: string
   readonly type: string
@@ -83,15 +83,15 @@ export interface DeviceLike {
 // biome-ignore lint/suspicious/noExplicitAny: of any signature.
 export type Operation = (...args: any[]) => any
 
-/** An operation as the check knows it. */
+/** An operation as the check of its arguments sees it. */
 export interface Checked {
   readonly name: string
   readonly slots: readonly Slot[] | null
-  /** The names that its options may have. */
+  /** The names that the operation's options may have. */
   readonly options?: readonly string[] | undefined
   readonly betweenDevices?: boolean
   readonly looseNumbers?: boolean
-  /** What is called after the check; read at each call. */
+  /** Called after the check; read at each call. */
   readonly call: Operation
 }
 
@@ -149,7 +149,7 @@ export function checked(entry: Checked): Operation {
   return Object.defineProperty(wrapper, 'name', { value: name })
 }
 
-/** The same of a function that is no operation. */
+/** For a function that is not an operation. */
 export function checkedOperation<F extends Operation>(name: string, call: F, slots: readonly Slot[]): F {
   return checked({ name, call, slots }) as F
 }

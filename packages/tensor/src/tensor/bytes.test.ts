@@ -1,4 +1,4 @@
-/** The door for bytes: elements in the order of rows, and the refusal where there are none. */
+/** Access to bytes: elements in the order of rows, and the refusal where there are none. */
 import { describe, expect, test } from '@jest/globals'
 import { CPU } from '../heap/memory.js'
 import { arange, Tensor, tensor } from '../index.js'

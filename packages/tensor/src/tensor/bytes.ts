@@ -1,5 +1,5 @@
 /**
- * The one door through which other packages reach the elements of a tensor as memory: messages, files, numbers of half precision, and sums whose order no operation has. Everything
+ * The only way in which other packages reach the elements of a tensor as memory: for messages, files, numbers of half precision, and sums in an order that no operation has. All
  * else is an operation. Elements go in and out row by row, whatever the strides are; tensors that are not in the memory of this process are refused.
  *
  * A write here raises no version: the caller writes to a tensor of its own, or calls `wrote`.

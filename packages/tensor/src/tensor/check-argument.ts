@@ -1,4 +1,4 @@
-/** Checks of one argument's kind, and how messages name what was passed: for the functions that are no operations, which `arguments.ts` checks. */
+/** Checks of one argument's kind, and its text in messages: for functions other than operations, which `arguments.ts` checks. */
 import { invalidArgument, shapeText } from '../values/errors.js'
 import { isTensor, type Tensor } from './tensor.js'
 
@@ -36,7 +36,7 @@ export function checkIterable(op: string, what: string, items: unknown): asserts
 
 /**
  * `known`: the names of all options. The `remedy` is for all refusals.
- * @throws INVALID_ARGUMENT for what is no object, or has other names: passed over in silence they would compute something else than was asked for
+ * @throws INVALID_ARGUMENT unless it is an object with these names alone: an ignored option would silently give other results
  */
 export function checkOptions<O extends object>(op: string, options: O, known: readonly (keyof O)[], remedy?: string): void {
   const names = known as readonly string[]

@@ -16,9 +16,9 @@ import { currentDevice, type Device, type DeviceSpec, deviceFor, kernelsAt } fro
 import { fromJson, isTensorJson } from './from-json.js'
 import { isTensor, Tensor } from './tensor.js'
 
-/** Of every function that makes a tensor. */
+/** Options of every function that makes a tensor. */
 export interface TensorOptions {
-  /** Of its elements; the default is float32, in functions `…Like` the model's. */
+  /** The dtype of its elements; default float32, in functions `…Like` the dtype of the given tensor. */
   readonly dtype?: DType
   /** Where it lies; default: the scope's device, in functions `…Like` the model's. @throws DEVICE_UNKNOWN */
   readonly device?: Device | DeviceSpec
@@ -26,13 +26,13 @@ export interface TensorOptions {
   readonly requiresGrad?: boolean
 }
 
-/** Of every function that makes a tensor of random numbers. */
+/** Options of every function that makes a tensor of random numbers. */
 export interface RandomOptions extends TensorOptions {
   /** Default: the scope's generator, else the thread's. */
   readonly generator?: Generator
 }
 
-/** What a function makes, which it has made in this process. */
+/** The tensor `x`, made in this process, as the options ask. */
 function finish(op: string, x: Tensor, options: TensorOptions | undefined): Tensor {
   return marked(upload(x, homeOf(op, options)), options)
 }

@@ -1,6 +1,6 @@
 /**
- * Device: where tensors lie, and the kernels that compute there. One per thread and spec, made when first asked for; the scope says which one is current.
- * Backends stand below, operations above. Which kernel runs depends on op, dtype, shape and device alone.
+ * Device: where tensors lie, and the kernels that compute there. One per thread and spec, made when first asked for; the scope has the current one.
+ * Operations call its backend's kernels. Which kernel runs depends on op, dtype, shape and device alone.
  */
 import { PostgradError } from '@postgrad/base'
 import { currentScope, inSpan, tracerOf, tracing, withScope } from '@postgrad/base/internal'
@@ -12,15 +12,15 @@ import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../k
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
 
-/** What would run for a call, or why nothing would. */
+/** Which code would run for an operation, or why there is none. */
 export interface KernelInfo {
   /** The device's name. */
   readonly device: string
   /** The operation that was asked for. */
   readonly op: KernelOp
-  /** Its dtype. */
+  /** The dtype that was asked for. */
   readonly dtype: DType
-  /** Whether there is a kernel; else the operation throws KERNEL_UNSUPPORTED. */
+  /** Whether there is a kernel. If not, the operation throws KERNEL_UNSUPPORTED. */
   readonly supported: boolean
   /** The name of the code, e.g. 'simd'; empty when unsupported. */
   readonly variant: string
@@ -29,13 +29,13 @@ export interface KernelInfo {
 }
 
 /**
- * Where tensors lie and who computes there: `device('cpu')` is this process with its usual kernels, `device('wasm')` and `device('js')` are this process with the
- * kernels of that backend. Tensors of these all mix. PyTorch: `torch.device`.
+ * A device: where tensors are stored, and whose kernels compute there. `device('cpu')` is this process with its default kernels; `device('wasm')` and
+ * `device('js')` are this process with the kernels of that backend. Tensors of these three can be mixed. PyTorch: `torch.device`.
  */
 export class Device {
-  /** As given to `device()`: 'cpu', 'wasm', … */
+  /** The name that was given to `device()`: 'cpu', 'wasm', … */
   readonly spec: string
-  /** Whose kernels run here. */
+  /** The backend whose kernels run here. */
   readonly backend: BackendName
   /** @internal Where its tensors lie. */
   readonly home: Memory
@@ -52,25 +52,26 @@ export class Device {
     this.kernels = kernels
   }
 
-  /** Where its tensors lie: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
+  /** Where its tensors are stored: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
   get type(): string {
     return this.home.name
   }
 
-  /** Whether the host can read its tensors at once, with `dataSync()`: those of the cpu. */
+  /** Whether the host can read its tensors at once, with `dataSync()`: true for the cpu. */
   get synchronous(): boolean {
     return this.home.buffers === null
   }
 
   /**
-   * Bytes of its memory that this thread has. On the cpu it counts the blocks of the shared heap, also those in which kernels compute; `reserved` is the heap of all threads of the process.
-   * Smaller tensors are JavaScript's own arrays, which `process.memoryUsage().arrayBuffers` counts. PyTorch: `torch.cuda.memory_stats`.
+   * The bytes of the device's memory that this thread uses. On the cpu these are the blocks of the shared heap, including those in which kernels compute;
+   * `reserved` is the heap of all threads of the process. Smaller tensors are JavaScript's own arrays; `process.memoryUsage().arrayBuffers` counts them.
+   * PyTorch: `torch.cuda.memory_stats`.
    */
   memory(): MemoryStats {
     return this.home.stats()
   }
 
-  /** Says what would run, without running it. `shape` is the output's. @throws INVALID_ARGUMENT for an unknown op or dtype */
+  /** Says which code would run, without running it. `shape` is the output's. @throws INVALID_ARGUMENT for an unknown op or dtype */
   kernelFor(op: KernelOp, dtype: DType, shape: readonly number[] = []): KernelInfo {
     if (!(KERNEL_OPS as readonly string[]).includes(op) || !isDType(dtype)) {
       throw new PostgradError('INVALID_ARGUMENT', {
@@ -84,7 +85,7 @@ export class Device {
     return { device: this.spec, op, dtype, supported: true, variant: this.implementation.variantOf(op, dtype, shape), reason: null }
   }
 
-  /** Resolves when kernels may run; operations on a device that is not ready throw. */
+  /** Resolves when kernels can run. Operations on a device that is not ready throw. */
   ready(): Promise<void> {
     return this.implementation.ready()
   }
@@ -104,7 +105,7 @@ export class Device {
   }
 }
 
-/** The names of devices of every process: 'cpu' has its fastest kernels, the others say whose. */
+/** The names of the devices that every process has: 'cpu' uses the fastest kernels; 'wasm' and 'js' name the kernels to use. */
 export type DeviceSpec = 'cpu' | 'wasm' | 'js'
 
 /** One device per spec, for this thread: kernels and their caches belong to it, so a second one would compile everything again. */
@@ -113,7 +114,7 @@ const devices = new Map<string, Device>()
 const homes = new Map<Memory, Device>()
 const FASTEST: BackendSpec = 'wasm'
 
-/** The thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN */
+/** This thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN */
 export function device(spec: DeviceSpec): Device {
   const found = devices.get(spec)
   if (found !== undefined) return found
@@ -146,7 +147,7 @@ function unknownDevice(op: string, got: unknown): PostgradError {
   })
 }
 
-/** What a caller of `op` gave as a device. @throws DEVICE_UNKNOWN */
+/** The device that a caller of `op` gave. @throws DEVICE_UNKNOWN */
 export function deviceFor(op: string, given: unknown): Device {
   if (given instanceof Device) return given
   if (typeof given === 'string' && (given === 'cpu' || devices.has(given) || Object.hasOwn(BACKENDS, given)))
@@ -171,8 +172,8 @@ export function currentDevice(): Device {
 }
 
 /**
- * Runs `fn` with another current device (through its awaits as well), and returns what it returns. Functions that make tensors put them there. Operations compute
- * where their operands lie; on the cpu the current device says whose kernels compute. PyTorch: `with torch.device(…)`. @throws DEVICE_UNKNOWN
+ * Runs `fn` with another current device, also after its awaits, and returns its result. Functions that make tensors put them on that device. Operations
+ * compute where their operands are; on the cpu, the current device decides whose kernels compute. PyTorch: `with torch.device(…)`. @throws DEVICE_UNKNOWN
  */
 export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
   if (typeof fn !== 'function') {

@@ -1,4 +1,4 @@
-/** What `toJSON()` of a tensor gave, read again and checked. The way there: `json.ts`. */
+/** Reads and checks the result of a tensor's `toJSON()`, which `json.ts` makes. */
 
 import { DTYPES, type DType, isDType } from '../values/dtype.js'
 import { dtypeMismatch, invalidArgument, shapeText } from '../values/errors.js'

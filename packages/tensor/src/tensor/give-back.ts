@@ -1,4 +1,4 @@
-/** Memory that goes back before it is collected, where the code that made it knows that nobody holds it any more. */
+/** Gives memory back before it is collected, where the code that made it knows that nobody holds it any more. */
 
 import { beginTemporaries, endTemporaries, type Storage } from '../heap/storage.js'
 

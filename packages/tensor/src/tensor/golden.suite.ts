@@ -1,6 +1,6 @@
 /**
  * The golden values of operations (golden/*.json, written by the scripts of the same names in scripts/golden): their format, and how a result
- * is held against one. Above: `ops.suite.ts`, which runs them on a device, and autograd's test of the gradients.
+ * is compared. Used by `ops.suite.ts`, which runs them on a device, and autograd's test of the gradients.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { rawOperations } from '../ops/define/define.js'
@@ -66,7 +66,7 @@ export function goldenCasesByOp(): ReadonlyMap<string, readonly GoldenCase[]> {
   return byOp
 }
 
-/** What each result is weighted with before it is summed for a gradient (`weights` in common.py). */
+/** The weights of each result before it is summed for a gradient (`weights` in common.py). */
 export function goldenWeights(x: Tensor): Tensor {
   const data = allocate(x.dtype, x.numel)
   for (let i = 0; i < data.length; i++) data[i] = (((i * 7) % 11) - 5.5) / 4

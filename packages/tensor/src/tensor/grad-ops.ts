@@ -1,4 +1,4 @@
-/** What only autograd can do with a tensor, in addition to operations. Generic in the tensor type, so that it imports nothing above it. */
+/** Autograd's methods of tensors that are not operations. Generic in the tensor type, so that it does not import `tensor.ts`. */
 
 /** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
 export interface BackwardOptions {
@@ -8,35 +8,35 @@ export interface BackwardOptions {
   readonly createGraph?: boolean
 }
 
-/** Of `tensor.backward` and `backward`: what is kept, recorded, and which leaves get gradients. */
+/** Options of `tensor.backward` and `backward`: what the pass keeps, what it records, and which leaves get gradients. */
 export interface BackwardPassOptions<T> extends BackwardOptions {
   /**
-   * The only tensors whose `.grad` is added to, leaves or not; nothing is run that does not lead to one of them. Default: every leaf. One that the
-   * roots do not depend on gets nothing.
+   * Only these tensors get a gradient in `.grad`, leaves or not, and only nodes that lead to one of them run. Default: every leaf. A tensor that the roots
+   * do not depend on gets nothing.
    */
   readonly inputs?: readonly T[]
 }
 
-/** What registering a hook gives. */
+/** The result of registering a hook. */
 export interface RemovableHandle {
-  /** Takes the hook off; idempotent. */
+  /** Removes the hook; idempotent. */
   remove(): void
 }
 
-/** A node of the graph, as a tensor's `gradFn` shows it. PyTorch: `torch.autograd.graph.Node`. */
+/** A node of the graph: a tensor's `gradFn`. PyTorch: `torch.autograd.graph.Node`. */
 export interface GradFunction<T> {
-  /** `AddBackward`, `AccumulateGrad`. */
+  /** The node's name: `AddBackward`, `AccumulateGrad`. */
   readonly name: string
-  /** For each input of the operation: the node that its gradient goes to and which of that node's outputs it is; null where none is needed. */
+  /** For each input of the operation: the node that receives its gradient, and which output of that node it is the gradient of; null if no gradient is needed. */
   readonly nextFunctions: readonly (readonly [fn: GradFunction<T> | null, outputNr: number])[]
   /**
-   * Called after the node ran, with the gradients of its inputs and of its outputs; may return others of the inputs, or write into those. What a hook writes reaches no
-   * other node that has the same gradient.
+   * Calls `hook` after the node ran, with the gradients of its inputs and of its outputs. The hook may return other gradients of the inputs, or write into
+   * those. Other nodes that hold the same gradient do not see what the hook writes.
    */
   registerHook(
     hook: (gradInputs: readonly (T | null)[], gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined,
   ): RemovableHandle
-  /** Called before the node runs, with the gradients of its outputs; may return others, or write into those: no other node gets that. */
+  /** Calls `hook` before the node runs, with the gradients of its outputs. The hook may return others, or write into those; no other node sees that. */
   registerPreHook(hook: (gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined): RemovableHandle
 }
 

@@ -1,4 +1,4 @@
-/** `memoryScope`: what is made inside and not returned gives its memory back at the end, not when it is collected. Public. */
+/** `memoryScope` gives back, at its end, the memory of all tensors made inside and not returned. Public. */
 import { PostgradError } from '@postgrad/base'
 import { isThenable } from '@postgrad/base/internal'
 import { collectStorages, passToOuterScope, type Storage } from '../heap/storage.js'

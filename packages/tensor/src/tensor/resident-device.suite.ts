@@ -61,7 +61,6 @@ export class ResidentMemory implements Memory, Buffers {
     return { inUse: this.#inUse, peak: this.#peak, reserved: this.#inUse }
   }
 
-  /** What waits. */
   get waiting(): number {
     return this.#queue.length
   }
@@ -175,7 +174,7 @@ class ResidentBackend implements Backend {
   #late(op: KernelOp, run: Run): Run {
     return (...given) => {
       const args = given.map((arg) => (isOperand(arg) ? this.#memory.resident(op, arg) : arg))
-      // Of those at the end that are not wanted, null stands in the place.
+      // Unwanted operands at the end are null.
       const operands = args.filter((arg) => arg === null || isResident(arg)) as (Resident | null)[]
       const outputs = operands.slice(-(OUTPUTS[op] ?? 1)).filter((x) => x !== null)
       const inputs = operands.filter((x) => x !== null && !outputs.some((out) => out.buffer === x.buffer)) as Resident[]

@@ -1,4 +1,4 @@
-/** Tensors on a device with a memory of its own: all operations give there what they give elsewhere, and what goes up and down is what the program says. */
+/** Tensors on a device with a memory of its own: all operations give equal results there, and only the program's own copies go up and down. */
 import { describe, expect, test } from '@jest/globals'
 import { threadHeap } from '../heap/thread-heap.js'
 import { arange, device, fromTypedArray, fullLike, onesLike, randLike, tensor, withDevice, zeros, zerosLike } from '../index.js'

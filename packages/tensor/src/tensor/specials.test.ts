@@ -1,6 +1,6 @@
 /**
- * NaN, infinities, zeros of both signs, denormals and the ends of the range: what PyTorch makes of them (golden/specials.json), and the table in
- * KERNELS.md of all that differs. A difference without a row fails here, and so does a row without a difference.
+ * NaN, infinities, zeros of both signs, denormals and the ends of the range: PyTorch's results (golden/specials.json), and the table of all
+ * differences in KERNELS.md. A difference without a row fails here, and so does a row without a difference.
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
@@ -75,13 +75,13 @@ interface Row {
   readonly covers: (d: Difference, spec: Spec) => boolean
 }
 
-/** What stands in the column of arguments where it is a rule. */
+/** Texts in the column of arguments that are rules. */
 const RULES: Readonly<Record<string, (of: readonly number[], dtype: DType) => boolean>> = {
   'a / b beyond the range': ([a, b], dtype) =>
     Number.isFinite(a!) && b !== 0 && !Number.isFinite(dtype === 'float32' ? Math.fround(a! / b!) : a! / b!),
 }
 
-/** The rows of the table behind "Differs from PyTorch": operation, dtype, arguments, PyTorch, here, where. */
+/** The rows of the table under "Differs from PyTorch": operation, dtype, arguments, PyTorch, here, where. */
 function rows(): Row[] {
   const text = readFileSync(new URL('../../KERNELS.md', import.meta.url), 'utf8')
   const table = text.slice(text.indexOf('## Differs from PyTorch\n')).split('\n## ')[0]!

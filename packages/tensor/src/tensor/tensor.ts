@@ -13,7 +13,7 @@ import { contiguousStrides, isContiguous, numelOf, type Shape, sameShape } from 
 import { type Device, deviceOf } from './device.js'
 import type { BackwardPassOptions, GradFunction, GradOps, RemovableHandle } from './grad-ops.js'
 
-/** What autograd keeps in a tensor; it extends this and narrows the slot. */
+/** Autograd's data in a tensor. Autograd extends it and narrows the slot. */
 export interface AutogradMeta {
   /** True for a leaf that wants a gradient and for every tensor with a history. */
   requiresGrad: boolean
@@ -23,7 +23,7 @@ export interface AutogradMeta {
   outputNr: number
 }
 
-/** What only autograd can do with a tensor. Set while modules load, again when autograd is loaded. */
+/** Autograd's methods. Set while modules load, again when autograd is loaded. */
 let handler: GradOps<Tensor> | null = null
 
 /** @returns the one before */
@@ -250,7 +250,7 @@ export class Tensor {
     // Of a tensor that is closed or sparse, `host` cannot be had, wherever it is.
     const { host } = storage
     if (buffers === null || numel === 0) return this.snapshot('data', host ?? allocate(this.dtype, 0), offset)
-    // What lies between its first element and its last one.
+    // From its first element to its last one.
     const size = BYTES_PER_ELEMENT[this.dtype]
     const span = 1 + this.shape.reduce((sum, extent, d) => sum + (extent - 1) * this.strides[d]!, 0)
     const bytes = await buffers.read(storage.device!.buffer, offset * size, span * size)

@@ -32,9 +32,9 @@ export const INT32_SPAN = 2 ** 31
 const RANK: Readonly<Record<DType, number>> = { bool: 0, int32: 1, float32: 2, float64: 3 }
 
 /**
- * A fresh array of `length` zeros. Arrays of more than 64 bytes have a buffer behind them, which costs some 500 ns and a place in the collector's
- * lists; so those up to `SLAB_ARRAY_MAX` share one, a slab, as Node's Buffers do. What shares a buffer may not be transferred, and a small array
- * that is kept keeps its slab, so slabs are small.
+ * A fresh array of `length` zeros. Arrays of more than 64 bytes have a buffer, which costs some 500 ns and a place in the collector's lists; so those up
+ * to `SLAB_ARRAY_MAX` share one, a slab, as Node's Buffers do. An array that shares a buffer may not be transferred, and a small array that is
+ * kept keeps its slab, so slabs are small.
  */
 export function allocate(dtype: DType, length: number): TypedArray {
   const bytes = byteLength(dtype, length)
@@ -93,7 +93,7 @@ export function viewOn(dtype: DType, buffer: ArrayBufferLike, offset: number, le
   }
 }
 
-/** What an array of `dtype` is given for `value`: of bool 0 or 1, whatever number it was. The arrays convert the rest by themselves. */
+/** The element of an array of `dtype` for `value`: for bool 0 or 1. Arrays of other dtypes convert the number themselves. */
 export function elementOf(dtype: DType, value: number): number {
   return dtype === 'bool' ? Number(value !== 0) : value
 }

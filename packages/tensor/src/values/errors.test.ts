@@ -1,4 +1,4 @@
-/** Every refusal of an operation: its code, that its message says op, expected and got, and that it tells what to do. */
+/** Every refusal of an operation: its code, op, expected and got in its message, and its remedy. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { arange, type DType, full, Generator, manualSeed, ones, rand, randint, type Tensor, tensor, zeros } from '../index.js'

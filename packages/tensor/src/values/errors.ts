@@ -40,7 +40,7 @@ export function checkHolds(op: string, dtype: DType, value: number): void {
   throw invalidArgument(op, 'a number that int32 can hold', value, 'Pass one within 32 bits, or use a float32 tensor.')
 }
 
-/** `values` may hold where the index stands, and the extent that it points into. */
+/** `values` may hold the place of the index, and the extent that it points into. */
 export function indexOutOfRange(
   op: string,
   expected: string,

@@ -1,5 +1,5 @@
 /**
- * Generator: a seeded source of random numbers with a state that can be kept and put back. The scope carries the current one. Same seed,
+ * Generator: a seeded source of random numbers, whose state can be saved and restored. The scope carries the current one. Same seed,
  * same numbers, on every machine; they are not PyTorch's numbers.
  */
 import { PostgradError } from '@postgrad/base'
@@ -11,17 +11,17 @@ import { xoroshiro128plus, xoroshiro128plusFromState } from 'pure-rand/generator
 /** Seeds that differ in a few bits start with similar numbers; after this many they do not. */
 const WARM_UP = 64
 
-/** What a Generator goes on from, as plain data. */
+/** The state of a `Generator`, as plain data. */
 export interface GeneratorState {
-  /** The state of the source, 32 bits each. */
+  /** The state of the random source, in words of 32 bits. */
   readonly words: readonly number[]
-  /** The second number of the last normal pair, which comes next; null when the next pair is fresh. */
+  /** The second number of the last pair of normal numbers, which `normal` returns next; null if it makes a new pair next. */
   readonly spare: number | null
 }
 
 /**
- * A seeded source of random numbers: same seed, same numbers on every machine (not PyTorch's). The scope carries the current one. PyTorch:
- * `torch.Generator`.
+ * A seeded source of random numbers: the same seed gives the same numbers on every machine (other numbers than in PyTorch). The scope has a current one.
+ * PyTorch: `torch.Generator`.
  */
 export class Generator {
   private source: ReturnType<typeof xoroshiro128plus>
@@ -32,24 +32,24 @@ export class Generator {
     this.source = seeded(seed)
   }
 
-  /** Starts again from this seed. */
+  /** Starts again from this seed. @throws INVALID_ARGUMENT unless the seed is a safe integer */
   manualSeed(seed: number): this {
     this.source = seeded(seed)
     this.spare = null
     return this
   }
 
-  /** Uniform in [0, 1), a multiple of 2⁻²⁴: exact in float32. */
+  /** A uniform number in [0, 1), a multiple of 2⁻²⁴: exact in float32. */
   uniform(): number {
     return (this.source.next() >>> 8) / 2 ** 24
   }
 
-  /** Uniform in [0, 1), a multiple of 2⁻⁵³. */
+  /** A uniform number in [0, 1), a multiple of 2⁻⁵³. */
   uniform64(): number {
     return uniformFloat64(this.source)
   }
 
-  /** Standard normal, by the Box–Muller transform: numbers come in pairs. */
+  /** A standard normal number, by the Box–Muller transform, which makes two at a time. */
   normal(): number {
     if (this.spare !== null) {
       const value = this.spare
@@ -62,17 +62,17 @@ export class Generator {
     return radius * Math.cos(angle)
   }
 
-  /** An integer in low … high−1. */
+  /** A uniform integer from low to high−1. */
   integer(low: number, high: number): number {
     return uniformInt(this.source, low, high - 1)
   }
 
-  /** Plain data (JSON-like). */
+  /** The generator's state, as plain data (JSON-like). */
   state(): GeneratorState {
     return { words: [...this.source.getState()], spare: this.spare }
   }
 
-  /** Continues where `state()` was taken. @throws INVALID_ARGUMENT for a value that `state()` did not make */
+  /** Continues from a state of `state()`. @throws INVALID_ARGUMENT for any other value */
   restore(state: GeneratorState): void {
     try {
       this.source = xoroshiro128plusFromState(state.words)
@@ -106,7 +106,7 @@ function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {
 /** The thread's own generator, for code outside of any scope that sets one; PyTorch has the same per process. */
 const threadGenerator = new Generator(0)
 
-/** The scope's generator, else the thread's. */
+/** The scope's generator; outside of a scope with one, the thread's. */
 export function currentGenerator(): Generator {
   return (currentScope().generator as Generator | null) ?? threadGenerator
 }

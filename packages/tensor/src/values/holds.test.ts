@@ -1,4 +1,4 @@
-/** Which numbers and booleans a dtype takes. PyTorch 1.13 was asked for each line: where it raises, the number is refused; where it converts, KERNELS.md says what comes. */
+/** Which numbers and booleans a dtype takes. PyTorch 1.13 gave each line: where it raises, the number is refused; where it converts, KERNELS.md has the result. */
 import { describe, expect, test } from '@jest/globals'
 import { arange, full, fullLike, linspace, logspace, tensor, zeros } from '../index.js'
 import { rawOperations as F } from '../ops/define/define.js'

@@ -1,4 +1,4 @@
-/** Tensors in JSON: what is written comes back with the same bits; and as others show and compare them. */
+/** Tensors in JSON: read back, they have the same bits; also how test frameworks show and compare them. */
 
 import { inspect } from 'node:util'
 import { describe, expect, test } from '@jest/globals'

@@ -1,7 +1,6 @@
 /**
- * Tensors in JSON: dtype, shape, and the elements as one would write them. `tensor(JSON.parse(text))` has the same bits again; what JSON has no number for
- * (NaN, infinities, -0) is a string. Weights in files are better off as safetensors. The way
- * back is `from-json.ts`.
+ * Tensors in JSON: dtype, shape, and the elements as one would write them. `tensor(JSON.parse(text))` has the same bits again. Values that JSON cannot
+ * write (NaN, infinities, -0) are strings. For weights in files use safetensors. `from-json.ts` reads it.
  */
 import type { DType } from './dtype.js'
 import { type NestedArray, nest } from './read.js'

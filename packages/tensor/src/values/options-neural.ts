@@ -1,174 +1,174 @@
-/** The options of losses and of the operations of neural networks. Generic in the tensor type, so that nothing above is imported. */
+/** The options of losses and of the operations of neural networks. Generic in the tensor type, so that it imports nothing above. */
 import type { Generator } from './generator.js'
 
 /** One number for both dimensions, or [height, width]. */
 export type Pair = number | readonly [height: number, width: number]
 
-/** How a convolution pads: by so many zeros on each side, 'same' (the result has the input's size), or 'valid' (not at all). */
+/** The padding of a convolution: the number of zeros on each side, 'same' (the result has the input's size), or 'valid' (none). */
 export type ConvPadding<P> = P | 'same' | 'valid'
 
-/** Of `conv1d` and `conv2d`; P is a number, or a `Pair`. */
+/** Options of `conv1d` and `conv2d`; P is a number, or a `Pair`. */
 export interface ConvOptions<P> {
-  /** Default 1. */
+  /** How far the window moves between two elements of the result; default 1. */
   readonly stride?: P
-  /** Zeros on each side (default 0 = 'valid'); 'same': as many as keep the size, one more behind where they are odd, for stride 1 alone. */
+  /** Zeros on each side; default 0 ('valid'). 'same' adds as many as keep the size, only for stride 1; if the number is odd, one more at the end. */
   readonly padding?: ConvPadding<P>
-  /** Distance of the places that one window reads; default 1. */
+  /** The distance between the elements that one window reads; default 1. */
   readonly dilation?: P
-  /** Into how many groups channels are divided, each with weights of its own; default 1. */
+  /** The number of groups of channels, each with its own weights; default 1. */
   readonly groups?: number
 }
 
-/** Of `convTranspose1d` and `convTranspose2d`; P is a number, or a `Pair`. */
+/** Options of `convTranspose1d` and `convTranspose2d`; P is a number, or a `Pair`. */
 export interface ConvTransposeOptions<P> extends Omit<ConvOptions<P>, 'padding'> {
-  /** By how much each side is cut; default 0. */
+  /** How much is cut from each side of the result; default 0. */
   readonly padding?: P
-  /** By how much the result is longer behind: of the sizes that a convolution maps to the input's, which one; default 0. */
+  /** Extra size at the end of the result; default 0. A convolution with a stride maps several sizes to the same size: this chooses one of them. */
   readonly outputPadding?: P
 }
 
-/** What a loss gives of its elements: their mean, their sum, or each of them. */
+/** How a loss combines the losses of its elements: their mean, their sum, or none: one loss for each. */
 export type Reduction = 'mean' | 'sum' | 'none'
 
-/** Of every loss. */
+/** Options of every loss. */
 export interface LossOptions {
-  /** 'mean' (the default) or 'sum' over all elements or rows, or 'none' for each of them. */
+  /** 'mean' (default) or 'sum': over all elements or rows. 'none': one loss for each. */
   readonly reduction?: Reduction
 }
 
 /** Only the reduction, or all options. */
 export type LossArg<O extends LossOptions = LossOptions> = Reduction | O
 
-/** Of `smoothL1Loss`. */
+/** Options of `smoothL1Loss`. */
 export interface SmoothL1Options extends LossOptions {
-  /** Where the square becomes the absolute value; default 1. */
+  /** The difference up to which the loss is quadratic; above it, the loss is linear. Default 1. */
   readonly beta?: number
 }
 
-/** Of `huberLoss`. */
+/** Options of `huberLoss`. */
 export interface HuberOptions extends LossOptions {
-  /** Where the square becomes the absolute value; default 1. */
+  /** The difference up to which the loss is quadratic; above it, the loss is linear. Default 1. */
   readonly delta?: number
 }
 
-/** Generic in the tensor type, as the operations are. */
+/** Options of `bceLoss`; generic in the tensor type, as the operations are. */
 export interface BceOptions<T> extends LossOptions {
-  /** Factor of each element's loss; broadcasts to the input. */
+  /** A factor for each element's loss; broadcasts to the input. */
   readonly weight?: T | null
 }
 
-/** Of `bceWithLogits`. */
+/** Options of `bceWithLogits`. */
 export interface BceWithLogitsOptions<T> extends BceOptions<T> {
-  /** Factor of the loss where the target is 1; broadcasts to the input. */
+  /** A factor for the loss of elements whose target is 1; broadcasts to the input. */
   readonly posWeight?: T | null
 }
 
-/** Of `nllLoss`. */
+/** Options of `nllLoss`. */
 export interface NllLossOptions<T> extends LossOptions {
-  /** [C]: a factor for each class; a 'mean' divides by the factors' sum. */
+  /** [C]: a factor for each class. 'mean' divides by the sum of the factors. */
   readonly weight?: T | null
-  /** Rows of this target count for nothing; default −100. */
+  /** Rows with this target do not count; default −100. */
   readonly ignoreIndex?: number
 }
 
-/** Of `crossEntropy`. */
+/** Options of `crossEntropy`. */
 export interface CrossEntropyOptions<T> extends NllLossOptions<T> {
   /** The share of the target that is spread evenly over all classes; default 0. */
   readonly labelSmoothing?: number
 }
 
-/** Of `klDiv`. */
+/** Options of `klDiv`. */
 export interface KlDivOptions {
-  /** As of all losses, or 'batchmean': the sum divided by N. */
+  /** As for all losses; in addition 'batchmean': the sum divided by N. */
   readonly reduction?: Reduction | 'batchmean'
-  /** The target is the logarithm of probabilities; default false. */
+  /** Whether the target is the logarithm of probabilities; default false. */
   readonly logTarget?: boolean
 }
 
-/** Of `gaussianNllLoss`. */
+/** Options of `gaussianNllLoss`. */
 export interface GaussianNllOptions extends LossOptions {
-  /** With the constant ½ log 2π; default false. */
+  /** Whether to add the constant ½ log 2π; default false. */
   readonly full?: boolean
-  /** The variance is at least this; default 1e-6. */
+  /** The smallest variance; smaller ones are replaced by it. Default 1e-6. */
   readonly eps?: number
 }
 
-/** Of `dropout`. */
+/** Options of `dropout`. */
 export interface DropoutOptions {
-  /** false: x itself. Default true. */
+  /** false: the result is x itself. Default true. */
   readonly training?: boolean
-  /** Where the random numbers come from; default: the scope's. */
+  /** The source of the random numbers; default: the scope's generator. */
   readonly generator?: Generator
 }
 
-/** Of `scaledDotProductAttention`. */
+/** Options of `scaledDotProductAttention`. */
 export interface AttentionOptions<T> {
-  /** Broadcasts to [..., L, S]. bool: true where a position takes part; numbers are added to the scores. */
+  /** Broadcasts to [..., L, S]. A bool mask is true at the positions that take part; the numbers of another mask are added to the scores. */
   readonly attnMask?: T | null
-  /** Position i sees positions 0 … i; default false. */
+  /** Whether position i sees only positions 0 … i; default false. */
   readonly isCausal?: boolean
-  /** Probability that a share is zeroed; default 0. */
+  /** The probability that a weight is zeroed; default 0. */
   readonly dropoutP?: number
-  /** Factor of the scores; default 1 / √E. */
+  /** A factor for the scores; default 1 / √E. */
   readonly scale?: number
-  /** Where the random numbers of dropout come from; default: the scope's. */
+  /** The source of the random numbers of dropout; default: the scope's generator. */
   readonly generator?: Generator
 }
 
-/** Of every pooling; P is a number, or a `Pair`. */
+/** Options of every pooling; P is a number, or a `Pair`. */
 export interface PoolOptions<P> {
-  /** Default: the kernel's size. */
+  /** How far the window moves; default: the kernel's size. */
   readonly stride?: P
-  /** On each side, at most half the kernel's size; default 0. */
+  /** The padding on each side, at most half the kernel's size; default 0. */
   readonly padding?: P
-  /** Windows that begin inside but end outside count as well; default false. */
+  /** Whether windows that begin inside and end outside count as well; default false. */
   readonly ceilMode?: boolean
 }
 
-/** Of `maxPool1d` and `maxPool2d`; P is a number, or a `Pair`. */
+/** Options of `maxPool1d` and `maxPool2d`; P is a number, or a `Pair`. */
 export interface MaxPoolOptions<P> extends PoolOptions<P> {
-  /** Distance of the places that one window reads; default 1. */
+  /** The distance between the elements that one window reads; default 1. */
   readonly dilation?: P
 }
 
-/** Of `avgPool1d` and `avgPool2d`; P is a number, or a `Pair`. */
+/** Options of `avgPool1d` and `avgPool2d`; P is a number, or a `Pair`. */
 export interface AvgPoolOptions<P> extends PoolOptions<P> {
-  /** Padding counts as zeros in the mean; default true. */
+  /** Whether padding counts as zeros in the mean; default true. */
   readonly countIncludePad?: boolean
-  /** Divides the sum of every window, whatever its size. */
+  /** The divisor of every window's sum, whatever the window's size. */
   readonly divisorOverride?: number | null
 }
 
-/** Of every normalization. */
+/** Options of every normalization. */
 export interface NormOptions {
   /** Added to the variance; default 1e-5. */
   readonly eps?: number
 }
 
-/** Of `batchNorm`. */
+/** Options of `batchNorm`. */
 export interface BatchNormOptions extends NormOptions {
-  /** true: by the batch's own statistics, which go into the running ones; false (the default): by the running ones. */
+  /** true: uses the batch's own statistics and updates the running ones. false (default): uses the running statistics. */
   readonly training?: boolean
-  /** The share of the batch's statistics in the new running ones; default 0.1. */
+  /** The share of the batch's statistics in the updated running ones; default 0.1. */
   readonly momentum?: number
 }
 
-/** Of `embedding`. */
+/** Options of `embedding`. */
 export interface EmbedOptions {
-  /** The row of this index gets no gradient; negative ones count from the end. */
+  /** The row of this index gets no gradient; negative indices count from the end. */
   readonly paddingIdx?: number | null
-  /** The gradient of the weight is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
+  /** Whether the weight's gradient is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
   readonly sparse?: boolean
 }
 
-/** Of `embeddingBag`. */
+/** Options of `embeddingBag`. */
 export interface EmbeddingBagOptions<T> extends EmbedOptions {
-  /** How the rows of a bag become one; default 'mean'. */
+  /** How the rows of a bag are combined; default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max'
-  /** int32 or whole numbers [bags]: where in the indices [n] each bag begins. */
+  /** [bags], int32 or whole numbers: where in the indices [n] each bag begins. */
   readonly offsets?: T | null
-  /** Factors of the rows, of the indices' shape; for 'sum' alone. */
+  /** Factors of the rows, of the indices' shape; only for 'sum'. */
   readonly perSampleWeights?: T | null
-  /** The last offset is where the last bag ends; default false: it is another bag's beginning. */
+  /** Whether the last offset is the end of the last bag; default false: it begins another bag. */
   readonly includeLastOffset?: boolean
 }

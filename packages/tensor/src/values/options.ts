@@ -1,50 +1,50 @@
-/** The options of operations, and what several results are called. Generic in the tensor type, so that nothing above is imported. */
+/** The options of operations, and the names of several results. Generic in the tensor type, so that it imports nothing above it. */
 import type { DType } from './dtype.js'
 
-/** Of `div`. */
+/** Options of `div`. */
 export interface DivOptions {
-  /** 'floor': towards −∞; 'trunc': towards 0; integers then stay integers. */
+  /** 'floor': rounds towards −∞; 'trunc': towards 0. Integers then stay integers. */
   readonly roundingMode?: 'floor' | 'trunc' | null
 }
 
-/** Of `addcmul` and `addcdiv`. */
+/** Options of `addcmul` and `addcdiv`. */
 export interface ValueOptions {
   /** A factor; default 1. */
   readonly value?: number
 }
 
-/** Of `isclose` and `allclose`. */
+/** Options of `isclose` and `allclose`. */
 export interface IsCloseOptions {
-  /** Allowed is atol + rtol |b|; defaults 1e-5 and 1e-8. */
+  /** The allowed difference is atol + rtol |b|. Default 1e-5. */
   readonly rtol?: number
-  /** Allowed beside `rtol` |b|; default 1e-8. */
+  /** Allowed in addition to `rtol` |b|; default 1e-8. */
   readonly atol?: number
   /** Whether NaN is close to NaN; default false. */
   readonly equalNan?: boolean
 }
 
-/** Of `gelu`. */
+/** Options of `gelu`. */
 export interface GeluOptions {
   /** 'none' (the default): x Φ(x); 'tanh': the approximation by tanh. */
   readonly approximate?: 'none' | 'tanh'
 }
 
-/** Of `softplus`. */
+/** Options of `softplus`. */
 export interface SoftplusOptions {
-  /** Default 1. */
+  /** The factor of x; default 1. */
   readonly beta?: number
-  /** Where x · beta is above it, the result is x. Default 20. */
+  /** Where x · beta is greater than this, the result is x. Default 20. */
   readonly threshold?: number
 }
 
-/** What `pad` puts around a tensor: one value, its elements mirrored, its last ones, or its elements from the other side. */
+/** How `pad` fills the border of a tensor: with one value, its mirrored elements, its outermost elements, or its elements from the opposite side. */
 export type PadMode = 'constant' | 'reflect' | 'replicate' | 'circular'
 
-/** Of `pad`. */
+/** Options of `pad`. */
 export interface PadOptions {
-  /** Default 'constant'. */
+  /** How to fill the border; default 'constant'. */
   readonly mode?: PadMode
-  /** Of 'constant'; default 0. */
+  /** The value of mode 'constant'; default 0. */
   readonly value?: number
 }
 
@@ -52,80 +52,80 @@ export interface PadOptions {
 export type RangeText = `${number | ''}:${number | ''}` | `${number | ''}:${number | ''}:${number | ''}`
 
 /**
- * One entry of an index, as between Python's brackets: a number takes a dimension away, a range cuts it, '...' stands for all dimensions that
- * are not named, null (None) adds one of extent 1; an int32 tensor picks elements, a bool tensor those where it is true.
+ * One entry of an index, as between Python's brackets. A number removes a dimension, a range cuts it, null (None) adds one of extent 1. '...' means all
+ * dimensions that are not named. An int32 tensor picks elements by index, a bool tensor those where it is true.
  */
 export type IndexSpec<T> = number | RangeText | '...' | null | T
 
-/** The factors of `addmm` and `baddbmm`. */
+/** Options of `addmm` and `baddbmm`: their factors. */
 export interface AddmmOptions {
-  /** The factor of what is added to; default 1. Where it is 0, NaN and infinities there do not count. */
+  /** The factor of the tensor that the product is added to; default 1. With 0, NaN and infinities in that tensor do not count. */
   readonly beta?: number
   /** The factor of the product; default 1. */
   readonly alpha?: number
 }
 
-/** Of `cosineSimilarity`. */
+/** Options of `cosineSimilarity`. */
 export interface SimilarityOptions {
-  /** Default 1. */
+  /** The dimension of the vectors; default 1. */
   readonly dim?: number
-  /** The least product of the two norms to divide by; default 1e-8. */
+  /** The smallest product of the two norms to divide by; default 1e-8. */
   readonly eps?: number
 }
 
-/** Of `pairwiseDistance`. */
+/** Options of `pairwiseDistance`. */
 export interface DistanceOptions {
-  /** The norm's; default 2. */
+  /** The p of the norm; default 2. */
   readonly p?: number
   /** Added to each difference; default 1e-6. */
   readonly eps?: number
-  /** Keeps the last dimension, with extent 1; default false. */
+  /** Whether to keep the last dimension, with extent 1; default false. */
   readonly keepdim?: boolean
 }
 
-/** Of `sum` and `mean`. */
+/** Options of `sum` and `mean`. */
 export interface ReduceOptions {
-  /** x is converted to it first. */
+  /** The dtype that x is converted to first. */
   readonly dtype?: Exclude<DType, 'bool'>
 }
 
-/** Of `var`, `std` and `varMean`. */
+/** Options of `var`, `std` and `varMean`. */
 export interface VarianceOptions {
-  /** Taken off the number of elements in the divisor; default 1 (Bessel's), 0 for the population's variance. */
+  /** Subtracted from the number of elements in the divisor. Default 1 (Bessel's correction); 0: the variance of the population. */
   readonly correction?: number
 }
 
-/** A value and where it stood. */
+/** Values and their indices. */
 export interface ValuesAndIndices<T> {
   /** The values, of the tensor's dtype. */
   readonly values: T
-  /** int32 */
+  /** The positions of the values; int32. */
   readonly indices: T
 }
 
-/** Of `sort` and `argsort`. */
+/** Options of `sort` and `argsort`. */
 export interface SortOptions {
-  /** From the largest down; default false. */
+  /** Whether to sort from the largest to the smallest; default false. */
   readonly descending?: boolean
 }
 
-/** Of `topk`. */
+/** Options of `topk`. */
 export interface TopkOptions {
-  /** The largest (the default) or the smallest. */
+  /** true (default): the largest values; false: the smallest. */
   readonly largest?: boolean
 }
 
-/** Of `nanToNum`. */
+/** Options of `nanToNum`. */
 export interface NanToNumOptions {
-  /** In the place of NaN; default 0. */
+  /** The number that replaces NaN; default 0. */
   readonly nan?: number
-  /** In the place of ±∞; by default the largest finite numbers of the dtype. */
+  /** The number that replaces +∞; default: the largest finite number of the dtype. */
   readonly posinf?: number
-  /** In the place of −∞; by default the least finite number of the dtype. */
+  /** The number that replaces −∞; default: the smallest finite number of the dtype. */
   readonly neginf?: number
 }
 
-/** `max` and `min`: of all elements a tensor, along a dimension the values and where they stood. */
+/** `max` and `min`: of all elements a tensor, along a dimension the values and their places. */
 export interface ExtremeOf<T> {
   (x: T): T
   (x: T, dim: number, keepdim?: boolean): ValuesAndIndices<T>

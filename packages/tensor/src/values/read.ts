@@ -1,4 +1,4 @@
-/** Copies strided elements into dense ones, for reads by the user and for messages. Kernels are not involved: a read is the same on every device. */
+/** Copies strided elements into dense ones, for reads by the user and for messages. Without kernels: a read is the same on every device. */
 import type { TypedArray } from './dtype.js'
 import type { Shape } from './shape.js'
 

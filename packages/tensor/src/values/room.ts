@@ -1,4 +1,4 @@
-/** Whether there is room for a tensor: the engine's arrays have a longest length, and the machine so much memory. Below: `dtype.ts`, above: `storage.ts`. */
+/** Checks, for `storage.ts`, that there is room for a tensor: the engine's arrays have a longest length, and the machine has so much memory. */
 import { constants } from 'node:buffer'
 import { totalmem } from 'node:os'
 import { constrainedMemory } from 'node:process'

@@ -1,4 +1,4 @@
-/** Shapes and strides by hand, and views against what a walk over all elements says. */
+/** Shapes and strides by hand, and views against a walk over all elements. */
 import { describe, expect, test } from '@jest/globals'
 import { Generator } from './generator.js'
 import {

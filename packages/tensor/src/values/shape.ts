@@ -1,4 +1,4 @@
-/** Arithmetic of shapes and strides: pure functions over integer arrays, without tensors. Every operation stands on it. */
+/** Arithmetic of shapes and strides: pure functions over integer arrays, without tensors. Every operation uses it. */
 import { PostgradError } from '@postgrad/base'
 import { broadcastMismatch, invalidArgument, shapeMismatch, shapeText } from './errors.js'
 

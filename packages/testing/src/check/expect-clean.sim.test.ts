@@ -1,4 +1,4 @@
-/** The leak check finds what it is for. */
+/** The leak check finds leaks. */
 import { expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, remote } from '@postgrad/rpc'
@@ -16,7 +16,7 @@ test('a reference that was not disposed, on both of its ends', async () => {
     }),
   )
   expect(() => expectClean(simulation)).toThrow(
-    /left something behind(.|\n)*'worker0': userRRefs 1(.|\n)*'worker1': ownerRRefs 1(.|\n)*forks 1/,
+    /has not cleaned up(.|\n)*'worker0': userRRefs 1(.|\n)*'worker1': ownerRRefs 1(.|\n)*forks 1/,
   )
   expect(leaks(simulation.debugInfo, { except: ['worker1'], allow: ['userRRefs'] })).toEqual([])
   expect(kept).toHaveLength(1)

@@ -1,7 +1,7 @@
-/** Leak check: what workers hold when a program has ended. Everything that a program opened must be gone, on every worker. */
+/** Leak check: when a program has ended, everything that it opened must be gone, on every worker. */
 import { PostgradError } from '@postgrad/base'
 
-/** Counts by worker: `simulation.debugInfo`, or what `cluster.debugInfo()` of a launched cluster gives. */
+/** Counts by worker: `simulation.debugInfo`, or the result of `cluster.debugInfo()` of a launched cluster. */
 export type DebugInfos = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 const DISPOSE =
@@ -29,15 +29,15 @@ const HELD: Readonly<Record<string, string>> = {
   deadLetters: 'a message came for something that had ended, or an error was noticed by nobody; see the dead letters of the worker',
 }
 
-/** Of `expectClean`. */
+/** Options of `expectClean`. */
 export interface CleanOptions {
-  /** Workers that are not looked at: those that died. */
+  /** Workers to leave out, because they died. */
   readonly except?: readonly string[]
-  /** Counts that may stand, by name. */
+  /** The names of counts that need not be 0. */
   readonly allow?: readonly string[]
 }
 
-/** What is left, one line each; empty when everything is gone. */
+/** The counts that are not 0, one line each; empty if nothing is left. */
 export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanOptions = {}): string[] {
   const lines: string[] = []
   for (const [worker, info] of Object.entries(debugInfo)) {
@@ -50,7 +50,7 @@ export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanO
 }
 
 /**
- * Checks that nothing is left on any worker after a simulation, or at a moment of a launched cluster when nothing is under way.
+ * Checks that no worker holds anything after a simulation, or in a launched cluster at a moment without calls and runs.
  * @throws NOT_CLEAN with all that is left, worker by worker
  */
 export function expectClean(

@@ -6,17 +6,18 @@ import { PostgradError } from '@postgrad/base'
 import { DAMAGED } from '../faults/message-kind.js'
 import type { MessageCount, Messages } from '../simulate/message-ledger.js'
 
-/** What a simulation gives. */
+/** The parts of a `Simulation` that these checkers read. */
 export interface Counted {
-  /** What became of each message; null: not counted. */
+  /** The counts of all messages; null: not counted. */
   readonly messages: Messages | null
-  /** For the message of a failure. */
+  /** The seed, for the message of a failure. */
   readonly seed?: number
 }
 
 /**
- * Proves, for every pair of workers and every kind of message: sent = received between two that live; between others received ≤ sent, the rest was lost
- * with an end. And of the frames below: sent + repeated = delivered + dropped + lost + under way. What was received and nobody got is a dead letter, and counted as such.
+ * Checks, for every pair of workers and every kind of message: if both live, sent = received; if one has ended, received ≤ sent, and the rest was lost
+ * with it. It also checks the frames below: sent + repeated = delivered + dropped + lost + under way. A received message that nobody processed is a dead
+ * letter; it counts as received.
  * @throws NOT_CONSERVED, NOT_COUNTED
  */
 export function expectConserved({ messages, seed }: Counted): void {
@@ -31,8 +32,8 @@ export function expectConserved({ messages, seed }: Counted): void {
 }
 
 /**
- * Proves that no request (call, remote call, fetch) came or began twice at a worker, whatever was sent again below. A serial actor that puts one off and
- * begins it later begins it once.
+ * Checks that no request (call, remote call, fetch) arrived or began twice at a worker, whatever frames were sent again below. If a serial actor puts a
+ * request off and begins it later, it counts once.
  * @throws EXECUTED_TWICE, NOT_COUNTED
  */
 export function expectExecutedOnce({ messages, seed }: Counted): void {
@@ -44,8 +45,8 @@ export function expectExecutedOnce({ messages, seed }: Counted): void {
 }
 
 /**
- * Proves for every two workers that live: all calls and fetches of the one have begun or been refused at the other, both count the same number of them and
- * of their bytes, and what the sender takes for waiting is what the receiver has not told it of. A credit that was forgotten would shrink the window for ever.
+ * Checks for every two living workers: all calls and fetches of one have begun or were refused at the other; both count the same number of them and of
+ * their bytes; and the sender counts as waiting exactly what the receiver has not yet reported. A lost credit would make the window smaller forever.
  * @throws CREDITS_LOST, NOT_COUNTED
  */
 export function expectCreditsReturned({ messages, seed }: Counted): void {
@@ -64,7 +65,7 @@ export function expectCreditsReturned({ messages, seed }: Counted): void {
 }
 
 function* unevenPairs(counts: readonly MessageCount[]): Iterable<string> {
-  // What could not be read has no kind: then only a pair's sum can be compared.
+  // An unreadable message has no kind: then only a pair's sum can be compared.
   const blurred = new Set(counts.filter(({ kind }) => kind === DAMAGED).map(pairOf))
   const sums = new Map<string, MessageCount>()
   for (const count of counts) {

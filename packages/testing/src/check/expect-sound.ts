@@ -1,5 +1,5 @@
 /**
- * All checkers in one call. Each also stands alone: `expectClean`, `expectConserved`, `expectExecutedOnce`, `expectCreditsReturned`, `expectSameBits`.
+ * All checkers in one call. Each may be called alone: `expectClean`, `expectConserved`, `expectExecutedOnce`, `expectCreditsReturned`, `expectSameBits`.
  */
 
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -13,32 +13,32 @@ import { type SimulateOptions, type Simulation, simulate } from '../simulate/sim
 import { type CleanOptions, type DebugInfos, expectClean } from './expect-clean.js'
 import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 
-/** What the checkers look at of a `Simulation`. */
+/** The parts of a `Simulation` that the checkers read. */
 export interface Checked {
-  /** For the message of a failure. */
+  /** The seed, for the message of a failure. */
   readonly seed?: number
-  /** What is compared with the oracle. */
+  /** The result, which is compared with the oracle. */
   readonly result?: unknown
-  /** What each worker held at the end. */
+  /** The counts of each worker at the end. */
   readonly debugInfo: DebugInfos
-  /** What became of each message; null: not counted. */
+  /** The counts of all messages; null: not counted. */
   readonly messages: Messages | null
-  /** Names whose last life had crashed. */
+  /** The names of workers whose last life crashed. */
   readonly crashed: readonly string[]
   /** Whether any worker crashed, left or was started again. */
   readonly anyEnded: boolean
 }
 
-/** Of `expectSound`. */
+/** Options of `expectSound`. */
 export interface SoundOptions extends CleanOptions {
-  /** What the inlined program gives: the simulation's result must have its bits. Left out, results are not compared. */
+  /** The result of the inlined program: the simulation's result must have the same bits. Default: results are not compared. */
   readonly oracle?: unknown
 }
 
 /**
- * Proves of one run: its result has the bits of the oracle (if one is given); nothing is held on any worker that did not crash; each request ran once at
- * most; every message that was sent is accounted for; every credit came back. A dead letter is no fault where a worker ended: it may be about that worker.
- * What is found ends as a run that fails does: with a trace if one is asked for, and with the line that repeats the run.
+ * Checks one run: its result has the bits of the oracle (if there is one); no worker that did not crash holds anything; each request ran at most once;
+ * every message that was sent is accounted for; every credit came back. If a worker ended, dead letters are allowed: they may be about that worker. An
+ * error of this check has what the error of a failed run has: a trace if one is asked for, and the line that repeats the run.
  * @throws BITS_DIFFER, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED, NOT_CLEAN: the worst that is found, in this order, with the texts of all others in its message
  */
 export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
@@ -75,7 +75,7 @@ function textsOf(found: readonly PostgradError[]): string {
   return found.map(({ code, message }) => `${code}: ${message.trimEnd()}`).join('\n')
 }
 
-/** The worst, which tells of the others. */
+/** The worst, with the texts of all. */
 function together([worst, ...others]: readonly PostgradError[]): PostgradError {
   if (others.length === 0) return worst!
   const { code, op, message, values, cause } = worst!
@@ -88,7 +88,7 @@ function together([worst, ...others]: readonly PostgradError[]): PostgradError {
 }
 
 /**
- * Runs `body` inlined, then in the simulation, and holds the run against it with every checker. `body` gets what both clusters have in common.
+ * Runs `body` inlined, then in a simulation, and checks the simulation with every checker. `body` receives the interface that both clusters have.
  * @throws as `simulate` and `expectSound`
  */
 export async function simulateAgainstInlined<T>(

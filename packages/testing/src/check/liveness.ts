@@ -1,9 +1,9 @@
 /**
- * Two kinds of runs under faults, since they ask for different things. Safety: faults go on for ever, nothing need come to an end, and nothing wrong may
- * happen. Liveness: faults end at a point, and from there on everything must come to its end within a bound of virtual time and steps.
+ * Two kinds of runs under faults, since they ask for different things. Safety: faults never end, nothing need end, and nothing wrong may
+ * happen. Liveness: faults end at a point, and from there on everything must end within a bound of virtual time and steps.
  *
  *     safety     ~~~~~~~ faults ~~~~~~~~~~~~~~~~~~~~~~~~~~|  forMs: it may be pending, and a typed error of the weather is fine
- *     liveness   ~~~~~~~ faults ~~~~~|── withinMs ────────|  pending is LIVENESS_VIOLATED, with who waits for whom
+ *     liveness   ~~~~~~~ faults ~~~~~|── withinMs ────────|  still pending: LIVENESS_VIOLATED, with who waits for whom
  *                                    └ faultsEndMs
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -11,29 +11,29 @@ import { randomFaults } from '../faults/fault-plan.js'
 import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate/simulate.js'
 import { whoWaitsText } from '../simulate/who-waits.js'
 
-/** Of `checkLiveness`. */
+/** Options of `checkLiveness`. */
 export interface LivenessOptions extends SimulateOptions {
-  /** No rule of `faults` applies any more from this virtual time on, and partitions are healed; who is to come back comes back. Default 3000. */
+  /** At this virtual time, in ms, all rules of `faults` end and partitions heal; crashed workers that a rule restarts still come back. Default 3000. */
   readonly faultsEndMs?: number
-  /** So much later, in ms of virtual time, the body must have settled and nobody may wait for anything. Default 30,000. */
+  /** How long after that, in ms of virtual time, the body must have settled and no worker may wait for anything. Default 30,000. */
   readonly withinMs?: number
-  /** And after so many steps. Default 1 million. */
+  /** The same limit in steps, from the end of the faults. Default 1 million. */
   readonly withinSteps?: number
 }
 
-/** Of `checkSafety`. */
+/** Options of `checkSafety`. */
 export interface SafetyOptions extends SimulateOptions {
-  /** The run ends then, in ms of virtual time, whatever is pending. Default 10,000. */
+  /** The virtual time at which the run ends, in ms, whatever is pending. Default 10,000. */
   readonly forMs?: number
-  /** And after so many steps. Default 1 million. */
+  /** The number of steps after which the run ends. Default 1 million. */
   readonly forSteps?: number
-  /** Called between steps, when the program is quiet. What it throws is wrong. */
+  /** Called between steps, when the program is quiet. If it throws, the run fails with SAFETY_VIOLATED. */
   readonly check?: (sim: SimCluster) => void
-  /** Codes of errors with which the body may reject, beside those of the weather. */
+  /** Codes of errors with which the body may reject, in addition to those that faults cause. */
   readonly allow?: readonly string[]
 }
 
-/** How a body ended under faults for ever. */
+/** How a body ended under faults that never end. */
 export type SafetyEnd<T> =
   | { readonly ended: 'value'; readonly value: T }
   | { readonly ended: 'error'; readonly code: string }
@@ -46,15 +46,15 @@ const STEPS = 1_000_000
 /** How often it is looked whether anybody still waits, in ms of virtual time. */
 const LOOK_MS = 10
 
-/** What a call may end with when workers die and messages are lost. */
+/** Errors of calls when workers die and messages are lost. */
 const WEATHER: ReadonlySet<string> = new Set([
   ...['RPC_TIMEOUT', 'WORKER_DIED', 'RREF_CREATION_TIMEOUT', 'CALL_CANCELLED', 'WORKER_DRAINING', 'RPC_SHUT_DOWN'],
   ...['DIST_BACKWARD_TIMEOUT', 'GROUP_TIMEOUT', 'CONTEXT_RELEASED'],
 ])
 
 /**
- * Runs the body under faults (default drawn from the seed) that end, and then to its end.
- * @throws (rejects) LIVENESS_VIOLATED when something is still pending at the bound; what `simulate` throws
+ * Runs the body under faults that end (default drawn from the seed), and then until the body and all that it began have ended.
+ * @throws (rejects) LIVENESS_VIOLATED if something is still pending at the limit; the errors of `simulate`
  */
 export function checkLiveness<T>(options: LivenessOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   const { faults = randomFaults() } = options
@@ -76,7 +76,7 @@ async function liveness<T>(sim: SimulatedWorkers, main: Promise<T>, options: Liv
   })
   try {
     const value = await world.run(Promise.race([main, late]))
-    // What the body began and did not wait for.
+    // The body did not wait for all that it began.
     while (world.nowMs < faultsEndMs || sim.whoWaits().waits.length > 0) {
       await world.run(Promise.race([new Promise<void>((resolve) => world.clock.setTimer(LOOK_MS, resolve)), late]))
     }
@@ -101,9 +101,9 @@ function violated(sim: SimulatedWorkers, { faultsEndMs = FAULTS_END_MS, withinMs
 }
 
 /**
- * Runs the body under faults that never end (default drawn from the seed). It may stay pending, or reject with an error of the weather (a timeout, a
- * worker's death, …).
- * @throws (rejects) SAFETY_VIOLATED when `check` throws; any other error of the body
+ * Runs the body under faults that never end (default drawn from the seed). The body may stay pending, or reject with an error that faults cause (a
+ * timeout, a worker's death, …).
+ * @throws (rejects) SAFETY_VIOLATED if `check` throws; any other error of the body
  */
 export function checkSafety<T>(options: SafetyOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<SafetyEnd<T>>> {
   const { faults = randomFaults({ untilMs: Number.POSITIVE_INFINITY }) } = options

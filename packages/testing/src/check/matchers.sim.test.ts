@@ -1,4 +1,4 @@
-/** The matchers in jest itself: what passes, what fails, and what is said then. */
+/** The matchers in jest itself: what passes, what fails, and the messages. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import { expose, remote } from '@postgrad/rpc'

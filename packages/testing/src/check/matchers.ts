@@ -1,5 +1,5 @@
 /**
- * Matchers for jest and vitest, over the same checkers that stand alone. Nothing of a test runner is imported: `expect.extend(matchers)` in a set-up file
+ * Matchers for jest and vitest, over the checkers of this folder. They import nothing of a test runner: `expect.extend(matchers)` in a set-up file
  * (or at the head of a test), and TypeScript knows them in jest (global `expect` and `@jest/globals`) and vitest.
  */
 import { isPostgradError } from '@postgrad/base'
@@ -8,25 +8,25 @@ import { bitDifference, differenceText } from '../replay/same-bits.js'
 import { type CleanOptions, type DebugInfos, leaks } from './expect-clean.js'
 import { type Checked, expectSound, type SoundOptions } from './expect-sound.js'
 
-/** What a runner wants of a matcher. */
+/** The result of a matcher, as Jest and vitest expect it. */
 export interface MatcherResult {
-  /** Whether it held. */
+  /** Whether the check succeeded. */
   readonly pass: boolean
-  /** What to print when it should not have come out so. */
+  /** Returns the text to print if the test fails. */
   readonly message: () => string
 }
 
-/** The matchers as methods of `expect(…)`; R is void, or a promise behind `resolves` and `rejects`. */
+/** The matchers as methods of `expect(…)`. R is void; after `resolves` and `rejects` it is a promise. */
 export interface PostgradMatchers<R = void> {
-  /** A simulation, or the `debugInfo()` of a launched cluster: nothing is held on any worker. As `expectClean`; workers that crashed are left out. */
+  /** For a simulation, or the `debugInfo()` of a launched cluster: no worker holds anything, as in `expectClean`. Workers that crashed are left out. */
   toBeClean(options?: CleanOptions): R
-  /** A simulation: all checkers. As `expectSound`. */
+  /** For a simulation: all checkers of `expectSound`. */
   toBeSound(options?: SoundOptions): R
-  /** Tensors, numbers, or lists, objects and maps with text keys that contain these: the same to the last bit. As `expectSameBits`. */
+  /** For tensors, numbers, or lists, objects and maps with text keys that contain these: equal to the last bit, as in `expectSameBits`. */
   toHaveSameBitsAs(expected: unknown): R
-  /** A simulation whose result has the bits of what the inlined program gave. */
+  /** For a simulation: its result has the same bits as `oracle`, the result of the inlined program. */
   toMatchInlined(oracle: unknown): R
-  /** A promise, or a function that gives one: it rejects with an error of this `code`. To be awaited. */
+  /** For a promise, or a function that returns one: it rejects with an error of this `code`. Await this matcher. */
   toRejectWithCode(code: string, values?: Readonly<Record<string, unknown>>): Promise<R>
 }
 
@@ -99,7 +99,7 @@ function bitDifferenceOrText(got: unknown, expected: unknown): boolean {
   try {
     return bitDifference(got, expected) !== null
   } catch {
-    // What has no bits, a worker's info say, is compared as it is.
+    // A value without bits, a worker's info say, is compared as it is.
     return got !== expected
   }
 }

@@ -1,11 +1,11 @@
-/** What the threads of an exploration run: some of the seeds of a program. `explore-program.ts` is the other end. */
+/** The threads of an exploration run this: some of the seeds of a program. `explore-program.ts` is the other end. */
 import { isPostgradError } from '@postgrad/base'
 import type { JobProgram } from '@postgrad/jobs/internal'
 import { reported, shrinkOf } from '../replay/reproduce.js'
 import { bodyOf, identityOf, type ProgramRef } from '../simulate/program-run.js'
 import { type ExploreOptions, Explorer, type Part } from './explore.js'
 
-/** What a thread is to do. */
+/** A thread's task. */
 export interface ExploreTask {
   readonly program: string
   readonly export: string

@@ -1,4 +1,4 @@
-/** Programs that are explored by other threads. */
+/** Programs that other threads explore. */
 import { call, expose } from '@postgrad/rpc'
 import type { SimCluster } from '../simulate/simulate.js'
 

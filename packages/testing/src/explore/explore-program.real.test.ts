@@ -1,4 +1,4 @@
-/** Exploring with a pool of threads: what it counts, which failure it tells of, and how it ends. */
+/** Exploring with a pool of threads: what it counts, which failure it reports, and how it ends. */
 import { expect, test } from '@jest/globals'
 import { replayProgram } from '../simulate/program-run.js'
 import { type ExploreProgress, explore } from './explore.js'

@@ -1,6 +1,6 @@
 /**
- * `exploreProgram({ program, export, … })`: a body that stands in a module of its own, so that its runs can be made anywhere. Its seeds are spread over a pool of
- * threads; the search through all orders, in which each run says what the next is, is made in this one.
+ * `exploreProgram({ program, export, … })`: explores a body that is in a module of its own, so that any thread can run it. A pool of threads runs its seeds;
+ * this thread searches through all orders, since each run decides the next one.
  */
 import { availableParallelism } from 'node:os'
 import { ownFile } from '@postgrad/base/internal'
@@ -81,7 +81,7 @@ async function spread(chunks: readonly ExploreTask[], threads: number, signal: A
   }
 }
 
-/** Stands for the threads' function, which has a name only there. Its task is not checked for what can be sent: fault rules may hold functions. */
+/** A placeholder of the threads' function, which has a name only there. Its task may be unsendable: fault rules may hold functions. */
 const runChunk = (_task: unknown): Part => {
   throw new Error('it runs in the threads of the pool')
 }

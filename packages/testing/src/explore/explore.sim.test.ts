@@ -17,14 +17,14 @@ import { type Exploration, type ExploreOptions, explore } from './explore.js'
 const print = (what: string, { text }: Exploration) => process.stdout.write(`      ${what}: ${text}\n`)
 
 const heard = workerLocal((): string[] => [])
-/** What this worker has heard so far. */
+/** Adds a word; gives all so far. */
 const hear = (word: string): string => {
   heard().push(word)
   return heard().join('')
 }
 expose({ hear })
 
-/** Each of these workers says its word to another one, so many times, one behind the other. Gives what each of them heard of the last. */
+/** Each of these workers sends its word to another one, so many times, one after the other. Gives the last answer of each. */
 async function talk(sim: SimCluster, who: readonly (readonly [from: string, to: string, word: string])[], times: number) {
   const one = async (to: string, word: string) => {
     let last = ''
@@ -99,7 +99,7 @@ describe('all orders', () => {
   )
 
   test('TK-4: as many as there are: two workers with two and three messages each to a third', async () => {
-    // The orders in which a third worker can hear two rows of n words: 2n over n. Each order of answers is another one too where nobody waits for them.
+    // A third worker can get two rows of n words in 2n over n orders. Each order of answers is another one too where nobody waits for them.
     const heardOf = async (times: number) => {
       const all = new Set<string>()
       const found = await explore({ workers: 3, sameResult: false }, async (sim) => {
@@ -208,7 +208,7 @@ describe('a body that fails in some orders', () => {
     expect(repeated).toMatchObject({ code: 'ORDERS_DIFFER', order: 1, replay: process.env.POSTGRAD_REPLAY })
     delete process.env.POSTGRAD_REPLAY
     expect(await explore({ workers: 3, sameResult: false }, body)).toMatchObject({ exhausted: true, outcomes: 2 })
-    // What has no bits hides nothing.
+    // A value without bits hides none.
     const withFunction = async (sim: SimCluster) => ({ first: () => {}, ...(await body(sim)) })
     await expect(explore({ workers: 3 }, withFunction)).rejects.toMatchObject({ code: 'ORDERS_DIFFER' })
     expect(await explore({ workers: 3, sameResult: false }, withFunction)).toMatchObject({ exhausted: true, outcomes: 2 })
@@ -245,7 +245,7 @@ describe('a body that fails in some orders', () => {
 describe('what breaks the search', () => {
   test('TK-6: workers that share a variable are told of', async () => {
     const shared = async (sim: SimCluster) => {
-      // What worker0 and worker1 do here is no message: no search can know of it.
+      // worker0 and worker1 share this without messages: no search can know of it.
       let turns = ''
       const at = async (peer: string, word: string) => {
         await call(peer, hear, ['x'])

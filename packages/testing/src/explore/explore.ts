@@ -1,6 +1,6 @@
 /**
- * `explore`: a body under every order of delivery, while there are few enough, and under many of them beyond. Each order is a run as `simulate` makes it; which
- * orders there are and which of them come to the same is the business of `search.ts` (Note [Explore]).
+ * `explore`: runs a body under every order of delivery if there are few enough, else under many of them. Each order is a run as `simulate` makes it; `search.ts`
+ * knows which orders there are and which of them are equal (Note [Explore]).
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
@@ -23,63 +23,63 @@ export const SEEDS = 500
 /** Runs by seeds that check a search which has ended. */
 const CHECKS = 10
 
-/** Of `explore`. */
+/** Options of `explore`. */
 export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'> {
   /**
-   * `exhaustive`: every order, if `ordersMax` runs are enough; then the rest by seeds. `seeds`: orders as `simulate` draws them, one a seed. `pct`:
-   * priority-change schedules, which find bugs that need few things in a rare order. Default: exhaustive.
+   * `exhaustive` (default): every order; if `ordersMax` runs are not enough, it continues with `seeds`. `seeds`: orders as `simulate` draws them, one per
+   * seed. `pct`: priority-change schedules, which find bugs that need a few events in a rare order.
    */
   readonly strategy?: 'exhaustive' | 'seeds' | 'pct'
-  /** How many runs the search through all orders may take. Default 2000. */
+  /** How many runs the exhaustive search may take. Default 2000. */
   readonly ordersMax?: number
-  /** How many runs by seeds or priorities: all of them, or those behind a search that was too large. Default 500. */
+  /** How many runs `seeds` and `pct` make, also after an exhaustive search that was too large. Default 500. */
   readonly seeds?: number
-  /** Of `pct`: how many things must come in a certain order for what is looked for. Default 3. */
+  /** For `pct`: how many events must happen in a certain order for the bug to appear. Default 3. */
   readonly depth?: number
-  /** Whether all orders must give the same result, to the last bit (`expectSameBits`); a body that gives nothing is not asked. Default true. */
+  /** Whether all orders must give the same result, to the last bit (`expectSameBits`). Results without bits to compare, such as undefined, are not compared. Default true. */
   readonly sameResult?: boolean
-  /** Ends the exploration before its next run; it resolves with what there is, and `aborted`. */
+  /** Aborting it ends the exploration before the next run. `explore` then resolves with the results so far, and `aborted`. */
   readonly signal?: AbortSignal
-  /** Behind each run. */
+  /** Called after each run. */
   readonly onProgress?: (progress: ExploreProgress) => void
   /**
-   * As in `simulate`, but that each frame arrives in a turn of its own unless `arrival` says otherwise; with `'seeded'` what arrives together is explored
-   * too, which makes far more orders.
+   * As in `simulate`, but each frame arrives in a turn of its own unless `arrival` says otherwise. With `'seeded'`, frames that arrive together are
+   * explored too, which makes far more orders.
    */
   readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
 }
 
-/** How far an exploration is. */
+/** The progress of an exploration. */
 export interface ExploreProgress {
   /** Runs so far. */
   readonly runs: number
-  /** As far as it is known. */
+  /** How many runs there will be, as far as it is known. */
   readonly runsMax: number
-  /** Different ones so far. */
+  /** How many different orders there were so far. */
   readonly orders: number
 }
 
-/** What an exploration has seen. */
+/** The result of an exploration. */
 export interface Exploration {
-  /** Different orders that were run: no two of them differ only in steps that have nothing to do with each other. */
+  /** How many different orders were run. Orders that differ only in steps that do not affect each other count once. */
   readonly orders: number
-  /** Whether these are all. */
+  /** Whether these are all orders. */
   readonly exhausted: boolean
-  /** Branches that were not run since they lead to orders that are met elsewhere. */
+  /** How many branches were not run, because they lead to orders that are reached elsewhere. */
   readonly pruned: number
-  /** Runs that turned out to be an order that had been met. */
+  /** How many runs turned out to be an order that had been run before. */
   readonly redundant: number
   /** How many runs there were. */
   readonly runs: number
-  /** How many of the runs were drawn, by seeds or priorities: 0 where the search was enough. */
+  /** How many of the runs were drawn, by seeds or priorities; 0 if the exhaustive search was enough. */
   readonly drawn: number
-  /** Different results. */
+  /** How many different results there were. */
   readonly outcomes: number
-  /** Of the longest run. */
+  /** How many steps the longest run took. */
   readonly steps: number
-  /** The signal has ended it. */
+  /** Whether the signal ended it. */
   readonly aborted: boolean
-  /** All this in a sentence. */
+  /** A sentence with all of this. */
   readonly text: string
 }
 
@@ -114,10 +114,10 @@ export function checkOptions(options: ExploreOptions): void {
 }
 
 /**
- * Runs `body` under every order of delivery (see `ExploreOptions` for how many), each time on a new cluster, from a new call of `body`. What the body shares between its calls, or between workers but by messages, is not part
- * of a run: see Note [Explore].
- * @throws (rejects) what `body` throws, with `order` (which run it was), `decisions`, and the line that repeats it; ORDERS_DIFFER when two orders give other results; ORDERS_MISSED and
- * NOT_DETERMINISTIC when workers share something but messages, or take time or chance from elsewhere; what `simulate` throws
+ * Runs `body` under every order of delivery (see `ExploreOptions` for how many). Each run has a new cluster and a new call of `body`. State that the
+ * body's calls share, or that workers share except by messages, is not part of a run: see Note [Explore].
+ * @throws (rejects) the error of `body`, with `order` (which run it was), `decisions`, and the line that repeats it; ORDERS_DIFFER if two orders give
+ * different results; ORDERS_MISSED and NOT_DETERMINISTIC if workers share something other than messages, or use real time or unseeded random numbers; the errors of `simulate`
  */
 export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
   checkRun('explore', options, body)
@@ -140,7 +140,7 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
   }
 }
 
-/** What a number of seeds came to, as it travels between threads. */
+/** The results of some seeds, as they travel between threads. */
 export interface Part {
   readonly orders: readonly string[]
   /** Digests of the different results. */
@@ -178,7 +178,7 @@ export class Explorer<T> {
     return this.report()
   }
 
-  /** All orders, up to the bound; returns whether these were all. What is drawn checks them. */
+  /** All orders, up to the bound; returns whether these were all. Drawn runs check them. */
   async searchPart(): Promise<boolean> {
     await this.searchThrough()
     if (this.search.exhausted) await this.check()
@@ -206,7 +206,7 @@ export class Explorer<T> {
     return { runs: this.runs, orders: this.met.size }
   }
 
-  /** One run, as a token or the shrinking of a failed one has it. What was found may be that its result differs from the first order's. */
+  /** One run, of a token or of the shrinking of a failed one. Its failure may be that its result differs from the first order's. */
   async replay(variant: RunVariant, comparesResult = true): Promise<Exploration> {
     const run = ++this.runs
     const { world, ...options } = this.options
@@ -308,7 +308,7 @@ export class Explorer<T> {
     this.compare(simulation.result, run, sim!)
   }
 
-  /** What has no bits to compare is the body's to check. */
+  /** The body has to check values without bits. */
   private compare(result: T, run: number, sim: SimulatedWorkers): void {
     const { sameResult = true } = this.options
     const differences = this.outcomes.map((other) => differenceOfKnown(result, other.result))

@@ -1,7 +1,7 @@
 /**
- * Little programs of a world, without runtimes: a few workers that answer what they hear by what they have heard so far, so that another order at one
- * worker is another outcome. And the search that thinks of nothing: all answers to all questions, one after another, which `search.sim.test.ts` holds
- * the clever one against.
+ * Little programs of a world, without runtimes: a few workers whose answers depend on all frames that they have received, so that another order at
+ * one worker is another outcome. And a plain search through all answers to all questions, one after another: `search.sim.test.ts` compares the clever
+ * one with it.
  */
 import type { DrawKind, Possible, PossibleChoice, Schedule, SimWorldOptions } from '@postgrad/sim'
 import { mix32, Random, SimWorld } from '@postgrad/sim/internal'
@@ -20,7 +20,7 @@ export interface Little {
   readonly defers: boolean
   readonly timers: boolean
   readonly polls: boolean
-  /** The program around them acts too: when it has heard of a worker's frame, it has another one send. */
+  /** The program around them acts too: when a worker has received a frame, it makes another one send. */
   readonly driver: boolean
   readonly crashes?: boolean
   /** A worker may close one of its links. */
@@ -28,7 +28,7 @@ export interface Little {
   readonly world?: Omit<SimWorldOptions, 'schedule' | 'observer'>
 }
 
-/** Runs it to its end; what every worker has heard, in its order. */
+/** Runs it to its end; digests each worker's frames, in order. */
 export async function runLittle(little: Little, options: Pick<SimWorldOptions, 'schedule' | 'observer'>): Promise<string> {
   const world = new SimWorld(0, { ...little.world, ...options, traceEventsMax: 0 })
   const names = Array.from({ length: little.workers }, (_, i) => `w${i}`)
@@ -40,7 +40,7 @@ export async function runLittle(little: Little, options: Pick<SimWorldOptions, '
   const send = (from: number, to: number, byte: number) =>
     links.get(`${from}${to}`)!.send({ header: new Uint8Array([byte & 255]), segments: [] })
 
-  /** What a worker does when it has heard something: decided by all that it has heard. */
+  /** A worker acts after a frame: all that it has received decides how. */
   const act = (me: number) => {
     const random = new Random(mix32(heard[me]! ^ little.seed))
     const clock = world.clockOf(names[me]!)

@@ -1,7 +1,7 @@
 /**
- * One run as a partial order: its steps with what each of them used, which of them came before which for a reason, and a fingerprint that two runs share
- * when they differ in nothing but the order of steps that have nothing to do with each other. `search.ts` above looks for the steps that could have
- * come the other way round.
+ * One run as a partial order: its steps with the things that each used, which of them had to come before which, and a fingerprint that two runs share
+ * if they differ only in the order of independent steps. `search.ts` makes runs in which steps come in the other order if
+ * they could have.
  *
  *     w0   1 ────→ 3 ───────→ 6       3 and 4 are not ordered: a run with 4 before 3 is the same order.
  *            ╲         ╱              5 and 6 happen at different workers too, but 6 is the arrival of what 5 sent.
@@ -25,7 +25,7 @@ export interface OrderEvent {
   readonly causes: number[]
   /** Every step before this index came before it: time has gone on since. */
   readonly floor: number
-  /** What was drawn in it, and of how many answers each. */
+  /** The answers of its draws, and of how many each. */
   readonly outcomes: number[]
   readonly counts: number[]
   /** Of what happened in it: kinds and bytes of frames. */
@@ -70,7 +70,7 @@ export class OrderRecorder implements StepObserver {
 
   jump(): void {
     this.floor = this.events.length
-    // That time goes on belongs to no step.
+    // The jump of time belongs to no step.
     this.current = null
   }
 
@@ -111,13 +111,13 @@ export class OrderRecorder implements StepObserver {
   }
 }
 
-/** A pair of steps that came one directly behind the other for no reason but that they use the same: the second could have come first. */
+/** Two steps of which the second directly follows the first only because they use the same: the second could have come first. */
 export interface Race {
   readonly first: number
   readonly second: number
 }
 
-/** What came before what: for each step, how many steps of each label it comes behind, itself included. */
+/** Which steps came before which: for each step, how many of each label up to it, itself included. */
 export class Order {
   readonly events: readonly OrderEvent[]
   readonly races: Race[] = []
@@ -196,7 +196,7 @@ export class Order {
       const clock = Int32Array.from(base)
       this.join(clock, lastOfLabel[label]!)
       for (const cause of event.causes) this.join(clock, cause)
-      // What it comes behind for any other reason than that both use the same.
+      // The steps before it for any other reason than that both use the same.
       const enabled = Int32Array.from(clock)
       const behind = [...conflicts].sort((a, b) => b - a)
       for (const i of behind) this.join(clock, i)

@@ -1,6 +1,6 @@
 /**
- * Priority-change schedules: chance that looks for rare orders. Every choice has a random priority, the highest goes on, and at a few random steps what
- * goes on falls behind all others. A bug that needs d things in one certain order, among n choices and k steps, is met with a probability of at least 1 / (n·k^(d−1)),
+ * Priority-change schedules: chance that looks for rare orders. Every choice has a random priority, the highest is next, and at a few random steps this
+ * one drops below all others. A bug that needs d things in one certain order, among n choices and k steps, is met with a probability of at least 1 / (n·k^(d−1)),
  * however small its share of all orders is (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized Scheduler with Probabilistic Guarantees of
  * Finding Bugs", ASPLOS 2010; of threads there, of channels and workers' turns here).
  */

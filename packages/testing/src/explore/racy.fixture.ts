@@ -1,4 +1,4 @@
-/** A program that is wrong under some orders of delivery: for the tests of what is made of a run that fails. */
+/** A program that is wrong under some orders of delivery: for the tests of how a failed run is reported. */
 import { call, expose } from '@postgrad/rpc'
 import type { SimCluster } from '../simulate/simulate.js'
 

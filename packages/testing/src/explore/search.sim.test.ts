@@ -1,4 +1,4 @@
-/** The search through all orders, held against the one that thinks of nothing, on little programs of a world. */
+/** The search through all orders, compared with the plain one, on little programs of a world. */
 import { describe, expect, test } from '@jest/globals'
 import { type Little, searchAll, searchCleverly } from './little.suite.js'
 import { Search } from './search.js'
@@ -17,7 +17,7 @@ describe.each([
   ['with deferred turns and timers', { defers: true, timers: true, world: { arrival: 'alone' } }],
   ['with a program around the workers that acts by what they tell it', { driver: true, world: { arrival: 'alone' } }],
   ['with crashes', { crashes: true, world: { arrival: 'alone' } }],
-  // In seed 55 a frame comes before its receiver closes the link, or is sent behind that.
+  // In seed 55 a frame comes before its receiver closes the link, or is sent after that.
   ['with links that close', { closes: true, world: { arrival: 'alone' } }, 50],
   ['frames that arrive together or not', { world: { arrival: 'seeded' } }],
   ['frames that a poll finds or not', { polls: true, timers: true, world: { arrival: 'seeded' } }],

@@ -1,38 +1,38 @@
 /**
- * The search through all orders: which run to make next, so that every order is met and few twice. Dynamic partial-order reduction with source sets, sleep
- * sets, and the rest of the row that a run is to take, as in Abdulla, Aronsson, Jonsson and Sagonas, "Source Sets" (JACM 2017). `order.ts` below says
- * which steps of a run could have come the other way round; `explore.ts` above makes the runs.
+ * The search through all orders: it chooses each next run, so that every order is met and few twice. Dynamic partial-order reduction with source sets, sleep
+ * sets, and the rest of the row that a run is to take, as in Abdulla, Aronsson, Jonsson and Sagonas, "Source Sets" (JACM 2017). `order.ts` says
+ * which steps of a run could have come in the other order; `explore.ts` makes the runs.
  *
  * Note [Explore]: what is searched, why nothing is missed, and what breaks that.
  *
- * A run is a row of steps (`SPEC.md`). Nothing is kept of a state but how to come back to it: by the same steps from the start. A step is named by
+ * A run is a row of steps (`SPEC.md`). Of a state the search keeps only the way back to it: the same steps from the start. A step is named by
  * its choice's label, of which only one step can be next, and steps of one label keep their order. It happens at one worker: it runs that worker's code
  * until nothing more follows without an event. Two steps are *dependent* if they happen at the same worker, or one makes the other possible (a frame's
- * arrival and the step that sent it; a turn and the step that deferred it). Steps that are not change different workers' states and append to
- * different queues (a channel has one sender, and what it delivers next does not depend on what is put behind it; that its receiver closes it counts as
- * putting), so two of them that stand side by side can be exchanged, and both rows lead to the same state. Rows that come out of each other by such exchanges are one order; one run of each is
+ * arrival and the step that sent it; a turn and the step that deferred it). Independent steps change different workers' states and append to
+ * different queues (a channel has one sender, and its next frame does not depend on later ones; that its receiver closes it counts as
+ * putting), so two of them that are next to each other can be exchanged, and both rows lead to the same state. Rows that differ by such exchanges are one order; one run of each is
  * enough.
  *
- * After each run every pair of dependent steps is looked at of which the second stands behind the first for that reason alone (`Order.races`): there must be
- * a run in which it comes first. What leads there, the steps that do not come behind the first and then the second, is the row to be taken from the state before
- * the first, unless a step with which that row can begin is explored from that state anyway. What a step makes impossible is seen in no race, so it is tried
- * in the step's place. Steps that have been explored from a state *sleep* in its later branches until something dependent happens: what begins with them is
- * known. A run in which only sleeping steps are left is *redundant*. (The paper's wakeup trees would need no such run, but are only right if what a step
- * uses does not depend on what came before it. Here it does: a frame may or may not be the one behind which the test's own code goes on.)
+ * After each run the search looks at every pair of dependent steps of which the second follows the first for that reason alone (`Order.races`): there must be
+ * a run in which it comes first. The row that leads there has the steps that are not ordered after the first, and then the second. It is taken from the state before
+ * the first, unless a step with which that row can begin is explored from that state anyway. A step that another makes impossible is in no race, so it is tried
+ * in the other's place. Steps that have been explored from a state *sleep* in its later branches until something dependent happens: runs that begin with them are
+ * known. A run in which only sleeping steps are left is *redundant*. (The paper's wakeup trees would need no such run, but are only right if earlier steps
+ * do not change what a step uses. Here they do: a frame may or may not be the one after which the test's own code continues.)
  *
- * What a step uses is what it is seen to use (`StepObserver`), and that may be more than its own worker:
+ * A step uses the things that a `StepObserver` sees it use, and these may be more than its own worker:
  *
- * - The code of the test is one more worker, `''`. A step in which something ends that it runs on a worker, or in which it touches a worker, is a step of both.
- * - Time moves only when nothing else is possible, so everything after a jump comes behind everything before it. Timers of one moment fire in every order; a
+ * - The code of the test is one more worker, `''`. A step in which it touches a worker, or in which something ends that it runs on a worker, is a step of both.
+ * - Time moves only when nothing else is possible, so all steps after a jump are ordered after all before it. Timers of one moment fire in every order; a
  *   timer and a message race only where the timer is due while the message is in flight, which in virtual time takes a delay of 0.
- * - With `arrival: 'alone'` a frame arrives in a turn of its own and a `poll` finds nothing. Both are what a link may do. What is left out: several frames of one
+ * - With `arrival: 'alone'` a frame arrives in a turn of its own and a `poll` finds nothing. A link may do both. This leaves out several frames of one
  *   sender that the mailbox takes by lane and not by age, and messages that overtake node tasks of a long pass. With `'seeded'` each of these coins is explored
  *   both ways, and a step that looked whether a frame was there depends on the steps that put frames there.
  * - Draws inside a step (those coins; a turn or a timer of a worker; how much of a dead worker's mail arrives; fault rules with a probability) are not
  *   reduced: every answer is explored, with all that follows, before the step goes to sleep.
  * - A worker that crashes or is linked again is noticed by all: such a step is dependent with every other. So are all arrivals under fault rules, which count.
  *
- * What breaks it: state that simulated workers share behind the world's back, such as a variable of a module, or of the test's closure, that code of two workers
+ * Shared state breaks it of which the world does not know, such as a variable of a module, or of the test's closure, that code of two workers
  * reads and writes. Then two steps look independent and are not, and orders are missed. So when a search has ended some seeds are run, and an order among
  * them that the search has not met is an error. State belongs to actors or to `workerLocal`.
  */
@@ -40,11 +40,11 @@ import assert from 'node:assert'
 import type { DrawKind, Possible, PossibleChoice, Schedule, StepObserver } from '@postgrad/sim'
 import { dependent, Order, type OrderEvent, OrderRecorder, START, type Uses } from './order.js'
 
-/** A step that is to be made, and those behind it. */
+/** A step that is to be made, and those after it. */
 interface Branch {
   readonly label: string
   readonly uses: Uses
-  /** What its draws should answer first. */
+  /** The first answers of its draws. */
   readonly outcomes: readonly number[]
   readonly next: Branch[]
 }
@@ -56,7 +56,7 @@ interface Asleep extends Uses {
 
 /** A state that the present run has come through, and the step that it took from there. */
 class State {
-  /** What was possible. */
+  /** The possible labels. */
   readonly possible: readonly string[]
   readonly asleep: Asleep[]
   /** Not empty; the first one is being explored. */
@@ -78,7 +78,7 @@ class State {
     this.outcomes = tree[0]!.outcomes
   }
 
-  /** All that begins with the step has been run: goes on to other answers of its draws, then to other steps. Returns whether there is one. */
+  /** All that begins with the step has been run: takes other answers of its draws, then other steps. Returns whether there is one. */
   advance(): boolean {
     const { event, used, pending, tree } = this
     assert(event !== null, 'a step was left before it was made')
@@ -156,13 +156,13 @@ export class Search {
     return order
   }
 
-  /** Sees to it that an order is run in which `second` does not come behind `first`. */
+  /** Makes sure that an order is run in which `second` does not come after `first`. */
   private reverse(order: Order, first: number, second: number): void {
     const { events } = order
     const row: Branch[] = []
     const add = ({ label, ...uses }: OrderEvent, outcomes: readonly number[]) => row.push({ label, uses, outcomes, next: [] })
     for (let i = first + 1; i < events.length; i++) if (!order.isBefore(first, i)) add(events[i]!, events[i]!.outcomes)
-    // What it draws there may be another matter.
+    // It may draw something else there.
     add(events[second]!, [])
     const { asleep, tree } = this.path[first]!
     if (asleep.some(({ label, ...uses }) => rest(label, uses, row) !== null)) return
@@ -172,8 +172,8 @@ export class Search {
 }
 
 /**
- * What of a row is left when a step is taken out at its beginning, or comes before it without a difference; null where it makes one. The step may use
- * other things as the next one here than it used in the run that the row is from, behind steps that are not in the row: both count.
+ * The rest of a row without one of its steps that can as well come first; null if it cannot, or is not in the row. The step may use
+ * other things as the next one here than in the run of the row, where it came after steps that are not in the row: both count.
  */
 function rest(label: string, uses: Uses, row: readonly Branch[]): readonly Branch[] | null {
   const at = row.findIndex((each) => each.label === label)
@@ -182,7 +182,7 @@ function rest(label: string, uses: Uses, row: readonly Branch[]): readonly Branc
   return row.filter((_, i) => i !== at)
 }
 
-/** Adds a row to a tree of rows, unless a branch of it is a step with which the row can begin; then what is left goes behind that. */
+/** Adds a row to a tree of rows. If a branch is a step with which the row can begin, the rest goes below it, unless it is a leaf. */
 function insert(tree: Branch[], row: readonly Branch[], from: number): void {
   for (let i = from; i < tree.length; i++) {
     const branch = tree[i]!
@@ -198,10 +198,10 @@ function insert(tree: Branch[], row: readonly Branch[], from: number): void {
   }
 }
 
-/** What decides in one run of a search, and listens to it. */
+/** Decides in one run of a search, and listens to it. */
 export class SearchRun implements Schedule, StepObserver {
   readonly recorder = new OrderRecorder()
-  /** Everything that was possible slept: the run goes on somehow and is an order met before. */
+  /** Everything that was possible slept: the run continues, in an order met before. */
   isRedundant = false
   parting: Parting | null = null
   private readonly path: State[]
@@ -274,8 +274,8 @@ export class SearchRun implements Schedule, StepObserver {
   }
 
   /**
-   * What the last step has made impossible (a worker crashed, a link was closed, a timer cancelled) is seen in no race, since it does not happen any
-   * more: it is tried in the place of that step.
+   * A step that the last one has made impossible (a worker crashed, a link was closed, a timer cancelled) is in no race, since it does not happen any
+   * more: it is tried in the last one's place.
    */
   tryDisabled(possible: readonly string[]): void {
     const before = this.path.at(-1)
@@ -320,7 +320,7 @@ export class SearchRun implements Schedule, StepObserver {
     const before = this.path.at(-1)
     const asleep = before?.asleep.filter((each) => !dependent(each, before.event!)) ?? []
     const tree = before === undefined ? [] : before.tree[0]!.next
-    // What was to come here may have become impossible: a draw was answered otherwise than in the run that it is from.
+    // The steps planned here may have become impossible: a draw was answered otherwise than in the run they are from.
     const possibles = tree.filter(({ label }) => indexOf(possible, label) >= 0)
     tree.splice(0, tree.length, ...possibles)
     if (tree.length === 0) {
@@ -336,7 +336,7 @@ export class SearchRun implements Schedule, StepObserver {
   }
 }
 
-/** Another schedule's answers, with those inside steps told to a recorder, as a search tells its own. */
+/** Another schedule's answers; a recorder gets those inside steps, as it gets a search's own. */
 export class ObservedSchedule implements Schedule {
   private readonly schedule: Schedule
   private readonly recorder: OrderRecorder
@@ -357,7 +357,7 @@ export class ObservedSchedule implements Schedule {
   }
 }
 
-/** What a probability of 0 or 1 says is no question. */
+/** A probability of 0 or 1 asks no question. */
 function isSaid(kind: DrawKind, chance: number): boolean {
   return kind === 'fault' && (chance <= 0 || chance >= 1)
 }

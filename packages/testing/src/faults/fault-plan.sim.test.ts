@@ -80,7 +80,7 @@ describe('randomFaults', () => {
         expect(match.between.flat().sort()).toEqual(workers)
         expect(match.between.every((side) => side.length > 0)).toBe(true)
       }
-      // Who has crashed for good is not restarted.
+      // After a crash for good nobody restarts.
       const crashed = plan.filter((rule) => rule.do === 'crash').map(({ match }) => (match as { to: string }).to)
       expect(new Set(crashed).size).toBe(crashed.length)
     }

@@ -1,42 +1,42 @@
 /**
- * What can go wrong in a simulated run, as a list of rules: written by hand, with the few shapes that recur (`failFirst`), or drawn from the seed
+ * The faults of a simulated run, as a list of rules: written by hand, with the few shapes that recur (`failFirst`), or drawn from the seed
  * (`randomFaults`). A drawn plan is a list like any other, so it can be printed, and repeated with some of its rules left out (`shrink.ts`).
  */
 import { PostgradError } from '@postgrad/base'
 import { mix32, Random } from '@postgrad/sim/internal'
 import type { FaultMatch, FaultRule, MessageKind } from './message-kind.js'
 
-/** How much of what a drawn plan may hold. Rates are of frames, from 0 to 1; each plan draws its own below them, or leaves the fault out. */
+/** The limits of a drawn plan. Rates are shares of the frames, from 0 to 1; each plan draws its own rate below the limit, or leaves the fault out. */
 export interface RandomFaultsOptions {
-  /** Losses, repeats and delays end at this virtual time, in ms, partitions and slow lines too; Infinity: never. Default 3000. */
+  /** The virtual time, in ms, at which losses, repeats, delays, partitions and slow lines end; Infinity: never. Default 3000. */
   readonly untilMs?: number
-  /** Frames that are lost; default 0.3. */
+  /** The rate of frames that are lost; default 0.3. */
   readonly drop?: number
-  /** Frames that come twice; default 0.3. */
+  /** The rate of frames that arrive twice; default 0.3. */
   readonly duplicate?: number
-  /** Frames that come late, up to `delayMs`; default 0.3. */
+  /** The rate of frames that arrive late, by up to `delayMs`; default 0.3. */
   readonly delay?: number
   /** The longest delay, in ms; default 400. */
   readonly delayMs?: number
-  /** Partitions of the workers into two sides, each for a part of the time; default at most 1. */
+  /** How many times the workers are partitioned into two sides, each time for a while; default at most 1. */
   readonly partitions?: number
-  /** Pairs with a slow line; default at most 1. */
+  /** How many pairs have a slow line; default at most 1. */
   readonly slow?: number
-  /** Workers that crash, at a message; default at most 1. */
+  /** How many workers crash, each at a message; default at most 1. */
   readonly crashes?: number
-  /** Workers that crash and come back within 300 ms; default at most 1. */
+  /** How many workers crash and come back within 300 ms; default at most 1. */
   readonly restarts?: number
-  /** Workers that never crash. Default the first, on which a test's program mostly runs: one on a worker that crashes ends in WORKER_DIED. */
+  /** Workers that never crash. Default: the first. A test's program usually runs there, and a program on a worker that crashes ends with WORKER_DIED. */
   readonly spare?: string | readonly string[]
 }
 
-/** A plan that is drawn for each seed. */
+/** A fault plan that is drawn for each seed. */
 export interface RandomFaults {
-  /** The rules of a seed, for these workers. The same for the same. */
+  /** Returns the rules for a seed and these workers: the same seed and workers give the same rules. */
   draw(seed: number, workers: readonly string[]): readonly FaultRule[]
 }
 
-/** Rules, or where they come from. */
+/** Fault rules; 'random', which draws them from the seed; or the result of `randomFaults`. */
 export type FaultsOption = readonly FaultRule[] | 'random' | RandomFaults
 
 const UNTIL_MS = 3000
@@ -51,8 +51,8 @@ const SLOW_MS_MAX = 50
 const BYTES_PER_MS_MAX = 1000
 
 /**
- * A fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0, restarts: 0 }) }, …)`. What is drawn stands in `simulation.plan`, and is
- * printed when the run fails.
+ * Draws a fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0, restarts: 0 }) }, …)`. The rules are in
+ * `simulation.plan`, and a run that fails prints them.
  * @throws INVALID_ARGUMENT
  */
 export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
@@ -60,12 +60,12 @@ export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
   return { draw: (seed, workers) => draw(new Random(mix32(seed ^ 0x91a75)), workers, options) }
 }
 
-/** The first so many sends of every message of these kinds are lost. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent. */
+/** A rule that loses the first `times` sends of every message of these kinds. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent. */
 export function failFirst(times: number, kind: MessageKind | readonly MessageKind[]): FaultRule {
   return { match: { kind }, do: 'drop', timesEach: times }
 }
 
-/** Null: there are no faults, and links are bare. */
+/** Null: without faults, on bare links. */
 export function rulesOf(faults: FaultsOption | undefined, seed: number, workers: readonly string[]): readonly FaultRule[] | null {
   if (faults === undefined) return null
   if (faults === 'random') return randomFaults().draw(seed, workers)
@@ -131,7 +131,7 @@ function sides(random: Random, workers: readonly string[]): [string[], string[]]
 
 // --- printing
 
-/** One line for each rule, in words. */
+/** The rules in words, one line each. */
 export function planText(rules: readonly FaultRule[]): string {
   return rules.map((rule, index) => `  ${index + 1}. ${ruleText(rule)}`).join('\n')
 }

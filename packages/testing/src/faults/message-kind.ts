@@ -3,14 +3,20 @@ import type { FaultMatch as SimFaultMatch, FaultRule as SimFaultRule } from '@po
 import type { Frame } from '@postgrad/transport'
 import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '@postgrad/wire/internal'
 
-/** What no message can be read from. Not UNREADABLE: that is the message by which its receiver says so. */
+/** A frame without a readable message. Not UNREADABLE: that is the message by which its receiver says so. */
 export const DAMAGED = 'DAMAGED'
 
-/** What a fault rule may call a message: a message of workers (CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS, …), what cannot be read, or what a session sends by itself. */
+/**
+ * The kinds of messages for fault rules: messages of workers (CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS, …), DAMAGED for what cannot be read, and
+ * messages of the session itself.
+ */
 export type MessageKind = MessageName | typeof DAMAGED | 'SESSION_ACK' | 'SESSION_END'
-/** Which messages a fault rule is about; all that are given must hold. */
+/** The messages that a fault rule applies to; a message must meet all given conditions. */
 export type FaultMatch = SimFaultMatch<MessageKind>
-/** What becomes of which messages of a simulation: `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. The kinds are checked by the compiler, and again when it begins. */
+/**
+ * A fault rule, which says what happens to which messages of a simulation: `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. The compiler checks the
+ * kinds, and `simulate` checks them again.
+ */
 export type FaultRule = SimFaultRule<MessageKind>
 
 /** A name of `MESSAGE_TABLE`: CALL, RESULT, RREF_ACK, …, or DAMAGED. Never throws. */

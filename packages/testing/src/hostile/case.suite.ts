@@ -1,6 +1,6 @@
 /**
- * What a hostile input is: a list of byte strings that one of the library's readers is given, as a peer would. A target makes inputs out of a generator, and feeds
- * them to its reader; it throws where a promise is broken. `runs.suite.ts` runs many, `corpus.suite.ts` keeps those that once broke one.
+ * A hostile input is a list of byte strings for one of the library's readers, as a peer could send them. A target makes inputs from a generator, and feeds
+ * them to its reader; it throws if a promise is broken. `runs.suite.ts` runs many, `corpus.suite.ts` keeps those that once broke one.
  */
 import { isPostgradError } from '@postgrad/base'
 
@@ -44,7 +44,7 @@ export interface Target {
   /** How many of a hundred inputs are for it. */
   readonly share: number
   make(random: Random): Input
-  /** Gives the input to the reader, and then something honest, where the reader goes on. @throws whatever is not promised */
+  /** Gives the input to the reader, and then something honest, if the reader continues. @throws whatever is not promised */
   feed(input: Input): Outcome | Promise<Outcome>
   /** After many: the reader's state, which was shared by them, still serves. @throws whatever is not promised */
   check?(): void | Promise<void>

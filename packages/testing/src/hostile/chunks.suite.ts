@@ -80,7 +80,7 @@ function make(random: Random): Input {
   return [Uint8Array.of(isAdmitted, pick(random, [0, 0, 0, 1, 7, 64, 255])), joined(chunks)]
 }
 
-/** What a reader's first arena is, again and again: no case outlives the next. */
+/** The first arena of every reader: no case outlives the next. */
 const ARENA = Buffer.from(new ArrayBuffer(ARENA_BYTES))
 
 /** @returns what was allocated for it: everything that the reader takes goes by this. */

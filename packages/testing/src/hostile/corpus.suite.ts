@@ -1,6 +1,6 @@
 /**
- * Inputs that once broke a promise, and nasty ones made by hand; the unit lane gives each to its target, and knows what must come of it. What a run finds is
- * printed in the form of an entry: it is put here, with why, before it is mended.
+ * Inputs that once broke a promise, and nasty ones made by hand; the unit lane gives each to its target, and checks the outcome. A run prints what it finds
+ * as an entry: put it here, with why, before you fix it.
  */
 import { SessionKind, sessionFrame } from '@postgrad/transport/internal'
 import { WIRE_VERSION } from '@postgrad/wire/internal'
@@ -20,7 +20,7 @@ const filled = (length: number, ...pattern: readonly number[]): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => pattern[i % pattern.length] as number)
 const u32 = (n: number): Uint8Array => Uint8Array.of((n >>> 24) & 255, (n >>> 16) & 255, (n >>> 8) & 255, n & 255)
 
-/** A message: what stands before the packed values, and whether there is a transport that takes bytes alone. */
+/** A message: a prefix, the packed values, and whether there is a transport that takes bytes alone. */
 function message(value: Uint8Array, { parts = new Uint8Array(0), transport = 0, segments = [] as readonly Uint8Array[] } = {}): Input {
   const { length } = value
   return [
@@ -199,7 +199,7 @@ export const CORPUS: readonly CorpusEntry[] = [
     ],
     outcome: /./,
   },
-  // A group's log: each of these ended or stopped whoever read it.
+  // A group's log: each of these ended or stopped its reader.
   {
     target: 'texts',
     why: 'an arrival under an id that is none',

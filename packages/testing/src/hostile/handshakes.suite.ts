@@ -46,7 +46,7 @@ class Pair {
     this.listener = new Handshake({ ...common, side: 'listener', self: { cluster: 'c', name: 'b', id: 2, role: 'member' }, credentials })
   }
 
-  /** Up to the state; gives what the one that waits there should hear, and who waits. */
+  /** Up to the state; gives the side that waits there, and the message that it expects. */
   until(state: number): { readonly message: Uint8Array; readonly by: Handshake } {
     let message = this.dialler.begin() as Uint8Array
     for (let at = 0; at < state; at++) message = (at % 2 === 0 ? this.listener : this.dialler).receive(message).send as Uint8Array

@@ -1,4 +1,4 @@
-/** The thread of the soak: outside of jest, where looking up a global costs nothing, and with a heap of its own that has an end. */
+/** The thread of the soak: outside of jest, where looking up a global costs nothing, and with a bounded heap of its own. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort, workerData } from 'node:worker_threads'

@@ -1,6 +1,6 @@
 /**
  * Hostile inputs, millions: `npm run soak -- --hostile 5000000 testing/dist/hostile`. POSTGRAD_SOAK_FIRST moves the first seed; each seed is a thousand cases.
- * Prints how many a second, and what broke a promise with its seed and as an entry of the corpus.
+ * Prints the rate, and inputs that broke a promise, with their seeds and as entries of the corpus.
  */
 import { Worker } from 'node:worker_threads'
 import { expect, test } from '@jest/globals'
@@ -8,9 +8,9 @@ import { expect, test } from '@jest/globals'
 const CASES = Number(process.env.POSTGRAD_SOAK_HOSTILE ?? 5_000_000)
 const FIRST = Number(process.env.POSTGRAD_SOAK_FIRST ?? 1)
 const SAY_EVERY = 250_000
-/** No case takes long: a thread that says nothing for so long stands still. */
+/** No case takes long: a thread that says nothing for so long hangs. */
 const QUIET_MS_MAX = 600_000
-/** What all readers together may have at once, and what may stay. */
+/** All readers together may have so much at once, and keep so much. */
 const PEAK_BYTES_MAX = 512 * 2 ** 20
 const GROWN_BYTES_MAX = 32 * 2 ** 20
 

@@ -1,6 +1,6 @@
 /**
- * Messages of every type: trees of values that are changed anywhere, counts that lie, parts and segments of other lengths, bytes that are damaged. As from a
- * socket: blocks of a heap are named to nobody, neither where there is no transport, nor with one that takes bytes alone.
+ * Messages of every type: trees of values that are changed anywhere, wrong counts, parts and segments of other lengths, damaged bytes. As from a
+ * socket: no message names a block of a heap, neither without a transport, nor with one that takes bytes alone.
  */
 import { PostgradError } from '@postgrad/base'
 import { SparseTensor, type Tensor, tensor, zeros } from '@postgrad/tensor'
@@ -86,7 +86,7 @@ const BODIES: { readonly [T in MessageType]: readonly MessageBodies[T][] } = {
 
 interface Seed {
   readonly tree: Node
-  /** Behind the packed values. */
+  /** After the packed values. */
   readonly parts: Uint8Array
   readonly segments: readonly Uint8Array[]
 }

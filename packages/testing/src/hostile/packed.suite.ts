@@ -1,4 +1,4 @@
-/** MessagePack as a tree that can be changed and written again, with counts that lie where they are told to. It shares no code with the codec. */
+/** MessagePack as a tree that can be changed and written again, also with wrong counts. It shares no code with the codec. */
 import { bytesOf, EDGES, joined, pick, type Random, utf8 } from './case.suite.js'
 
 interface Leaf {

@@ -1,6 +1,6 @@
 /**
- * Runs hostile inputs by the thousand: each goes to a target as its share is. What breaks a promise is told with its seed and its input, as an entry of
- * `corpus.suite.ts`. Memory is looked at between blocks: what stays is that of the process, and not of the inputs.
+ * Runs hostile inputs by the thousand: each target gets its share. An input that breaks a promise is reported with its seed, as an entry of
+ * `corpus.suite.ts`. Between blocks the caller (`hostile-thread.fixture.ts`) measures memory.
  */
 import { type Input, Random, type Target } from './case.suite.js'
 import { chunks } from './chunks.suite.js'
@@ -18,14 +18,14 @@ export interface HostileReport {
   readonly outcomes: ReadonlyMap<string, number>
   /** By the names of messages, with taken or refused. */
   readonly messages: ReadonlyMap<string, number>
-  /** What broke a promise, as lines; empty. */
+  /** Broken promises, as lines; empty. */
   readonly problems: readonly string[]
   readonly slowestMs: number
 }
 
 export const makeTargets = (): readonly Target[] => [chunks, handshakes, sessions, new Messages(), new Stores(), texts]
 
-/** @param onBlock hears of each thousand */
+/** @param onBlock after each thousand */
 export async function hostileRuns(firstSeed: number, count: number, onBlock: (cases: number) => void = () => {}): Promise<HostileReport> {
   const targets = makeTargets()
   const shares = targets.flatMap((target) => Array.from({ length: target.share }, () => target))

@@ -1,11 +1,11 @@
-/** Frames of a session over a connection: heads with numbers, lives and kinds that are wrong. What is delivered is held against a model of two numbers. */
+/** Frames of a session over a connection: heads with wrong numbers, lives and kinds. Delivered frames are compared with a model of two numbers. */
 import type { Clock, Frame, Link, LinkReceiver } from '@postgrad/transport'
 import { Session, SessionKind, sessionFrame } from '@postgrad/transport/internal'
 import { EDGES, type Input, mutated, type Outcome, pick, promised, type Random, type Target } from './case.suite.js'
 
 const SELF = 5
 const PEER = 9
-/** What this end has sent, and the peer may acknowledge. */
+/** This end has sent so much: the peer may acknowledge it. */
 const SENT = 2
 const FRAMES_MAX = 6
 const SESSION_BYTES = 32
@@ -83,7 +83,7 @@ function make(random: Random): Input {
   })
 }
 
-/** What of the frames counts, by the rules: SES-4, SES-14, SES-22, SES-23. */
+/** Which frames count, by the rules: SES-4, SES-14, SES-22, SES-23. */
 class Model {
   received = 0
   isEnded = false

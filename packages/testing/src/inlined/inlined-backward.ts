@@ -19,7 +19,7 @@ export function installInlinedBackward(workers: readonly WorkerRuntime[]): void 
   const { ready } = engine
   const push = ready.push.bind(ready)
   ready.push = (nodeTask) => {
-    // Who begins the pass is the first to push one of its nodes; all others are known by then.
+    // The worker that begins the pass pushes its first node; all others are known by then.
     if (!sides.has(nodeTask.node)) sides.set(nodeTask.node, here(first))
     push(nodeTask)
   }

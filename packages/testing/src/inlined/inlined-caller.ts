@@ -1,7 +1,7 @@
 /**
- * Who makes the calls of the inlined program: `call` runs the function at once, where it is made, in the scope of the worker that it names. Arguments
- * and results are copied as on the wire, and every tensor that crosses leaves an identity node behind, one per message as the receive
- * function would be, so that gradients are summed in the same groups as in the distributed run. No message, no order, no link.
+ * Makes the calls of the inlined program: `call` runs the function at once, where it is made, in the scope of the worker that it names. Arguments
+ * and results are copied as on the wire, and each message with tensors gets an identity node in place of the receive
+ * function, so that gradients are summed in the same groups as in the distributed run. No message, no order, no link.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { type GraphTask, gradientEdge, HIGHEST_PRIORITY, metaOfOutput, Node, setHistory, watchScopes } from '@postgrad/autograd/internal'
@@ -21,9 +21,9 @@ import {
 import type { Tensor } from '@postgrad/tensor'
 import { Codec, MessageType, type ValueExtension } from '@postgrad/wire/internal'
 
-/** What one message with tensors is in the inlined graph. */
+/** One message with tensors, in the inlined graph. */
 export class CallBoundary extends Node {
-  /** The worker whose message it would have been: the graph behind it is that worker's. */
+  /** The worker whose message it would have been: its edges lead into that worker's graph. */
   readonly sender: WorkerRuntime
   /** In which it would have been sent; a pass of another one goes no further. */
   private readonly context: object | null
@@ -43,7 +43,7 @@ export class CallBoundary extends Node {
     return 'CallBoundary'
   }
 
-  /** Gradients are a message as well, of the receiver: under createGraph they leave a boundary of their own behind. */
+  /** Gradients are a message as well, of the receiver: under createGraph they get a boundary of their own. */
   apply(grads: readonly (Tensor | null)[], task: GraphTask): readonly (Tensor | null)[] {
     if (!(task.sink instanceof DistPass))
       throw stops('BACKWARD_CROSSES_WORKERS', 'this graph continues at another worker, where a local backward cannot follow')
@@ -90,14 +90,14 @@ interface OpenCall {
   readonly on: string
 }
 
-/** What the workers of one program share. */
+/** The workers of one program share it. */
 export class InlinedProgram {
   readonly callers = new Map<string, InlinedCaller>()
   /** How many messages with tensors that require grad each worker would have sent; counted at the first. */
   readonly recordedCrossings = new Map<string, number>()
   private readonly open = new Set<OpenCall>()
 
-  /** What `work` gives; until then the program waits for it. */
+  /** Runs `work`; until its end the program waits for it. */
   async whileOpen<T>(call: OpenCall, work: () => Promise<T>): Promise<T> {
     this.open.add(call)
     try {
@@ -154,7 +154,7 @@ export class InlinedCaller implements Caller {
     return settle(async () => void this.find(to))
   }
 
-  /** One item ahead of nobody: the generator goes on when the next one is asked for. */
+  /** Makes no item ahead: the generator continues when the next one is asked for. */
   stream(to: Target, name: string, args: readonly unknown[]): RemoteStream<unknown> {
     const callee = this.find(to)
     const { registry, info } = callee.worker
@@ -195,7 +195,7 @@ export class InlinedCaller implements Caller {
     const passed = this.sender.cross(args)
     try {
       const value = callee.serve(name, passed)
-      // What needs no wait is there before the next message, as it is when messages keep their order.
+      // A value without a wait is there before the next message, as when messages keep their order.
       if (!isThenable(value)) owner.setValue(value)
       else
         value.then(
@@ -208,7 +208,7 @@ export class InlinedCaller implements Caller {
     return new InlinedRRef(owner, callee.worker, this.program)
   }
 
-  /** Who sends: what is called through a reference is called on the runtime of its owner. */
+  /** The sender: a call through a reference is made on the runtime of its owner. */
   private get sender(): InlinedCaller {
     const { worker } = currentScope()
     const caller = worker instanceof WorkerRuntime ? worker.caller : null
@@ -223,7 +223,7 @@ export class InlinedCaller implements Caller {
   cross<T>(value: T): T {
     const env: InlinedEnv = { references: [] }
     const out = this.crossing.prepare(MessageType.RESULT, [value], env)
-    // One output for each place, also where a tensor stands in the message twice.
+    // One output for each place, also if a tensor is in the message twice.
     const recorded = carriedContext() === null ? [] : out.tensors.map((tensor, i) => (tensor.requiresGrad ? i : -1)).filter((i) => i >= 0)
     const boundary = new CallBoundary(
       recorded.map((i) => out.tensors[i]!),
@@ -263,7 +263,7 @@ export class InlinedCaller implements Caller {
     return this.home.runInAsyncScope(() => inOwnScope(scope, fn, ...args))
   }
 
-  /** With what a message from the running code would carry (DA-6): the context, and with it the anomaly mode. */
+  /** With the parts that a message from the running code has (DA-6): the context, and with it the anomaly mode. */
   private scopeOfServing(): Scope {
     const { chain, anomaly } = currentScope()
     const context = carriedContext()

@@ -1,4 +1,4 @@
-/** How an inlined run ends that does not end by itself. Each of these waited for ever, or as long as the test runner let it. */
+/** How an inlined run ends that does not end by itself. */
 import * as inspector from 'node:inspector'
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'

@@ -1,4 +1,4 @@
-/** What runs in backward runs as the same worker, and leads to the same bits, in the inlined program as in the simulation. */
+/** Backward runs as the same workers, and gives the same bits, in the inlined program as in the simulation. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { expect, test } from '@jest/globals'
 import { checkpoint, defineFunction, isGradEnabled, withAnomalyDetection } from '@postgrad/autograd'
@@ -28,7 +28,7 @@ const numberHere = (): number => 1 + currentWorker().info.id
 const weight = workerLocal(() => tensor([numberHere() * 1.1]).requiresGrad_())
 const factor = workerLocal(() => tensor([numberHere() * 0.7]))
 
-/** What hooks have seen, in whatever order. */
+/** Values that hooks saw, in any order. */
 let notes: string[] = []
 
 /** Where the running code is, with what only that worker has: its number, its random numbers, its gradients. */
@@ -257,11 +257,11 @@ const innermost = (error: unknown): unknown => {
   const { cause } = error as Error
   return cause === undefined ? error : innermost(cause)
 }
-/** What an error says of where backward failed. */
+/** Where backward failed, by its error. */
 const placeOf = (error: unknown) => {
   const last = innermost(error)
   if (!isPostgradError(last)) return String(last)
-  // The frames behind the first are those of who called.
+  // The frames after the first are the callers'.
   const { frames: _, ...values } = last.values
   return { code: last.code, ...values }
 }

@@ -1,6 +1,6 @@
 /**
  * `inlined`: the bit-for-bit oracle of a distributed program. The same body, with every worker in one place and every call an ordinary function
- * call behind an identity node. What `simulate` and threads compute must equal it to the last bit. Its workers live in a simulated world without links: time is
+ * call with an identity node. `simulate` and threads must give the same to the last bit. Its workers live in a simulated world without links: time is
  * virtual, and a program that waits for what cannot come ends as it does in a simulation.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -15,29 +15,29 @@ import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
 import { installInlinedBackward } from './inlined-backward.js'
 import { InlinedProgram } from './inlined-caller.js'
 
-/** Of `inlined`. */
+/** Options of `inlined`. */
 export interface InlinedOptions {
   /** Names, or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
-  /** Of the workers' random numbers, as `simulate` and `launch` (`seed`) have it. Default 0. */
+  /** The seed of the workers' random numbers, as `dataSeed` of `simulate` and `seed` of `launch`. Default 0. */
   readonly dataSeed?: number
-  /** How long the run may take, in ms of real time; then it rejects with RUN_TIMEOUT. By default, and with 0, as long as it needs. */
+  /** How long the run may take, in ms of real time; then it rejects with RUN_TIMEOUT. Default 0: without a limit. */
   readonly timeoutMs?: number
-  /** Ends the run: it rejects with CALL_CANCELLED. What the body still does is seen by nobody. */
+  /** Aborting it ends the run, which rejects with CALL_CANCELLED. The body itself is not stopped. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Runs `body` on an inlined cluster and gives what it gives.
- * @throws (rejects) what `body` throws; INVALID_ARGUMENT, TIMEOUT_INVALID; SIM_DEADLOCK when it waits for something that cannot come, with who waits for
- * whom (as in `simulate`: real timers and I/O do not come); SIM_LIMIT when it takes steps without end; RUN_TIMEOUT, CALL_CANCELLED
+ * Runs `body` on an inlined cluster and resolves with its result.
+ * @throws (rejects) the error of `body`; INVALID_ARGUMENT, TIMEOUT_INVALID; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for
+ * whom (as in `simulate`, real timers and I/O do not happen); SIM_LIMIT if it takes steps without end; RUN_TIMEOUT, CALL_CANCELLED
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
   const names = workerNames(options.workers)
   const ends = new Ends(options)
   const program = new InlinedProgram()
-  // The order is no matter of chance here: what has waited longest goes next.
+  // No chance decides the order here: the choice that waits longest is next.
   const world = new SimWorld(0, { schedule: new FairSchedule(), traceEventsMax: 0 })
   const workers = names.map((name, id) =>
     program.start({

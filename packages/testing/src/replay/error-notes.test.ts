@@ -1,4 +1,4 @@
-/** Notes on errors: where they stand, and what is left alone. */
+/** Notes on errors: where they go, and what stays as it was. */
 import { afterEach, expect, test } from '@jest/globals'
 import { noteInStack } from './error-notes.js'
 

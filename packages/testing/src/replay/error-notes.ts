@@ -1,12 +1,12 @@
 /**
- * What a run adds to the error that ended it: in the stack, since that is what test runners print. The message stays what it was, as programs compare it;
- * only under vitest, which prints the message alone, it is there too.
+ * Adds notes of a run to the error that ended it: in the stack, since test runners print the stack. The message stays as it was, as programs compare it;
+ * only under vitest, which prints the message alone, it gets them too.
  */
 
 /** How long what was added to an error is. */
 const noted = new WeakMap<object, number>()
 
-/** Adds a note behind the message and the notes before. What is no error, or is frozen, stays as it is. */
+/** Adds a note after the message and earlier notes. Non-errors, and frozen errors, stay as they are. */
 export function noteInStack(error: unknown, note: string): void {
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   const { message, stack } = error as Partial<Error>

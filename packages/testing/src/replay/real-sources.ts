@@ -1,6 +1,6 @@
 /**
- * What a program asks of the real world while it is simulated: chance, time, timers. Nothing of it is the seed's, so a run that depends on it is not
- * repeatable. For runs that are made twice: the doors are watched while such a run lasts, and lead where they did.
+ * Watches what a simulated program asks of the real world: chance, time, timers. None of these depend on the seed, so a run that uses them is not
+ * repeatable. For runs that are made twice (`twice.ts`): the watched functions still do what they did.
  */
 
 /** One door that was used. */

@@ -1,5 +1,5 @@
 /**
- * A run in one word: what `POSTGRAD_REPLAY=<token>` and `postgrad replay <token>` take. It names the test or the program that it is of, and holds what
+ * A run in one word, for `POSTGRAD_REPLAY=<token>` and `postgrad replay <token>`. It names the run's test or program, and holds what
  * is not in these: the seed, and of a run that was shrunk or searched for its decisions and which faults are left.
  *
  *     pg1.<check>.<base64url of deflated JSON>        check: 32 bits over the rest, so that a word that was cut or mistyped is refused
@@ -15,7 +15,7 @@ const zlib = () => builtin<typeof import('node:zlib')>('node:zlib')
 /** One run out of those that a program and its options allow. */
 export interface RunVariant {
   readonly seed: number
-  /** What the schedule is to say; null: all from the seed. */
+  /** The schedule's answers; null: all from the seed. */
   readonly decisions: readonly number[] | null
   /** The faults that happen, in place of those that the rules ask for; null: as the rules say. */
   readonly faults: readonly FaultRecord[] | null
@@ -48,7 +48,7 @@ export interface ReplayToken {
 }
 
 const PREFIX = 'pg1'
-/** More than a run of 50 million steps would take is no token. */
+/** A token of a run of 50 million steps has less. */
 const JSON_BYTES_MAX = 256 * 1024 * 1024
 
 export function encodeToken({ of, variant }: ReplayToken): string {
@@ -119,7 +119,7 @@ function invalid(token: string, got: string, cause?: unknown): PostgradError {
   })
 }
 
-/** Whether a rule can stand in a token. */
+/** Whether a token can hold a rule. */
 export function isData(rule: FaultRule): boolean {
   return typeof rule.match !== 'function' && rule.match?.when === undefined
 }

@@ -47,7 +47,7 @@ const jestSymbol = (): symbol | undefined =>
   Object.getOwnPropertySymbols(world).find(({ description }) => description === 'JEST_STATE_SYMBOL')
 const jestState = (): unknown => world[jestSymbol() ?? Symbol()]
 
-/** What `fn` gives where jest says this; undefined: where there is no jest. */
+/** What `fn` gives where jest says this; undefined: without jest. */
 function withJestState<T>(state: unknown, fn: () => T): T {
   const symbol = jestSymbol()
   const kept = jestState()
@@ -213,7 +213,7 @@ describe('shrinking', () => {
     expect(runs).toBe(1)
     await failure({ seed }, body)
     expect(runs).toBe(2)
-    // A run that fails in another way is no smaller one of this: every second fails with something else.
+    // A run that fails in another way does not count as smaller: every second one does so.
     let turn = 0
     const fickle = async (sim: SimCluster) => {
       await racy(sim).catch((error: Error) => {

@@ -1,5 +1,5 @@
 /**
- * What stands around every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and under that line
+ * Makes every simulated run: a failure becomes a smaller one (`shrink.ts`) and a line that repeats it, and with that line
  * (`POSTGRAD_REPLAY=<token>` in front of the test command) the run of the token takes the place of the test's own.
  */
 
@@ -13,7 +13,7 @@ import { nextRun, shrinkTimeMs } from './run-identity.js'
 import { choices, type FailedRun, type ShrinkOptions, type Shrunk, shrink } from './shrink.js'
 import { writeTrace } from './trace-files.js'
 
-/** What of a run's options is looked at here. */
+/** The options of a run that count here. */
 export interface Reproducible {
   readonly faults?: FaultsOption
   readonly shrink?: boolean | ShrinkOptions
@@ -25,7 +25,7 @@ export interface Reproducible {
   readonly identity?: RunIdentity | null
 }
 
-/** What is known of runs that failed, by their errors. */
+/** Runs that failed, by their errors. */
 const failures = new WeakMap<object, FailedRun>()
 
 /** Notes of an error which run it ended. */
@@ -47,7 +47,7 @@ export function noteRun(simulation: object, run: Omit<FailedRun, 'error'>): void
   ran.set(simulation, { run, identity: null, traceDir: undefined })
 }
 
-/** The lines about a run with which `error` finds fault: where its trace is, and how it is repeated. Empty: it is no run that is known. */
+/** The lines about a run with which `error` finds fault: where its trace is, and how it is repeated. Empty: the run is not known. */
 export function linesOf(simulation: unknown, error: unknown): string[] {
   const past = typeof simulation === 'object' && simulation !== null ? ran.get(simulation) : undefined
   return past === undefined || past.identity === null ? [] : lastLines({ ...past.run, error }, past.identity, past.traceDir)
@@ -74,7 +74,7 @@ export async function reproducible<O extends Reproducible, R>(options: O, run: (
     return result
   } catch (error) {
     throw await reported(error, identity, {
-      // What is not the same twice is not the same with less either.
+      // A run that differs when repeated differs with less too.
       shrink: replayed === null && !isPostgradError(error, 'NOT_DETERMINISTIC') ? shrinkOf(options, identity) : false,
       ...(options.traceDir === undefined ? {} : { traceDir: options.traceDir }),
       run: (variant) => run({ ...options, variant }),
@@ -106,8 +106,8 @@ export interface ReportOptions {
 }
 
 /**
- * The error of a failed run as it is to be thrown: of the smallest run that fails in this way, with the line that repeats it. What no
- * run is known of stays as it is.
+ * The error of a failed run as it is to be thrown: of the smallest run that fails in this way, with the line that repeats it. An error
+ * of no known run stays as it is.
  */
 export async function reported(
   error: unknown,
@@ -139,7 +139,7 @@ function lastLines(failed: FailedRun, identity: RunIdentity | null, traceDir = p
   return lines.filter((line) => line !== '')
 }
 
-/** What happened in the run that an error ended; null if it was no simulated run's. */
+/** The trace of the simulated run that failed with this error; null if the error is not from a simulated run. */
 export function runTrace(error: unknown): Trace | null {
   return failureOf(error)?.trace ?? null
 }

@@ -1,4 +1,4 @@
-/** Which test a run belongs to, as far as the test runner says: jest and vitest do. It stands in the token of a run that failed. */
+/** Which test a run belongs to, if the test runner says so: jest and vitest do. The token of a failed run has it. */
 import { basename } from 'node:path'
 import { now } from '@postgrad/base/internal'
 import type { TestIdentity } from './replay-token.js'
@@ -49,7 +49,7 @@ interface JestState {
   readonly currentlyRunningTest?: { readonly timeout?: number } | null
 }
 
-/** What `expect` knows of the test. Both runners leave it where every copy of theirs finds it; vitest says more in its worker's state. */
+/** The test's state in `expect`. Both runners leave it where every copy of theirs finds it; vitest says more in its worker's state. */
 function expectState(): ExpectState {
   const world = globalThis as unknown as Record<symbol | string, unknown>
   const jest = world[Symbol.for('$$jest-matchers-object')] as { readonly state?: ExpectState } | undefined

@@ -1,4 +1,4 @@
-/** What counts as the same bits, and what is said of the first that differ. */
+/** What counts as the same bits, and the text about the first that differ. */
 import { describe, expect, test } from '@jest/globals'
 import { SparseTensor, tensor } from '@postgrad/tensor'
 import { bitDifference, bitDigest, differenceOfKnown, expectSameBits } from './same-bits.js'

@@ -1,6 +1,6 @@
 /**
- * Whether two results are the same to the last bit: tensors, sparse tensors, typed arrays, numbers, and lists, maps and objects of them. What differs is
- * told by its place, the first element in row-major order, both values in decimal and as bits.
+ * Whether two results are the same to the last bit: tensors, sparse tensors, typed arrays, numbers, and lists, maps and objects of them. A difference
+ * has its place, the first element in row-major order, both values in decimal and as bits.
  */
 import { PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
@@ -10,7 +10,7 @@ import type { SparseTensor, Tensor } from '@postgrad/tensor'
 export interface BitDifference {
   /** `t1`, `worker0.weights[2]`; empty for the whole. */
   readonly path: string
-  /** Of the element, in row-major order of its tensor or array; null where something else differs (a shape, a key). */
+  /** The index of the element, in row-major order of its tensor or array; null if something else differs (a shape, a key). */
   readonly index: readonly number[] | null
   /** For a reader: a number as `0.1 (0x3dcccccd)`. */
   readonly got: string
@@ -138,7 +138,7 @@ function compare(got: unknown, expected: unknown, path: string, without: Postgra
 
 type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array
 
-/** In words; of what has no bits that is NO_BITS and its class. */
+/** In words; NO_BITS and the class, if it has no bits. */
 function kindOf(value: unknown): string {
   if (typeof value === 'number') return 'a number'
   if (value === null) return 'null'

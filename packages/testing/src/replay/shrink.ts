@@ -1,6 +1,6 @@
 /**
- * A failing run made smaller: fewer faults, and of the decisions about its order only those without which it does not fail; all others are the default,
- * which is the oldest thing that waits (`FairSchedule`). What is tried is a run; what fails in the same way is kept. After Zeller and Hildebrandt,
+ * Makes a failing run smaller: fewer faults, and of the decisions about its order only those without which it does not fail; all others are the
+ * default, the choice that waits longest (`FairSchedule`). Each try is a run, kept if it fails in the same way. After Zeller and Hildebrandt,
  * "Simplifying and Isolating Failure-Inducing Input" (2002), in halves first and in single pieces at last.
  *
  *     all faults, all decisions ─→ no fault? ─→ half of them, quarters, …, single ones ─→ no decision? ─→ half of them, …
@@ -17,7 +17,7 @@ export interface FailedRun {
   readonly variant: RunVariant
   /** All that was decided in it. */
   readonly decisions: readonly number[]
-  /** What was done to frames by rules, and which of the decisions were about rules. */
+  /** What rules did to frames, and which of the decisions were about rules. */
   readonly faults: readonly FaultRecord[]
   readonly faultDraws: readonly number[]
   readonly plan: readonly FaultRule[]
@@ -148,6 +148,6 @@ function kindOf(error: unknown): string {
   if (isPostgradError(error)) return `${error.code} ${error.op}`
   const { name, message } = (error ?? {}) as Partial<Error>
   const [line = ''] = String(message ?? error).split('\n')
-  // Colours of a test runner are no part of it.
+  // Without the colours of a test runner.
   return `${name} ${stripVTControlCharacters(line).replaceAll(/\d+(\.\d+)?/g, '#')}`
 }

@@ -1,4 +1,4 @@
-/** What is written of a failed run when somebody asks for it: its trace as text, and as a sequence diagram that a browser shows. */
+/** Writes the trace of a failed run when somebody asks for it: as text, and as a sequence diagram that a browser shows. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'

@@ -1,6 +1,6 @@
 /**
- * A run that is made twice and compared, to catch programs that are not deterministic: what depends on real time, on chance that is not the seed's, or on what
- * an earlier run left behind. The error says where the two parted, what was the same before, and which doors to the real world were used.
+ * Makes a run twice and compares, to catch programs that are not deterministic: they depend on real time, on chance that is not the seed's, or on state of
+ * an earlier run. The error says where the two parted, what was the same before, and what they asked of the real world.
  */
 import { PostgradError } from '@postgrad/base'
 import type { NamedEvent, Trace } from '@postgrad/sim'
@@ -42,7 +42,7 @@ async function ended<R>(run: () => Promise<R>): Promise<Outcome<R>> {
   try {
     return { result: await run() }
   } catch (error) {
-    // What rejects with nothing is a failure too.
+    // A rejection with nothing is a failure too.
     return { error: error ?? new Error('the body rejected with nothing') }
   }
 }
@@ -63,7 +63,7 @@ function differenceOf<R extends { readonly trace: Trace; readonly result: unknow
   return difference && `all events were the same, and the results are not: ${differenceText(difference).replace(/\n$/, '')}`
 }
 
-/** Whole messages, with their numbers, and whatever else of the errors has bits; causes too. Stacks differ by where the test stands. */
+/** Whole messages, with their numbers, and whatever else of the errors has bits; causes too. Stacks differ by where the test is. */
 function failureDifference(one: unknown, other: unknown): string | null {
   const [first, second] = [factsOf(one), factsOf(other)]
   const difference = differenceOfKnown(second, first)
@@ -81,7 +81,7 @@ function factsOf(error: unknown, depth = 0): unknown {
   return { name, message: String(message), code, op, values, cause: factsOf(cause, depth + 1), errors: parts }
 }
 
-/** Where two traces part, with what was before and behind it. */
+/** Where two traces part, with the events before and after. */
 function parting(a: Trace, b: Trace): string {
   const [one, other] = [a.named, b.named]
   const [droppedA, droppedB] = [a.count - one.length, b.count - other.length]

@@ -1,4 +1,4 @@
-/** What every kind of run is asked before it begins: wrong options and a missing body are errors of the caller, no failed run that could be repeated. */
+/** Checks every kind of run before it begins: wrong options and a missing body are errors of the caller, not failed runs that could be repeated. */
 import { PostgradError } from '@postgrad/base'
 
 /** @throws INVALID_ARGUMENT */

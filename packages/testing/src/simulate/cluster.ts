@@ -1,5 +1,5 @@
 /**
- * What `simulate` and `inlined` hand to the body of a test: N workers in this thread, each of which runs what `launch`'s workers run. The same
+ * The cluster that `simulate` and `inlined` give to a test's body: N workers in this thread, with the runtimes of `launch`. The same
  * body drives either, so that a distributed run and its oracle are one program.
  */
 import { PostgradError } from '@postgrad/base'
@@ -10,29 +10,29 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 export interface TestWorker {
   /** The worker's name and id. */
   readonly info: WorkerInfo
-  /** The runtime itself, for a test that looks inside. */
+  /** The worker's runtime, for tests that look inside. */
   readonly runtime: WorkerRuntime
   /**
-   * Runs `fn` as this worker. The function is run as it is: it need not be exposed, and may be a closure of the test.
-   * @throws (rejects) what `fn` throws; WORKER_DIED when this life of the worker has crashed, or crashes before `fn` ends
+   * Runs `fn` as this worker. `fn` need not be exposed, and may be a closure of the test.
+   * @throws (rejects) the error of `fn`; WORKER_DIED if this life of the worker has crashed, or crashes before `fn` ends
    */
   run<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<Awaited<R>>
-  /** What the worker holds: pending calls, contexts, RRefs, … */
+  /** Counts of what the worker holds: pending calls, contexts, RRefs, … */
   debugInfo(): Record<string, number>
 }
 
-/** What `simulate` and `inlined` hand to a test's body: workers by name. */
+/** The cluster that `simulate` and `inlined` pass to a test's body: workers by name. */
 export interface TestCluster {
-  /** Name and id of each. */
+  /** The name and id of each worker. */
   readonly workers: readonly WorkerInfo[]
   /** The worker of that name or id. @throws UNKNOWN_WORKER */
   on(target: Target): TestWorker
 }
 
-/** Told that the code around the workers uses something of one; `` is for what it keeps itself. */
+/** Called if the code around the workers uses something of one; `` is for its own things. */
 export type Touch = (worker: string) => void
 
-/** Of what runs on a worker: how it ends, or that the worker has died before. */
+/** Of a program on a worker: how it ends, or that the worker has died before. */
 export type UntilDeath = <R>(runtime: WorkerRuntime, run: () => Promise<R>) => Promise<R>
 
 export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}, untilDeath: UntilDeath = (_runtime, run) => run()): TestWorker {
@@ -49,7 +49,7 @@ export function testWorker(runtime: WorkerRuntime, touch: Touch = () => {}, unti
         try {
           return await fn(...args)
         } finally {
-          // Whoever waits goes on now, in the step that ended this.
+          // The caller continues now, in the step that ended this.
           touch('')
         }
       }
@@ -111,7 +111,7 @@ export class InThreadCluster implements TestCluster {
 
   on(target: Target): TestWorker {
     const worker = typeof target === 'string' ? this.byName.get(target) : this.byId.get(typeof target === 'number' ? target : target.id)
-    // What is no worker of the cluster is refused in the words of any runtime.
+    // `resolve` refuses a target that is not a worker of the cluster.
     if (worker === undefined || (typeof target === 'object' && target.name !== worker.info.name)) this.runtimes[0]!.resolve(target)
     return worker as TestWorker
   }

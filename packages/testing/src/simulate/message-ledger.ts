@@ -1,87 +1,87 @@
 /**
- * What became of every message of a simulation: counted at the worker that sends and at the one that receives, by pair of lives and kind, and of requests
- * how often each began. `simulate` keeps one; the checkers (`check/expect-conserved.ts`, `check/expect-sound.ts`) read what it counted.
+ * Counts every message of a simulation, at the worker that sends and at the one that receives, by pair of lives and kind, and how often each
+ * request began. `simulate` keeps one; the checkers (`check/expect-conserved.ts`, `check/expect-sound.ts`) read what it counted.
  */
 import type { InspectEvent } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { FrameCounts, SimWorld } from '@postgrad/sim'
 import { DAMAGED } from '../faults/message-kind.js'
 
-/** Messages of one kind from one life of a worker to one life of another; to itself as well. */
+/** Messages of one kind from one life of a worker to one life of another, or to itself. */
 export interface MessageCount {
   /** The sender's name. */
   readonly from: string
-  /** The sender's id, which tells its lives apart. */
+  /** The sender's id; each life of a worker has its own. */
   readonly fromId: number
   /** The receiver's name. */
   readonly to: string
   /** The receiver's id. */
   readonly toId: number
-  /** `CALL`, `RREF_ACK`, …; `DAMAGED` for what came and could not be decoded. */
+  /** `CALL`, `RREF_ACK`, …; `DAMAGED` for messages that arrived and could not be decoded. */
   readonly kind: string
-  /** How many left. */
+  /** How many were sent. */
   readonly sent: number
-  /** What came, dead letters included. */
+  /** How many arrived, dead letters included. */
   readonly received: number
-  /** Of what came, what nobody got. */
+  /** How many of these became dead letters. */
   readonly deadLetters: number
-  /** Neither end had crashed, left or closed at the end: nothing between them may have been lost. */
+  /** Whether neither end had crashed, left or closed at the end of the run: then no message between them may have been lost. */
   readonly bothLive: boolean
 }
 
-/** A request that began more than once, or came more than once. */
+/** A request that began or arrived more than once. */
 export interface RepeatedRequest {
-  /** Who asked. */
+  /** The worker that sent the request. */
   readonly from: string
-  /** Who was asked. */
+  /** The worker that received it. */
   readonly to: string
   /** `CALL`, `REMOTE_CALL` or `RREF_FETCH`. */
   readonly kind: string
-  /** The function's name, as far as there is one. */
+  /** The function's name, if there is one. */
   readonly what: string
-  /** The number of the request at who asked. */
+  /** The number of the request at the worker that sent it. */
   readonly requestId: number
-  /** How often it came. */
+  /** How often it arrived. */
   readonly received: number
   /** How often it began. */
   readonly begun: number
 }
 
-/** The window of calls of one worker at another, as both ends count it at the end. Fetches of references have a window of their own. */
+/** The window of calls of one worker at another, as both ends count it at the end of the run. Fetches of references have their own window. */
 export interface CreditCount {
   /** The sender. */
   readonly from: string
   /** The receiver. */
   readonly to: string
-  /** Which of the two rooms: of calls, or of fetches. */
+  /** Which window it is. */
   readonly window: 'calls' | 'fetches'
-  /** By the sender. */
+  /** How many the sender has sent. */
   readonly sent: number
-  /** Bytes of those. */
+  /** The bytes of those. */
   readonly sentBytes: number
-  /** By the receiver: begun, or refused. */
+  /** How many have begun or were refused at the receiver. */
   readonly begun: number
-  /** Bytes of those. */
+  /** The bytes of those. */
   readonly begunBytes: number
-  /** By the receiver: what waits there. */
+  /** How many wait at the receiver. */
   readonly waiting: number
-  /** By the sender: what it takes for waiting. By the receiver: what it has not told the sender of. They are equal when nothing is under way. */
+  /** How many the sender counts as waiting. Equal to `untold` when no message is under way. */
   readonly counted: number
-  /** By the receiver: what it has not told the sender of; equal to `counted` when nothing is under way. */
+  /** How many have begun at the receiver without the sender knowing. Equal to `counted` when no message is under way. */
   readonly untold: number
 }
 
-/** What became of every message of a run, counted at both ends. */
+/** The counts of every message of a run, at both ends. */
 export interface Messages {
-  /** By sender, receiver and kind. */
+  /** The counts, by sender, receiver and kind. */
   readonly counts: readonly MessageCount[]
-  /** Requests that came: calls, remote calls, fetches. */
+  /** How many requests arrived: calls, remote calls, fetches. */
   readonly requests: number
-  /** Of these, those that began or came more than once. There must be none. */
+  /** The requests that began or arrived more than once. There must be none. */
   readonly repeated: readonly RepeatedRequest[]
-  /** Of pairs of workers that lived to the end. */
+  /** The windows between workers that lived to the end. */
   readonly credits: readonly CreditCount[]
-  /** Of the links below, where what a session sends again counts once more each time: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
+  /** The frames of the links below. A frame that a session sends again counts again: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
   readonly frames: Readonly<FrameCounts> & { readonly inFlight: number }
 }
 
@@ -99,7 +99,7 @@ interface Request {
   begun: number
 }
 
-/** What one life of a worker counts, by the other end's id and the kind. */
+/** The counts of one life of a worker, by the other end's id and the kind. */
 class Book {
   readonly runtime: WorkerRuntime
   readonly sent = new Map<number, Map<string, Count>>()
@@ -127,7 +127,7 @@ class Book {
         if (REQUESTS.has(event.type)) this.request(event).begun--
         return
       case 'dead-letter': {
-        // What arose here was no message.
+        // It arose here, without a message.
         if (event.from === null) return
         const isUnreadable = event.reason === 'unreadable'
         const count = this.count(this.received, event.from, isUnreadable ? DAMAGED : event.what.split(/[ :]/, 1)[0]!)
@@ -167,7 +167,7 @@ class Book {
     return request
   }
 
-  /** Which life: a name means the next one once its end has been heard of, and nothing of the former comes after that. */
+  /** Which life: once its end is known here, a name means the next one, and nothing of the former comes any more. */
   private idOf(name: string): number {
     return name === this.runtime.info.name ? this.runtime.info.id : this.runtime.resolve(name).id
   }

@@ -1,4 +1,4 @@
-/** What the messages of a run are called in its trace and its diagram: by function, request, context and pass, and which answer is to which call. */
+/** Names the messages of a run in its trace and its diagram: by function, request, context and pass, and which answer is to which call. */
 import { What } from '@postgrad/process-group/internal'
 import { METHOD_CALL, STREAM_CALL } from '@postgrad/rpc/internal'
 import type { FrameNamer, TraceEvent } from '@postgrad/sim'
@@ -14,7 +14,7 @@ interface Named {
 const UNREADABLE: Named = { label: 'a message that cannot be read', family: 'error' }
 
 export class MessageNamer implements FrameNamer {
-  /** What each request was, by caller, callee and number. */
+  /** Names of requests, by caller, callee and number. */
   private readonly requests = new Map<string, string>()
   private readonly seen = new Set<string>()
 
@@ -28,7 +28,7 @@ export class MessageNamer implements FrameNamer {
     const { label, family } = this.message(from, to, messageOutline(sessionPayload(frame)))
     const key = `${head.from}→${head.to} ${head.seq}`
     const isAgain = this.seen.has(key)
-    // What is put off comes once more, and is the same frame then.
+    // A delayed frame comes once more, and is the same frame then.
     if (kind !== 'delay') this.seen.add(key)
     return { label: isAgain ? `${label} (again)` : label, family }
   }

@@ -1,23 +1,23 @@
 /**
- * The network of a simulated cluster in the hands of a test: partitions and slow lines that begin and end where the program says so. Rules of the
- * world (`fault-plan.ts`) say the same by virtual time; these go before them.
+ * A test controls the network of a simulated cluster: partitions and slow lines that begin and end where the program says so. Rules of the
+ * world (`fault-plan.ts`) do so at virtual times; these go before them.
  */
 import { PostgradError } from '@postgrad/base'
 import type { SimWorld } from '@postgrad/sim/internal'
 import { namesOf } from '../faults/fault-plan.js'
 import type { FaultRule } from '../faults/message-kind.js'
 
-/** What stands until it is healed. */
+/** A partition or a slow line, which lasts until it is healed. */
 export interface Disturbance {
-  /** Idempotent. */
+  /** Ends it. Idempotent. */
   heal(): void
 }
 
 /** How slow the line between two workers is. */
 export interface SlowLine {
-  /** How long each message is under way, in ms of virtual time; default 0. */
+  /** How long each message takes, in ms of virtual time; default 0. */
   readonly latencyMs?: number
-  /** How much each direction of each pair carries in a ms of virtual time; default without end. */
+  /** How many bytes each direction of each pair carries per ms of virtual time; default unlimited. */
   readonly bytesPerMs?: number
 }
 

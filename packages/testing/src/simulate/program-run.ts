@@ -1,6 +1,6 @@
 /**
- * Runs of a program that stands in a module of its own, `{ program, export }`, so that a run can be made anywhere: in another thread, or from the command
- * line by the token of one that failed (`postgrad replay`). The options are then data, and travel in the token.
+ * Runs a program that is in a module of its own, `{ program, export }`, so that it can run anywhere: in another thread, or from the command
+ * line by the token of a failed run (`postgrad replay`). The options are then data, and travel in the token.
  */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -60,14 +60,14 @@ function runProgram(ref: ProgramRef, options: SimulateOptions, body: Body): Prom
 
 type Body = (sim: SimCluster) => Promise<unknown>
 
-/** Null if the options cannot stand in a token. */
+/** Null if a token cannot hold the options. */
 export function identityOf(ref: ProgramRef, options: SimulateOptions): ProgramIdentity | null {
   const { workers, seed = 0, dataSeed, rpcTimeoutMs, mailbox, jobs, faults, world, twice } = options
   const plan = rulesOf(faults, seed, workerNames(workers))
   if (plan !== null && !plan.every(isData)) return null
   const { arrival, overtaking, stepsMax, timeMsMax } = world ?? {}
   const ofWorld = { arrival, overtaking, stepsMax, timeMsMax }
-  // What is undefined does not come into the token. Infinity does not either: no end of a rule is the default.
+  // Undefined values do not come into the token. Infinity does not either: no end of a rule is the default.
   const data = { workers, dataSeed, rpcTimeoutMs, mailbox, jobs, faults: plan ?? undefined, twice, world: ofWorld }
   return { kind: 'program', program: String(ref.program), export: ref.export ?? 'default', options: data }
 }

@@ -1,4 +1,4 @@
-/** What `simulate` says of a body that failed: enough to run it again. */
+/** `simulate` says enough of a body that failed to run it again. */
 import { describe, expect, test } from '@jest/globals'
 import { explore } from '../explore/explore.js'
 import { inlined } from '../inlined/inlined.js'

@@ -30,87 +30,88 @@ import { SimulatedJobs, type SimulatedJobsOptions } from './simulated-jobs.js'
 import { SimulatedMembers } from './simulated-members.js'
 import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText, withWaits } from './who-waits.js'
 
-/** Of `simulate`. */
+/** Options of `simulate`. */
 export interface SimulateOptions {
   /** Names, or a count: worker0, worker1, … */
   readonly workers: readonly string[] | number
-  /** Of the order of delivery. Default 0. */
+  /** The seed of the order of delivery. Default 0. */
   readonly seed?: number
-  /** Of the workers' random numbers, as `launch` has it: kept apart from `seed`, so that every order meets the same numbers. Default 0. */
+  /** The seed of the workers' random numbers, as `seed` of `launch`. It is separate from `seed`, so that every order uses the same numbers. Default 0. */
   readonly dataSeed?: number
-  /** Default deadline of calls, in ms of virtual time; 0 is none. Default 60,000. */
+  /** Default deadline of calls, in ms of virtual time. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
-  /** How much may wait of one worker's calls at another. */
+  /** How many calls of one worker, and how many bytes of calls, may wait at another. */
   readonly mailbox?: MailboxOptions
   /**
-   * What happens to messages on their way: lost, repeated, put off, and workers that crash or are restarted by one. Their kinds are the protocol's
-   * (`CALL`, `RESULT`, `RREF_ACK`, …). With it, also with an empty list, links are sessions, which send again what was lost. `'random'` draws rules from
-   * the seed, as `randomFaults()` does.
+   * Faults that happen to messages: they are lost, repeated or delayed, and a message may crash or restart a worker. The kinds in the rules are those of
+   * the protocol (`CALL`, `RESULT`, `RREF_ACK`, …). With this option, also with an empty list, links are sessions, which send lost messages again.
+   * `'random'` draws rules from the seed, as `randomFaults()` does.
    */
   readonly faults?: FaultsOption
-  /** Pools by name, for `currentJobs(name)`: their jobs run in this thread, in an order that the seed decides. */
+  /** Pools by name, for `currentJobs(name)`. Their jobs run in this thread, in an order that the seed decides. */
   readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
-  /** Keeps where references are made, for `leaks`. Default false. */
+  /** Whether to keep the stack at which each reference is made, for `leaks`. Default false. */
   readonly referenceStacks?: boolean
-  /** Counts every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time in sweeps. */
+  /** Whether to count every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time if you run many seeds. */
   readonly countMessages?: boolean
-  /** Bounds of the run and who decides the order; see `SimWorldOptions`. */
+  /** The limits of the run, and the schedule that decides the order; see `SimWorldOptions`. */
   readonly world?: Omit<SimWorldOptions, 'faults'>
   /**
-   * A run that fails is repeated with fewer faults and simpler orders, up to so many runs and so long, and the smallest that fails in the same way is the
-   * one that is reported. Default: where the faults are drawn from the seed, or under POSTGRAD_SHRINK=1; POSTGRAD_SHRINK=0 is never.
+   * Whether to make a failing run smaller: it is repeated with fewer faults and simpler orders, within a limit of runs and time, and the smallest run that
+   * fails in the same way is reported. Default: if the faults are drawn from the seed, or with POSTGRAD_SHRINK=1. POSTGRAD_SHRINK=0 turns it off.
    */
   readonly shrink?: boolean | ShrinkOptions
   /**
-   * The run is made twice and compared: the body is called a second time. A program that depends on anything but the seed ends in NOT_DETERMINISTIC, which
-   * says where the two runs parted. Default false.
+   * Whether to make the run twice and compare: the body is called a second time. If the program depends on anything but the seed, it fails with
+   * NOT_DETERMINISTIC, which says where the two runs parted. Default false.
    */
   readonly twice?: boolean
-  /** A run that fails is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
+  /** The folder for failing runs: each is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
   readonly traceDir?: string
-  /** Names the run in the line that repeats it, beside the name of the test. */
+  /** A name for the run in the line that repeats it, in addition to the name of the test. */
   readonly name?: string
 }
 
-/** What the other kinds of runs in this package add. */
+/** Options of other kinds of runs in this package. */
 export type RunOptions = SimulateOptions & Reproducible
 
-/** The cluster that `simulate` hands to its body: workers in this thread, in virtual time, which can be crashed, restarted and cut off. */
+/** The cluster that `simulate` passes to its body: workers in this thread, in virtual time. The body can crash, restart and partition them. */
 export interface SimCluster extends TestCluster {
   /** The seed of the run. */
   readonly seed: number
-  /** The world in which they run. */
+  /** The simulated world in which the workers run. */
   readonly world: SimWorld
-  /** Ends a worker between two of its turns, as a killed thread ends. */
+  /** Ends a worker between two of its turns, as if its thread were killed. */
   crash(target: Target): void
   /**
-   * Starts a worker again under its name (one that lives crashes first): a fresh id that nobody had, all that it held gone, and a link to every
-   * member. Each of these can call it once it has been told of it and has heard of the end of the former life (`ready`). `on(name)` is the new one.
+   * Starts a worker again under its name, with a new id and a link to every member; a living worker crashes first. All that it held is gone. Each member
+   * can call the new worker once it has learned of it and of the end of the former one (`ready`). `on(name)` then returns the new worker.
    */
   restart(name: string): TestWorker
   /**
-   * Starts a worker that comes late. It may call the members at once, and each of them may call it when it has been told of it (`ready`), as under `launch`. The
-   * name is a new one, or that of a worker that has left or crashed, whose later life it is then. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
+   * Starts a worker later than the others. It may call the members at once; each member may call it once it has learned of it (`ready`), as under
+   * `launch`. The name is new, or that of a worker that has left or crashed. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
    */
   join(name: string): TestWorker
   /**
-   * The worker of this name, when every member can call it: at once, or after its `join` or `restart` has ended.
-   * @throws (rejects) WORKER_DIED when it crashes before
+   * Resolves with the worker of this name when every member can call it: at once, or after its `join` or `restart` has ended.
+   * @throws (rejects) WORKER_DIED if it crashes before
    */
   ready(name: string): Promise<TestWorker>
   /**
-   * Ends a worker in peace, as `cluster.leave` does: newcomers are not linked with it, and it leaves the others within `timeoutMs` (default the workers'
-   * `rpcTimeoutMs`; 0 cuts off at once what is under way). Resolves when it has ended, for each that asks. @throws (rejects) WORKER_NAME_TAKEN while it is being started, TIMEOUT_INVALID
+   * Ends a worker in order, as `cluster.leave` does. New workers are not linked with it, and it leaves the others within `timeoutMs` (default the workers'
+   * `rpcTimeoutMs`; 0 cuts off its calls at once). Each call resolves when the worker has ended. @throws (rejects) WORKER_NAME_TAKEN while it is being
+   * started, TIMEOUT_INVALID
    */
   leave(target: Target, options?: { readonly timeoutMs?: number }): Promise<void>
   /**
-   * Nothing passes between the two sides, either way, until it is healed; what is lost meanwhile is sent again. `other` is all the others by default. A
-   * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, be it an empty list. @throws INVALID_ARGUMENT
+   * Cuts the two sides off from each other until it is healed; messages that are lost meanwhile are sent again. `other` is all other workers by default. A
+   * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, which may be an empty list. @throws INVALID_ARGUMENT
    */
   partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance
-  /** Messages between the two sides, either way, take their time until it is healed, and keep their order. As `partition`. @throws INVALID_ARGUMENT */
+  /** Slows down the line between the two sides, in both directions, until it is healed. Messages keep their order. Sides and `faults` as for `partition`. @throws INVALID_ARGUMENT */
   slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance
-  /** Ends all that `partition` and `slow` have begun. */
+  /** Ends all partitions and slow lines that `partition` and `slow` have begun. */
   heal(): void
 }
 
@@ -118,27 +119,27 @@ export interface SimCluster extends TestCluster {
 export interface Simulation<T> {
   /** The seed of the run. */
   readonly seed: number
-  /** What the body gave. */
+  /** The result of the body. */
   readonly result: T
-  /** What happened, in order; equal for the same seed. */
+  /** The events of the run, in order; equal for the same seed. */
   readonly trace: Trace
-  /** Steps that the world took. */
+  /** How many steps the world took. */
   readonly steps: number
-  /** Virtual time that passed, in ms. */
+  /** The virtual time that passed, in ms. */
   readonly timeMs: number
-  /** What each worker held at the end, after all messages under way had been delivered; of a name that was restarted, the last one. */
+  /** The counts of each worker at the end, after all messages were delivered. For a name that was restarted, the counts of the last worker. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
-  /** References that nobody had disposed of then. */
+  /** References that were not disposed of at the end. */
   readonly leaks: readonly ReferenceLeak[]
-  /** How often the rules of `faults` did what. */
+  /** How often the rules of `faults` did each action. */
   readonly faults: Readonly<Record<FaultKind, number>>
   /** The rules of `faults`, as they were given or drawn. `planText` prints them. */
   readonly plan: readonly FaultRule[]
-  /** What became of each message, for `expectConserved` and its neighbours; null with `countMessages: false`. */
+  /** The counts of each message, for `expectConserved` and the other checkers; null with `countMessages: false`. */
   readonly messages: Messages | null
-  /** Names whose last life had crashed at the end. */
+  /** The names of workers whose last life had crashed at the end. */
   readonly crashed: readonly string[]
-  /** Whether any worker crashed, left or was started again: then some messages may have met nobody. */
+  /** Whether any worker crashed, left or was started again. Then some messages may have reached nobody. */
   readonly anyEnded: boolean
 }
 
@@ -153,7 +154,7 @@ export class SimulatedWorkers implements SimCluster {
   private readonly options: RunOptions
   /** Null: links are bare. */
   readonly plan: readonly FaultRule[] | null
-  /** Who waited for whom when last nothing could happen but for time to pass. */
+  /** The waits when last nothing could happen but for time to pass. */
   stood: { readonly atMs: number; readonly waits: WaitsNow } | null = null
   /** Null: nobody counts messages. */
   readonly ledger: MessageLedger | null
@@ -162,7 +163,7 @@ export class SimulatedWorkers implements SimCluster {
   private readonly members: SimulatedMembers
 
   private readonly variant: RunVariant
-  /** What ends what runs on a worker, as this crashes. */
+  /** They end a worker's programs as it crashes. */
   private readonly running = new Map<WorkerRuntime, Set<() => void>>()
 
   constructor(options: RunOptions) {
@@ -276,7 +277,7 @@ export class SimulatedWorkers implements SimCluster {
     return this.on(runtime.info.name).runtime === runtime
   }
 
-  /** As `launch` has it: who waits for a worker's program hears of its death, and nothing is begun on the dead. */
+  /** As `launch` has it: a worker's death rejects its programs, and nothing is begun on the dead. */
   private untilDeath<R>(runtime: WorkerRuntime, run: () => Promise<R>): Promise<R> {
     if (!this.isCurrent(runtime) || this.world.isCrashed(runtime.info.name)) return Promise.reject(crashed(runtime.info))
     let end = () => {}
@@ -318,16 +319,15 @@ export class SimulatedWorkers implements SimCluster {
 }
 
 /**
- * Runs `body` on a simulated cluster until it settles, then delivers what is still under way.
- * @throws (rejects) what `body` throws, with the seed in `seed` and in the stack; SIM_DEADLOCK when it waits for something that cannot come, with who
- * waits for whom
+ * Runs `body` on a simulated cluster until it settles, then delivers the messages that are still under way.
+ * @throws (rejects) the error of `body`, with the seed in `seed` and in the stack; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
  * @example const { result } = await simulate({ workers: 2, seed: 1 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [zeros([2])])))
  */
 export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   return runSimulation(options, body, ({ world }, main) => world.run(main))
 }
 
-/** What `simulate` and the runs of `liveness.ts` have in common; `drive` takes the world to the end of the body. */
+/** `simulate` and the runs of `liveness.ts` have it in common; `drive` takes the world to the end of the body. */
 export async function runSimulation<T, R>(
   options: RunOptions,
   body: (sim: SimCluster) => Promise<T>,
@@ -351,7 +351,7 @@ async function runOnce<T, R>(
   try {
     const result = await drive(sim, body(sim))
     await world.drain()
-    // What is read and closed from here on is no part of the last step.
+    // Reads and closes from here on are not part of the last step.
     world.observer?.jump()
     const debugInfo = Object.fromEntries(cluster.current.map((worker) => [worker.info.name, worker.debugInfo()]))
     const alive = sim.living()

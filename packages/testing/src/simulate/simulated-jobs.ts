@@ -1,12 +1,12 @@
 /**
- * The pools of a simulation: the queue and the port that `cluster.jobs` has, before this thread instead of others. A worker's request takes a turn to the
+ * The pools of a simulation: the queue and the port of `cluster.jobs`, with this thread in place of others. A worker's request takes a turn to the
  * pool and the answer one back, on its own clock, which stops when it crashes.
  */
 import { workerDied } from '@postgrad/base/internal'
 import { type JobFunction, Jobs } from '@postgrad/jobs'
 import { attachJobs, checkQueueMax, checkThreads, InThreadPlaces, JobQueue, PortHost, PortServer } from '@postgrad/jobs/internal'
 import type { WorkerRuntime } from '@postgrad/rpc'
-import { threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
+import { runExposed, threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
 import type { SimWorld } from '@postgrad/sim/internal'
 
 /** A pool of jobs in a simulation. */
@@ -30,10 +30,7 @@ export class SimulatedJobs {
     this.seed = seed
     for (const [name, options] of Object.entries(pools)) {
       const threads = checkThreads('simulate', options.threads ?? THREADS)
-      const places = new InThreadPlaces(world.clock, (job, args) => {
-        const { target } = threadRegistry.lookup(job, 'job threads')
-        return (target as (...args: readonly unknown[]) => unknown)(...args)
-      })
+      const places = new InThreadPlaces(world.clock, (job, args) => runExposed(threadRegistry.lookup(job, 'job threads'), args))
       const queueMax = checkQueueMax('simulate', options.queueMax)
       this.pools.set(name, new JobQueue(places, { threads, queueMax, clock: world.clock }))
     }

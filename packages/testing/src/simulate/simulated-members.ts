@@ -1,7 +1,7 @@
 /**
- * Simulated workers as members of a cluster: what cluster's `Members` asks of its host. The controller is one more place in the world, linked with each worker
- * by a channel of its own, over which it says what it says to threads (`MemberWords`). So its words keep their order, and come before or behind what the
- * workers say to each other as the schedule has it. No fault rule meets them: a control port loses nothing.
+ * Simulated workers as members of a cluster: the host of cluster's `Members`. The controller is one more place in the world, linked with each worker
+ * by a channel of its own, over which it sends what it sends to threads (`MemberWords`). So its words keep their order, and the schedule decides whether they
+ * come before or after the workers' messages. No fault rule applies to them: a control port loses nothing.
  */
 import { Future, PostgradError, type WorkerId } from '@postgrad/base'
 import { TextDecoder, TextEncoder, workerDied } from '@postgrad/base/internal'
@@ -21,13 +21,13 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { SimWorld } from '@postgrad/sim'
 import type { Link } from '@postgrad/transport'
 
-/** What the controller is called in traces; no worker can be called so. */
+/** The controller's name in traces; no worker can be called so. */
 export const CONTROLLER = '(controller)'
 
-/** Ends of links travel beside their frame, as ports do. */
+/** Ends of links travel with their frame, as ports do. */
 type Words = MemberWords<PeerInfo>
 type Said = { [Word in keyof Words]: readonly [word: Word, args: Words[Word]] }[keyof Words]
-/** What goes over a control channel: words with their number, or the number alone, which answers them. */
+/** A frame of a control channel: words with their number, or the number alone, which answers them. */
 type ControlFrame = readonly [number: number, said?: Said]
 
 /** For a reader of the trace. */
@@ -66,7 +66,7 @@ export class SimulatedMembers implements MembersHost<Link> {
   join(name: string): void {
     this.world.touch(CONTROLLER)
     const holder = [...this.controls.values()].find(({ runtime }) => runtime.info.name === name)
-    // Whoever wants a name of one whose life is over has waited for that.
+    // A caller that wants a dead worker's name has waited for its end.
     if (holder !== undefined && (this.world.isCrashed(name) || holder.runtime.isClosed)) this.members.gone(holder.runtime.info.id)
     const joining = this.members.start([name], { op: 'join', timeoutMs: 0 })
     joining.catch(() => {})
@@ -126,7 +126,7 @@ export class SimulatedMembers implements MembersHost<Link> {
   }
 
   joined(): void {
-    // The test's code goes on.
+    // The test's code continues.
     this.world.touch('')
   }
 

@@ -1,4 +1,4 @@
-/** Programs that do not go on, each in another way, and what the report says of each. */
+/** Programs that are stuck, each in another way, and what the report says of each. */
 import { expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { currentJobs } from '@postgrad/jobs'

@@ -1,5 +1,5 @@
 /**
- * Who waits for whom in a cluster that does not go on, for a person: what every worker's program and every call that is being served wait for, and
+ * Reports to a person who waits for whom in a stuck cluster: what every worker's program and every call that is being served wait for, and
  * the cycles in it. The graph's nodes are activities: a worker's own program, or one call that a worker serves.
  *
  *     worker0's program ──call ask──▶ worker1 serving ask for worker0 ──its turn at Counter──▶ worker1 serving bump for worker2 ──▶ …
@@ -7,7 +7,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { CallKey, Serving, Wait, Waits, WorkerRuntime } from '@postgrad/rpc/internal'
 
-/** What a report says; `lines` for the message, the rest for programs. */
+/** A report, for the message and the values of an error. */
 export interface WhoWaits {
   /** One line for each thing that is waited for, worker by worker. */
   readonly waits: readonly string[]
@@ -22,7 +22,7 @@ export interface WhoWaits {
 /** How many lines of each kind a message holds. */
 const LINES_MAX = 40
 
-/** What is read of a cluster at one moment; made into a report only if somebody asks. */
+/** A cluster's waits at one moment; made into a report only if somebody asks. */
 export type WaitsNow = readonly (Waits & { readonly worker: WorkerRuntime })[]
 
 export function waitsNow(runtimes: readonly WorkerRuntime[]): WaitsNow {
@@ -45,7 +45,7 @@ export function whoWaitsText({ waits, cycles, stuck, crashed }: WhoWaits): strin
   return parts.join('\n')
 }
 
-/** The error of a run that did not go on, with who waited for whom in its message and its values. */
+/** The error of a stuck run, with who waited for whom in its message and its values. */
 export function withWaits(error: PostgradError, waits: WhoWaits): PostgradError {
   const { code, message, remedy = '', values, op } = error
   const text = whoWaitsText(waits)
@@ -69,7 +69,7 @@ class Graph {
   private readonly edges = new Map<string, Set<string>>()
   private readonly names = new Map<string, string>()
   private readonly served: { readonly id: string; readonly worker: WorkerRuntime; readonly call: Serving }[] = []
-  /** What each call is of, from its caller; by the callee's activity. */
+  /** Each call's function, from its caller; by the callee's activity. */
   private readonly functions = new Map<string, string>()
 
   constructor(all: WaitsNow) {

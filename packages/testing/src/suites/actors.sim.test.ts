@@ -17,7 +17,7 @@ const sleep = (ms: number): Promise<void> => {
   })
 }
 
-/** What one call does: it takes a while, then calls others, all at once. */
+/** One call: it takes a while, then calls others, all at once. */
 interface Plan {
   readonly ms: number
   readonly calls: readonly { readonly to: number; readonly plan: Plan }[]
@@ -119,7 +119,7 @@ describe('serial actors', () => {
               sim.crash('worker3')
             }
             const codes = await Promise.all(ends)
-            // What was cancelled runs to its end.
+            // Cancelled calls run to their end.
             await sleep(10 * TIMEOUT_MS)
             const states = []
             for (const [i, station] of stations.entries()) {

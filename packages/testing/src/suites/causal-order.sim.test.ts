@@ -1,5 +1,5 @@
 /**
- * The smallest program in which the order of operations is not the same on every run: three branches that go on behind awaits of their own use one leaf. Why
+ * The smallest program in which the order of operations is not the same on every run: three branches that continue after awaits use one leaf. It shows why
  * sums follow the dataflow, and neither sequence numbers nor the n-th operation of the n-th call (Note [Causal order] in autograd's `input-order.ts`).
  */
 import { expect, test } from '@jest/globals'

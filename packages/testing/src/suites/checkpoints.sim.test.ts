@@ -1,4 +1,4 @@
-/** Checkpoints of a whole simulated cluster: a training that is broken off and goes on elsewhere ends in the same bits. On threads: `packages/postgrad`. */
+/** Checkpoints of a whole simulated cluster: a training that is broken off and resumed elsewhere ends in the same bits. On threads: `packages/postgrad`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Small collectives in the orders in which their messages can come: the same bits in each, nothing left, and a typed error for who lives when one dies. */
+/** Small collectives in the orders in which their messages can come: the same bits in each, nothing left, and a typed error at survivors when one dies. */
 import { expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { allGatherObject, allReduce, barrier, destroyProcessGroup, initProcessGroup, newGroup } from '@postgrad/process-group'

@@ -1,4 +1,4 @@
-/** All orders of what `collectives.sim` sees a part of. */
+/** All orders; `collectives.sim` runs a part of them. */
 import { expect, test } from '@jest/globals'
 import { everyOrder, PROGRAMS } from './collectives.suite.js'
 

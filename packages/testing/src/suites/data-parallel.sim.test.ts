@@ -46,7 +46,7 @@ test.each([
   expect(orders).toBeGreaterThan(8)
 })
 
-/** Two norms side by side, so that their exchanges are under way at once, beside the reducer's. */
+/** Two norms side by side, so that their exchanges and the reducer's are under way at once. */
 class Norms extends Module {
   readonly scale = parameter(tensor([0.7]))
   readonly norms = [new SyncBatchNorm(1), new SyncBatchNorm(1)]

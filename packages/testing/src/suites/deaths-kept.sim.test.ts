@@ -1,4 +1,4 @@
-/** Workers that die and are started again for as long as a cluster lives: what stays of the dead at those that live on. */
+/** Workers that die and are started again for as long as a cluster lives: what survivors keep of the dead. */
 import { expect, test } from '@jest/globals'
 import { call, currentSignal, expose, remote, stream } from '@postgrad/rpc'
 import { simulate } from '../simulate/simulate.js'

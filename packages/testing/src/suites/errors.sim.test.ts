@@ -1,4 +1,4 @@
-/** What goes wrong by a user's hand, in the simulation: a typed error each time, nothing left behind, and the cluster works afterwards. */
+/** Mistakes of users, in the simulation: a typed error each time, nothing left over, and the cluster works afterwards. */
 import { describe, expect, test } from '@jest/globals'
 import { CASE_WORKERS, designNote, errorCases, errorProblems, readGolden } from '@postgrad/testing-cases'
 import { expectClean } from '../check/expect-clean.js'
@@ -11,7 +11,7 @@ describe('in the simulation', () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const simulation = await simulate({ workers: CASE_WORKERS, seed }, async (sim) => {
         const problems = await errorProblems(sim, one)
-        // What failed stands in nobody's way.
+        // The failure disturbs nobody.
         if (!one.endsWorker) await sim.on('worker0').run(designNote, readGolden().design_note!.inputs)
         return problems
       })

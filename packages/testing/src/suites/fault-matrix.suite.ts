@@ -1,6 +1,6 @@
 /**
- * Every kind of message under every fault, in a program that uses all of them: losses, repeats and delays change no result; a crash or a restart
- * ends nobody's wait late, runs nothing twice, and leaves nothing on who lives.
+ * Every kind of message under every fault, in a program that uses all of them: losses, repeats and delays change no result; after a crash or a
+ * restart no wait ends late, nothing runs twice, and survivors keep nothing.
  */
 import { expect } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
@@ -18,7 +18,7 @@ import { type Account, type Cell, failsBackward, freshAccount, lives, makeCell, 
 
 export const WORKERS = ['worker0', 'worker1', 'worker2']
 export const TIMEOUT_MS = 3000
-/** Who waits for the others' leader gives it a second more. */
+/** A wait for the others' leader has a second more. */
 const GATHER_MS = 1500
 
 /** Kinds that this program does not send, and why. */
@@ -83,7 +83,7 @@ async function program(account: Account): Promise<unknown[]> {
   }
   const value = makeCell('worker2', 'value', { timeoutMs: TIMEOUT_MS })
   if (value !== null) {
-    // An instance of a class is no value that can travel; the owner says so.
+    // An instance of a class cannot travel; the owner says so.
     ends.push(await wait('fetch', () => value.toHere()))
     const given = monitor(value)
     const watched = monitor(value)
@@ -112,7 +112,7 @@ async function program(account: Account): Promise<unknown[]> {
       if (typeof y === 'string') return y
       const loss = y.sum()
       const roots = [loss, y.mul(2).sum(), loss]
-      // Twice, since the end of a pass is told with the next.
+      // Twice, since the end of a pass is sent with the next.
       for (const retainGraph of [true, false]) {
         ends.push(await wait('backward', () => ctx.backward(roots, { retainGraph, timeoutMs: TIMEOUT_MS })))
       }
@@ -142,7 +142,7 @@ async function run(seed: number, faults: readonly FaultRule[], allow: readonly s
         if (lives(sim, runtime)) throw error
         return 'crashed'
       })
-    // What is late has come, and what was to end has ended.
+    // Late messages have come, and waits have ended.
     await after(sim, 4 * TIMEOUT_MS)
     account.close(sim)
     dead = WORKERS.filter((name) => sim.world.isCrashed(name))

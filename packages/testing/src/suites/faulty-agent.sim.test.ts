@@ -1,6 +1,6 @@
 /**
- * PyTorch's faulty agent (`faulty_agent_rpc_test.py`): named kinds of messages fail their first sends or come late. What its tests do with a message
- * to oneself has no counterpart, since such a message passes no link.
+ * PyTorch's faulty agent (`faulty_agent_rpc_test.py`): named kinds of messages fail their first sends or come late. Its tests of messages
+ * to oneself have no counterpart, since such a message passes no link.
  */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError, type PostgradError } from '@postgrad/base'

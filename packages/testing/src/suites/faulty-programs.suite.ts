@@ -38,7 +38,7 @@ export interface Report {
   readonly simulation: Simulation<void>
   readonly plan: readonly FaultRule[]
   readonly programs: number
-  /** What must not be; empty. */
+  /** Problems; empty. */
   readonly problems: readonly string[]
 }
 
@@ -49,7 +49,7 @@ function pick<T>(random: Random, list: readonly T[]): T {
 /** Of 1,000. */
 const often = (random: Random, most: number): number => (1 + random.below(most)) / 1000
 
-/** What happens to messages and workers: some of everything, or nothing. */
+/** The faults of messages and workers: some of everything, or none. */
 function planOf(random: Random, names: readonly string[]): FaultRule[] {
   const plan: FaultRule[] = []
   for (let crashes = random.below(4); crashes > 1; crashes--) {
@@ -79,7 +79,7 @@ interface Watched {
 
 function watch(watches: Watched[], to: string): void {
   const watcher = currentRuntime()
-  // Who died before this worker began was never a peer of it.
+  // A worker that died earlier was never a peer of this one.
   if (!watcher.workers().some(({ name }) => name === to)) return
   const watched: Watched = { watcher, worker: watcher.resolve(to), monitor: monitor(to), told: 0 }
   watches.push(watched)
@@ -137,7 +137,7 @@ async function program(account: Account, random: Random, names: readonly string[
     else if (what === 7) wait('pass on', () => call(to, served.passOn, [key, ref, pick(random, names)], { timeoutMs }))
     else {
       held.splice(held.indexOf(ref), 1)
-      // What is under way with it is not called off.
+      // Its calls under way continue.
       ref.dispose()
     }
     if (random.coin()) await underWay.at(-1)

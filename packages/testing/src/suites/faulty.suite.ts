@@ -1,5 +1,5 @@
 /**
- * What the tests under faults keep account of: how often each request was run, and that everything that a worker waited for ended by its deadline.
+ * The account of the tests under faults: how often each request was run, and that everything that a worker waited for ended by its deadline.
  * The functions that count are exposed here; the account in force is the one that `use` made, since simulated workers share their modules.
  */
 import { defineFunction, mul } from '@postgrad/autograd'
@@ -30,7 +30,7 @@ interface Wait {
 export class Account {
   /** How often each way to end was met: 'value', or a code. */
   readonly ends = new Map<string, number>()
-  /** What must not be. */
+  /** Broken promises. */
   readonly problems: string[] = []
   private readonly runs = new Map<string, number>()
   private readonly waits = new Map<number, Wait>()
@@ -87,7 +87,7 @@ export function lives(sim: SimCluster, worker: WorkerRuntime): boolean {
 
 let account = new Account()
 
-/** What is run from now on is counted in a fresh account. */
+/** From now on runs are counted in a fresh account. */
 export function freshAccount(): Account {
   account = new Account()
   return account

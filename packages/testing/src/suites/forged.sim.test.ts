@@ -14,7 +14,7 @@ const SEEDS = 5
 const FORGED = 600
 const TIMEOUT_MS = 500
 
-/** What a hook at worker1 sends in the middle of a pass of worker0, which is known there. */
+/** A hook at worker1 sends it in the middle of a pass of worker0, which is known there. */
 let forge: (pass: { readonly id: bigint; readonly contextId: bigint }) => void = () => {}
 const hooked = (x: Tensor): Tensor => {
   const y = mul(x, 2)
@@ -37,7 +37,7 @@ const slowly = async (): Promise<Quiet> => {
 expose({ 'forged.slowly': slowly, 'forged.Quiet': Quiet })
 expose({ 'forged.hooked': hooked, 'forged.triple': triple, 'forged.via': via, 'forged.echo': echo })
 
-/** What the last pass failed with said. */
+/** The last pass's error message. */
 let said = ''
 const noted = (error: Error & { readonly code: string }): string => {
   said = error.message

@@ -1,7 +1,7 @@
 /**
- * Every kind of message with every field wrong, sent by real peers to workers in the middle of their work: what is sent in a run of calls, references,
- * streams, actors, groups and passes is kept, and sent again, changed: in one field of its head or body, in its bytes, to another worker, or at another
- * time. Whatever arrives so is a dead letter or a typed error to who waits; every wait ends by its deadline, and every worker goes on.
+ * Every kind of message with every field wrong, sent by real peers to workers in the middle of their work: messages of a run of calls, references,
+ * streams, actors, groups and passes are kept, and sent again, changed: in one field of head or body, in their bytes, to another worker, or at another
+ * time. Each must be a dead letter or a typed error of a wait; every wait ends by its deadline, and every worker continues.
  */
 import { isPostgradError, workerOf } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
@@ -18,10 +18,10 @@ import { type Account, type Cell, failsBackward, freshAccount, lives, makeCell, 
 
 const NAMES = ['worker0', 'worker1', 'worker2', 'worker3']
 const TIMEOUT_MS = 200
-/** Who waits for a leader gives it so much more. */
+/** A wait for a leader has so much more. */
 const LEADER_GRACE_MS = 1000
 const PROGRAM_MS = 600
-/** The longest wait, and something beside. */
+/** The longest wait, and a bit more. */
 const SETTLE_MS = 4000
 const KEPT = 6
 const UNCAUGHT = 'uncaught'
@@ -36,7 +36,7 @@ type Mutation = 'as it was' | 'head' | 'body' | 'head and body' | 'bytes'
 const MUTATIONS: readonly Mutation[] = ['as it was', 'head', 'head', 'body', 'body', 'head and body', 'bytes']
 
 /**
- * What no simulated worker sends in the middle of a run: progress of calls and lineage ahead leave after thousands of calls, frames arrive whole, and groups
+ * Not sent by simulated workers in the middle of a run: progress of calls and lineage ahead leave after thousands of calls, frames arrive whole, and groups
  * end at the end.
  */
 const NOT_SENT: readonly (readonly [MessageType, readonly unknown[]])[] = [
@@ -59,10 +59,10 @@ const NOT_SENT: readonly (readonly [MessageType, readonly unknown[]])[] = [
 
 const HEAD = ['requestId', 'context', 'autogradId', 'pass', 'deadlineMs', 'trace', 'lineage'] as const
 
-/** What was sent once, by whom. */
+/** A message and its sender. */
 type Kept = Pick<OutgoingMessage, 'type' | 'body' | (typeof HEAD)[number]> & { readonly by: WorkerRuntime; readonly to: number }
 
-/** What the receiver was at when something forged was sent to it. */
+/** The receiver's state when a forged message was sent to it. */
 export const STATES = ['idle', 'serving', 'forward', 'root', 'participant', 'passive', 'released', 'leaving', 'restarted'] as const
 export type State = (typeof STATES)[number]
 
@@ -77,7 +77,7 @@ export interface ForgedReport {
   readonly ends: ReadonlyMap<string, number>
   /** Waits that ended late, or never; empty. */
   readonly late: readonly string[]
-  /** What else must not be; empty. */
+  /** Other problems; empty. */
   readonly problems: readonly string[]
 }
 
@@ -142,7 +142,7 @@ class Forger {
     this.leaving.add(worker)
   }
 
-  /** What is left to send, but for so many, after the program: to workers that are at nothing, about what has ended. */
+  /** Sends the rest, but for so many, after the program: to workers that are idle, about things that have ended. */
   async finish(reserved: number): Promise<void> {
     while (this.left > reserved) {
       const before = this.left
@@ -160,7 +160,7 @@ class Forger {
     // Spread over the program.
     const share = 0.1 + this.sim.world.nowMs / PROGRAM_MS
     if (this.paused || this.left === 0 || this.forged > share * this.count || this.random.coin()) return
-    // Of what is under way now, or of anything that was, at once or in a while.
+    // From this message, or from any earlier one, at once or in a while.
     const one = this.random.coin() ? this.kept.get(type)!.find((each) => each.body === body) : undefined
     if (this.random.below(3) > 0) this.forge(one)
     else this.sim.world.clock.setTimer(this.random.below(60), () => this.forge(one))
@@ -468,7 +468,7 @@ async function collectives(): Promise<void> {
   await allReduce(ones([1]), { timeoutMs })
 }
 
-/** What is thrown at once, as by a call to who has left, is no wait. */
+/** Null if it throws at once, as a call to a worker that left. */
 function attempt<T>(make: () => T): T | null {
   try {
     return make()
@@ -570,13 +570,13 @@ export async function forgedRun(seed: number, count: number): Promise<ForgedRepo
         for (const { info } of living) {
           const ask = () => call(info.name, served.echo, ['alive', 1, 0], { timeoutMs: TIMEOUT_MS })
           let answer: unknown
-          // A forged request may stand under the number of the next one, whose deadline ends it then.
+          // A forged request may have the number of the next one, whose deadline ends it then.
           for (let tries = 0; tries < 4 && answer !== 1; tries++) answer = await worker.run(() => ask().catch((error) => error))
           // One of them may have said that the other, or itself, leaves.
           const hasLeft = isPostgradError(answer, 'WORKER_DIED') && answer.values.cause === 'left'
           if (answer !== 1 && !hasLeft) problems.push(`${worker.info.name} calls ${info.name}: ${answer}`)
         }
-        // What is served for a forged request (a value, an arrival at a gather) waits as long as that says; but for monitors nothing else is without a deadline.
+        // A forged request that is served (a value, an arrival at a gather) waits as long as that says; but for monitors nothing else is without a deadline.
         const { runtime } = worker
         const isDiscarded = (wait: Wait) =>
           living.some((other) => wait.on.some(({ id }) => id === other.runtime.info.id) && isDiscardedMonitor(wait, runtime, other.runtime))

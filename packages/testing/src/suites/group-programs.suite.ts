@@ -1,6 +1,6 @@
 /**
  * Random programs whose workers end together: chains of calls that nobody awaits, with sleeps and callbacks in between, references that are passed on, workers
- * that leave in the middle of it, under faults or none, all from one seed. What may not be: a call that is cut off by the end, an end that does not come.
+ * that leave in the middle of it, under faults or none, all from one seed. The end must come, and must not cut off a call.
  */
 import { isPostgradError } from '@postgrad/base'
 import { call, currentWorker, expose, getWorkerInfos, leave, type RRef, remote, shutdown } from '@postgrad/rpc'
@@ -9,7 +9,7 @@ import { leaks } from '../check/expect-clean.js'
 import type { FaultRule } from '../faults/message-kind.js'
 import { type SimCluster, simulate } from '../simulate/simulate.js'
 
-/** What is counted of a run; its programs share it, since it is one thread. */
+/** The counts of a run; its programs share them, since it is one thread. */
 interface Account {
   made: number
   served: number
@@ -75,7 +75,7 @@ const FAULTS: readonly FaultRule[] = [
   { match: { probability: 0.1 }, do: 'delay', delayMs: 15 },
 ]
 
-/** What was wrong with this seed's program; empty. */
+/** The problems of this seed's program; empty. */
 export async function runGroupProgram(seed: number): Promise<string[]> {
   const random = new Random(seed)
   account = { made: 0, served: 0, refused: 0, problems: [], random }
@@ -98,7 +98,7 @@ export async function runGroupProgram(seed: number): Promise<string[]> {
   const problems = [...own.problems]
   if (own.served !== own.made - own.refused) problems.push(`${own.made} calls made, ${own.refused} refused, ${own.served} served`)
   for (let id = 0; id < size; id++) if (!isDone[id]) problems.push(`worker${id} did not end`)
-  // Of a worker that left, others may be told things that they need not know any more.
+  // Others may get messages about a worker that left, which they do not need any more.
   problems.push(
     ...leaks(simulation.debugInfo, { allow: leavers.size > 0 ? ['deadLetters'] : [], except: [...leavers].map((id) => `worker${id}`) }),
   )

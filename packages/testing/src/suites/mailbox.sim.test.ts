@@ -1,4 +1,4 @@
-/** Backward passes beside full mailboxes: what a pass consists of needs no room. */
+/** Backward passes at workers with full mailboxes: passes need no room. */
 import { describe, expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { call, currentWorker, expose, getDebugInfo, ready, remote, stream } from '@postgrad/rpc'

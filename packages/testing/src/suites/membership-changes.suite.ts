@@ -1,4 +1,4 @@
-/** A join, a restart, a leave and a death as they ship, among three workers: what is explored of them. Rules MEM-n of `cluster/SPEC.md`. */
+/** A join, a restart, a leave and a death as they ship, among three workers, for `explore`. Rules MEM-n of `cluster/SPEC.md`. */
 import { expect } from '@jest/globals'
 import { type Exploration, type ExploreOptions, explore } from '../explore/explore.js'
 import type { SimCluster } from '../simulate/simulate.js'
@@ -7,12 +7,12 @@ import { ask, outcome, pass, quiet, Witness } from './membership.suite.js'
 const print = (what: string, { text }: Exploration) => process.stdout.write(`      ${what}: ${text}\n`)
 const PAIR = ['a', 'b']
 const ALL = ['a', 'b', 'c']
-/** What comes of something that is asked of a worker as it ends. */
+/** The outcomes of a call to a worker as it ends. */
 const DONE_OR_DEAD = [2, 'WORKER_DIED']
 
 type Body = (sim: SimCluster, witness: Witness) => Promise<void>
 
-/** In each order all that live are linked, nobody is linked with the dead, and each has heard of each end once. */
+/** In each order all that live are linked, nobody is linked with the dead, and each has noticed each end once. */
 export async function everyOrder(
   what: string,
   workers: readonly string[],
@@ -31,7 +31,7 @@ export async function everyOrder(
 
 type Change = readonly [what: string, workers: readonly string[], body: Body]
 
-/** What happens, how many workers there are before it, and what is under way. */
+/** Each change, with the workers before it, and calls that are under way. */
 export const CHANGES: readonly Change[] = [
   [
     'a join beside a call',

@@ -1,4 +1,4 @@
-/** Changes of membership of some two thousand orders each, to the end, and many changes as seeds have them: `npm run soak -- --seeds 10000 membership`. */
+/** Changes of membership with some two thousand orders each, all of them, and many changes by seeds: `npm run soak -- --seeds 10000 membership`. */
 import { expect, test } from '@jest/globals'
 import { membershipProgram } from './membership.suite.js'
 import { everyOrder, LARGE_CHANGES } from './membership-changes.suite.js'

@@ -1,5 +1,5 @@
 /**
- * What becomes of who is linked with whom, in a simulation whose joins, restarts, leaves and deaths are those that ship (rules MEM-n of `cluster/SPEC.md`):
+ * Which workers are linked with which, in a simulation whose joins, restarts, leaves and deaths are those that ship (rules MEM-n of `cluster/SPEC.md`):
  * small programs for `explore`, and one of many changes for a seed.
  */
 import { mul, sum } from '@postgrad/autograd'
@@ -15,7 +15,7 @@ const whoAmI = (): number => currentWorker().info.id
 const twice = (x: Tensor): Tensor => mul(x, 2)
 expose({ 'membership.whoAmI': whoAmI, 'membership.twice': twice })
 
-/** Counts what each worker hears of deaths, from its first step on. */
+/** Counts the deaths that each worker notices, from its first step. */
 export class Witness {
   private readonly sim: SimCluster
   private readonly runtimes: WorkerRuntime[] = []
@@ -36,7 +36,7 @@ export class Witness {
     this.watch(name)
   }
 
-  /** To be asked when nothing is under way: who of those that live is not linked with whom, or has heard of a death too often or not at all. */
+  /** To be asked when nothing is under way: which living workers are not linked, or have noticed a death too often or not at all. */
   problems(): string[] {
     const problems: string[] = []
     const isAlive = (one: WorkerRuntime) => this.isAlive(one)
@@ -85,7 +85,7 @@ export async function outcome<T>(promise: PromiseLike<T>): Promise<T | string> {
   }
 }
 
-/** Who answers to this name, for the worker of another. */
+/** The id at this name, as another worker finds it. */
 export const ask = (sim: SimCluster, from: string, to: string): Promise<number | string> =>
   sim.on(from).run(() => outcome(call(to, whoAmI)))
 

@@ -1,4 +1,4 @@
-/** What `npm run mutate` catches broken sources with passes on those that are not; the other suites have tests of their own. */
+/** The catchers of `npm run mutate` pass on sources that are not broken; the other suites have tests of their own. */
 import { expect, test } from '@jest/globals'
 import { CATCHERS } from './mutants.suite.js'
 

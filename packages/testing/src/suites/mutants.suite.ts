@@ -1,5 +1,5 @@
 /**
- * What the kit has to catch bugs with, as functions of a seed that throw when something is wrong: `scripts/mutate.mjs` breaks the engine, the RRef protocol and the
+ * The kit's means to catch bugs, as functions of a seed that throw when something is wrong: `scripts/mutate.mjs` breaks the engine, the RRef protocol and the
  * session layer on purpose and asks which of these notices, after how many seeds.
  */
 import { add, defineFunction, mul, sum } from '@postgrad/autograd'

@@ -1,4 +1,4 @@
-/** A worker that crashes at any message of a step that overlaps its pass: who lives has stepped only where the pass had ended, and the error says so. */
+/** A worker crashes at any message of a step that overlaps its pass: survivors have stepped only if the pass had ended, and the error says so. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'

@@ -61,7 +61,7 @@ test(`DA-48 passes at once, between passes alone: ${LARGE_SEEDS} orders of deliv
   }
 })
 
-/** What is left of 1e8 - 1e8 + 1 tells in which order it was summed (float32). */
+/** The sum of 1e8 - 1e8 + 1 depends on its order (float32). */
 const LARGE_AND_SMALL = [1e8, -1e8, 1] as const
 
 const same = (x: Tensor): Tensor => x
@@ -83,7 +83,7 @@ const begunAtOnce = (): Promise<Sums> =>
     return { x: ctx.gradients().get(x)!.itemSync() }
   })
 
-/** One after the other, each awaited, with another worker as root of each: who holds the leaf hears of their ends in any order. */
+/** One after the other, each awaited, with another worker as root of each: the leaf's worker learns of their ends in any order. */
 const ofSeveralRoots = (): Promise<Sums> =>
   distAutograd.context(async () => {
     for (const [i, by] of LARGE_AND_SMALL.entries()) await call(`worker${1 + i}`, backwardHere, [await call('worker4', scaledWeight, [by])])

@@ -1,6 +1,6 @@
 /**
  * Messages that overtake others wherever no order is promised (rpc's `message-order.ts`), as small ones overtake large ones between processes, and far more often: any may be
- * overtaken here. What holds in order holds so too.
+ * overtaken here. The results stay the same.
  */
 import { expect, test } from '@jest/globals'
 import { bitsText, contextCases, designNoteOn, failingCases, loadCases, readGolden, runScenario } from '@postgrad/testing-cases'

@@ -44,7 +44,7 @@ test.each([false, true])('DA-68 at any moment (sessions: %p)', async (sessions) 
       })
       const failed = await sim.on('worker0').run(passes, 1000)
       const again = await restarted
-      // Until both have heard of the new life: what is called before meets the old one.
+      // Until both know of the new life: earlier calls meet the old one.
       let last = await sim.on('worker0').run(passes, 2)
       while (last[0] !== 'value') {
         await sim.on('worker0').run(sleep, 1)

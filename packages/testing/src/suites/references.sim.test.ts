@@ -1,4 +1,4 @@
-/** What references can do is the same in a simulation and in the inlined program, to the bit: proxies, backward, modules elsewhere. */
+/** References do the same in a simulation and in the inlined program, to the bit: proxies, backward, modules elsewhere. */
 import { describe, expect, test } from '@jest/globals'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Linear } from '@postgrad/nn'

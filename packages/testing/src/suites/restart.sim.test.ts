@@ -1,4 +1,4 @@
-/** Crash and restart in the simulation: a name lives again under a fresh id, and whatever is about its former life says so. */
+/** Crash and restart in the simulation: a name lives again under a fresh id, and errors about its former life say so. */
 import { describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { call, expose, type RRef, remote, type UserRRef, type WorkerInfo } from '@postgrad/rpc'

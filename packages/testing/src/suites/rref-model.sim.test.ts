@@ -6,7 +6,7 @@ import { runSeed, SABOTAGES, seedsToFind } from './rref-model.suite.js'
 const ONLY = process.env.POSTGRAD_RREF_SEED
 /** The first, and those around the one that meets a reference that is released while its child is not confirmed (`docs/mutations.md`). */
 const CHOSEN = Array.from({ length: 60 }, (_, at) => (at < 40 ? at : at + 45))
-/** What once failed: the reply to a call that is out of time spoke of a value first, and took what others said of it along. */
+/** Once failed: the reply to a call that is out of time spoke of a value first, and took what others said of it along. */
 const ONCE_FAILED = [10_338]
 /** Of protocols that are broken. */
 const SEEDS_TO_FIND = 600

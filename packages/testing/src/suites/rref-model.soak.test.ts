@@ -3,7 +3,7 @@ import { test } from '@jest/globals'
 import { runSeed } from './rref-model.suite.js'
 
 const SEEDS = Number(process.env.POSTGRAD_SOAK_RREF_SEEDS ?? 20_000)
-/** The first seed, so that a night can go on where another ended. */
+/** The first seed, so that a night can begin where another ended. */
 const FROM = Number(process.env.POSTGRAD_SOAK_RREF_FROM ?? 0)
 const REPORT_EVERY = 5_000
 

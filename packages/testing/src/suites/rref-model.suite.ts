@@ -1,9 +1,9 @@
 /**
  * The RRef protocol against a model that is a list: who holds a reference to which value. Random programs (fast-check commands) make, share, pass on, ask for,
- * use and dispose of references on four workers, while messages are lost, repeated and put off and workers crash and come back. What must hold:
+ * use and dispose of references on four workers, while messages are lost, repeated and put off and workers crash and come back. The rules:
  *
  *   G1     when nothing is under way, every owner counts the references of the list and no other
- *   G2     a confirmed reference of a living worker to a value of a living worker stands in the owner's table, at any moment, and works
+ *   G2     a confirmed reference of a living worker to a value of a living worker is in the owner's table, at any moment, and works
  *   once   no function runs twice, and one whose call gave a result has run
  *   ends   no promise of a living worker is pending longer than its deadline
  *   clean  when all is disposed, nothing is left on any survivor
@@ -357,7 +357,7 @@ class Program {
     this.pending.delete(operation)
     const { what, by, limitMs } = operation
     if (!this.isAlive(by)) return
-    // A step of the world at a time that has come may be taken behind others of the same time.
+    // A step of the world at a time that has come may be taken after others of the same time.
     if (this.sim.world.nowMs > limitMs) this.fail(`ends: ${what} ended ${this.sim.world.nowMs - limitMs} ms late with ${error}`)
     if (error === null && ticket !== null && this.runs.get(ticket) !== 1) this.fail(`once: ${what} gave a result and did not run`)
     if (error !== null && !this.mayFail(operation, error)) this.fail(`${what} failed: ${error instanceof Error ? error.stack : error}`)
@@ -418,7 +418,7 @@ class Program {
     if (this.problems.length > 0) throw this.problems[0]
   }
 
-  /** What differs between the tables and the list. */
+  /** Differences between the tables and the list. */
   private differences(): string[] {
     const differences: string[] = []
     const counted = this.counted()
@@ -605,7 +605,7 @@ async function runScenario(seed: number, { faults, commands }: Scenario, sabotag
       for (const name of WORKERS) if (sim.world.isCrashed(name)) died.add(name)
     }
   })
-  // What comes for those who have died, or have disposed of it, is a dead letter.
+  // A message for a worker that died, or has disposed of it, is a dead letter.
   expectClean(simulation, { except: [...died], allow: ['deadLetters'] })
 }
 

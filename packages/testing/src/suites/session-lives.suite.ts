@@ -1,6 +1,6 @@
 /**
  * Frames of a former life: two workers talk over sessions, end, and talk again in new lives, while frames of the first conversation still come, anywhere between
- * those of the second. What is delivered is what was sent in this life, in order. `npm run mutate` asks it; in a simulated cluster every life has links of its own.
+ * those of the second. Only frames of this life are delivered, in order. `npm run mutate` uses it; in a simulated cluster every life has links of its own.
  */
 import { Random, SimWorld } from '@postgrad/sim/internal'
 import type { Frame, Link, LinkReceiver } from '@postgrad/transport'

@@ -262,7 +262,7 @@ describe('errors', () => {
     await everyRank(
       async ({ rank, sim }) => {
         if (rank !== 1) return
-        // What ran there has ended by then.
+        // Calls there have ended by then.
         await new Promise<void>((resolve) => void currentWorker().clock.setTimer(0, resolve))
         sim.crash('worker2')
         const begunMs = currentWorker().clock.now()

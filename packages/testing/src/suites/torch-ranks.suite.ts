@@ -1,6 +1,6 @@
 /**
  * The fixture of PyTorch's own tests of rpc (`torch/testing/_internal/distributed/rpc/rpc_test.py`): four workers that all run the body at once, so
- * that each test is one of four-way concurrency as well. Here over several seeds, with nothing left behind.
+ * that each test is one of four-way concurrency as well. Here over several seeds, with nothing left over.
  */
 import { expectClean } from '../check/expect-clean.js'
 import { type SimCluster, type SimulateOptions, simulate } from '../simulate/simulate.js'
@@ -10,7 +10,7 @@ export const WORLD_SIZE = 4
 export interface Rank {
   readonly rank: number
   readonly self: string
-  /** The next worker, and the one behind it. */
+  /** The next worker, and the one after it. */
   readonly next: string
   readonly afterNext: string
   readonly sim: SimCluster

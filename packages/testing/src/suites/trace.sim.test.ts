@@ -1,4 +1,4 @@
-/** The readable trace and the diagram: names of what was sent, what was done to it, and what is left out of long runs. */
+/** The readable trace and the diagram: names of messages, their faults, and what is left out of long runs. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -93,7 +93,7 @@ describe('the readable trace', () => {
     ]) {
       expect(trace.readable).toContain(part)
     }
-    // What was put off and came is no second sending.
+    // A message that came late was not sent twice.
     expect(trace.readable).toMatch(/worker1 → worker0: error of trace\.fails #\d+$/m)
     // Named or not, it is the same trace.
     expect(trace.readable.split('\n')).toHaveLength(trace.text.split('\n').length)

@@ -1,5 +1,5 @@
 /**
- * The frames that a session has sent or will send and that are not acknowledged: `session.ts` says which and when, this file in what form.
+ * Keeps the frames of a session that the peer has not acknowledged, sent or not: `sending.ts` decides which and when, this file in what form.
  *
  * For a carrier that takes buffers away each frame is kept as a copy in one buffer, which none of its parts fills. A carrier that only borrows gets the
  * bytes themselves: large segments where they were, small ones and the header in an arena.
@@ -17,9 +17,9 @@ export class Kept implements Frame {
   /** Begins with `SESSION_BYTES` that the session writes before each sending. */
   readonly header: Buffer
   readonly segments: readonly Uint8Array[]
-  /** What it counts for in the session's limit. */
+  /** Counted towards the session's limit. */
   readonly bytes: number
-  /** Null: nobody waits, or it was told. */
+  /** Null: none, or it was called. */
   onFlushed: OnFlushed | null = null
 
   constructor(kind: SessionKind, order: FrameOrder, header: Buffer, segments: readonly Uint8Array[], bytes: number) {
@@ -145,7 +145,7 @@ export class KeptQueue {
   }
 }
 
-/** Whoever waits for it is told, once. */
+/** Calls the frame's `onFlushed`, once. */
 export function flushed(kept: Kept, isFlushed: boolean): void {
   const { onFlushed } = kept
   kept.onFlushed = null

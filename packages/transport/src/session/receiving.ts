@@ -1,6 +1,6 @@
 /**
- * The receiving half of a session: which of the frames that come are delivered when, how the receiver hears of the end, and what the peer is still to
- * be told that has arrived. `session.ts` above it reads their heads; what is told goes out by `sending.ts`.
+ * The receiving half of a session: it decides when an arriving frame is delivered, how the receiver learns of the end, and which frames are still to be
+ * acknowledged. `session.ts` reads the heads of the frames; `sending.ts` sends the acknowledgements.
  *
  *     accept ─→ in order? ─→ ready ─→ receiver
  *                   ├ else: early, until the gap is filled
@@ -16,7 +16,7 @@ import type { SessionCounts, SessionSettings } from './session-options.js'
 export class Receiving {
   private readonly settings: SessionSettings
   private readonly counts: SessionCounts
-  /** Tells the peer now. */
+  /** Sends an ACK now. */
   private readonly acknowledge: () => void
   /** The peer has closed, and everything before that has arrived. */
   private readonly onPeerEnd: () => void
@@ -25,14 +25,14 @@ export class Receiving {
   private reason: LinkClosed | null = null
   private isEndScheduled = false
 
-  // What has arrived is delivered or ready.
+  // Arrived frames: delivered or ready.
   private readonly arrivals = new Arrivals()
   private readonly early = new Map<number, { readonly kind: SessionKind; readonly frame: Frame }>()
   private readonly ready: Frame[] = []
   private polling = 0
   private turnHasFrames = false
 
-  // What the peer was not told yet.
+  // Frames not acknowledged yet.
   private unanswered = 0
   private isAckDue = false
   private ackTimer: Timer | null = null
@@ -57,7 +57,7 @@ export class Receiving {
     const { carrierLoses, windowFrames } = this.settings
     if (arrivals.has(seq) || early.has(seq)) {
       this.counts.duplicates++
-      // Its acknowledgement may be what was lost.
+      // Its acknowledgement may have been lost.
       this.isAckDue = true
       return
     }
@@ -119,8 +119,8 @@ export class Receiving {
   }
 
   /**
-   * What the peer is told that has arrived; nothing is owed then. A carrier that loses brings again what is refused for want of room (SES-7). One that does
-   * not never would, so there what is not delivered yet is not acknowledged, and the peer's window ends where there is no room.
+   * The number to acknowledge; nothing is owed then. Over a carrier that loses, frames that are refused for want of room arrive again (SES-7). Over any
+   * other they never would, so this end does not acknowledge undelivered frames there, and the peer's window ends where the room does.
    */
   takeAck(): number {
     const { carrierLoses } = this.settings
@@ -134,19 +134,19 @@ export class Receiving {
     return carrierLoses ? this.arrivals.last : this.arrivals.last - this.ready.length
   }
 
-  /** The link has ended: what arrives from now on is only counted. The receiver hears of it behind what is ready, which whoever closes drops. */
+  /** The link has ended: later frames are only counted. The receiver learns of it after the ready frames, which are dropped if this end closed. */
   end(reason: LinkClosed): void {
     this.reason = reason
     if (reason.by === 'self') {
       this.ready.length = 0
-      // A carrier that does not lose brings them no second time.
+      // A carrier that does not lose never brings them again.
       if (!this.settings.carrierLoses) for (const seq of this.early.keys()) this.arrivals.addAhead(seq)
       this.early.clear()
     }
     this.scheduleEnd()
   }
 
-  /** Nothing arrives any more and nobody is told, though what is ready is still delivered. */
+  /** Nothing arrives or is acknowledged any more, though ready frames are still delivered. */
   stop(): void {
     this.isStopped = true
     this.early.clear()
@@ -154,7 +154,7 @@ export class Receiving {
     this.takeAck()
   }
 
-  /** Whether what has overtaken is delivered before its turn. Behind what waits here itself it waits too. */
+  /** Whether a frame that overtook is delivered before its turn. If other frames wait here, it waits too. */
   private get mayOvertake(): boolean {
     return this.reason !== null || (this.early.size === 0 && this.ready.length === 0 && this.receiver !== null)
   }
@@ -201,7 +201,7 @@ export class Receiving {
         this.hand(receiver, ready.shift() as Frame)
       }
     } finally {
-      // If the receiver threw, the frames behind the one that it threw at are delivered all the same.
+      // If the receiver threw, it still gets the frames after that one.
       if (ready.length > 0) this.settings.clock.defer(this.turn)
     }
   }
@@ -212,7 +212,7 @@ export class Receiving {
     receiver.onFrame(frame)
   }
 
-  /** What was ready before `open`, or is behind a throw. */
+  /** For frames from before `open` or after a throw. */
   private readonly turn = (): void => {
     this.deliver()
     this.endTurn()
@@ -244,7 +244,7 @@ export class Receiving {
 
   private readonly onAckDelay = (): void => {
     this.ackTimer = null
-    // It was answered meanwhile, and the timer was left standing.
+    // Else it was answered meanwhile, and nobody cancelled the timer.
     if (this.unanswered > 0) this.acknowledge()
   }
 }

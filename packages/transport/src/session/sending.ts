@@ -1,6 +1,6 @@
 /**
- * The sending half of a session: which frames leave when, over the carrier at hand, and which leave again. `session.ts` above it says which carrier
- * that is and what the peer has; `kept.ts` below it has the form of what may have to leave again.
+ * The sending half of a session: it decides which frames leave when, over the current carrier, and which leave again. `session.ts` gives it the carrier
+ * and the peer's acknowledgements; `kept.ts` keeps the frames that may have to leave again.
  *
  *     send ─→ kept (until acknowledged) ──window──→ carrier
  *               ↑ resent when the acknowledgement is late
@@ -30,7 +30,7 @@ export class Sending {
   private readonly giveUp: (detail: string) => void
   /** Null: the carrier takes away what it is given, so that is a copy. */
   private readonly arena: KeptArena | null
-  /** What is behind `acknowledged`, which is `transmitted` at most. */
+  /** The frames after `acknowledged`, which is `transmitted` at most. */
   private readonly kept = new KeptQueue()
   private acknowledged = 0
   private isEnding = false
@@ -123,7 +123,7 @@ export class Sending {
     this.arm()
   }
 
-  /** What this end has sent needs nobody's acknowledgement any more. */
+  /** The frames of this end need no acknowledgement any more. */
   forget(): void {
     this.acknowledged = this.transmitted = this.acknowledged + this.kept.size
     this.kept.clear()
@@ -163,7 +163,7 @@ export class Sending {
     carrier.send(sent, kept.order, tellingOf(kept, carrier))
   }
 
-  /** Without loss, time judges nobody: whether the other end lives is the carrier's to say. Only who has closed does not wait for ever. */
+  /** Without loss only the carrier decides whether the other end lives, not time. But an end that has closed does not wait for ever. */
   private get isTimed(): boolean {
     return this.settings.carrierLoses || this.isEnding
   }
@@ -185,7 +185,7 @@ export class Sending {
 
   private readonly onLate = (): void => {
     this.resendTimer = null
-    // Another carrier sets it again, or there is none and the link ends. What was closed waits no longer than it would have.
+    // Another carrier sets it again, or there is none and the link ends. A closed session waits no longer than with a carrier.
     if (this.carrier?.closed === true && !this.isEnding) return
     const { clock, carrierLoses, resendMs, giveUpMs } = this.settings
     const quietMs = clock.now() - this.progressMs
@@ -202,7 +202,7 @@ export class Sending {
   }
 }
 
-/** What a carrier has flushed counts, though it may have to be sent again. What one that has ended had not waits for the next. */
+/** A frame that a carrier has flushed counts, even if it must be sent again. If the carrier ended before, the frame waits for the next. */
 function tellingOf(kept: Kept, carrier: Link): OnFlushed | null {
   if (kept.onFlushed === null) return null
   return (isFlushed) => {

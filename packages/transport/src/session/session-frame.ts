@@ -1,10 +1,10 @@
 /**
- * What a session writes in front of each frame's header, readable alone: `session.ts` decides what is sent, this file how it looks.
+ * The format of the head that a session writes in front of each frame's header. `sending.ts` writes it, `session.ts` reads it.
  *
  *     byte 0: kind   1: version   2, 3: 0   4: sender's incarnation   8: receiver's incarnation   12: 0
  *     byte 16: sequence number (float64, 0 in an ACK)   24: the last number received in order (float64)   32: the frame's own header
  *
- * Little-endian. The header behind it starts at a multiple of 8, so what the sender aligned inside it stays aligned.
+ * Little-endian. The header after it starts at a multiple of 8, so parts that the sender aligned inside it stay aligned.
  */
 import type { Frame } from '../link.js'
 
@@ -32,7 +32,7 @@ export interface SessionHead {
   readonly ack: number
 }
 
-/** The bytes are fresh, as whoever is given them owns them. */
+/** The bytes are fresh, as the receiver owns them. */
 export function sessionFrame({ kind, from, to, seq, ack }: SessionHead, frame: Frame | null): Frame {
   const header = new Uint8Array(SESSION_BYTES + (frame?.header.length ?? 0))
   writeSessionHead(Buffer.from(header.buffer), kind, from, to, seq, ack)

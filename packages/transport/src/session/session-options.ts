@@ -1,4 +1,4 @@
-/** What a session is told when it is made, and what it counts. */
+/** The options, defaults and counters of a `Session`. */
 import type { Clock } from '../clock.js'
 import type { Frame } from '../link.js'
 
@@ -10,17 +10,17 @@ export interface SessionOptions {
   readonly peer: number | null
   /** Appears in errors. */
   readonly name?: string
-  /** How many frames may be under way unacknowledged; what comes behind waits here. Both ends must agree. Default 1,024. */
+  /** How many frames may be under way unacknowledged; later ones wait here. Both ends must agree. Default 1,024. */
   readonly windowFrames?: number
   /** The link breaks when more than this waits to be acknowledged. Defaults 65,536 frames and 256 MiB. */
   readonly keptFramesMax?: number
   readonly keptBytesMax?: number
   /** An acknowledgement that finds no frame to ride on leaves by itself after this time. Default 5. */
   readonly ackDelayMs?: number
-  /** What is not acknowledged is sent again after this time, then twice it, and so on up to `resendMaxMs`. Defaults 50 and 1,000. */
+  /** An unacknowledged frame is sent again after this time, then twice it, and so on up to `resendMaxMs`. Defaults 50 and 1,000. */
   readonly resendMs?: number
   readonly resendMaxMs?: number
-  /** The link breaks when nothing of what waits was acknowledged for so long. Default 30,000. */
+  /** The link breaks when none of the waiting frames was acknowledged for so long. Default 30,000. */
   readonly giveUpMs?: number
   /** How long a session without a carrier waits for `reconnect`; 0: the carrier's end is the link's; infinite: until `abandon`. Default 0. */
   readonly reconnectMs?: number
@@ -30,7 +30,7 @@ export interface SessionOptions {
   readonly carrierTakes?: boolean
   /** Throws if the frame is one that no carrier would take; it is then still the caller's. */
   readonly check?: (frame: Frame) => void
-  /** There is something to send, and there was no carrier yet. Told at every frame until there is. */
+  /** Called at every frame that is to be sent before the session has its first carrier. */
   readonly onWant?: () => void
   /** Once: nothing more is sent, received or waited for. */
   readonly onOver?: () => void
@@ -53,6 +53,6 @@ const DEFAULTS = {
 export type SessionSettings = SessionOptions & Readonly<typeof DEFAULTS>
 export const settingsOf = (options: SessionOptions): SessionSettings => ({ ...DEFAULTS, ...options })
 
-/** What it took to keep the promise. `refused`: of another incarnation, of no session, or out of the window. */
+/** Frames so far. `refused`: of another incarnation, of no session, or out of the window. */
 export const noCounts = () => ({ sent: 0, resent: 0, acks: 0, delivered: 0, early: 0, ahead: 0, duplicates: 0, refused: 0 })
 export type SessionCounts = ReturnType<typeof noCounts>

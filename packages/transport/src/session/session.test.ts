@@ -1,4 +1,4 @@
-/** Sessions over a carrier that keeps the contract (transport's suite), and over one that keeps none of it, in virtual time. */
+/** Sessions over a carrier that keeps a link's contract (`link.suite.ts`), and over one that keeps none of it, in virtual time. */
 import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from '@jest/globals'
 import fc from 'fast-check'
@@ -48,7 +48,7 @@ describeLink('a session over a memory link', {
   pauses: false,
 })
 
-/** Time that goes on by hand: turns first, then the next timer. */
+/** Time that a test moves: turns first, then the next timer. */
 class ByHand implements Clock {
   nowMs = 0
   private order = 0
@@ -97,7 +97,7 @@ type Weather = (frame: Frame, nth: number, order: FrameOrder) => readonly number
 
 const fine: Weather = () => [0]
 
-/** A carrier on which frames of no order come at once, and every other behind the large one, which takes 100 ms. */
+/** A carrier on which frames of no order arrive at once, and all others after the large one, which takes 100 ms. */
 function overtaking(large: string): Weather {
   let isSlow = false
   return ({ header }, _, order) => {
@@ -200,7 +200,7 @@ function mixed(x: number): number {
 }
 
 const numbers = (count: number, first = 0): string[] => Array.from({ length: count }, (_, i) => `${first + i}`)
-/** What has come, and of each how many were still to come. */
+/** The frames received, each with how many were still to come. */
 const seen = ({ frames }: Recorder): string[] => frames.map(({ header, overtook }) => `${text(header)}:${overtook}`)
 const kindOf = (sent: Frame): SessionKind | undefined => sessionHead(sent)?.kind
 const isData = (sent: Frame): boolean => kindOf(sent) === SessionKind.DATA
@@ -229,7 +229,7 @@ describe('session', () => {
           }
           clock.run(clock.nowMs + waitMs)
         }
-        // What the other end sends is dropped by who closes, so first both get everything.
+        // An end that closes drops the other's frames, so first both get everything.
         clock.run()
         expect([atA.closed, atB.closed]).toEqual([null, null])
         expect([atB.texts, atA.texts]).toEqual(sent)
@@ -399,7 +399,7 @@ describe('session', () => {
       expect(a.closed).toBe(true)
       clock.run()
       expect(atA.closed).toMatchObject({ by: 'peer', detail: expect.stringContaining(`${room} frames`) })
-      // The peer hears of it too, since the carrier is closed.
+      // The peer learns of it too, since the carrier is closed.
       expect([ofA.closed, ofB.closed]).toEqual([true, true])
       expect(atB.closed).toMatchObject({ by: 'peer' })
       expect(clock.timersSet).toBe(0)
@@ -913,7 +913,7 @@ describe('session', () => {
       expect(atB.events).toEqual(['turn:1', 'close:peer:1'])
       expect(atB.closed).toEqual({ by: 'peer', detail: 'its process has ended' })
       expect(() => b.send(frame('late'))).toThrow(expect.objectContaining({ code: 'LINK_CLOSED' }))
-      // Its carrier was closed with it. A waits for another, or to be told.
+      // Its carrier was closed with it. A waits for another, or for `abandon`.
       expect([a.closed, clock.timersSet]).toEqual([false, 0])
       a.abandon('told')
       clock.run()

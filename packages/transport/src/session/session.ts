@@ -1,8 +1,7 @@
 /**
  * A link over a carrier that may lose, repeat, delay and reorder frames, and may be replaced by another (`reconnect`): sequence numbers,
- * acknowledgement, resending, one window of credits. The rules SES-1 to SES-24 are in SPEC.md. Above it is whatever uses a `Link`, below it a carrier
- * with a link's methods and weaker promises: the simulation's under fault rules, or a socket, which loses nothing until it breaks. A MessagePort
- * cannot lose and does without.
+ * acknowledgement, resending, one window of credits. The rules SES-1 to SES-24 are in SPEC.md. The carrier has a link's methods and weaker
+ * promises: the simulation's under fault rules, or a socket, which loses nothing until it breaks. A MessagePort cannot lose, and needs no session.
  *
  * This file has the carriers, the ends, and whose frames are taken; what goes out is in `sending.ts`, what comes in in `receiving.ts`.
  */
@@ -75,19 +74,19 @@ export class Session implements Link {
     return this.receiving.poll(this.sending.carrier)
   }
 
-  /** Acknowledgements wait with the frames that they ride on. What has arrived before, and waits for its turn here, is delivered. */
+  /** Acknowledgements wait with the frames that they ride on. Frames that arrived before, and wait for their turn here, are delivered. */
   setPaused(isPaused: boolean): void {
     this.isPaused = isPaused
     this.sending.carrier?.setPaused?.(isPaused)
   }
 
-  /** What was sent goes on being sent until the peer has all of it, or `giveUpMs` pass without a sign of it. */
+  /** The session continues to send until the peer has every frame, or `giveUpMs` pass without a sign of it. */
   close(): void {
     if (this.reason === null) {
       this.end(CLOSED_BY_SELF)
       // The peer's word that it has END is to be read.
       if (this.isPaused) this.setPaused(false)
-      // Nothing was ever said, and nobody has heard of it: there is nobody to tell.
+      // Nothing was ever sent, so no peer knows of this session.
       if (this.sending.carrier === null && this.unacknowledged === 0) this.finish()
       if (!this.over) this.sending.sendEnd()
     } else if (this.reason.by === 'peer') {
@@ -96,7 +95,7 @@ export class Session implements Link {
   }
 
   /**
-   * Goes on over another carrier, whose other end the peer's session was given: what is not acknowledged is sent again, nothing is delivered
+   * Continues over another carrier, whose other end the peer's session was given: unacknowledged frames are sent again, nothing is delivered
    * twice. The old carrier is closed. A session that is over closes the new one. `peer` is the other's life, where it was not known yet.
    */
   reconnect(carrier: Link, peer: number | null = this.sending.peer): void {
@@ -112,7 +111,7 @@ export class Session implements Link {
     sending.resume()
   }
 
-  /** Ends the link as its carrier's end for good would: whoever looks for another carrier has given up. */
+  /** Ends the link as its carrier's end for good would: its owner no longer looks for another carrier. */
   abandon(detail: string): void {
     if (this.over) return
     this.finish()

@@ -1,4 +1,4 @@
-/** Addresses as text and in parts, and which of them only this machine reaches. */
+/** Addresses as text and in parts, and which of them only this machine can reach. */
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
 import fc from 'fast-check'
@@ -115,7 +115,7 @@ describe('ADR-3 loopback is what only this machine reaches', () => {
     expect(isLoopback(host)).toBe(true)
   })
 
-  // The last ones are read as 127.0.0.1 by some resolvers: what is not certain is not loopback.
+  // Some resolvers read the last ones as 127.0.0.1: an uncertain host is not loopback.
   test.each([
     '0.0.0.0',
     '::',

@@ -1,5 +1,5 @@
 /**
- * Where a worker can be reached, as text and in parts: `tcp://host:port`, `tcp://[::1]:port`, `unix:/path`. `credentials.ts` asks this file which of
+ * The addresses of workers, as text and in parts: `tcp://host:port`, `tcp://[::1]:port`, `unix:/path`. `credentials.ts` asks this file which of
  * them only this machine can reach.
  */
 import { isAbsolute } from 'node:path'
@@ -90,7 +90,7 @@ export function isLocal(address: Address): boolean {
 }
 
 /**
- * From where a connection comes, as far as bounds tell places apart: one network of 64 bits for IPv6, of which a machine has all addresses, and 'unix' for a socket without an address. IPv4
+ * The place from which a connection comes, as limits count places: the network of 64 bits for IPv6, as a machine has all of its addresses, and 'unix' for a socket without an address. IPv4
  * that a listener of both families sees is IPv4.
  */
 export function networkOf(remoteAddress: string | undefined): string {
@@ -116,8 +116,8 @@ export interface SocketEnds {
 }
 
 /**
- * Both ends of a connection over loopback, the dialler's first; nothing of any other. Where dialler and listener see the same, the bytes cross this machine's kernel and
- * nobody forwards them: he would have other ports.
+ * Both ends of a connection over loopback, the dialler's first; empty for any other. If dialler and listener see the same, the bytes cross this machine's kernel and
+ * no proxy forwards them: it would have other ports.
  */
 export function loopbackWay(side: 'dialler' | 'listener', socket: SocketEnds): string {
   const { localAddress = '', localPort, remoteAddress = '', remotePort } = socket

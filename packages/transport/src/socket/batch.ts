@@ -1,13 +1,13 @@
 /**
- * Gathers small frames into the bodies of FRAMES and AHEAD chunks, one behind another in one piece of memory: `chunk.ts` knows the format,
- * `chunk-writer.ts` above says which frames go together and when they leave.
+ * Gathers small frames into the bodies of FRAMES and AHEAD chunks, one after another in one piece of memory: `chunk.ts` has the format,
+ * `chunk-writer.ts` decides which frames go together and when they leave.
  */
 import { Flushes } from '../flushes.js'
 import type { Frame, FrameOrder, OnFlushed } from '../link.js'
 import { align8 } from '../post.js'
 import { BATCH_BYTES_MAX, type ChunkType, HEAD_BYTES } from './chunk.js'
 
-/** Batches are gathered here one behind another. Written memory is not used again: a socket may still hold it. */
+/** Batches are gathered here one after another. Written memory is not used again: a socket may still hold it. */
 const ARENA_BYTES = 128 * 1024
 
 /** A batch that waits: its bytes, with room for the chunk's head in front, and every order of its frames. */
@@ -27,7 +27,7 @@ export class Batcher {
   readonly type: typeof ChunkType.FRAMES | typeof ChunkType.AHEAD
   /** Every order of the frames in the open batch. */
   order: FrameOrder = 0
-  /** Who waits for frames in it; taken when it is sealed. */
+  /** The callbacks of its frames; taken when it is sealed. */
   readonly flushes = new Flushes()
   private arena: Buffer = Buffer.alloc(0)
   /** The open batch: from `start` (its head) to `used`. Equal when there is none. */

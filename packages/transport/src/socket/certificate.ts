@@ -1,13 +1,13 @@
 /**
- * Who a certificate says it is: the URI `postgrad:<cluster>/<name>?role=<role>` among its alternative names, with `&id=<id>` where it is for one life of a
- * worker. `*` as the name stands for any worker of that cluster: the processes of one machine may share such a certificate. `handshake.ts` holds the claim
- * of the other end against it.
+ * The identity in a certificate: the URI `postgrad:<cluster>/<name>?role=<role>` among its alternative names, with `&id=<id>` if it is for one life of a
+ * worker. `*` as the name means any worker of that cluster: the processes of one machine may share such a certificate. `handshake.ts` compares the claim
+ * of the other end with it.
  */
 import { PostgradError } from '@postgrad/base'
 import { WORKER_ID_MAX } from '@postgrad/base/internal'
 import { type Identity, isClusterName, isRole, isWorkerName } from './credentials.js'
 
-/** What a certificate says; null where it leaves something open. */
+/** The identity in a certificate; null for a part it leaves open. */
 export interface CertificateIdentity {
   readonly cluster: string
   readonly name: string | null
@@ -20,8 +20,8 @@ const URI = /^postgrad:([^/?&#%]+)\/([^/?&#%]+)\?role=([^&#%]+)(?:&id=(0|[1-9]\d
 const ENTRY = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^",]*)(?:, |$)/y
 
 /**
- * What the certificate says, as `tlsSocket.getPeerCertificate()` gives it.
- * @throws AUTH_FAILED where it says nothing, or two things.
+ * The identity in a certificate from `tlsSocket.getPeerCertificate()`.
+ * @throws AUTH_FAILED if it has none, or more than one.
  */
 export function tlsIdentity(certificate: { readonly subjectaltname?: string | undefined }): CertificateIdentity {
   const uris = urisOf(certificate.subjectaltname ?? '').filter((uri) => uri.startsWith('postgrad:'))
@@ -39,7 +39,7 @@ export function tlsIdentity(certificate: { readonly subjectaltname?: string | un
   return identity
 }
 
-/** What in the claim is not what the certificate says; null if it may claim this. */
+/** The part of the claim that differs from the certificate; null if none does. */
 export function certificateMismatch(certificate: CertificateIdentity, claim: Identity): 'cluster' | 'name' | 'role' | 'id' | null {
   if (certificate.cluster !== claim.cluster) return 'cluster'
   if (certificate.name !== null && certificate.name !== claim.name) return 'name'
@@ -67,7 +67,7 @@ function urisOf(text: string): string[] {
   while (ENTRY.lastIndex < text.length) {
     const [, kind, value] = ENTRY.exec(text) ?? []
     if (kind === undefined || value === undefined) return []
-    // What Node has put in quotes is no URI of ours, which has nothing that needs them.
+    // Node puts a name in quotes if it needs them. Our URIs never do, so that is not one.
     if (kind === 'URI' && !value.startsWith('"')) uris.push(value)
   }
   return uris

@@ -1,6 +1,6 @@
 /**
- * Reads chunks out of what a socket delivers, split anywhere: each byte is copied once, to where it stays. `chunk.ts` knows the format.
- * Nothing is believed: every length and count is checked before memory is taken for it, and the first chunk that cannot be ends the reading.
+ * Reads chunks from the bytes of a socket, split anywhere: each byte is copied once, to where it stays. `chunk.ts` has the format.
+ * Nothing is trusted: every length and count is checked before memory is taken for it, and the first impossible chunk ends the reading.
  *
  *     push(bytes) ─→ inputs ─head→ body of a small chunk ─→ arena, shared by many; frames are views on it
  *                               └→ DATA ─→ the buffers of the frame that was announced
@@ -33,7 +33,7 @@ const PLACED_BYTES_MIN = 4096
 const NO_SEGMENTS: readonly Uint8Array[] = Object.freeze([])
 const NO_BYTES = Buffer.alloc(0)
 
-/** A chunk of stream 0. The body belongs to whoever gets it. */
+/** A chunk of stream 0. The caller of `next` owns the body. */
 export class ControlChunk {
   readonly type: ChunkType
   readonly body: Buffer
@@ -73,7 +73,7 @@ class ComingFrame {
   left: number
 
   constructor(headerBytes: number, segmentBytes: readonly number[], total: number, placeOf: Place) {
-    // What is small shares one buffer: a peer that announces thousands of empty segments gets no thousands of buffers.
+    // Small parts share one buffer: a peer that announces thousands of empty segments does not cause thousands of buffers.
     const isSmall = (bytes: number): boolean => bytes < SEGMENT_MOVED_BYTES_MIN
     const small = segmentBytes.reduce((sum, bytes) => (isSmall(bytes) ? sum + align8(bytes) : sum), align8(headerBytes))
     const shared = Buffer.allocUnsafeSlow(small).buffer
@@ -122,7 +122,7 @@ export class ChunkReader {
   /** Makes the frame that was announced when there is room for it. */
   private begin: (() => boolean) | null = null
   private room: FrameRoom | null = null
-  /** Whose memory `nextPlace` has given. It may be dropped while somebody still reads to it, and is nobody else's before. */
+  /** The frame whose memory `nextPlace` gave. If it is dropped, a socket may still read to it, so nobody else gets the memory. */
   private placing: ComingFrame | null = null
 
   // The body of FRAMES or AHEAD whose frames are being handed out.
@@ -142,7 +142,7 @@ export class ChunkReader {
     this.room = room
   }
 
-  /** A frame was announced for which there is no room yet: nothing behind it is read. */
+  /** A frame was announced and has no room yet: nothing after it is read. */
   get isWaiting(): boolean {
     return this.begin !== null
   }
@@ -158,8 +158,8 @@ export class ChunkReader {
   }
 
   /**
-   * Where the next bytes belong, if that is known: the rest of what is coming of a chunk that goes to one place, or the head behind it. Whoever reads them there says so by
-   * `placed`, and pushes nothing in between. Null: they have to be pushed. The memory stays reachable until the next call.
+   * The memory for the next bytes, if known: of the rest of a chunk that goes to one place, or of the head after it. A caller that reads bytes there calls `placed`, and
+   * pushes nothing in between. Null: the bytes must be pushed. The memory stays reachable until the next call.
    */
   nextPlace(): Uint8Array | null {
     const { coming } = this
@@ -182,7 +182,7 @@ export class ChunkReader {
     else this.took(coming, view(coming.parts[coming.part] as Uint8Array, coming.offset, bytes))
   }
 
-  /** What was pushed last is its owner's again: what of it is unread is copied. */
+  /** Copies the unread rest of the last push, whose bytes are its owner's again. */
   keep(): void {
     const { inputs } = this
     const last = inputs.at(-1)
@@ -194,7 +194,7 @@ export class ChunkReader {
     this.at = 0
   }
 
-  /** What is complete and was not returned yet, in order; null if there is nothing. @throws CHUNK_INVALID, after which nothing is right any more */
+  /** The next complete frame or chunk, in order; null if there is none. @throws CHUNK_INVALID, after which the reader must not be used any more */
   next(): Frame | ControlChunk | null {
     for (;;) {
       if (this.batchAt < this.batchEnd) return this.nextOfBatch()
@@ -233,7 +233,7 @@ export class ChunkReader {
 
   private readHead(): boolean {
     if (this.headBytes === 0 && this.input.length - this.at >= HEAD_BYTES) {
-      // Nearly always: the head lies in one piece, and where it is small the body behind it.
+      // Nearly always: the head is in one piece, and so is a small body after it.
       const start = this.at
       this.at += HEAD_BYTES
       this.takeHead(this.input, start)
@@ -291,7 +291,7 @@ export class ChunkReader {
     this.crc = this.crc32(view(head, at + 4, HEAD_BYTES - 4))
   }
 
-  /** What may come now. */
+  /** Throws if this type is out of turn. */
   private checkTurn(type: ChunkType): void {
     const isLast = type === ChunkType.BYE
     if (!this.isAdmitted) {

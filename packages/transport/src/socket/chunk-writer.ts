@@ -1,12 +1,12 @@
 /**
  * Makes chunks of frames and hands them to a socket: small frames of one turn in one write, large segments without a copy, never more than a
- * budget at once. `chunk.ts` knows the format, `socket-link.ts` decides when.
+ * budget at once. `chunk.ts` has the format, `socket-link.ts` decides when.
  *
  *     add(small) ─→ batch ─┐ sealed by its size, a large frame, or `flush`
  *     add(large) ──────────┴→ queue ──budget──→ socket        control (PING, BYE …) and `ahead` go ahead of the queue, between two chunks
  *
- * Note [What overtakes]. While a large frame waits or is under way, a small one that stays behind none of the orders (`FrameOrder`) in the queue goes into `ahead`. What comes behind
- * it goes there too, or into the queue, so it stays behind it: nothing overtakes what is ahead. Without a large frame in the queue nothing does.
+ * Note [What overtakes]. While a large frame waits or is under way, a small one that may overtake every order (`FrameOrder`) in the queue goes into `ahead`. Later frames go there too,
+ * or into the queue, so they leave after it: nothing overtakes frames in `ahead`. Without a large frame in the queue nothing overtakes.
  */
 import { EVERY_ORDER, type Frame, type FrameOrder, type OnFlushed, staysBehind } from '../link.js'
 import { align8, SEGMENT_MOVED_BYTES_MIN } from '../post.js'
@@ -27,7 +27,7 @@ import {
 import { DataSum } from './data-sum.js'
 import type { SocketLimits } from './socket-limits.js'
 
-/** What the writer uses of a socket. */
+/** A socket, as the writer uses it. */
 export interface ChunkSink {
   /** `onWritten`: the system has them, or there is an error. */
   write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): boolean
@@ -78,7 +78,7 @@ export class ChunkWriter {
   /** Of these, large frames; and every order of what is there. */
   private queuedLarge = 0
   private queuedOrder: FrameOrder = 0
-  /** Full batches of what overtakes. */
+  /** Full batches of overtaking frames. */
   private aheadQueue: Batch[] = []
   private readonly small = new Batcher(ChunkType.FRAMES)
   private readonly ahead = new Batcher(ChunkType.AHEAD)
@@ -133,12 +133,12 @@ export class ChunkWriter {
     this.sequence = nextSequence(this.sequence)
   }
 
-  /** Hands over what waits, as far as the budget goes; called again when the socket has room. True if anything was handed over. */
+  /** Hands over waiting chunks, as far as the budget goes; called again when the socket has room. True if anything was handed over. */
   flush(): boolean {
     const { sink, limits } = this
     if (sink.writableLength >= limits.handedBytesMax) return false
     if (this.queue.length === 0 && !this.isAheadWaiting) {
-      // Nearly always: what was gathered in a turn, in one write.
+      // Nearly always: the frames of a turn, in one write.
       if (this.small.bytes === 0) return false
       this.writeBatch(ChunkType.FRAMES, this.small.seal(), this.small.flushes.take())
       return true
@@ -167,7 +167,7 @@ export class ChunkWriter {
     return true
   }
 
-  /** Forgets what has not been handed over. */
+  /** Forgets all that was not handed over. */
   drop(): void {
     const dropped = [...this.queue, ...this.aheadQueue]
     this.queue = []

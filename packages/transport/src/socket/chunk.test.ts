@@ -1,4 +1,4 @@
-/** Chunks without a socket: what is written is read, split anywhere; what was damaged, cut, repeated or made up is not. */
+/** Chunks without a socket: the reader reads them, split anywhere, and refuses damaged, cut, repeated and forged ones. */
 import zlib from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { isPostgradError } from '@postgrad/base'
@@ -45,7 +45,7 @@ function reader(limits: SocketLimits = SOCKET_LIMITS, place?: (bytes: number) =>
   return made
 }
 
-/** Everything that comes of the bytes, and the error that ended it. */
+/** All frames and chunks in the bytes, and the error that ended it. */
 function readAll(parts: readonly Buffer[], from: ChunkReader = reader()): { got: (Frame | ControlChunk)[]; error: unknown } {
   const got: (Frame | ControlChunk)[] = []
   try {
@@ -71,7 +71,7 @@ const bytesOf = (length: number, first: number): Uint8Array => {
   return bytes
 }
 
-/** A chunk as a peer would make it that knows the format and means no good. */
+/** A chunk as a malicious peer would make it, in the right format. */
 function forged(type: number, body: Uint8Array, sequence: number): Buffer {
   const chunk = Buffer.alloc(HEAD_BYTES + body.length)
   chunk.set(body, HEAD_BYTES)
@@ -88,7 +88,7 @@ const words = (...numbers: number[]): Buffer => {
 
 const invalid = expect.objectContaining({ code: 'CHUNK_INVALID' })
 
-/** Small frames, large ones, and a small one behind. */
+/** Small frames, large ones, and a small one after. */
 const mixed = (): Frame[] => [
   frame('a'),
   frame(bytesOf(33, 1), bytesOf(7, 2), new Uint8Array(0), bytesOf(100, 3)),
@@ -298,7 +298,7 @@ describe('chunks', () => {
     writer.flush()
     writer.add(frame('reply 1'), REPLY)
     writer.add(frame('call 1'), CALL)
-    // Behind a call that waits, a frame that shares its order waits too.
+    // If a call waits, a later frame that shares its order waits too.
     writer.add(frame('both'), BOTH)
     writer.add(frame('reply 2'), REPLY)
     writer.add(frame('other'), OTHER)

@@ -1,22 +1,22 @@
 /**
- * What crosses a socket, readable alone: chunks, each with a head of 16 bytes. `chunk-writer.ts` and `chunk-reader.ts` make and read them;
- * which of them are sent when is for `socket-link.ts` to say. All numbers are little-endian.
+ * The format of the bytes on a socket: chunks, each with a head of 16 bytes. `chunk-writer.ts` and `chunk-reader.ts` make and read them;
+ * `socket-link.ts` decides which are sent when. All numbers are little-endian.
  *
  *      0           4         8           12      13         14       16
  *     ┌───────────┬─────────┬───────────┬───────┬──────────┬────────┬───────────────┐
  *     │ checksum  │ length  │ sequence  │ type  │ version  │ stream │ body (length) │
  *     └───────────┴─────────┴───────────┴───────┴──────────┴────────┴───────────────┘
- *     checksum: CRC-32 of everything behind it, the body included; of DATA another (`data-sum.ts`). sequence: counts the chunks of one direction from 0, modulo 2^32, so a
+ *     checksum: CRC-32 of everything after it, the body included; of DATA another (`data-sum.ts`). sequence: counts the chunks of one direction from 0, modulo 2^32, so a
  *     chunk that is repeated, left out or moved breaks the connection. stream: 0 of the connection itself, 1 of its link's frames, 2 of those frames
  *     that overtake.
  *
- *     FRAMES: small frames, whole, one behind another, each part starting at a multiple of 8 bytes of the body:
+ *     FRAMES: small frames, whole, one after another, each part starting at a multiple of 8 bytes of the body:
  *     ┌───────────────┬──────────────────┬────────────────────┬──────────────┬───────────┐
  *     │ header length │ segments (count) │ length per segment │ header bytes │ segments… │   and the next frame
  *     └───────────────┴──────────────────┴────────────────────┴──────────────┴───────────┘
  *     LARGE: announces one frame: header length, segments (count), length per segment. Its bytes follow in DATA (or PLAIN) chunks, header
  *     first, without gaps. Between two of them there may be chunks of streams 0 and 2, none other.
- *     AHEAD: as FRAMES, of small frames that were sent behind the one that is under way, and need not wait for it.
+ *     AHEAD: as FRAMES, of small frames that were sent after the one that is under way, and need not wait for it.
  *
  *     LARGE(h, n, l1 … ln)  DATA(256 KiB)  DATA(256 KiB)  PING  DATA(256 KiB)  AHEAD(f, f) …  DATA(rest)  FRAMES(f, f, f)
  */
@@ -79,7 +79,7 @@ const LAST_TYPE = ChunkType.AHEAD
 const LINK_STREAM = 1
 const AHEAD_STREAM = 2
 
-/** How large a frame may be. Whoever sends checks it too, so that a frame is refused where it can still be told. */
+/** How large a frame may be. The sender checks it too, so that `send` can still throw. */
 export interface FrameLimits {
   /** Header and segments together. */
   readonly frameBytesMax: number
@@ -124,7 +124,7 @@ export function controlChunk(type: ChunkType, body: Uint8Array, sequence: number
 
 export const nextSequence = (sequence: number): number => (sequence + 1) >>> 0
 
-/** What came cannot be a chunk of this connection, which ends for it. */
+/** The bytes cannot be a chunk of this connection, which ends. */
 export function chunkInvalid(got: string, expected: string, values: Record<string, unknown> = {}): PostgradError {
   return new PostgradError('CHUNK_INVALID', {
     op: 'socket.read',
@@ -150,7 +150,7 @@ export function frameTooLarge(bytes: number, segments: number, limits: FrameLimi
 
 export type Crc = (bytes: Uint8Array, before?: number) => number
 
-/** CRC-32 of some bytes behind what `before` is the checksum of. Node has it since 20.15. Not at load: a worker without a socket loads no zlib. */
+/** CRC-32 of some bytes that follow the bytes of which `before` is the CRC. Node has it since 20.15. A worker without a socket loads no zlib. */
 export const crc32Of = (): Crc => (builtin<typeof import('node:zlib')>('node:zlib') as unknown as { crc32?: Crc }).crc32 ?? tableCrc32()
 
 /** The same by a table: 0.4 GB/s where zlib has 5. */

@@ -1,6 +1,6 @@
 /**
- * From a connected socket to a link with somebody known at its other end: one handshake, within its limits of bytes and time.
- * `handshake.ts` says what is said, `listener.ts` and `dialler.ts` where sockets come from.
+ * Makes a link to an authenticated peer of a connected socket: one handshake, within its limits of bytes and time. `handshake.ts`
+ * has the messages, `listener.ts` and `dialler.ts` make the sockets.
  */
 import type { Socket } from 'node:net'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -24,11 +24,11 @@ export interface Established {
   readonly link: SocketLink
   readonly peer: Identity
   readonly purpose: string
-  /** For whom budgets count it. */
+  /** The peer, as budgets count. */
   readonly holder: Holder
 }
 
-/** What a connection's link carries frames of a session for, which only lends them. */
+/** The purpose of connections that carry a session, which only lends its frames. */
 export const SESSION_PURPOSE = 'session'
 
 /** Whether large frames' bytes get a checksum; `network`: unless they stay on this machine, as both ends find. */
@@ -38,7 +38,7 @@ export interface EstablishOptions {
   readonly clock: Clock
   readonly limits: SocketLimits
   readonly timeoutMs: number
-  /** The `way` is the socket's to say. */
+  /** The socket gives the `way`. */
   readonly handshake: HandshakeOptions
   readonly checksums: Checksums
   readonly place: Place | undefined
@@ -46,9 +46,9 @@ export interface EstablishOptions {
   readonly rooms?: FrameRooms
   readonly reads?: ReadBuffer
   readonly stayAwake?: StayAwake | undefined
-  /** Throws for a purpose that nobody here serves. */
+  /** Throws for a purpose that is not served here. */
   readonly admits?: (peer: Identity, purpose: string) => void
-  /** Called at once when it is done, so that whoever takes the link misses nothing that came with the last message. */
+  /** Called at once when it is done, so that the link's taker misses nothing that came with the last message. */
   readonly onDone: (established: Established) => void
   readonly onFailed: (error: PostgradError) => void
 }
@@ -133,7 +133,7 @@ export function establish(socket: Socket, options: EstablishOptions): (detail: s
   }
 }
 
-/** A key proves a role, and names are claims (SECURITY.md): without a certificate the place is all that tells one from another. */
+/** A key proves a role, and names are only claims (SECURITY.md): without a certificate only the place identifies a peer. */
 function holderOf({ role }: Identity, certificate: CertificateIdentity | null, remoteAddress: string | undefined): Holder {
   return { identity: certificate === null ? `${role} at ${networkOf(remoteAddress)}` : subjectOf(certificate), role }
 }

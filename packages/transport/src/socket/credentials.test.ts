@@ -1,4 +1,4 @@
-/** Keys by role, the file that they stand in, and what a certificate says. */
+/** Keys by role, the file that has them, and identities in certificates. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

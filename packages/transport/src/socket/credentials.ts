@@ -1,11 +1,11 @@
 /**
- * What an end of a connection proves itself with, and when it must. Keys come from `key-file.ts`, what a certificate says from `certificate.ts`;
- * `handshake.ts` does the proving.
+ * The credentials of an end of a connection, and when it needs some. `key-file.ts` reads keys, `certificate.ts` the identity in a certificate;
+ * `handshake.ts` proves them.
  */
 import { PostgradError } from '@postgrad/base'
 import { type Address, formatAddress, isLocal } from './address.js'
 
-/** Who is at an end of a connection, as the handshake has proven. */
+/** The worker at one end of a connection, as the handshake has proven it. */
 export interface Identity {
   /** The cluster's name. */
   readonly cluster: string
@@ -13,35 +13,35 @@ export interface Identity {
   readonly name: string
   /** The worker's id, 16 bits. */
   readonly id: number
-  /** What it is allowed to do is decided by this. */
+  /** The worker's role, which decides what the worker is allowed to do. */
   readonly role: string
 }
 
 /**
- * A secret that both ends have (see `postgrad keygen`). Each role has a key: whoever knows the key of a role can be in that role. So a member has all keys,
+ * Secret keys that both ends have (see `postgrad keygen`), one for each role. A process that knows the key of a role can take that role. So give a member all keys,
  * and an observer only its own.
  */
 export interface KeyCredentials {
   readonly kind: 'key'
   /** The role of this end. */
   readonly role: string
-  /** Of its own role, and of the roles that it may meet and shall tell apart. 32 to 1,024 bytes each. */
+  /** Keys by role: of this end's role, and of each role that this end must recognize. 32 to 1,024 bytes each. */
   readonly keys: Readonly<Record<string, Uint8Array>>
 }
 
-/** Mutual TLS 1.3, in PEM. The certificate names the worker: a URI among its alternative names, `postgrad:<cluster>/<name>?role=<role>`. */
+/** Certificates for mutual TLS 1.3, in PEM. The certificate names the worker by a URI among its alternative names: `postgrad:<cluster>/<name>?role=<role>`. */
 export interface TlsCredentials {
   readonly kind: 'tls'
-  /** Who signs the certificates of this cluster, and of nothing else. */
+  /** The certificate of the authority that signs the certificates of this cluster, and no others. */
   readonly ca: string | Buffer
   readonly cert: string | Buffer
   readonly key: string | Buffer
 }
 
-/** What an end of a connection proves itself with. */
+/** The credentials with which one end of a connection proves its identity: a key or a certificate. */
 export type Credentials = KeyCredentials | TlsCredentials
 
-/** The role of whoever has no other. */
+/** The role of a worker without another. */
 export const DEFAULT_ROLE = 'member'
 
 export const KEY_BYTES_MIN = 32
@@ -50,14 +50,14 @@ export const KEY_BYTES_MAX = 1024
 const ROLES_MAX = 64
 const ROLE = /^[A-Za-z0-9_-]{1,64}$/
 const CLUSTER = /^[A-Za-z0-9][A-Za-z0-9._-]{0,126}$/
-/** As rpc's `checkWorkerName`, which stands above. */
+/** As `checkWorkerName` of rpc, a package above. */
 const WORKER = /^[A-Za-z0-9\-_:]{1,127}$/
 
 /** Letters, digits, '-' and '_', 64 at most. */
 export const isRole = (role: unknown): role is string => typeof role === 'string' && ROLE.test(role) && role !== '__proto__'
 /** Letters, digits, '.', '-' and '_', 127 at most. */
 export const isClusterName = (name: unknown): name is string => typeof name === 'string' && CLUSTER.test(name)
-/** What workers may be named. */
+/** Whether it may name a worker. */
 export const isWorkerName = (name: unknown): name is string => typeof name === 'string' && WORKER.test(name)
 
 /**
@@ -76,7 +76,7 @@ export function checkCredentials(credentials: Credentials): Credentials {
 }
 
 /**
- * Without credentials whoever reaches an address may have any function called, so an address that others reach requires them.
+ * Without credentials any process that reaches an address may call any function, so an address that others reach requires them.
  * @throws CREDENTIALS_REQUIRED
  */
 export function requireCredentials(address: Address, credentials: Credentials | null): void {
@@ -150,7 +150,7 @@ function checkPem(credentials: TlsCredentials): TlsCredentials {
   return credentials
 }
 
-/** Both are this end's own: how long it takes tells nobody anything. */
+/** Both are this end's own, so the time that it takes leaks nothing. */
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i])
 
 const quoted = (value: unknown): string => (typeof value === 'string' ? JSON.stringify(value.slice(0, 64)) : typeof value)

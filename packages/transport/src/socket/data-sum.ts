@@ -1,6 +1,6 @@
 /**
- * The checksum of a DATA chunk: the first four bytes of the GMAC (AES-128-GCM, which encrypts nothing here, with a key and a nonce of zeros) of the head behind the checksum and of the
- * body. It proves nothing of who has sent them, as a CRC does not; processors have instructions for both halves of it, and so it takes two thirds of a CRC-32's time.
+ * The checksum of a DATA chunk: the first four bytes of the GMAC (AES-128-GCM, which encrypts nothing here, with a key and a nonce of zeros) of the head after the checksum and of the
+ * body. Like a CRC it does not prove the sender; processors have instructions for both halves of it, so it takes two thirds of a CRC-32's time.
  */
 import type { CipherGCM } from 'node:crypto'
 import { builtin } from '@postgrad/base/internal'

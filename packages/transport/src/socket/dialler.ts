@@ -1,6 +1,6 @@
 /**
- * Dials a worker at its addresses, one after another, until one of them has it: connect, TLS, handshake. `connection.ts` does the last,
- * `peer-link.ts` and `exchange.ts` say whom to dial and what follows.
+ * Dials a worker at its addresses, one after another, until it answers at one: connect, TLS, handshake (`connection.ts`). `peer-link.ts`
+ * uses it for sessions, `exchange.ts` for services.
  */
 import type { Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
@@ -17,7 +17,7 @@ import { type Attempt, sentenceOf } from './socket-errors.js'
 import type { SocketLimits } from './socket-limits.js'
 import type { TlsEnds } from './tls.js'
 
-/** What both ends of every connection of an exchange have in common. */
+/** The options that all connections of an exchange share. */
 export interface Endpoint {
   readonly self: Identity
   readonly credentials: Credentials | null
@@ -66,11 +66,11 @@ export class Dial {
     this.options = options
     this.addresses = preferred(options.addresses)
     this.limitMs = end.clock.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY)
-    // In a turn of its own: nobody is told of anything while he still makes it.
+    // In a turn of its own: no callback runs inside of this constructor.
     end.clock.defer(() => this.tryNext())
   }
 
-  /** Nobody is told. */
+  /** Calls no callback. */
   cancel(): void {
     if (this.isOver) return
     this.isOver = true
@@ -159,7 +159,7 @@ export class Dial {
   }
 }
 
-/** What connecting alone says about the process at an address: whether its kernel still takes connections for it. */
+/** Only connects, to find out about the process at an address: whether its kernel still takes connections for it. */
 export function probe(end: Endpoint, addresses: readonly Address[], onSaid: (said: string, isThere: boolean) => void): void {
   const address = preferred(addresses)[0]
   if (address === undefined) return

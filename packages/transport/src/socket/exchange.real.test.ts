@@ -1,4 +1,4 @@
-/** Exchanges of two workers in one process, over real sockets: links that live through breaks, services, refusals, limits. */
+/** Exchanges of two workers in one process, over real sockets: links that survive breaks, services, refusals, limits. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -57,7 +57,7 @@ async function two(
   return { a, b, ofA, ofB, atA, atB }
 }
 
-/** Between a dialler and a listener: what tests cut, stop and let through again. */
+/** A proxy between dialler and listener, which tests cut, stop and continue. */
 class FaultyWay {
   readonly pairs: [net.Socket, net.Socket][] = []
   connections = 0
@@ -85,12 +85,12 @@ class FaultyWay {
     for (const pair of this.pairs.splice(0)) for (const socket of pair) socket.resetAndDestroy()
   }
 
-  /** Nothing passes any more, and nobody is told. */
+  /** Nothing passes any more, but nothing is cut. */
   stall(): void {
     for (const pair of this.pairs) for (const socket of pair) socket.pause()
   }
 
-  /** What was stalled passes again. */
+  /** Stalled bytes pass again. */
   pass(): void {
     for (const pair of this.pairs) for (const socket of pair) socket.resume()
   }
@@ -482,7 +482,7 @@ describe('a link of an exchange', () => {
     await until(() => atA.frames.length === 1)
     expect([...types]).toEqual([type])
     if (proxy === null) return
-    // What turns on the way of somebody who forwards is found.
+    // A bit that turns in a proxy is found.
     proxy.damages = 1
     ofA.send(frame('again', new Uint8Array(300_000).fill(3)))
     await until(() => atB.frames.length === 2)

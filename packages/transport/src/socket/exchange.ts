@@ -1,12 +1,12 @@
 /**
- * A worker's connections to workers of other processes: listens, dials, and gives a link to each peer that lives through breaks of its
- * connection. `peer-link.ts` has the session of one peer, `listener.ts` and `dialler.ts` make connections, `connection.ts` knows who is at their
- * other end. The rules EXC-1… are in SPEC.md.
+ * A worker's connections to workers of other processes: listens, dials, and gives a link to each peer, which survives breaks of its
+ * connection. `peer-link.ts` has the session of one peer, `listener.ts` and `dialler.ts` make connections, `connection.ts` authenticates
+ * their other ends. The rules EXC-1… are in SPEC.md.
  *
  *     link(peer) ─→ PeerLink ─→ Session ─→ SocketLink ─→ chunks ─→ TCP, TLS, Unix socket
  *                      ↑ dials, redials        ↑ one at a time
- *     listen ─→ Listener ─→ handshake ─┬ session: to the peer's link; nobody has one yet: it waits a while
- *                                      └ anything else: to whoever serves it
+ *     listen ─→ Listener ─→ handshake ─┬ session: to the peer's link; without one it waits a while
+ *                                      └ anything else: to the service of that name
  */
 import type { Socket } from 'node:net'
 import type { PostgradError } from '@postgrad/base'
@@ -33,9 +33,9 @@ import { type SocketLimits, socketLimits } from './socket-limits.js'
 import { ownIdentity, TlsEnds } from './tls.js'
 
 export interface ExchangeOptions {
-  /** Who this worker is. The role is that of the credentials; without any it is 'member' unless said otherwise. */
+  /** This worker. The role is that of the credentials; without any it is 'member' unless given. */
   readonly self: Omit<Identity, 'role'> & { readonly role?: string }
-  /** What it proves that with. Null: nothing, and only this machine is listened to and dialled. */
+  /** Its proof. Null: none, and the exchange listens and dials only on this machine. */
   readonly credentials: Credentials | null
   readonly clock: Clock
   readonly limits?: Partial<SocketLimits>
@@ -65,11 +65,11 @@ export interface DialedService {
 export interface ServiceDialOptions {
   readonly timeoutMs: number
   readonly signal?: AbortSignal
-  /** Tries again until the time is over when nobody is there yet. Default false: each address once. */
+  /** Tries again until the time is over if no worker answers yet. Default false: each address once. */
   readonly retry?: boolean
 }
 
-/** A session's connection to which nobody here has a link yet. */
+/** A session's connection that waits for its link. */
 interface Stranger {
   readonly established: Established
   readonly timer: Timer
@@ -161,7 +161,7 @@ export class Exchange {
     return made.session
   }
 
-  /** That peer has ended, says whoever knows: its link closes behind what was received, and is not connected again. */
+  /** The caller knows that this peer has ended: its link closes after all received frames, and is not connected again. */
   ended(id: number, detail: string): void {
     this.peers.get(id)?.ended(detail)
   }
@@ -172,7 +172,7 @@ export class Exchange {
   }
 
   /**
-   * A connection for a purpose of its own, without a session: what breaks it ends its link.
+   * A connection for a purpose of its own, without a session: if it breaks, its link ends.
    * @throws CONNECT_FAILED, with what each address said; AUTH_FAILED, VERSION_MISMATCH, CLUSTER_MISMATCH, PURPOSE_UNKNOWN, CREDENTIALS_REQUIRED; what the signal says
    */
   dial(purpose: string, addresses: readonly Address[], options: ServiceDialOptions): Promise<DialedService> {
@@ -221,17 +221,17 @@ export class Exchange {
     })
   }
 
-  /** Who a peer has proven to be, so long as there is a link to it that has been connected. */
+  /** The proven identity of a peer, as long as there is a link to it that has been connected. */
   identityOf(id: number): Identity | null {
     return this.peers.get(id)?.identity ?? null
   }
 
-  /** Told at each link's first connection. */
+  /** Called at each link's first connection. */
   onPeerIdentity(listener: (peer: Identity) => void): void {
     this.identityListeners.push(listener)
   }
 
-  /** Told when nothing was received from a peer for `suspectMs`, when its process is found to be there all the same, and when something was received again. */
+  /** Called when nothing was received from a peer for `suspectMs`, when its process is found to live all the same, and when something was received again. */
   onPeerHealth(listener: (peer: PeerName, health: PeerHealth) => void): void {
     this.healthListeners.push(listener)
   }
@@ -320,7 +320,7 @@ export class Exchange {
     link.hook({
       onControl: (type, body) => {
         if (type !== ChunkType.RESUME) return
-        // It knows a life of this worker's link, and there is no link: that session is over here.
+        // The peer knows a life of this worker's link, which is gone: that session is over here.
         if (readResume(body).known !== 0) link.abort(Bye.CLOSED, 'the session has ended here')
         else stranger.resume = body
       },

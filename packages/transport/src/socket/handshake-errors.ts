@@ -1,14 +1,14 @@
 /**
- * Why an end refuses the other, and how each of the two says so in one line. Over the wire goes the reason alone, a word of this table: no secret, and
+ * The reasons for which an end refuses the other, with the error of each of the two. Only the reason crosses the wire, a word of this table: no secret, and
  * nothing that the other end could have chosen.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 
 interface Refusal {
   readonly code: 'AUTH_FAILED' | 'VERSION_MISMATCH' | 'CLUSTER_MISMATCH' | 'WRONG_PEER' | 'PURPOSE_UNKNOWN' | 'HANDSHAKE_INVALID'
-  /** What the other end is told, behind "the other end refused: ". */
+  /** The other end's message, after "the other end refused: ". */
   readonly told: string
-  /** What either of them can do. */
+  /** For both ends. */
   readonly remedy: string
 }
 
@@ -97,7 +97,7 @@ export function wasRefused(op: string, reason: RefusalReason): PostgradError {
   return new PostgradError(code, { op, message: `the other end refused: ${told}`, remedy, values: { reason, by: 'peer' } })
 }
 
-/** The reason that the other end is to be told; null if it was the other end that refused. Any other error is 'malformed': it says nothing of this end. */
+/** The reason to send to the other end; null if the other end refused. For any other error 'malformed', which says nothing about this end. */
 export function reasonOf(error: unknown): RefusalReason | null {
   if (!isPostgradError(error)) return 'malformed'
   const { reason, by } = error.values

@@ -1,9 +1,9 @@
 /**
- * What the two ends of a new connection say, readable alone: `handshake.ts` decides what is said when, this file how it looks and what may stand in it.
+ * The format of the messages of a handshake: `handshake.ts` decides which message is sent when, this file encodes and checks them.
  *
  *     byte 0: "PGRD"   4: version (16 bits, big-endian)   6: kind   7: 0   8: the fields as JSON, in this order, without spaces
  *
- * Each message has one form: what another would be written for the same fields is refused, as are unknown fields.
+ * Each message has one form: any other text of the same fields is refused, as are unknown fields.
  */
 import { TextDecoder, TextEncoder, WORKER_ID_MAX } from '@postgrad/base/internal'
 import { isClusterName, isRole, isWorkerName } from './credentials.js'
@@ -29,7 +29,7 @@ const isBoolean = (value: unknown) => typeof value === 'boolean'
 export const isPurpose = isText(/^[a-z]{1,16}$/)
 export const isRelease = isText(/^[A-Za-z0-9.+-]{0,64}$/)
 const isHow = isText(/^(none|key|tls)$/)
-/** One text, so that no message has objects in objects: `name#id`, or nothing for whoever is there. */
+/** One text, so that no message has objects in objects: `name#id`, or empty for any worker. */
 const isWants = isText(/^$|^[A-Za-z0-9\-_:]{1,127}#(0|[1-9]\d{0,4})$/)
 
 /** As `loopbackWay` writes it. */
@@ -142,6 +142,6 @@ function jsonOf(bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
   } catch {
-    return null // what is no JSON is refused by the caller, without a word of it
+    return null // not JSON: the caller refuses it, and quotes nothing of it
   }
 }

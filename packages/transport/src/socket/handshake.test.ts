@@ -27,7 +27,7 @@ const listener = (changes: Changes = {}) =>
 
 interface Outcome {
   readonly messages: Uint8Array[]
-  /** What each end came to. */
+  /** The result of each end. */
   readonly dialler: HandshakeStep['done'] | PostgradError | null
   readonly listener: HandshakeStep['done'] | PostgradError | null
 }
@@ -36,7 +36,7 @@ const isError = (value: unknown): value is PostgradError => isPostgradError(valu
 const codes = ({ dialler, listener }: Outcome) =>
   [dialler, listener].map((end) => (isError(end) ? end.code : end === null ? 'waits' : 'done'))
 
-/** Runs both ends until neither has anything to say. `between` is whoever sits on the wire: message number i, from 0. */
+/** Runs both ends until neither has anything to say. `between` is an attacker on the wire: message number i, from 0. */
 function meet(d: Handshake, l: Handshake, between: (bytes: Uint8Array, i: number) => Uint8Array | null = (bytes) => bytes): Outcome {
   const ends = { dialler: null, listener: null } as { -readonly [E in 'dialler' | 'listener']: Outcome[E] }
   const messages: Uint8Array[] = []
@@ -45,7 +45,7 @@ function meet(d: Handshake, l: Handshake, between: (bytes: Uint8Array, i: number
     messages.push(next.slice())
     const [end, side] = i % 2 === 0 ? ([l, 'listener'] as const) : ([d, 'dialler'] as const)
     const arrived = between(next, i)
-    // What an end that is done hears is no longer the handshake's.
+    // An end that is done takes no more messages of the handshake.
     if (arrived === null || ends[side] !== null) break
     try {
       const { send, done } = end.receive(arrived)
@@ -111,7 +111,7 @@ describe('HSK-2 nobody changes a bit', () => {
         const outcome = meet(dialler({ credentials }), listener({ credentials }), (bytes, at) => (at === i ? flipped(bytes, bit) : bytes))
         const good = [outcome.dialler, outcome.listener].filter((end) => end !== null && !isError(end))
         const bad = [outcome.dialler, outcome.listener].filter(isError)
-        // Only the last message is changed behind the listener's back: it has ended well by then, and the dialler has not.
+        // Only the last message is changed after the listener has ended well; the dialler has not by then.
         expect({ i, bit, good: good.length, bad: bad.length > 0 }).toEqual({ i, bit, good: i === 3 ? 1 : 0, bad: true })
         tried++
       }
@@ -296,7 +296,7 @@ describe('HSK-4 what was said once does not pass again', () => {
       how: 'key' as const,
     }
     const challengeOfA = atA.receive(encodeMessage('HELLO', hello)).send as Uint8Array
-    // A listener says nothing of a proof before it has heard one, which is what the attacker lacks; its own words are no proof.
+    // A listener proves nothing before it has received a proof, which the attacker lacks; A's CHALLENGE does not count as one.
     expect(() => atB.receive(challengeOfA)).toThrow(/expected PROOF/)
   })
 
@@ -427,7 +427,7 @@ describe('HSK-7, HSK-8 what does not fit is said at both ends', () => {
       i === at ? Uint8Array.from(bytes, (byte, j) => (j === 5 ? 2 : byte)) : bytes
     for (const at of [0, 1])
       expect(codes(meet(dialler(), listener(), (bytes, i) => other(bytes, i, at)))).toEqual(['VERSION_MISMATCH', 'VERSION_MISMATCH'])
-    // What else the other version says, and how, is not looked at.
+    // The rest of a message of another version is not looked at.
     const refusal = Handshake.refusal(null) as Uint8Array
     refusal[5] = 9
     const d = dialler()
@@ -522,7 +522,7 @@ describe('HSK-9 each message has one form', () => {
         fc.pre(!whole.some((message) => Buffer.compare(message, garbage) === 0))
         const outcome = meet(dialler(), listener(), (message, i) => (i === at ? garbage : message))
         for (const end of [outcome.dialler, outcome.listener]) if (isError(end)) expect(known).toContain(end.code)
-        // What came in the place of a proof, or of anything that a proof covers, lets nobody in.
+        // Bytes in the place of a proof, or of anything that a proof covers, let nobody in.
         expect(isError(at % 2 === 0 ? outcome.listener : outcome.dialler) || isError(outcome.dialler)).toBe(true)
       }),
       { numRuns: 2000 },

@@ -1,6 +1,6 @@
 /**
- * Who is at the other end: what both ends of a new connection say before anything else, as a state machine without a socket. Its messages stand in
- * `handshake-messages.ts`, the rules in `HANDSHAKE.md`; the exchange moves the bytes, and holds the limits of time.
+ * Authenticates the other end: the first messages of both ends of a new connection, as a state machine without a socket. `handshake-messages.ts` has
+ * the format, `HANDSHAKE.md` the rules; `connection.ts` moves the bytes, and keeps the limit of time.
  *
  *     dialler                                    listener
  *     HELLO      nonce, who, what for, whom ───▸
@@ -8,8 +8,8 @@
  *     PROOF      does it have yours, proof  ───▸ (the dialler is authenticated)
  *                ◂───────────────────────────────── proof          WELCOME
  *
- * Note [Which key]: A process that has the key of a role can be in that role, so an observer must not have the members' key, and can still be told who is a
- * member from who is not. A connection is therefore proven under the keys of both roles, as far as both ends have them: each end says whether it has the
+ * Note [Which key]: A process that has the key of a role can be in that role. So an observer must not have the members' key; members must still distinguish
+ * it from a member. A connection is therefore proven under the keys of both roles, as far as both ends have them: each end says whether it has the
  * key of the other's role, and there must be one. An end that has the key of the role that is claimed is never content with less. One that has not (an
  * observer that meets a member) is content with the key of its own role: it meets someone who has at least that.
  *
@@ -42,33 +42,33 @@ export type HandshakeSide = 'dialler' | 'listener'
 
 export interface HandshakeOptions {
   readonly side: HandshakeSide
-  /** Who this end is. With a key its role is that of the credentials. */
+  /** This end. With a key its role is that of the credentials. */
   readonly self: Identity
-  /** What this end proves itself with. Null: nothing, on loopback alone (`requireCredentials`). */
+  /** This end's proof. Null: none, on this machine only (`requireCredentials`). */
   readonly credentials: Credentials | null
   /** The dialler's: what the connection is for, 'session' by default. */
   readonly purpose?: string
-  /** The dialler's: whom it expects to meet; null: whoever is there. */
+  /** The dialler's: the worker that it expects; null: any. */
   readonly wants?: { readonly name: string; readonly id: number } | null
   /** Nonces that nobody can guess: `crypto.randomBytes`. */
   readonly random: (bytes: number) => Uint8Array
-  /** What the certificate at the other end says. With TLS there must be one. */
+  /** The identity in the other end's certificate. With TLS there must be one. */
   readonly tlsPeer?: CertificateIdentity | null
-  /** Between which ends this one sees the connection (`loopbackWay`); empty by default: not over loopback. */
+  /** The two ends of the connection as this one sees them (`loopbackWay`); empty by default: not over loopback. */
   readonly way?: string
   /** The library's version, which must be the same at both ends; default this one's. */
   readonly release?: string
 }
 
-/** What follows from a message. */
+/** The result of a message. */
 export interface HandshakeStep {
-  /** What is to be sent to the other end. */
+  /** The bytes to send to the other end. */
   readonly send: Uint8Array | null
   /** The handshake has ended well: send `send`, and then begin. */
   readonly done: { readonly peer: Identity; readonly purpose: string } | null
 }
 
-/** Of which message this end waits; `over`: it was done, or it has failed. */
+/** The message that this end waits for; `over`: it is done, or has failed. */
 type State = 'begin' | 'HELLO' | 'CHALLENGE' | 'PROOF' | 'WELCOME' | 'over'
 
 /** One end's part in the handshake of one connection. */
@@ -126,7 +126,7 @@ export class Handshake {
   }
 
   /**
-   * Takes one whole message of the other end. After an error nothing more is taken: tell the other end by `Handshake.refusal`, and close.
+   * Takes one whole message of the other end. After an error it takes no more: send `Handshake.refusal` to the other end, and close.
    * @throws AUTH_FAILED, VERSION_MISMATCH, CLUSTER_MISMATCH, WRONG_PEER, HANDSHAKE_INVALID
    */
   receive(message: Uint8Array): HandshakeStep {
@@ -146,7 +146,7 @@ export class Handshake {
     return this[state](message)
   }
 
-  /** What the other end is told when this end throws `error`: a reason without secrets. Null if it was the other end that refused, which knows. */
+  /** The message to the other end when this end throws `error`: a reason without secrets. Null if the other end refused, which knows. */
   static refusal(error: unknown): Uint8Array | null {
     const reason = reasonOf(error)
     return reason === null ? null : encodeMessage('REFUSAL', { reason })
@@ -205,7 +205,7 @@ export class Handshake {
     return { send: null, done: { peer: this.peer, purpose: this.options.purpose as string } }
   }
 
-  /** What the other end says that it is, held against this end's kind of credentials and the other's certificate. */
+  /** Compares the other end's claim with this end's kind of credentials and with the other's certificate. */
   private meet({ name, id, role, way, how }: Message<'HELLO'> | Message<'CHALLENGE'>): void {
     const { self, credentials, tlsPeer } = this.options
     const purpose = this.hello?.purpose ?? this.options.purpose
@@ -252,7 +252,7 @@ export class Handshake {
     return keys as readonly Uint8Array[]
   }
 
-  /** In base64. Under two keys nobody makes it who lacks one of them. */
+  /** In base64. Under two keys, only an end with both can make it. */
   private proof(side: HandshakeSide, diallerKnows: boolean): string {
     const { createHash, createHmac } = builtin<typeof import('node:crypto')>('node:crypto')
     const [first, ...others] = this.keys

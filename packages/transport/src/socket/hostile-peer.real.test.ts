@@ -1,6 +1,6 @@
 /**
- * Peers that have proven themselves and mean no good: they hold a key, speak the protocol, and take what is not theirs. Whoever they pretend to be, others
- * go on, and what they may cost is bounded. The victim and the honest workers are exchanges of this process.
+ * Malicious peers that are authenticated: they hold a key, speak the protocol, and pose as other workers. Honest workers continue, and the cost of
+ * an attack is bounded. The victim and the honest workers are exchanges of this process.
  */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -88,7 +88,7 @@ async function linked(limits: Partial<SocketLimits> = {}) {
   return { at, victim, got, ofHonest, cut, heal }
 }
 
-/** A connection for a session of whoever it says that it is, behind its handshake. */
+/** A connection for a session of the worker that it claims to be, after its handshake. */
 function posing(
   at: Address & { kind: 'unix' },
   self: Identity,
@@ -398,7 +398,7 @@ describe('who has no credentials, or old ones', () => {
         made.push({ close: () => socket.destroy() })
         socket.on('error', () => resolve('refused'))
         socket.on('close', () => resolve('refused'))
-        // With 1.3 a client is told of its certificate behind its own handshake.
+        // With 1.3 a client's certificate is refused only after its own handshake.
         socket.on('secureConnect', () => setTimeout(() => resolve(socket.destroyed ? 'refused' : `${socket.getProtocol()}`), 100))
       })
     expect(await dial({ cert, key: own })).toBe('TLSv1.3')

@@ -1,7 +1,7 @@
 /**
- * Keys in a file of text, one line to a role; the first is the role of whoever uses the file:
+ * Keys in a file of text, one line to a role; its user has the role of the first:
  *
- *     # postgrad keys: whoever reads this file can be in these roles
+ *     # postgrad keys: a process that reads this file can be in these roles. …
  *     member = 3q2+7wAAAA…
  *     observer = yv66vgAAA…
  *
@@ -31,7 +31,7 @@ export function formatKeyFile(credentials: KeyCredentials): string {
 }
 
 /**
- * What a key file says. `role` takes the place of the first line's. No error shows a part of the text, only the line's number.
+ * The keys in a key file. `role` takes the place of the first line's. No error shows a part of the text, only the line's number.
  * @throws KEY_FILE_INVALID, CREDENTIALS_INVALID
  */
 export function parseKeyFile(text: string, options: { readonly role?: string; readonly path?: string } = {}): KeyCredentials {

@@ -1,6 +1,6 @@
 /**
- * Listens on Unix sockets and TCP ports, and lets nobody in who is too much: connections whose other end is not known are counted, in all and
- * by address, and so are all connections of an address. Those that have proven who they are are counted by that, too, and `exchange.ts` gets them.
+ * Listens on Unix sockets and TCP ports, within limits: it counts connections that are not authenticated yet, in all and by address, and all
+ * connections of an address. It counts authenticated ones by identity, too, and hands them to `exchange.ts`.
  */
 import type { Server, Socket } from 'node:net'
 import { builtin } from '@postgrad/base/internal'
@@ -22,13 +22,13 @@ export type ListenAddress =
       readonly host: string
       /** 0: any that is free. A pair: the first that is free, both included. */
       readonly port: number | readonly [number, number]
-      /** The host that others are told; default: `host`. */
+      /** The host that others dial; default: `host`. */
       readonly advertise?: string
     }
 
 export interface ListenerOptions {
   readonly end: Endpoint
-  /** Throws if nobody serves this. */
+  /** Throws if this is not served. */
   readonly admits: (peer: Identity, purpose: string) => void
   readonly onConnection: (established: Established) => void
 }
@@ -71,7 +71,7 @@ export class Listener {
 
   private async listenUnix(path: string): Promise<Address> {
     const { chmodSync, lstatSync, rmSync } = builtin<typeof import('node:fs')>('node:fs')
-    // A pipe of Windows is no file: it has no mode, and goes with its process.
+    // A pipe of Windows is not a file: it has no mode, and ends with its process.
     if (process.platform === 'win32') {
       await this.startAt(path)
       return { kind: 'unix', path }
@@ -84,7 +84,7 @@ export class Listener {
       // A user's file: to connect to it is refused as well.
       if (there?.isSocket() === false) throw pathTaken(path, 'is not a socket')
       if (there !== undefined && there.uid !== process.geteuid?.()) throw pathTaken(path, 'belongs to another user')
-      // What a process leaves behind that was killed: nobody listens there any more.
+      // A killed process leaves its socket: nobody listens there any more.
       if (await answers(path)) throw addressInUse(`unix:${path}`, 'EADDRINUSE')
       rmSync(path, { force: true })
       await this.startAt(path)
@@ -123,10 +123,10 @@ export class Listener {
       server.once('error', reject)
       server.listen({ ...where, exclusive: true }, () => {
         server.removeListener('error', reject)
-        // One connection that could not be accepted (no more file descriptors) is no reason to end.
+        // The server survives a connection that it cannot accept (no more file descriptors).
         server.on('error', () => this.counts.refused++)
         this.servers.push(server)
-        // Whoever only waits to be dialled may end.
+        // A process that only listens may end.
         server.unref()
         if (this.isClosed) server.close()
         resolve(server)

@@ -1,15 +1,15 @@
 /**
- * One peer's session and the connections it lives on, one after another: dials when something is first sent, takes what the peer has dialled,
- * dials again when a connection has broken, gives up when there was none for too long. `session.ts` is the link that users hold, `exchange.ts` has one
+ * One peer's session and its connections, one after another: dials when something is first sent, takes connections that the peer dials,
+ * dials again when a connection breaks, gives up when there was none for too long. `session.ts` is the link that users hold, `exchange.ts` has one
  * of these for each peer.
  *
  * Note [Which connection]. Both may dial at once, and a connection may be dead at one end and alive at the other. So one of the two decides, the
  * worker with the smaller id: it makes a connection the session's by ATTACH, with a number that grows. The other follows the greatest number that
- * it has seen, on whichever connection. Each first says RESUME on a new connection. The one that decides takes the newest, with one exception: what
- * the peer has dialled before it could know of the connection that was dialled from here stays behind that one.
+ * it has seen, on whichever connection. Each first says RESUME on a new connection. The one that decides takes the newest, with one exception: if
+ * it has dialled, it refuses a connection that the peer dialled before it could know of that.
  *
- * Note [Lives]. A link has a life, a number that the session's frames carry; so has the peer's. Who meets another life than before has lost the
- * former one: that worker was started again, or has given the session up. Frames of two lives never mix.
+ * Note [Lives]. A link has a life, a number that the session's frames carry; so has the peer's. An end that meets another life than before has lost
+ * the former one: that worker was started again, or has given the session up. Frames of two lives never mix.
  */
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '../clock.js'
@@ -30,7 +30,7 @@ export interface PeerName {
 
 export type Addresses = () => readonly Address[] | Promise<readonly Address[]>
 
-/** Suspected: nothing comes. Standing still: and its kernel is there, so its process is. */
+/** `suspected`: nothing comes. `standing-still`: but its kernel answers, so it lives. */
 export type PeerHealth = 'well' | 'suspected' | 'standing-still'
 
 export interface PeerLinkOptions {
@@ -56,13 +56,13 @@ interface Candidate {
 }
 
 const RESUME_BYTES = 12
-/** After a break, who was dialled leaves the other so long to dial again. */
+/** After a break, the dialled end gives the other so long to dial again. */
 const OTHERS_TURN_MS = 300
-/** So often in a row, with nothing delivered in between, a connection may end because of what this end cannot read. */
+/** So often in a row, with nothing delivered in between, a connection may end because this end cannot read it. */
 const UNREADABLE_MAX = 3
-/** Connections of a peer that wait for its RESUME. Two is what peers have that keep to the protocol, when both dial. */
+/** Connections of a peer that wait for its RESUME. An honest peer has two at most, when both dial. */
 const CANDIDATES_MAX = 4
-/** Room for what a session adds to a header. */
+/** Room for the head that a session adds. */
 const SESSION_SLACK_BYTES = 1024
 
 export class PeerLink {
@@ -114,7 +114,7 @@ export class PeerLink {
       self: this.life,
       peer: null,
       name: `${peer.name} (${peer.id})`,
-      // What waits is bounded by its bytes: a peer that is busy for long gets many small frames, as over a port.
+      // Only bytes bound the waiting frames: a peer that is busy for long gets many small ones, as over a port.
       keptFramesMax: Number.POSITIVE_INFINITY,
       keptBytesMax: limits.keptBytesMax,
       reconnectMs: Number.POSITIVE_INFINITY,
@@ -142,7 +142,7 @@ export class PeerLink {
     if (this.isOver || peer.name !== this.peer.name || (role !== null && role !== peer.role)) {
       link.abort(Bye.STRANGER, `this is a link to ${this.peer.name}${role === null ? '' : ` as ${role}`}`)
       if (!isOurs || this.isOver) return
-      // Whoever is meant may still come, or answer there next time.
+      // The right worker may still dial, or answer there next time.
       this.lost = `a process that answers for ${this.peer.name} is there as ${peer.role}, and not as ${role}`
       this.retry(0)
       return
@@ -164,7 +164,7 @@ export class PeerLink {
     if (resume !== null) this.onControl(candidate, ChunkType.RESUME, resume)
   }
 
-  /** Whoever keeps the list of workers says that this one has ended: no connection is looked for any more. */
+  /** The caller knows that this worker has ended: the link looks for no connection any more. */
   ended(detail: string): void {
     if (this.endedDetail !== null || this.isOver) return
     this.endedDetail = detail
@@ -173,7 +173,7 @@ export class PeerLink {
       this.session.abandon(detail)
       return
     }
-    // What it had sent before may still be on its way, and is read though the link was paused.
+    // Frames that it sent may still be on their way, and are read though the link was paused.
     this.session.setPaused(false)
     this.endTimer = this.clock.setTimer(this.options.end.limits.lingerMs, () => this.session.abandon(detail))
   }
@@ -190,7 +190,7 @@ export class PeerLink {
   private onResume(candidate: Candidate, body: Buffer): void {
     const { life, known, seen } = readResume(body)
     if (candidate.established.link === this.carrier) throw chunkInvalid('a RESUME', 'one RESUME on a connection')
-    // To a former life of this link. The peer hears of this one in the same moment, and then says RESUME again.
+    // To a former life of this link. The peer learns of this one in the same moment, and then says RESUME again.
     if (known !== 0 && known !== this.life) return
     if (this.peerLife !== null && life !== this.peerLife) {
       this.candidates.delete(candidate)
@@ -243,7 +243,7 @@ export class PeerLink {
     this.graceTimer = null
     this.peerLife = candidate.peerLife
     this.identity = peer
-    // What was said of the former connection holds no more, and this one tells of itself.
+    // The former connection's suspicion no longer holds; this one has its own.
     this.newSuspicion()
     this.tellHealth('well')
     before?.abort(Bye.REPLACED)
@@ -283,8 +283,7 @@ export class PeerLink {
   }
 
   /**
-   * Damage on the way is cured by another connection. What this end cannot read at all (a frame beyond its limits, or its memory) would come again on
-   * each.
+   * Another connection cures damage on the way. A frame that this end cannot read at all (beyond its limits, or its memory) would come again on each.
    */
   private isPoisoned(): boolean {
     const { delivered } = this.session.counts
@@ -293,9 +292,9 @@ export class PeerLink {
     return this.unreadable >= UNREADABLE_MAX
   }
 
-  /** A process that stands still leaves its kernel to take connections; one that has ended does not. */
+  /** The kernel of a stopped process still takes connections; of one that has ended, it does not. */
   private onSuspected(link: SocketLink, isSuspected: boolean): void {
-    // One that was replaced, or was never taken, says nothing of the peer while another is there.
+    // A connection that was replaced or never taken says nothing of the peer while there is another.
     if (this.isOver || (this.carrier !== null && link !== this.carrier)) return
     const { end, addresses } = this.options
     const suspicion = this.newSuspicion()
@@ -306,19 +305,19 @@ export class PeerLink {
       .then(
         (known) =>
           probe(end, known, (said, isThere) => {
-            // It may have been heard of meanwhile.
+            // Something may have come meanwhile.
             if (suspicion !== this.suspicions || this.isOver) return
             this.probed = said
             if (!isThere) return
-            // Where the way was cut and is whole again, what waited on it comes with the probe's answer, and the connection's next tick says so.
+            // If the way was cut and is whole again, waiting bytes arrive with the probe's answer, and the connection's next tick says so.
             this.stillTimer = end.clock.setTimer(end.limits.heartbeatMs, () => this.tellHealth('standing-still'))
           }),
-        // No address, no word about it.
+        // Without an address: no probe.
         () => {},
       )
   }
 
-  /** What a probe for the one before finds is of no interest any more. */
+  /** The results of probes for earlier ones are ignored from now on. */
   private newSuspicion(): number {
     this.probed = ''
     this.stillTimer?.cancel()
@@ -343,7 +342,7 @@ export class PeerLink {
 
   private dialNow(): void {
     this.isLookingUp = true
-    // What `addresses` throws, at once or later, is no address.
+    // `addresses` may throw or reject: then no address is known.
     Promise.resolve()
       .then(this.options.addresses)
       .then(
@@ -381,7 +380,7 @@ export class PeerLink {
     const { limits, random } = this.options.end
     const backoffMs = Math.min(limits.backoffMs * 2 ** this.attempt, limits.backoffMsMax)
     this.attempt++
-    // From a half to one and a half of it, so that those who lost the same peer do not come back all at once.
+    // From a half to one and a half of it, so that workers that lost the same peer do not all dial at once.
     const jitter = 0.5 + (random(1)[0] as number) / 256
     this.retryTimer = this.clock.setTimer(leastMs + backoffMs * jitter, () => {
       this.retryTimer = null

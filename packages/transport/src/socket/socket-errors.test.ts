@@ -1,4 +1,4 @@
-/** Sentences and remedies of connections that could not be made or listened for. */
+/** Messages and remedies when a worker cannot connect or listen. */
 import { expect, test } from '@jest/globals'
 import { cannotListen, connectFailed } from './socket-errors.js'
 

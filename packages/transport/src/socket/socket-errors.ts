@@ -1,9 +1,9 @@
-/** What goes wrong on the way to a connection, in sentences that name the address and say what it said. */
+/** Errors of dialling and listening: their messages name each address with the reason of its failure. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { tooManyOpenFiles } from '@postgrad/base/internal'
 import { type Address, formatAddress } from './address.js'
 
-/** One address that was tried, and why there is no connection to it. */
+/** One address that was tried, and the error. */
 export interface Attempt {
   readonly address: Address
   readonly error: Error
@@ -24,14 +24,14 @@ const SENTENCES: Readonly<Record<string, string>> = {
   ENFILE: 'this machine can open no more files',
 }
 
-/** These say that the other end is there and will not have this one: trying again changes nothing. */
+/** With these the other end answered and refused this one: trying again changes nothing. */
 const FINAL = ['AUTH_FAILED', 'VERSION_MISMATCH', 'CLUSTER_MISMATCH', 'CREDENTIALS_REQUIRED', 'CREDENTIALS_INVALID', 'PURPOSE_UNKNOWN']
 
 export const isFinal = ({ error }: Attempt): boolean => isPostgradError(error) && FINAL.includes(error.code)
 
 export function sentenceOf(error: Error): string {
   if (isPostgradError(error)) {
-    // The operation and the remedy stand around the sentence that tells of all of them.
+    // The sentence of all attempts has an operation and a remedy already.
     const from = error.message.startsWith(error.op) ? error.message.indexOf(' ') + 1 : 0
     const remedy = error.remedy === undefined ? -1 : error.message.lastIndexOf(error.remedy)
     const sentence = error.message.slice(from, remedy < 0 ? undefined : remedy).trim()
@@ -51,7 +51,7 @@ export const attemptsText = (attempts: readonly Attempt[]): string =>
 const isThere = ({ address, error }: Attempt): boolean =>
   address.kind === 'unix' && (isPostgradError(error, 'CONNECT_TIMEOUT') || (error as NodeJS.ErrnoException).code === 'EAGAIN')
 
-/** The error of a dial that reached nobody; if somebody was there and refused, that one's own. Values: whom, attempts, isThere (true: it stands still, on this machine). */
+/** The error of a dial that reached no worker; if one was reached and refused, with its code. Values: whom, attempts, isThere (true: it is stopped, on this machine). */
 export function connectFailed(whom: string, attempts: readonly Attempt[]): PostgradError {
   const final = attempts.find(isFinal) ?? attempts.find(({ error }) => isPostgradError(error, 'WRONG_PEER'))
   const cause = final?.error as PostgradError | undefined
@@ -72,7 +72,7 @@ export function connectFailed(whom: string, attempts: readonly Attempt[]): Postg
   })
 }
 
-/** What keeps this end from connecting, whatever the other one does. */
+/** The remedy if this process or its machine can open no more files. */
 const filesRemedy = (attempts: readonly Attempt[]): string | undefined =>
   attempts.map(({ error }) => tooManyOpenFiles('connect', error)?.remedy).find((remedy) => remedy !== undefined)
 
@@ -86,7 +86,7 @@ export function addressInUse(address: string, code: string): PostgradError {
   })
 }
 
-/** There is something at the path of a socket that must not be removed. */
+/** At the path of a socket there is something that must not be removed. */
 export function pathTaken(path: string, why: string): PostgradError {
   return new PostgradError('ADDRESS_IN_USE', {
     op: 'listen',

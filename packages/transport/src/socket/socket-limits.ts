@@ -1,17 +1,17 @@
 /**
- * How much a connection may use of memory and time, in one place. Every number has a default and a reason; `exchange.ts` takes a part of them.
+ * The limits of memory and time of a connection, in one place. Every number has a default and a reason; `exchange.ts` takes some as options.
  */
 import { PostgradError } from '@postgrad/base'
 import type { FrameLimits } from './chunk.js'
 
 export interface SocketLimits extends FrameLimits {
-  /** Handed to a socket and not written yet; what is behind it waits in the link, where a heartbeat goes ahead of it. */
+  /** Handed to a socket and not written yet; later bytes wait in the link, where a heartbeat goes ahead of them. */
   readonly handedBytesMax: number
   /** Waits in a link that has no session; beyond, the link breaks. */
   readonly queuedBytesMax: number
   /** A session keeps at most so many bytes that are not acknowledged; beyond, it breaks. */
   readonly keptBytesMax: number
-  /** All that one who is not known yet may send, and how long he may take. */
+  /** All that an unauthenticated end may send, and how long it may take. */
   readonly handshakeBytesMax: number
   readonly handshakeMs: number
   /** Connections whose other end is not known yet: of all addresses together, and of one. */
@@ -19,9 +19,9 @@ export interface SocketLimits extends FrameLimits {
   readonly halfOpenPerAddressMax: number
   /** Open connections that one address may have, known or not. Unix sockets count as one address. */
   readonly connectionsPerAddressMax: number
-  /** Open connections of workers that have proven who they are, of all together; of an identity and a role there are fewer (`budget.ts`). */
+  /** Open connections of authenticated workers, of all together; an identity and a role may have fewer (`budget.ts`). */
   readonly connectionsMax: number
-  /** Connections of workers to which nobody here has a link yet, of all together, and how long each waits for one. */
+  /** Connections of workers to which this one has no link yet, of all together, and how long each waits for one. */
   readonly strangersMax: number
   readonly strangerMs: number
   /** A PING leaves when nothing else was sent for so long. */

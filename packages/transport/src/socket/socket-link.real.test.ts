@@ -1,4 +1,4 @@
-/** The contract over real sockets, then what only a socket can do: be cut, stand still, bring garbage, take nothing. */
+/** The contract over real sockets, then what only a socket can do: be cut, stop, bring garbage, take nothing. */
 import type { Socket } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import type { Clock } from '../clock.js'
@@ -98,7 +98,7 @@ describe('the socket link', () => {
         a.open(new Recorder())
         const atB = new Recorder()
         b.open(atB)
-        // What `open` has put off lets the socket read.
+        // `open` lets the socket read, but later.
         await sleep(5)
         sockets.b.pause()
         const told: string[] = []
@@ -275,7 +275,7 @@ describe('the socket link', () => {
     b.send(frame('still here'))
     await until(() => atA.frames.length === 1)
     expect([atA.closed, atB.closed, atB.texts, before]).toEqual([null, null, ['0'], 0])
-    // Its kernel tells of the end where this end writes.
+    // Its kernel reports the end when this end writes.
     sockets.a.resetAndDestroy()
     await until(() => atB.closed !== null)
     expect([atB.texts, atB.events.at(-1)]).toEqual([['0', '1', '2', '3', '4'], 'close:peer:5'])

@@ -1,17 +1,17 @@
 /**
  * A link over one connected socket, TCP, TLS or Unix: decides when chunks leave and when frames are delivered, and judges by heartbeats
- * whether the other end lives. `chunk-writer.ts` and `chunk-reader.ts` below it know their bytes. A socket neither loses nor reorders while it
- * lasts, so nothing is acknowledged here; that it may break is what `Session` above it is for.
+ * whether the other end lives. `chunk-writer.ts` and `chunk-reader.ts` write and read the bytes. A socket neither loses nor reorders while it
+ * lasts, so nothing is acknowledged here; `Session`, above it, survives that it breaks.
  *
- * Note [The end of a socket]. An end that closes says BYE behind all it has sent, then FIN, and goes on reading until the other end's FIN: a
- * socket that is closed with unread bytes sends RST, and the peer's kernel may throw away what it has not read yet. What ends without BYE
- * was cut, and says so: a FIN alone is what a kernel sends for a process that was killed.
+ * Note [The end of a socket]. An end that closes sends BYE after all frames, then FIN, and continues to read until the other end's FIN: a
+ * socket that is closed with unread bytes sends RST, and the peer's kernel may throw away bytes that it has not read yet. A connection that
+ * ends without BYE was cut, and is reported so: a kernel sends only FIN for a process that was killed.
  *
  * Note [Quiet is counted in ticks]. A thread that computed for a minute, or a process that was stopped, has received nothing in that time
- * because it did not look. So what is counted is not time but heartbeat ticks that this thread has had with nothing in front of them.
+ * because it did not look. So the link counts not time but heartbeat ticks of this thread before which nothing arrived.
  *
- * Note [Reading goes first]. Node destroys a socket at the first write that fails, and what has arrived there and was not read is lost. So a thread that
- * has not looked for a while, since it computed or slept, first reads and then writes: what a peer has said before it died is heard. Two turns
+ * Note [Reading goes first]. Node destroys a socket at the first write that fails, and unread bytes that have arrived there are lost. So a thread that
+ * has not looked for a while, since it computed or slept, first reads and then writes: it receives the last frames of a peer that died. Two turns
  * later one whole phase of reading has passed, wherever in a turn of the loop it began. A burst leaves in its own turn (`EARLY_BYTES`), as long as that is short.
  */
 import { strict as assert } from 'node:assert'
@@ -29,28 +29,28 @@ import { ChunkWriter } from './chunk-writer.js'
 import { NODE_READ_BYTES, READ_BYTES, type ReadBuffer, type Reads } from './read-buffer.js'
 import { SOCKET_LIMITS, type SocketLimits } from './socket-limits.js'
 
-/** Less than that ago the socket was looked at, ms: what has arrived since is little, and hardly ever a last word. */
+/** The socket was looked at less than this ago, ms: little has arrived since, and hardly ever a peer's last frame. */
 const LOOKED_MS = 1
 /**
- * So many bytes of small frames do not wait for the end of the turn: the other end begins while this one goes on. 200,000 calls a second came of 150,000 when
- * each turn sends a thousand. In the middle of a turn nothing is read, so it may have looked longer ago.
+ * So many bytes of small frames do not wait for the end of the turn: the other end begins while this one continues. That made 200,000 calls a second of 150,000
+ * when each turn sends a thousand. Nothing is read within a turn, so the last look may be longer ago.
  */
 const EARLY_BYTES = 4096
 const EARLY_LOOKED_MS = 5
 
-/** Chunks and frames that bring nothing: a peer may send so many at once, and then so many a second. Twice the window of a session, which is sent again when a connection has broken. */
+/** A peer may send so many chunks and frames that bring nothing at once, and then so many a second. Twice the window of a session, which is sent again when a connection has broken. */
 const IDLE_MAX = 2048
 const IDLE_PER_SECOND = 1000
 /** Beyond, nothing is read for so long. */
 const REST_MS = 100
 
-/** What a link does once its other end is known. */
+/** How a link behaves once its other end is known. */
 export interface Admission {
-  /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until it is closed. So `close` drops what has not left. */
+  /** Frames are only lent to the link: it takes no buffer away and copies none, and they stay as they are until it is closed. So `close` drops all that has not left. */
   readonly isLent?: boolean
-  /** False: the bytes of large frames are sent without a checksum, for what is below guards them. Default true. */
+  /** False: the bytes of large frames are sent without a checksum, as TLS or the kernel guards them. Default true. */
   readonly checksBytes?: boolean
-  /** Nothing stands between the two ends but one kernel, which tells of the end of each: who is quiet stands still. */
+  /** Only one kernel is between the two ends, and it reports the end of each: a quiet end is stopped, not dead. */
   readonly isOfMachine?: boolean
   /** For large frames that come. Default: as much as each needs. */
   readonly room?: FrameRoom | null
@@ -63,13 +63,13 @@ export interface SocketLinkOptions extends Admission {
   readonly name?: string
   /** Where large segments are read to. Default: fresh memory. */
   readonly place?: Place | undefined
-  /** What a plain socket reads into. Default: a buffer for each read. */
+  /** The buffer of plain sockets. Default: a buffer for each read. */
   readonly reads?: Pick<ReadBuffer, 'take'> | undefined
-  /** This thread's, told of what leaves and arrives. Default: it sleeps in between. */
+  /** This thread's, called when frames leave or arrive. Default: it sleeps in between. */
   readonly stayAwake?: StayAwake | undefined
   /** False: the other end is not known yet, and nothing but a handshake is taken before `admit`, which then has the `Admission`. Default true. */
   readonly isAdmitted?: boolean
-  /** Chunks of the handshake and of a session's connections. What it throws ends the link. */
+  /** Chunks of the handshake and of a session's connections. If it throws, the link ends. */
   readonly onControl?: (type: ChunkType, body: Buffer) => void
   /** Once, at once when the end is known, before the receiver's `onClose`. */
   readonly onEnd?: (end: SocketEnd) => void
@@ -78,13 +78,13 @@ export interface SocketLinkOptions extends Admission {
 }
 
 export interface SocketEnd extends LinkClosed {
-  /** What the other end said; null if it said nothing, or this end closed. */
+  /** The other end's BYE; null if there was none, or this end closed. */
   readonly bye: Bye | null
   /** Nothing was received for `deadMs`. */
   readonly isDead: boolean
-  /** What came could not be read. */
+  /** This end could not read a chunk. */
   readonly isUnreadable: boolean
-  /** Of the socket, or of what could not be read. */
+  /** Of the socket, or of the unreadable chunk. */
   readonly error: unknown
 }
 
@@ -107,9 +107,9 @@ export class SocketLink implements Link {
   private readonly readBytes: number
   private receiver: LinkReceiver | null = null
   private reason: LinkClosed | null = null
-  /** A frame that came before `open`. Behind it nothing is read. */
+  /** A frame that came before `open`. Nothing after it is read. */
   private held: Frame | null = null
-  /** What this end says when all it has sent is written. */
+  /** The BYE to send after all frames are written. */
   private byeDue: { readonly bye: Bye; readonly detail: string } | null = null
   private isByeSaid = false
   private isSocketClosed = false
@@ -122,7 +122,7 @@ export class SocketLink implements Link {
   private readonly idling: Allowance
   /** Runs while too much has brought nothing. */
   private rest: Timer | null = null
-  /** A receiver threw, and `deliverRest` will go on behind the frame that it threw at. */
+  /** A receiver threw, and `deliverRest` will continue after the frame that it threw at. */
   private isRestDue = false
   /** A frame is to leave, whose answer may be near. */
   private isFrameDue = false
@@ -207,7 +207,7 @@ export class SocketLink implements Link {
   send(frame: Frame, order?: FrameOrder, onFlushed?: OnFlushed | null): void {
     if (this.reason !== null) throw linkClosedError(this.name, this.reason)
     const { writer } = this
-    // What is lent is bounded by whoever keeps it.
+    // The session that lends frames bounds them.
     if (writer.queuedBytes > this.limits.queuedBytesMax && !writer.isLent) {
       this.fail(`the other end has left ${writer.queuedBytes} bytes unread, and the limit is ${this.limits.queuedBytesMax}`)
       throw linkClosedError(this.name, this.reason as unknown as LinkClosed)
@@ -229,7 +229,7 @@ export class SocketLink implements Link {
     this.pump()
   }
 
-  /** Delivers what was read from the socket; the socket itself is read by the event loop alone. */
+  /** Delivers frames that were read from the socket; only the event loop reads from it. */
   poll(): number {
     if (this.receiver === null || this.isCloseDelivered || this.reason?.by === 'self') return 0
     return this.deliver()
@@ -263,25 +263,25 @@ export class SocketLink implements Link {
     this.reader.drop()
     this.held = null
     const { writer } = this
-    // What was lent may be written to from now on, and the other end must not get that for what was sent.
+    // The owner may overwrite lent frames from now on, and the other end must not get the new bytes.
     if (writer.isLent) writer.drop()
     if (writer.isLentOut) {
       this.socket.destroy()
       return
     }
-    // What still comes is read and dropped, see Note [The end of a socket].
+    // Later bytes are read and dropped, see Note [The end of a socket].
     this.socket.resume()
     this.pump()
   }
 
-  /** As `close`, but what has not left is dropped. */
+  /** As `close`, but drops all that has not left. */
   abort(bye: Bye, detail = ''): void {
     if (this.reason !== null) return
     this.writer.drop()
     this.close(bye, detail)
   }
 
-  /** Ends the link here and now, as if the connection had broken. The other end is told nothing. */
+  /** Ends the link here and now, as if the connection had broken. It sends nothing to the other end. */
   fail(detail: string, end: Partial<SocketEnd> = {}): void {
     this.byeDue = null
     this.writer.drop()
@@ -293,7 +293,7 @@ export class SocketLink implements Link {
 
   private pump(): void {
     if (this.isByeSaid || this.isSocketClosed) return
-    // Whoever has closed does not read any more.
+    // An end that has closed does not read any more.
     if (this.byeDue !== null || this.hasLooked()) this.write()
   }
 
@@ -415,7 +415,7 @@ export class SocketLink implements Link {
       isThrown = false
     } finally {
       if (isThrown) {
-        // What a receiver throws is its thread's to handle; the frames behind the one that threw are delivered all the same.
+        // The receiver's thread handles what the receiver throws; it still gets the frames after the one that it threw at.
         this.isRestDue = true
         this.clock.defer(() => this.deliverRest())
       }
@@ -423,7 +423,7 @@ export class SocketLink implements Link {
     return frames
   }
 
-  /** The next frame; what stands between frames is dealt with. */
+  /** The next frame. Handles the control chunks before it. */
   private next(): Frame | null {
     const { held } = this
     if (held !== null) {
@@ -465,7 +465,7 @@ export class SocketLink implements Link {
     this.linger ??= this.clock.setTimer(this.limits.lingerMs, () => this.socket.destroy())
   }
 
-  /** What waited for `open`, or is behind a throw. */
+  /** For frames from before `open` or after a throw. */
   private deliverRest(): void {
     this.isRestDue = false
     if (this.isCloseDelivered) return
@@ -486,7 +486,7 @@ export class SocketLink implements Link {
     this.beat = null
     if (this.isSocketClosed) return
     const { heartbeatMs, suspectMs, deadMs } = this.limits
-    // Where this end does not read, silence is no sign.
+    // While this end does not read, silence means nothing.
     if (this.hasReceived || this.held !== null || this.isStill) {
       this.quietTicks = 0
       if (this.isSuspected) this.onSuspected(false)
@@ -518,7 +518,7 @@ export class SocketLink implements Link {
     if (this.reason !== null) return
     this.reason = reason
     if (this.isPaused || this.rest !== null) {
-      // What was read comes before the end.
+      // Frames already read come before the end.
       this.isPaused = false
       this.rest?.cancel()
       this.rest = null

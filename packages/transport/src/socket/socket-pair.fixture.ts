@@ -43,7 +43,7 @@ export async function socketPair(kind: 'tcp' | 'unix'): Promise<SocketPair> {
   const a = typeof address === 'string' ? net.connect(address) : net.connect(address.port, '127.0.0.1')
   const [[b]] = (await Promise.all([once(server, 'connection'), once(a, 'connect')])) as [[net.Socket], unknown]
   server.close()
-  // Who is connected needs it no more.
+  // Connected sockets do not need it.
   folder.remove()
   return {
     a,

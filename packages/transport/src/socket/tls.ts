@@ -1,9 +1,9 @@
 /**
- * TLS 1.3 with certificates at both ends, around sockets that are connected already. `certificate.ts` reads who they belong to.
+ * TLS 1.3 with certificates at both ends, around the sockets of `listener.ts` and `dialler.ts`. `certificate.ts` reads identities.
  *
- * Note [What is parsed once]. Certificates and key are parsed for an exchange, not for a connection, which took nearly half of a connection's time. For that all accepted
- * connections have one server, which checks certificates as Node does; which socket one of its connections is around is in `_parent`, a field of Node's own. Were
- * it missing, no connection would be let in.
+ * Note [What is parsed once]. Certificates and key are parsed once for an exchange; for each connection they would take nearly half of its time. So all accepted
+ * connections have one server, which checks certificates as Node does. `_parent`, a field of Node's own, has the socket that one of its connections is around. If it
+ * were missing, no connection would be let in.
  *
  * Note [No tickets]. A server that lives on could resume a session, and then asks for no certificate: so it gives out no tickets. Each connection shows its
  * certificate.
@@ -17,7 +17,7 @@ import { credentialsInvalid, type TlsCredentials } from './credentials.js'
 
 const tls = () => builtin<typeof import('node:tls')>('node:tls')
 
-/** What comes of a handshake of TLS. */
+/** The callbacks of a TLS handshake. */
 interface Outcome {
   readonly secured: (made: TLSSocket) => void
   readonly failed: (error: Error) => void
@@ -46,7 +46,7 @@ export class TlsEnds {
     }
   }
 
-  /** Calls one of the two, once. Who is at the other end is checked by the handshake, against the certificate: host names say nothing here. */
+  /** Calls one of the two, once. The handshake checks the other end against the certificate: host names mean nothing here. */
   secure(
     socket: Socket,
     side: 'dialler' | 'listener',
@@ -107,7 +107,7 @@ export class TlsEnds {
   }
 }
 
-/** What the network said, not TLS. */
+/** An error of the network, not of TLS. */
 const isOfSystem = (error: Error): boolean =>
   isPostgradError(error) || (error as NodeJS.ErrnoException).syscall !== undefined || codeOf(error) === 'ECONNRESET'
 
@@ -126,7 +126,7 @@ export function tlsRefused(error: Error): PostgradError {
   })
 }
 
-/** Who a certificate of one's own says that one is. */
+/** The identity in this end's own certificate. */
 export function ownIdentity({ cert }: TlsCredentials): CertificateIdentity {
   const { X509Certificate } = builtin<typeof import('node:crypto')>('node:crypto')
   return tlsIdentity({ subjectaltname: new X509Certificate(cert).subjectAltName })

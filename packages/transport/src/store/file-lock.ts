@@ -1,17 +1,17 @@
 /**
- * A lock that processes and threads share by a path: whoever can make the file holds it. It says who that is, so that the lock of one that has died is broken.
+ * A lock that processes and threads share by a path: the one that makes the file holds it. The file names its holder, so that others can break a dead one's lock.
  *
  * Note [Breaking a lock]
- * The lock is a symbolic link whose target is text, since making one is the only step that makes a file together with what it holds: there is no moment at
- * which a lock is there and its holder unknown. Its target names the holder: machine (host, boot, and what process ids it sees), process, thread, when that
- * was started, and a number that no other lock of it has.
+ * The lock is a symbolic link whose target is text, since only that makes a file and its contents in one step: a lock never exists without its holder's
+ * name. The target names the holder: machine (host, boot, and the process ids that it sees), process, thread, when that was started, and a number that no
+ * other lock of it has.
  *
- * Of two who find a dead holder's lock, one may remove it and take its place, and then the other must not remove that. So whoever wants to break a lock first
- * makes a lock to break it, `path.break`, held in the same way, and then looks at the lock again: if it still names the dead holder, nobody else can change
- * it now, as the holder is dead and there is one breaker. Where a breaker has died, its lock is broken in the same way, by `path.break.break`.
+ * If two processes find a dead holder's lock, one may remove it and make its own, which the other must not remove. So a process that wants to break a lock first
+ * makes a lock to break it, `path.break`, held in the same way, and then looks at the lock again: if it still names the dead holder, no other process can change
+ * it now, as the holder is dead and there is one breaker. If a breaker has died, its lock is broken in the same way, by `path.break.break`.
  *
- * A holder on another machine, or whose threads cannot be looked at, is never taken for dead while that is not known. So a lock may be left for ever, and
- * whoever waits for it is told who has it. A caller that holds a lock for long can `refresh` it: another one may then take a lock over that has had the same `sign` for long.
+ * A holder on another machine, or whose threads cannot be looked at, is never taken for dead while that is not known. So a lock may be left for ever; errors of
+ * waiting processes name its holder. A caller that holds a lock for long can `refresh` it: another may then take over a lock that has had the same `sign` for long.
  */
 
 import { lstatSync, lutimesSync, readFileSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
@@ -33,7 +33,7 @@ export class FileLock {
   }
 
   /**
-   * Whether this object now holds the lock. @throws what the file system says, other than that there is a lock.
+   * Whether this object now holds the lock. @throws errors of the file system, but not if there is a lock.
    * @param silent a `sign` that has been there for so long that its holder is taken for dead
    */
   tryAcquire(silent: string | null = null): boolean {
@@ -56,7 +56,7 @@ export class FileLock {
     return this.mine !== null && readLock(this.path) === this.mine
   }
 
-  /** What the lock says of its holder, which no other lock does; null where there is none. */
+  /** The lock's text, which names its holder and no other lock has; null: no lock. */
   text(): string | null {
     return readLock(this.path)
   }
@@ -73,13 +73,13 @@ export class FileLock {
     return text === null ? null : `${text} ${readOr(0, () => lstatSync(this.path).mtimeMs)}`
   }
 
-  /** Whether nobody here can tell if the holder lives. */
+  /** Whether this process cannot see if the holder lives. */
   isBeyondSight(): boolean {
     const text = readLock(this.path)
     return text !== null && !isInSight(partsOf(text))
   }
 
-  /** Who has it, for people. */
+  /** The holder, for messages. */
   holder(): string {
     const text = readLock(this.path)
     if (text === null) return 'nobody'
@@ -88,7 +88,7 @@ export class FileLock {
   }
 }
 
-/** Whether the lock at `path` names a process, or a thread, that has surely died. What is no lock is nobody's. */
+/** Whether the lock at `path` names a process or thread that has surely died. False for another kind of file. */
 export function isLockLeft(path: string): boolean {
   const holder = readLock(path)
   return holder !== null && isDead(holder)
@@ -167,7 +167,7 @@ function isDead(text: string): boolean {
 
 const isOnThisMachine = (host: string, where: string): boolean => host === hostname() && where === machine()
 
-/** Whether `isDead` is right where it says no. What is no lock has no holder, and stays. */
+/** Whether `isDead` is certain when it is false; true for another kind of file, which stays. */
 function isInSight({ host, machine: where, pid, thread }: Holder): boolean {
   if (!Number.isInteger(pid)) return true
   return isOnThisMachine(host, where) && thread !== '' && readStat('/proc/thread-self') !== null

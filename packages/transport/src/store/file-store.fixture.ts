@@ -6,7 +6,7 @@ const [mode, path, name] = process.argv.slice(2) as [string, string, string]
 const say = (text: string): Promise<void> => new Promise((resolve) => process.stdout.write(`${text}\n`, () => resolve()))
 
 if (mode === 'add') {
-  // Says each sum that it was told, one to a line, until it is killed.
+  // Prints each sum that `add` returned, one to a line, until it is killed.
   const store = new FileStore(path)
   for (;;) {
     const [sum] = await Promise.all([store.add('n', 1), store.set(`large ${name}`, 'x'.repeat(100_000))])

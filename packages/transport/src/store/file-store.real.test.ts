@@ -1,4 +1,4 @@
-/** A file that processes share: killed in the middle of what they do, and with the lock. */
+/** A file that processes share, killed in the middle of their work, and with the lock. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -68,7 +68,7 @@ test('STO-17: processes that are killed while they write lose nothing that they 
     }
     const told = children.flatMap(({ lines }) => lines.map(Number))
     const n = Number(await store.getText('n'))
-    // Each sum was told to one. What a child had added when it was killed and did not say is at most one each, and a sum of ours each round.
+    // Only one child printed each sum. Not printed: at most one sum of each child, added just before its kill, and ours, one each round.
     const untold = n - told.length
     const facts = {
       isOnce: new Set(told).size === told.length,
@@ -97,7 +97,7 @@ test('STO-16: the lock of a process that was killed is broken, by one of those w
     for (const store of stores) store.close()
   }))
 
-const threads = process.platform === 'linux' ? test : test.skip // Elsewhere a thread cannot be told from its process.
+const threads = process.platform === 'linux' ? test : test.skip // Elsewhere a lock names no thread, only its process.
 
 threads('STO-16: the lock of a thread that was ended is broken, though its process lives', () =>
   inFolder(async (path) => {

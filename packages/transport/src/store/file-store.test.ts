@@ -1,4 +1,4 @@
-/** The store in a file under the contract, and what a file brings with it: ends that are torn, damage, locks, operations at random. */
+/** The store in a file under the contract, and then tests of the file: torn ends, damage, locks, operations at random. */
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

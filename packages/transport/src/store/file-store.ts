@@ -1,7 +1,7 @@
 /**
- * A store that processes and threads of one machine share by a file: a log of changes, which everybody follows, and a lock for whoever adds to it. An
- * operation takes the lock, reads what is new, does its work on the table and writes what it has changed, all in one turn; so the lock is only ever held by
- * somebody who is at it, or has died (`file-lock.ts`). Waits look at the file now and then. PyTorch: `FileStore`.
+ * A store that processes and threads of one machine share by a file: a log of changes, which all of them read, and a lock, which a writer takes. An
+ * operation takes the lock, reads new records, does its work on the table and writes its changes, all in one turn; so a holder of the lock is always
+ * at work, or has died (`file-lock.ts`). Waits look at the file now and then. PyTorch: `FileStore`.
  *
  *     set ──▸ queue ──lock──▸ read ▸ table ▸ append ──unlock──▸ answer
  *     get ───────────────────▸ read ▸ table ──not there──▸ poll: read ▸ table …
@@ -16,13 +16,13 @@ import type { LogRecord } from './store-record.js'
 import { type StoreChange, StoreTable } from './store-table.js'
 import { bytesOf, textOf } from './store-values.js'
 
-/** Of a `FileStore`. */
+/** Options of `FileStore`. */
 export interface FileStoreOptions {
-  /** Default: the machine's. */
+  /** The clock for all times; default the machine's. */
   readonly clock?: Clock
-  /** A wait looks at the file at least so often, in ms. Default 50. */
+  /** The longest time between two looks at the file while something waits, in ms; default 50. */
   readonly pollMs?: number
-  /** Who cannot have the lock for so long gives up, with STORE_LOCKED, in ms. Default 30,000. */
+  /** How long an operation waits for the file's lock, in ms, before it fails with STORE_LOCKED; default 30,000. 0: one try. */
   readonly lockMs?: number
 }
 
@@ -57,7 +57,7 @@ export class FileStore implements Store {
   private pollMs = 1
   private isClosed = false
 
-  /** The lock is `<path>.lock`. @throws STORE_FILE_FAILED when the file can be neither opened nor made, TIMEOUT_INVALID */
+  /** Opens or makes the file. Its lock is `<path>.lock`. @throws STORE_FILE_FAILED when the file can be neither opened nor made, TIMEOUT_INVALID */
   constructor(path: string, options: FileStoreOptions = {}) {
     this.clock = options.clock ?? new RealClock()
     this.pollMsMax = Math.max(1, checkTime('FileStore', options.pollMs ?? 50, 'at least 1'))
@@ -112,7 +112,7 @@ export class FileStore implements Store {
     this.table.setTimeout(timeoutMs)
   }
 
-  /** Rejects what waits with STORE_CLOSED, as everything that is tried later. The file stays. Idempotent. */
+  /** Closes the store. Operations that wait, and later ones, reject with STORE_CLOSED. The file stays. Idempotent. */
   close(): void {
     if (this.isClosed) return
     this.isClosed = true
@@ -128,7 +128,7 @@ export class FileStore implements Store {
     return this.table.waiting
   }
 
-  /** What changes something has its turn with the lock, in the order in which it was called. */
+  /** Operations that change something run with the lock, in the order of their calls. */
   private locked<T>(op: string, run: () => T): Promise<T> {
     if (this.isClosed) return Promise.reject(storeClosed(op))
     return new Promise<T>((resolve, reject) => {
@@ -144,7 +144,7 @@ export class FileStore implements Store {
     })
   }
 
-  /** What only reads needs no lock, but stays behind what was called before it. */
+  /** Operations that only read need no lock, but wait for all earlier calls. */
   private async following<T>(op: string, run: () => Promise<T>): Promise<T> {
     if (this.isClosed) throw storeClosed(op)
     const begun =
@@ -214,16 +214,16 @@ export class FileStore implements Store {
     for (const queued of this.queue.splice(0)) queued.fail(error)
   }
 
-  /** Before the change is made: what cannot be written is not made. */
+  /** Before the change is made: if it cannot be written, it is not made. */
   private append(op: string, { key, value }: StoreChange): void {
     this.file.append(op, value === null ? { delete: key } : { put: key }, value ?? NO_BYTES)
   }
 
-  /** Reads what is new; whether there was anything. */
+  /** Reads new records; whether there were any. */
   private follow(op: string): boolean {
     const before = this.file.bytes
     const how = this.file.read(op, (record) => this.take(record))
-    // Or somebody is writing there just now: with the lock one is sure.
+    // Or another process is just writing: a read with the lock is certain.
     if (how === 'damaged' && this.queue.length === 0) this.locked(op, () => {}).catch((error) => this.table.failWaits(error))
     return this.file.bytes > before
   }

@@ -70,5 +70,5 @@ export class HashStore implements Store {
   }
 }
 
-/** The table behind a store. */
+/** The table of a store. */
 export const tableOf = (store: HashStore): StoreTable => readTable(store)

@@ -1,4 +1,4 @@
-/** Operations at random on a store, by several users, one after the other, beside a Map that does the same. */
+/** Operations at random on a store, by several users, one after the other, next to a Map that does the same. */
 import { expect } from '@jest/globals'
 import type { Store } from './store.js'
 

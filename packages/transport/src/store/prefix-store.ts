@@ -1,5 +1,5 @@
 /**
- * A part of another store: every key gets a prefix, so that groups which share a store do not meet each other's keys. PyTorch: `PrefixStore`.
+ * A part of another store: every key gets a prefix, so that groups that share a store have keys of their own. PyTorch: `PrefixStore`.
  */
 import { timeLimit } from '@postgrad/base/internal'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
@@ -59,7 +59,7 @@ export class PrefixStore implements Store {
     this.timeoutMs = timeoutMs
   }
 
-  /** What is no key goes on as it is: the store below refuses it. */
+  /** Leaves an invalid key as it is: the store below refuses it. */
   private full(key: string): string {
     return typeof key === 'string' ? `${this.prefix}/${key}` : key
   }

@@ -24,7 +24,7 @@ export async function inFolder(body: (path: string) => Promise<void>): Promise<v
 class Cable extends ForwardingLink {
   private receiver: LinkReceiver | null = null
   private isCut = false
-  /** What comes is lost, and this end does not know: so a request is done, and nobody hears of it. */
+  /** Incoming frames are lost, and this end does not know: a request is done, and its answer lost. */
   isDeaf = false
 
   override open(receiver: LinkReceiver): void {
@@ -88,7 +88,7 @@ export class Net {
     return client
   }
 
-  /** As a process that was killed: nobody hears of it by a word. */
+  /** Like a killed process: it sends no goodbye. */
   stop(): void {
     this.server?.stop()
     this.server = null

@@ -1,6 +1,6 @@
 /**
- * The file of a store's server: what it needs to go on after it was killed. It holds the file's lock as long as it lives (`file-lock.ts`), and writes the file
- * anew when most of it is past. Each change lies in one record with whose request it was, so that both are there or neither.
+ * The file from which `store-server.ts` continues after it was killed. The server holds the file's lock as long as it lives (`file-lock.ts`), and writes the file
+ * anew when most of it is out of date. One record has a change together with its request, so that the file has both or neither.
  *
  *     { store }            whose file this is; the first
  *     { put, by? }         + value
@@ -16,7 +16,7 @@ import { removeStoreFile, StoreFile } from './store-file.js'
 import type { LogRecord } from './store-record.js'
 import type { StoreChange } from './store-table.js'
 
-/** Whose request a change was, and what was asked. */
+/** The request that made a change, and its client. */
 export interface ChangeSource {
   readonly client: string
   readonly n: number
@@ -24,11 +24,11 @@ export interface ChangeSource {
   readonly op: 'set' | 'add' | 'compareSet' | 'deleteKey'
 }
 
-/** Whoever is told what is in the file, from the first record to the last. */
+/** Receives the contents of the file, from the first record to the last. */
 export interface ServerFileReader {
   onStore(id: string): void
   onChange(change: StoreChange): void
-  /** Behind its change, if that is still told. */
+  /** After its change, if the file still has that. */
   onSource(by: ChangeSource, value: Uint8Array): void
   onForget(client: string): void
 }
@@ -82,7 +82,7 @@ export class ServerFile {
     }
   }
 
-  /** Behind each change: writes the file anew if it is worth it. One that cannot be written anew goes on growing, and its users hear of it at the limit. */
+  /** Called before each change: writes the file anew if it is worth it. If that fails, the file grows further, and at its limit changes fail. */
   tidy(state: ServerState): void {
     if (this.file.bytes < this.rewriteAt) return
     const path = `${this.path}.new`
@@ -94,13 +94,13 @@ export class ServerFile {
       file.append('serve', { store: state.store }, NO_BYTES)
       for (const [key, value] of state.entries()) file.append('serve', { put: key }, value)
       for (const [by, value] of state.sources()) file.append('serve', { by }, value)
-      // Or a machine that stops could leave the new name with nothing behind it.
+      // Or a machine that stops could leave the new name with an empty file.
       file.sync('serve')
       renameSync(path, this.path)
       ;[this.file, file] = [file, this.file]
       if (this.isSynced) syncFolder(this.path)
     } catch {
-      // The old file is whole, and goes on.
+      // The old file is whole, and stays in use.
     }
     file?.close()
     this.rewriteAt = 2 * this.file.bytes + SPARE_BYTES

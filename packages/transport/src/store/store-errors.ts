@@ -1,4 +1,4 @@
-/** Errors of stores, whatever carries them. */
+/** The errors that all stores share. */
 import { PostgradError } from '@postgrad/base'
 import { ownEnd, tooManyOpenFiles } from '@postgrad/base/internal'
 

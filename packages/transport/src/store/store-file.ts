@@ -1,6 +1,6 @@
 /**
- * The file of a store as its users see it: what others have written is read from where one stopped, and what one writes goes behind the last whole record.
- * Everything here is done at once. `file-store.ts` and `server-file.ts` lock it, `store-record.ts` says what lies in it.
+ * Reads and writes the file of a store: it reads the records that others have written since, and writes its own after the last whole record. Everything
+ * here is synchronous. `file-store.ts` and `server-file.ts` use and lock it, `store-record.ts` has its format.
  */
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { storeFileDamaged, storeFileFailed, storeLimit } from './store-errors.js'
@@ -12,7 +12,7 @@ export const FILE_BYTES_MAX = 2 ** 28
 export class StoreFile {
   readonly path: string
   private readonly fd: number
-  /** Where the last whole record ends that was read or written here; 0 as long as the file says not what it is. */
+  /** The end of the last whole record that was read or written here; 0 as long as the file has no magic. */
   private end = 0
 
   /** Makes the file if there is none, for its owner alone. @throws STORE_FILE_FAILED */
@@ -27,8 +27,8 @@ export class StoreFile {
   }
 
   /**
-   * What was written since. Whoever has no lock may find a record that is not whole yet: it comes with a later read.
-   * @throws STORE_FILE_DAMAGED when this is no store's file, STORE_FILE_FAILED
+   * Reads records written since. Without the lock it may find a record that is not whole yet: a later read gets it.
+   * @throws STORE_FILE_DAMAGED when this is not a store's file, STORE_FILE_FAILED
    */
   read(op: string, onRecord: (record: LogRecord) => void): LogEnd {
     const bytes = trying(op, this.path, () => this.rest())
@@ -45,7 +45,7 @@ export class StoreFile {
     return how
   }
 
-  /** With the lock: reads to the end and cuts off what a writer left that was killed in the middle. @throws STORE_FILE_DAMAGED, STORE_FILE_FAILED */
+  /** With the lock: reads to the end and cuts off a part that a killed writer left. @throws STORE_FILE_DAMAGED, STORE_FILE_FAILED */
   readLocked(op: string, onRecord: (record: LogRecord) => void): void {
     const how = this.read(op, onRecord)
     if (how === 'damaged') throw storeFileDamaged(op, this.path, this.end)
@@ -56,7 +56,7 @@ export class StoreFile {
     })
   }
 
-  /** With the lock, behind `readLocked`: all of it or nothing. @throws STORE_LIMIT, STORE_FILE_FAILED */
+  /** With the lock, after `readLocked`: all of it or nothing. @throws STORE_LIMIT, STORE_FILE_FAILED */
   append(op: string, head: object, value: Uint8Array): void {
     const bytes = encodeRecord(head, value)
     if (bytes.length > RECORD_BYTES_MAX) throw storeLimit(op, 'bytes in a value', RECORD_BYTES_MAX)
@@ -77,7 +77,7 @@ export class StoreFile {
     try {
       for (let at = 0; at < bytes.length; ) at += writeSync(this.fd, bytes, at, bytes.length - at, this.end + at)
     } catch (error) {
-      // The disk is full, say: what was written of it must not stand in front of the next record.
+      // The disk is full, say: a written part of it must not precede the next record.
       ftruncateSync(this.fd, this.end)
       throw error
     }
@@ -100,7 +100,7 @@ export class StoreFile {
   }
 }
 
-/** Removes what a killed process has left at `path`, if something is there. @throws STORE_FILE_DAMAGED when that is no store's file, which stays */
+/** Removes a file that a killed process has left at `path`, if there is one. @throws STORE_FILE_DAMAGED if it is not a store's, and stays */
 export function removeStoreFile(path: string): void {
   const left = new StoreFile(path)
   try {

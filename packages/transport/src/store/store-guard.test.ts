@@ -1,4 +1,4 @@
-/** A server that asks a guard about what a client wants. */
+/** A server that asks a guard about each request. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Link, LinkReceiver } from '../link.js'

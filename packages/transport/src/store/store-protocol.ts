@@ -1,6 +1,6 @@
 /**
- * What a store's client and its server say to each other: frames whose header is a small JSON text, with values as segments beside it. Both ends take only
- * what stands in these tables, field by field; `tcp-store.ts` is the client, `store-server.ts` the server.
+ * The frames between a store's client (`tcp-store.ts`) and its server (`store-server.ts`): the header is a small JSON text, the segments are values. Both
+ * ends take only the messages in these tables, field by field.
  *
  *     client                                        server
  *     hello {version, client}               ──▸
@@ -12,8 +12,8 @@
  *     bye {}                                ──▸
  *                                           ◂──     closed {}                  the store has ended
  *
- * Requests are numbered by the client over all its connections. Those that change something say `done`: each change of a lower number has been answered, so
- * the server may forget what it said. A request that was not answered when its connection ended is sent again, as it was.
+ * The client numbers requests over all its connections. Requests that change something say `done`: each change of a lower number has been answered, so
+ * the server may forget its answer. A request that was not answered when its connection ended is sent again, as it was.
  */
 
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -164,7 +164,7 @@ function invalid(op: string, expected: string, got: string): PostgradError {
   })
 }
 
-/** A bug says no more than that it is one. */
+/** Leaves out the text of a bug. */
 export function errorText(thrown: unknown): ErrorText {
   if (!isPostgradError(thrown)) {
     const message = 'the process that keeps the store threw an unexpected error'
@@ -172,7 +172,7 @@ export function errorText(thrown: unknown): ErrorText {
     return { code: 'STORE_SERVER_FAILED', op: 'store', message, remedy, values: {} }
   }
   const { code, op, remedy = '', values } = thrown
-  // The constructor puts these two around what was said.
+  // The constructor puts these two around the message.
   const said = thrown.message.slice(op.length + 2)
   return { code, op, message: (remedy !== '' && said.endsWith(remedy) ? said.slice(0, -remedy.length) : said).trim(), remedy, values }
 }

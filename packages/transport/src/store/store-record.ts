@@ -1,6 +1,6 @@
 /**
- * How changes of a store lie in a file, one behind the other. A record that was written in part, because its writer was killed or the machine stopped, is told
- * from a whole one by its length, and from a damaged one by what stands behind it.
+ * The format of a store's file (`store-file.ts`): its changes, one after the other. If a writer was killed or the machine stopped, the last record is a part: shorter than its
+ * length says, and followed by nothing or zeros, unlike a damaged one.
  *
  *     file     'PGSTORE1' record record …
  *     record   bytes of the body · its CRC-32 · CRC-32 of these two · body      three 32-bit numbers, little-endian
@@ -15,7 +15,7 @@ export const RECORD_BYTES_MAX = 2 ** 26
 
 const FRONT_BYTES = 12
 
-/** `torn`: what follows is the beginning of a record and then nothing, or zeros, which a machine leaves that stopped. `damaged`: what follows is neither. */
+/** `torn`: the beginning of a record follows, and then nothing, or zeros, which a machine leaves that stopped. `damaged`: other bytes follow. */
 export type LogEnd = 'whole' | 'torn' | 'damaged'
 
 /** One record as it was written. The value is a view. */
@@ -54,14 +54,14 @@ export function readRecords(bytes: Uint8Array, at: number, onRecord: (record: Lo
     if (next > bytes.length) return { end, how: 'torn' }
     const record =
       view.getUint32(end + 4, true) === crc32(bytes.subarray(end + FRONT_BYTES, next)) && decodeBody(bytes, end + FRONT_BYTES, next)
-    // A machine that stopped may have made the file longer before it wrote what belongs there: at the very end, that is a torn record.
+    // A machine that stopped may have made the file longer before it wrote the bytes: at the very end, that is a torn record.
     if (!record) return { end, how: isZero(bytes, next) ? 'torn' : 'damaged' }
     onRecord(record)
     end = next
   }
 }
 
-/** Whether the file begins as it should; `torn` is a part of that, which a writer left that was killed there. */
+/** Whether the file begins as it should; `torn`: with a part of that, which a killed writer left. */
 export function magicOf(bytes: Uint8Array): LogEnd {
   const length = Math.min(bytes.length, FILE_MAGIC.length)
   for (let i = 0; i < length; i++) if (bytes[i] !== FILE_MAGIC[i]) return isZero(bytes, i) ? 'torn' : 'damaged'

@@ -2,8 +2,8 @@
  * Serves a store over links: the table of a `HashStore`, which the server's own program uses as well, to any number of clients (`tcp-store.ts`). The protocol
  * is `store-protocol.ts`; `server-file.ts` keeps what must outlive the server. PyTorch: the `TCPStore` with `is_master`.
  *
- * A request that changes something is done once, however often it comes: what its client was told is kept under the client's id and the request's number,
- * in memory and in the file, until the client says that it has the answer. What only reads or waits is done again.
+ * A request that changes something is done once, however often it comes: the server keeps its answer under the client's id and the request's number,
+ * in memory and in the file, until the client says that it has it. Requests that only read or wait are done again.
  */
 import { randomBytes } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
@@ -28,7 +28,7 @@ import {
 import type { StoreChange, StoreTable } from './store-table.js'
 import { textOf, utf8 } from './store-values.js'
 
-/** What a server bears; more is refused with STORE_LIMIT. Of `clients`, `waitBytes` and `unreadBytes` a role, an identity and all restricted roles have parts (`budget.ts`). */
+/** A request beyond these fails with STORE_LIMIT. A role, an identity and all restricted roles have parts of `clients`, `waitBytes` and `unreadBytes` (`budget.ts`). */
 export interface StoreLimits {
   /** Default 65,536. */
   readonly keys: number
@@ -42,7 +42,7 @@ export interface StoreLimits {
   readonly waits: number
   /** Keys of all waits of one client together. Default 65,536. */
   readonly waitKeys: number
-  /** What the waits of all clients take of memory, reckoned as `WAIT_BYTES` and `WAIT_KEY_BYTES` say. Default 256 MiB. */
+  /** Memory of the waits of all clients, counted by `WAIT_BYTES` and `WAIT_KEY_BYTES`. Default 256 MiB. */
   readonly waitBytes: number
   /** Answers of all clients that the network has not taken. Of one client an eighth, and then its connection ends. Default 1 GiB. */
   readonly unreadBytes: number
@@ -50,20 +50,20 @@ export interface StoreLimits {
   readonly clients: number
 }
 
-/** Of a `StoreServer`. */
+/** Options of `StoreServer`. */
 export interface StoreServerOptions {
   readonly clock: Clock
   /** The store that is served; default a new one. With a file it must be empty. */
   readonly store?: HashStore
   /**
-   * Keeps everything, so that a server that is started with the same file, after this one has ended in whatever way, goes on where this one was. Each change
-   * is handed to the system before it is answered: it outlives the process, and the machine with `sync`.
+   * Keeps everything, so that a server that is started with the same file, after this one has ended in whatever way, continues where this one was. Each change
+   * is handed to the system before it is answered: it survives the process, and with `sync` the machine.
    */
   readonly file?: string
   /** Each change is on the disk before it is answered (`fsync`). Default false. */
   readonly sync?: boolean
   readonly limits?: Partial<StoreLimits>
-  /** A client that is gone for so long will not come back: what it was told is forgotten. In ms, default 60,000; more than the clients' `graceMs`. */
+  /** The server forgets its answers to a client that is gone for so long. In ms, default 60,000; more than the clients' `graceMs`. */
   readonly rememberMs?: number
   /** 16 bytes at random; for tests. */
   readonly random?: (bytes: number) => Uint8Array
@@ -81,32 +81,32 @@ const LIMITS: StoreLimits = {
   clients: 4096,
 }
 
-/** What one client may have done. */
+/** Limits what one client may do. */
 export interface StoreGuard {
   /**
-   * Asked before each request is done, and not again for a change that was done and is sent again. What it throws is what the client is answered, and nothing is
-   * changed. Not asked: 'hello', 'bye' and 'cancel', which concern the client itself.
+   * Called before each request is done, and not again for a change that was done and is sent again. If it throws, the client gets that error, and nothing is
+   * changed. Not called for 'hello', 'bye' and 'cancel', which concern the client itself.
    */
   check(request: GuardedRequest, segments: readonly Uint8Array[]): void
   /** All clients that are restricted have a quarter of the budgets together. Default false. */
   readonly isRestricted?: boolean
 }
 
-/** What a guard is asked about. */
+/** The requests that a guard sees. */
 export type GuardedRequest = Extract<StoreRequest, { n: number }>
 
-/** What a wait takes, with its promise, timer and signal; what each of its keys takes, in addition to twice its length. Measured, and rounded up. */
+/** The memory of a wait, with its promise, timer and signal; and of each of its keys, in addition to twice its length. Measured, and rounded up. */
 const WAIT_BYTES = 1024
 const WAIT_KEY_BYTES = 256
-/** What an answer takes in addition to its bytes. */
+/** An answer's memory in addition to its bytes. */
 const ANSWER_BYTES = 512
 
 /**
- * What is done for restricted clients: a request is 1, and more by its bytes, of which a header's have to be parsed, and its keys looked for. One identity has a quarter of it, some 30 ms of a
- * core in a second.
+ * The rate of restricted clients: a request costs 1, and more by its bytes (`costOf`), since its header is parsed, and its keys are looked for. One identity has a quarter of it, some 30 ms of
+ * a core in a second.
  */
 const RESTRICTED_PER_SECOND = 2000
-/** What joining needs, and a log of some hundred entries, is done at once. */
+/** Enough at once to join, and for a log of some hundred entries. */
 const RESTRICTED_SECONDS = 2
 const costOf = ({ header, segments }: Frame): number => segments.reduce((sum, { length }) => sum + length / 8192, 1 + header.length / 128)
 
@@ -136,7 +136,7 @@ type Wait = Extract<StoreRequest, { timeoutMs: number }>
 
 /** Serves a store over links, one for each client. PyTorch: `torch.distributed.TCPStore(is_master=True)`. */
 export class StoreServer {
-  /** What is served, for the server's own program. */
+  /** The served store, for the server's own program. */
   readonly store: HashStore
   readonly clock: Clock
   readonly limits: StoreLimits
@@ -193,13 +193,13 @@ export class StoreServer {
     else if (over !== null) connection.refuse(overBudget('connect', 'clients', over))
   }
 
-  /** The store ends: clients hear STORE_CLOSED. A store that was passed in stays, for its own program. Idempotent. */
+  /** The store ends: clients get STORE_CLOSED. A store that was passed in stays, for its own program. Idempotent. */
   close(): void {
     for (const connection of this.connections) connection.say({ op: 'closed' })
     this.stop()
   }
 
-  /** This server ends, and with a file another may go on: clients look for it for their `graceMs`. Idempotent. */
+  /** This server ends, and with a file another may continue: clients look for it for their `graceMs`. Idempotent. */
   stop(): void {
     if (this.isClosed) return
     this.isClosed = true
@@ -255,7 +255,7 @@ export class StoreServer {
     if (client.told.size > 0) this.file?.forget(client.id)
   }
 
-  /** Once for each number. @throws what the guard and the store say */
+  /** Once for each number. @throws errors of the guard and of the store */
   change(client: Client, request: Change, segments: readonly Uint8Array[], guard: StoreGuard | null): [StoreReply, Uint8Array?] {
     const { n, op, done } = request
     const told = client.told.get(n)
@@ -285,7 +285,7 @@ export class StoreServer {
         return [{ op: 'number', n, number: table.add(key, request.amount) }]
       case 'compareSet': {
         const value = table.compareSet(key, segments[0]!, segments[1]!)
-        // What the client wants to be there it has itself.
+        // The client has the value that it wants to put.
         return client.told.has(n) ? [{ op: 'done', n }] : [{ op: 'value', n }, value]
       }
       case 'deleteKey':
@@ -369,7 +369,7 @@ function newClient(id: string, share: Share | null): Client {
   return { id, told: new Map(), done: 1, connection: null, forget: null, share }
 }
 
-/** What one connection uses of the budgets, and what its client would, were it a new one. */
+/** The shares of one connection in the budgets, and that of its client if it is a new one. */
 interface Shares {
   readonly place: Share
   readonly waits: Share
@@ -385,7 +385,7 @@ function toldOf(by: ChangeSource, value: Uint8Array | null): Told {
   return { by, value: by.op === 'add' && value !== null ? value : NO_BYTES }
 }
 
-/** What was said when the change was made. */
+/** The answer from when the change was made. */
 function replyOf({ by: { n, op }, value }: Told): StoreReply {
   switch (op) {
     case 'set':
@@ -400,7 +400,7 @@ function replyOf({ by: { n, op }, value }: Told): StoreReply {
   }
 }
 
-/** One client's link: its frames are requests until one is none. */
+/** One client's link. A frame that is not a request ends it. */
 class Connection {
   private readonly server: StoreServer
   private readonly link: Link
@@ -431,7 +431,7 @@ class Connection {
     const frame = encodeFrame(reply, value === undefined ? [] : [value])
     const bytes = ANSWER_BYTES + frame.header.length + (value?.length ?? 0)
     const { unread } = this.shares
-    // A client that reads nothing hears of its end as of any other cut.
+    // A client that reads nothing is cut off without a message.
     if (unread.take(bytes) !== null) {
       this.end()
       return
@@ -451,7 +451,7 @@ class Connection {
     this.end()
   }
 
-  /** Nothing of the client is left here but what it was told. */
+  /** The server keeps only its answers to the client. */
   end(): void {
     if (this.isEnded) return
     this.isEnded = true
@@ -486,12 +486,12 @@ class Connection {
     })
   }
 
-  /** From when it is read. */
+  /** Called once it is read. */
   private awaitHello(): void {
     this.helloTimer = this.server.clock.setTimer(HELLO_MS, () => this.end())
   }
 
-  /** What it throws ends the connection: only what cannot come from a client of ours. */
+  /** If it throws, the connection ends: only for requests that no client of ours sends. */
   private onRequest(request: StoreRequest, segments: readonly Uint8Array[]): void {
     if (request.op === 'hello') {
       this.hello(request)
@@ -566,7 +566,7 @@ class Connection {
     this.say(...reply)
   }
 
-  /** Room for a wait; what is there already is waited for by nobody. @returns what it is counted for. @throws STORE_LIMIT */
+  /** Takes room for a wait whose keys are not all there. @returns the bytes that it counts for. @throws STORE_LIMIT */
   private takeWait(op: string, keys: readonly string[]): number {
     const { waitKeys } = this.server.limits
     if (this.waitKeys + keys.length > waitKeys) throw storeLimit(op, 'keys of a client’s waits', waitKeys)

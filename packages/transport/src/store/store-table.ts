@@ -1,5 +1,5 @@
 /**
- * The table behind a store: keys, values and who waits for them, on a clock that is passed in. Each operation is done at once, in one piece; only waits take
+ * The table of a store: keys, values and the waits for them, on a clock that is passed in. Each operation is done at once, in one piece; only waits take
  * time. `hash-store.ts` is this and nothing else; `file-store.ts` reads it from a file, `store-server.ts` serves it.
  */
 import { onAbort, timeLimit } from '@postgrad/base/internal'
@@ -8,7 +8,7 @@ import { STORE_TIMEOUT_MS, type StoreValue, type StoreWaitOptions } from './stor
 import { notANumber, storeCancelled, storeClosed, storeTimeout } from './store-errors.js'
 import { bytesOf, checkAmount, checkKey, checkKeys, equal, textOf, utf8 } from './store-values.js'
 
-/** What every operation that changes something comes down to; without a value the key is deleted. */
+/** The effect of an operation that changes something; without a value the key is deleted. */
 export interface StoreChange {
   readonly key: string
   readonly value: Uint8Array | null
@@ -24,7 +24,7 @@ interface Waiter {
 const ZERO = utf8('0')
 
 export class StoreTable {
-  /** Called with each change before it is made; what it throws keeps the change from being made. One at most: whoever keeps this table. */
+  /** Called with each change before it is made; if it throws, the change is not made. One at most: a file or a server. */
   keep: ((change: StoreChange) => void) | null = null
   private readonly clock: Clock
   private readonly values = new Map<string, Uint8Array>()
@@ -113,7 +113,7 @@ export class StoreTable {
     return this.values.get(key)
   }
 
-  /** Rejects what waits with STORE_CLOSED, as everything that is tried later. Idempotent. */
+  /** All waits, and all later calls, fail with STORE_CLOSED. Idempotent. */
   close(): void {
     this.isClosed = true
     if (this.isWaitedFor) this.failWaits(storeClosed('close'))

@@ -1,4 +1,4 @@
-/** What a key, a value and an amount may be, the same in every store: `store-table.ts` checks with these, and so does a store whose table is elsewhere. */
+/** Checks keys, values and amounts, the same for every store: for `store-table.ts`, and for a store whose table is elsewhere. */
 
 import { PostgradError } from '@postgrad/base'
 import { DETACHED, isDetached, TextDecoder, TextEncoder } from '@postgrad/base/internal'
@@ -15,7 +15,7 @@ export const utf8 = (text: string): Uint8Array => encoder.encode(text)
 export function bytesOf(op: string, key: string, value: StoreValue): Uint8Array {
   checkKey(op, key)
   if (typeof value === 'string') return encoder.encode(value)
-  // No `instanceof`: what crossed a thread or jest's realm is none.
+  // `instanceof` fails for an array from another thread or jest's realm.
   if (ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]') {
     if (!isDetached(value)) return Uint8Array.from(value)
     throw new PostgradError('INVALID_ARGUMENT', { op, expected: 'bytes', ...DETACHED, values: { key } })

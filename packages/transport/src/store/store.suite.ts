@@ -1,5 +1,5 @@
 /**
- * The contract of `store.ts` as tests: written once, run on every store by a fixture. Siblings with a store of their own import it as
+ * The contract of `store.ts` as tests: written once, run on every store by a fixture. Other packages that implement a store import it as
  * `@postgrad/transport/store-suite`. PyTorch: `test/distributed/test_store.py`.
  */
 import { describe, expect, test } from '@jest/globals'
@@ -171,7 +171,7 @@ export function describeStore(name: string, { run, ownKeys = 0, fullKey = (key) 
         expect(textOf(await b.compareSet('key0', '', 'new'))).toBe('value0')
         expect(textOf(await b.compareSet('key0', 'value0', 'new'))).toBe('new')
         expect(await a.getText('key0')).toBe('new')
-        // Of many who want a token, one gets it.
+        // Many want a token, and one gets it.
         const tokens = await Promise.all([a, b, a, b].map((user, i) => user.compareSet('token', '', `${i}`)))
         expect(new Set(tokens.map(textOf)).size).toBe(1)
       }))

@@ -1,4 +1,4 @@
-/** The stores of this package under the contract, and what is theirs alone. */
+/** The stores of this package under the contract, and tests of each alone. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
 import { RealClock } from '../clock.js'

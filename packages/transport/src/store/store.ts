@@ -1,47 +1,47 @@
 /**
- * A store is a table of keys that workers share to find each other and to agree: who has come, on which port, in which round. `HashStore` keeps it in
- * memory, `FileStore` in a file, `TcpStore` reaches one that a `StoreServer` keeps, `PrefixStore` gives a part of one, rpc reaches one on another worker.
- * `store.suite.ts` holds every implementation to what is promised here and in SPEC.md (STO-1 to STO-12). PyTorch: `torch.distributed.Store`.
+ * A store is a table of keys that workers share to find each other and to agree: which workers joined, on which port, in which round. `HashStore` keeps it
+ * in memory, `FileStore` in a file, `TcpStore` reaches one that a `StoreServer` keeps, `PrefixStore` gives a part of one, rpc reaches one on another worker.
+ * `store.suite.ts` tests every implementation against this file and SPEC.md (STO-1 to STO-12). PyTorch: `torch.distributed.Store`.
  */
 
-/** Bytes; a string is its UTF-8. */
+/** A value of a store: bytes, or a string, which is stored as UTF-8. */
 export type StoreValue = Uint8Array | string
 
-/** Of a store's `get` and `wait`. */
+/** Options of a store's `get` and `wait`. */
 export interface StoreWaitOptions {
-  /** In ms; default what `setTimeout` said, at first 300,000; 0 is no limit. */
+  /** How long to wait, in ms; 0: without a limit. Default: the value of `setTimeout`, at first 300,000. */
   readonly timeoutMs?: number
   /** Ends the wait with STORE_CANCELLED. */
   readonly signal?: AbortSignal
 }
 
-/** Every method rejects with STORE_CLOSED when the store is closed, before or meanwhile. Values are copied, in and out. */
+/** A table of keys that workers share. If the store is or gets closed, every method rejects with STORE_CLOSED. Values are copied, in and out. PyTorch: `torch.distributed.Store`. */
 export interface Store {
-  /** Puts a value in the place of whatever was there. PyTorch: `set`. */
+  /** Sets the value of a key, and replaces an earlier value. PyTorch: `set`. */
   set(key: string, value: StoreValue): Promise<void>
-  /** The value, once there is one. @throws (rejects) STORE_TIMEOUT, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `get`. */
+  /** Waits until the key has a value, and returns it. @throws (rejects) STORE_TIMEOUT, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `get`. */
   get(key: string, options?: StoreWaitOptions): Promise<Uint8Array>
-  /** `get`, as a string. */
+  /** As `get`, but returns a string. */
   getText(key: string, options?: StoreWaitOptions): Promise<string>
   /**
-   * Adds an integer to a counter, which is 0 where there is none, and gives what it is then. Its value is readable by `getText`, as decimal digits.
+   * Adds an integer to a counter and returns the sum. A counter that does not exist yet is 0. `getText` returns a counter as decimal digits.
    * @throws (rejects) INVALID_ARGUMENT, STORE_NOT_A_NUMBER. PyTorch: `add`.
    */
   add(key: string, amount: number): Promise<number>
   /**
-   * Puts `desired` in the place of `expected`, if that is what is there, and gives what is there afterwards. An empty `expected` also stands for a key that
-   * is not there; where another is expected and there is no key, nothing is put and `expected` comes back. PyTorch: `compare_set`.
+   * Replaces the value by `desired` if it equals `expected`. Returns the value that the key has afterwards. An empty `expected` also matches a key that does
+   * not exist. If the key does not exist and `expected` is not empty, nothing is set and `expected` is returned. PyTorch: `compare_set`.
    */
   compareSet(key: string, expected: StoreValue, desired: StoreValue): Promise<Uint8Array>
-  /** Waits until all keys are there at once. @throws (rejects) STORE_TIMEOUT with those that are not, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `wait`. */
+  /** Waits until all keys exist at the same time. @throws (rejects) STORE_TIMEOUT with the missing keys, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `wait`. */
   wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void>
-  /** Whether all keys are there. PyTorch: `check`. */
+  /** Whether all keys exist. PyTorch: `check`. */
   check(keys: readonly string[]): Promise<boolean>
-  /** Whether there was such a key. PyTorch: `delete_key`. */
+  /** Deletes a key. Returns whether it existed. PyTorch: `delete_key`. */
   deleteKey(key: string): Promise<boolean>
-  /** Of the whole store, also for one with a prefix. PyTorch: `num_keys`. */
+  /** The number of keys of the whole store, even if this store has a prefix. PyTorch: `num_keys`. */
   numKeys(): Promise<number>
-  /** How long later waits may take that do not say it themselves; 0 is no limit. @throws TIMEOUT_INVALID. PyTorch: `set_timeout`. */
+  /** Sets the time limit of later waits that have no `timeoutMs`, in ms; 0: without a limit. @throws TIMEOUT_INVALID. PyTorch: `set_timeout`. */
   setTimeout(timeoutMs: number): void
 }
 

@@ -1,4 +1,4 @@
-/** A store that a server keeps, over real sockets: the contract, and a server that is started again at the same address. */
+/** A store that a server keeps, over real sockets: the contract, and a server that is restarted at the same address. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** A store that a server keeps, under the contract, over links in memory; and links that are cut, servers that are started again, ends that lie. */
+/** A store that a server keeps, under the contract, over links in memory; with cut links, restarted servers, and ends that lie. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from '@jest/globals'
@@ -316,7 +316,7 @@ describe('TcpStore', () => {
       net.start({ file: path, sync: true })
       expect([(await client.getText('large')).trim(), await client.add('n', 1)]).toEqual(['99', 2])
       net.close()
-      // What a killed server left in the middle is cut off, damage is not.
+      // A part that a killed server left is cut off, damage is not.
       const whole = readFileSync(path)
       writeFileSync(path, whole.subarray(0, -1))
       expect(await new StoreServerOf(path).text('n')).toBe('1')

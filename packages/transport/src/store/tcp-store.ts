@@ -1,12 +1,12 @@
 /**
- * A store that a server keeps (`store-server.ts`), reached over links that somebody else makes: `connect` gives one, and gives another when that has ended. The
+ * A store that a server keeps (`store-server.ts`), reached over links that the caller makes: `connect` gives one, and another when that has ended. The
  * protocol is `store-protocol.ts`. PyTorch: `TCPStore`.
  *
  *              connect()           welcome
  *     idle ──▸ connecting ──▸ greeting ──▸ open ──link ends──▸ connecting …      after connectMs or graceMs without a welcome: closed
  *
- * What was not answered when a link ended is sent again over the next one, in its order. A change is done once all the same; what reads is done again, so a
- * read that nobody awaited may then see what the same client changed behind it (STO-18). The server counts the time of
+ * Requests that were not answered when a link ended are sent again over the next, in order. A change is done once all the same; a read is done again, so if
+ * nobody awaited it, it may then see later changes of the same client (STO-18). The server counts the time of
  * waits; only when it does not answer, a wait ends here, a second late.
  */
 import { randomBytes } from 'node:crypto'
@@ -28,7 +28,7 @@ import {
 } from './store-protocol.js'
 import { bytesOf, checkAmount, checkKey, checkKeys, textOf } from './store-values.js'
 
-/** Of a `TcpStore`. */
+/** Options of `TcpStore`. */
 export interface TcpStoreOptions {
   readonly clock: Clock
   /** Dials the server; the link is the store's from then on. Called again when a link has ended. */
@@ -37,7 +37,7 @@ export interface TcpStoreOptions {
   readonly connectMs?: number
   /** So long it may be gone later, in ms; less than the server's `rememberMs`. Default 10,000. */
   readonly graceMs?: number
-  /** So long it may take to answer what is no wait, in ms. Default 30,000. */
+  /** So long it may take to answer, except a wait, in ms. Default 30,000. */
   readonly answerMs?: number
   /** 16 bytes at random, by which the server knows this client again; for tests. */
   readonly random?: (bytes: number) => Uint8Array
@@ -51,7 +51,7 @@ interface Pending {
   readonly request: WithoutNumbers<Asked>
   readonly segments: readonly Uint8Array[]
   readonly isChange: boolean
-  /** Of a wait, from which on it counts; Infinity is no limit. Null for the rest. */
+  /** Of a wait, its start and its limit, or Infinity. Null for other requests. */
   readonly wait: { readonly sinceMs: number; readonly limitMs: number } | null
   /** Over the link that there is now. */
   isSent: boolean
@@ -68,7 +68,7 @@ const BACKOFF_MS = [50, 1000] as const
 /** The server counts a wait's time; this much later it is taken not to answer. */
 const WAIT_GRACE_MS = 1000
 
-/** What dialling again does not cure. */
+/** Dialling again does not cure these. */
 const FINAL = ['AUTH_FAILED', 'VERSION_MISMATCH', 'CLUSTER_MISMATCH', 'CREDENTIALS_REQUIRED', 'WRONG_PEER', 'ADDRESS_INVALID']
 
 /** A store that a server keeps for many processes. It survives the ends of its links, and the server's if that has a file. PyTorch: `torch.distributed.TCPStore`. */
@@ -80,7 +80,7 @@ export class TcpStore implements Store {
   private readonly id: string
   private state: State = 'idle'
   private link: Link | null = null
-  /** By number, growing: what has no answer yet. */
+  /** Unanswered requests by number, growing. */
   private readonly pending = new Map<number, Pending>()
   private nextNumber = 1
   /** Sent over this link and not answered, but for waits. */
@@ -156,7 +156,7 @@ export class TcpStore implements Store {
     this.timeoutMs = timeoutMs
   }
 
-  /** Rejects what waits with STORE_CLOSED, as everything that is tried later. The server's store goes on. Idempotent. */
+  /** All waiting calls, and all later ones, fail with STORE_CLOSED. The server's store stays open. Idempotent. */
   close(): void {
     if (this.state === 'open') this.tell({ op: 'bye' })
     this.endWith(storeClosed)
@@ -191,7 +191,7 @@ export class TcpStore implements Store {
     try {
       return await asked
     } catch (error) {
-      // What the server counted is what was left of the wait when it was last asked.
+      // The server counted only the time that was left when it was last asked.
       throw isPostgradError(error, 'STORE_TIMEOUT') && !('answered' in error.values)
         ? storeTimeout(op, (error.values.missing as string[] | undefined) ?? keys, limitMs)
         : error
@@ -218,7 +218,7 @@ export class TcpStore implements Store {
         else resolve(take(reply, value))
       }
       const pending: Pending = { n, request, segments, isChange, wait, isSent: false, sentMs: null, settle, fail: reject }
-      // Before it is kept: what cannot be sent would end the connection.
+      // Before it is kept: if it were too long, it would end the connection.
       const { header } = encodeFrame(this.headOf(pending))
       if (header.length > HEADER_BYTES_MAX) throw storeLimit(op, 'bytes of keys in a request', HEADER_BYTES_MAX)
       this.pending.set(n, pending)
@@ -254,7 +254,7 @@ export class TcpStore implements Store {
         pending.sentMs ??= this.clock.now()
         this.watchAnswers()
       }
-      // Copies: the link may take what it is given for its own, and these may have to be sent again.
+      // Copies: the link may take its segments for its own, and these may have to be sent again.
       const segments = pending.segments.map((segment) => segment.slice())
       if (!this.post(encodeFrame(this.headOf(pending), segments)) || this.unsent === 0) return
     }
@@ -314,7 +314,7 @@ export class TcpStore implements Store {
     this.underWay = 0
     this.unsent = this.pending.size
     for (const pending of this.pending.values()) pending.isSent = false
-    // From the moment on at which the server was there last.
+    // Counted from when the server was last there.
     this.giveUpTimer ??= this.clock.setTimer(this.limitMs, () => this.giveUp())
     this.retry()
   }
@@ -340,7 +340,7 @@ export class TcpStore implements Store {
     if (problem !== undefined) this.closeWith('its server says what a store does not say', problem)
   }
 
-  /** What is wrong with it, if anything. */
+  /** The fault in it, or undefined. */
   private onReply(reply: StoreReply, value: Uint8Array | undefined): unknown {
     switch (reply.op) {
       case 'welcome':
@@ -415,7 +415,7 @@ export class TcpStore implements Store {
   }
 }
 
-/** What may answer what. */
+/** Valid answers by request. */
 const ANSWERS: { [Op in Asked['op']]: readonly StoreReply['op'][] } = {
   set: ['done'],
   add: ['number'],
@@ -430,7 +430,7 @@ const ANSWERS: { [Op in Asked['op']]: readonly StoreReply['op'][] } = {
 const done = (): void => {}
 const numberOf = (reply: StoreReply): number => (reply as { number: number }).number
 const yesOf = (reply: StoreReply): boolean => (reply as { yes: boolean }).yes
-/** A copy: what was received may be a part of something large. */
+/** A copy: received bytes may be a part of a large buffer. */
 const bytesFrom = (_: StoreReply, value: Uint8Array | undefined): Uint8Array => Uint8Array.from(value!)
 
 function unanswered(op: string, keys: readonly string[], timeoutMs: number): PostgradError {

@@ -3,20 +3,20 @@ import { PostgradError } from '@postgrad/base'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { checkOption, checkState, type LRScheduler, type Scheduled, type Scheduler, type SchedulerState } from './lr-scheduler.js'
 
-/** A scheduler whose step needs no measure. */
+/** A scheduler whose `step` takes no argument. */
 export type SteppingScheduler = Scheduler & { step(): void }
 
-/** Of `SequentialLR`. */
+/** Options of `SequentialLR`. */
 export interface SequentialLROptions {
-  /** One after the other, over the same optimizer. */
+  /** The schedulers, in order, all of the same optimizer. */
   readonly schedulers: readonly LRScheduler[]
-  /** Epochs at which the next scheduler takes over, ascending; one less than there are schedulers. */
+  /** The epochs at which the next scheduler takes over, ascending: one fewer than schedulers. */
   readonly milestones: readonly number[]
 }
 
-/** One scheduler after the other; each begins with its epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`. */
+/** Runs one scheduler after the other. Each begins at its own epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`. */
 export class SequentialLR implements Scheduler {
-  /** Whose rates they set. */
+  /** The optimizer whose rates the schedulers set. */
   readonly optimizer: Scheduled
   /** The epoch of the last step. */
   lastEpoch = 0
@@ -38,7 +38,7 @@ export class SequentialLR implements Scheduler {
     this.lastLr = schedulers[0]!.getLastLr()
   }
 
-  /** The next epoch begins: sets its rates, by the scheduler whose turn it is. */
+  /** Begins the next epoch: the scheduler whose turn it is sets the rates. */
   step(): void {
     this.lastEpoch++
     const at = this.milestones.filter((epoch) => epoch <= this.lastEpoch).length
@@ -52,7 +52,7 @@ export class SequentialLR implements Scheduler {
     return [...this.lastLr]
   }
 
-  /** Plain data, from which `loadStateDict` goes on. */
+  /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState {
     const { lastEpoch, milestones, lastLr } = this
     return { lastEpoch, milestones: [...milestones], lastLr: [...lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
@@ -71,9 +71,9 @@ export class SequentialLR implements Scheduler {
   }
 }
 
-/** Several schedulers that all step at once: their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`. */
+/** Several schedulers that all step together, so that their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`. */
 export class ChainedScheduler implements Scheduler {
-  /** Whose rates they set. */
+  /** The optimizer whose rates the schedulers set. */
   readonly optimizer: Scheduled
   private readonly schedulers: readonly SteppingScheduler[]
   private lastLr: number[]
@@ -88,7 +88,7 @@ export class ChainedScheduler implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
-  /** The next epoch begins: every scheduler steps. */
+  /** Begins the next epoch: every scheduler steps. */
   step(): void {
     for (const scheduler of this.schedulers) scheduler.step()
     this.lastLr = this.optimizer.paramGroups.map((group) => group.lr)
@@ -98,7 +98,7 @@ export class ChainedScheduler implements Scheduler {
     return [...this.lastLr]
   }
 
-  /** Plain data, from which `loadStateDict` goes on. */
+  /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState {
     return { lastLr: [...this.lastLr], schedulers: this.schedulers.map((one) => one.stateDict()) }
   }

@@ -1,7 +1,7 @@
 /** Rates along a cosine. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`, `CosineAnnealingWarmRestarts`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
-/** Of `CosineAnnealingLR`. */
+/** Options of `CosineAnnealingLR`. */
 export interface CosineAnnealingLROptions extends LRSchedulerOptions {
   /** Half a period, in epochs. */
   readonly tMax: number
@@ -42,18 +42,18 @@ export class CosineAnnealingLR extends LRScheduler {
   }
 }
 
-/** Of `CosineAnnealingWarmRestarts`. */
+/** Options of `CosineAnnealingWarmRestarts`. */
 export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
   /** Epochs until the first restart. */
   readonly t0: number
-  /** Each stretch is so many times as long as the one before; default 1. */
+  /** How many times longer each interval between restarts is than the one before it; default 1. */
   readonly tMult?: number
   /** The least rate; default 0. */
   readonly etaMin?: number
 }
 
 /**
- * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI those until the next. PyTorch:
+ * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI the epochs from that restart to the next. PyTorch:
  * `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
  */
 export class CosineAnnealingWarmRestarts extends LRScheduler {
@@ -78,7 +78,7 @@ export class CosineAnnealingWarmRestarts extends LRScheduler {
   }
 
   /**
-   * Goes on by one epoch, or to `epoch`, which may have a fraction: `step(epoch + batch / batches)`.
+   * Continues by one epoch, or to `epoch`, which may have a fraction: `step(epoch + batch / batches)`.
    * @throws INVALID_ARGUMENT for a negative epoch
    */
   override step(epoch?: number): void {

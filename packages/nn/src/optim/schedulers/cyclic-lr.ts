@@ -4,29 +4,29 @@ import { checkMomentum } from './momentum.js'
 
 const MODES = ['triangular', 'triangular2', 'exp_range'] as const
 
-/** Of `CyclicLR`. */
+/** Options of `CyclicLR`. */
 export interface CyclicLROptions extends LRSchedulerOptions {
-  /** The lower bound; one for all groups or one per group. */
+  /** The lowest rate; one for all groups or one per group. */
   readonly baseLr: number | readonly number[]
-  /** The upper bound. */
+  /** The highest rate; one for all groups or one per group. */
   readonly maxLr: number | readonly number[]
-  /** Steps from the lower to the upper bound; default 2000. */
+  /** The number of steps from the lowest to the highest rate; default 2000. */
   readonly stepSizeUp?: number
-  /** Steps down; default stepSizeUp. */
+  /** The number of steps from the highest rate back to the lowest; default stepSizeUp. */
   readonly stepSizeDown?: number
-  /** How the height of the cycles changes: not at all (default), by half each cycle, by gamma each step. */
+  /** How the height of the cycles changes: 'triangular' (default) not at all, 'triangular2' by ½ each cycle, 'exp_range' by gamma each step. */
   readonly mode?: (typeof MODES)[number]
-  /** Default 1. */
+  /** The factor of mode 'exp_range'; default 1. */
   readonly gamma?: number
-  /** The height's factor, instead of a mode's; it is not saved. */
+  /** Returns the height's factor, in place of a mode. A state dict does not contain it. */
   readonly scaleFn?: (x: number) => number
-  /** What `scaleFn` is given: the number of the cycle from 1 on (default), or of the step from 0 on. */
+  /** The argument of `scaleFn`: the number of the cycle, counted from 1 ('cycle', the default), or of the step, counted from 0. */
   readonly scaleMode?: 'cycle' | 'iterations'
-  /** Move `momentum` against the rate; default true. */
+  /** Whether `momentum` falls while the rate rises, and rises while it falls; default true. */
   readonly cycleMomentum?: boolean
-  /** Default 0.8. */
+  /** The lowest momentum; default 0.8. */
   readonly baseMomentum?: number | readonly number[]
-  /** Default 0.9. */
+  /** The highest momentum; default 0.9. */
   readonly maxMomentum?: number | readonly number[]
 }
 
@@ -44,7 +44,7 @@ export class CyclicLR extends LRScheduler {
   private readonly maxMomentums: number[] | null
   private lastMomentum: number[] | null = null
 
-  /** @throws INVALID_ARGUMENT, also for groups without `momentum` unless cycleMomentum is false */
+  /** @throws INVALID_ARGUMENT, also if a group has no `momentum` and cycleMomentum is not false */
   constructor(optimizer: Scheduled, options: CyclicLROptions) {
     const { stepSizeUp = 2000, stepSizeDown = stepSizeUp, mode = 'triangular', cycleMomentum = true } = options
     checkOption('CyclicLR', stepSizeUp > 0 && stepSizeDown > 0, 'stepSizeUp and stepSizeDown > 0', `${stepSizeUp}, ${stepSizeDown}`)

@@ -1,9 +1,9 @@
 /** Rates from a function of the epoch. PyTorch: `torch.optim.lr_scheduler.LambdaLR`, `MultiplicativeLR`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
 
-/** Of `LambdaLR` and `MultiplicativeLR`. */
+/** Options of `LambdaLR` and `MultiplicativeLR`. */
 export interface LambdaLROptions extends LRSchedulerOptions {
-  /** From the epoch to a factor; one for all groups or one per group. It is not saved: the scheduler that loads has its own. */
+  /** Returns the factor of an epoch; one function for all groups or one per group. A state dict does not contain it: the scheduler that loads keeps its own. */
   readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]
 }
 

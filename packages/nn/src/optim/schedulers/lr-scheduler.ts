@@ -1,6 +1,6 @@
 /**
- * What all schedulers of the learning rate have in common. PyTorch: `torch.optim.lr_scheduler`; the formulas are its chainable ones: a new rate
- * comes from the rate that the group has, so that several schedulers can work on one optimizer, and so that a rate set by hand is kept.
+ * Base of all learning-rate schedulers. PyTorch: `torch.optim.lr_scheduler`; the formulas are its chainable ones: they compute a new rate
+ * from the group's present rate, so that several schedulers can work on one optimizer, and a rate set by hand is kept.
  *
  * A scheduler is made after its optimizer, takes its first step at once (epoch 0), and then steps after each epoch (or batch):
  *
@@ -16,62 +16,62 @@ import { structuredClone } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import { checkRecord } from '../../module/check.js'
 
-/** The settings of a group that schedulers look at and change. */
+/** The settings of a parameter group that schedulers read and change. */
 export interface ScheduledGroup {
-  /** The rate. */
+  /** The learning rate. */
   lr: number
-  /** The rate at epoch 0; left by the first scheduler, and saved with the optimizer. */
+  /** The rate at epoch 0. The first scheduler sets it, and the optimizer's state dict contains it. */
   initialLr?: number
-  /** What some schedulers move against the rate. */
+  /** The momentum, which some schedulers change in the opposite direction of the rate. */
   momentum?: number
-  /** The first takes the place of `momentum` where there is none. */
+  /** In a group without `momentum`, OneCycleLR changes the first of these instead. */
   betas?: readonly [number, number]
 }
 
-/** An optimizer, or anything else with groups. */
+/** An optimizer, or another object with parameter groups. */
 export interface Scheduled {
   /** The groups whose rates are set. */
   readonly paramGroups: readonly ScheduledGroup[]
-  /** Steps taken so far: where it is known, a scheduler that steps before its optimizer warns. */
+  /** The number of steps so far. If it is known, a scheduler warns when it steps before its optimizer. */
   readonly stepCount?: number
 }
 
 /**
- * Plain data that fits into JSON: settings and counters, without the optimizer and without functions. The names are PyTorch's in camelCase
+ * The state of a scheduler, as plain data that fits into JSON: settings and counters, without the optimizer and functions. The names are PyTorch's in camelCase
  * (`last_epoch` is `lastEpoch`, `_last_lr` is `lastLr`, `T_max` is `tMax`).
  */
 export type SchedulerState = { readonly [name: string]: SchedulerValue }
-/** What a scheduler's state holds. */
+/** A value in a scheduler's state. */
 export type SchedulerValue = number | string | boolean | null | readonly SchedulerValue[] | SchedulerState
 
-/** What every scheduler offers. */
+/** The interface of schedulers. */
 export interface Scheduler {
-  /** Whose rates it sets. */
+  /** The optimizer whose rates the scheduler sets. */
   readonly optimizer: Scheduled
-  /** The rates that the last step has set, one per group. */
+  /** The rates that the last step set, one per group. */
   getLastLr(): number[]
-  /** Plain data, from which `loadStateDict` goes on. */
+  /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState
   /**
-   * Takes over a state, and sets the rates that it had set last on the groups: the order in which optimizer and scheduler are loaded does not
-   * matter (in PyTorch it does).
+   * Loads a state, and sets the groups' rates to the last rates in it. So you may load optimizer and scheduler in any order (in PyTorch the order
+   * matters).
    * @throws STATE_DICT_MISMATCH; nothing is changed then
    */
   loadStateDict(state: SchedulerState): void
 }
 
-/** Of every scheduler with a formula. */
+/** Options of every scheduler with a formula. */
 export interface LRSchedulerOptions {
-  /** The epoch after which to go on; the groups must have an `initialLr` then. Default −1: from the start. */
+  /** The last epoch of an earlier run, to continue after it; the groups must then have an `initialLr`. Default −1: begin at the start. */
   readonly lastEpoch?: number
 }
 
 /**
- * Extend it to write a scheduler of your own: set the fields, then call `start()` at the end of the constructor. PyTorch:
+ * The base class of schedulers. To write your own, extend it: set the fields, then call `start()` at the end of the constructor. PyTorch:
  * `torch.optim.lr_scheduler.LRScheduler`.
  */
 export abstract class LRScheduler implements Scheduler {
-  /** Whose rates it sets. */
+  /** The optimizer whose rates the scheduler sets. */
   readonly optimizer: Scheduled
   /** The epoch of the last step. */
   lastEpoch: number
@@ -81,7 +81,7 @@ export abstract class LRScheduler implements Scheduler {
   /** How many steps the optimizer had taken when this began. */
   private readonly optimizerStart: number
 
-  /** @throws INVALID_ARGUMENT for what is no optimizer, or when it is to go on and a group has no initialLr */
+  /** @throws INVALID_ARGUMENT if `optimizer` has no parameter groups, or if `lastEpoch` is given and a group has no `initialLr` */
   constructor(optimizer: Scheduled, options: LRSchedulerOptions) {
     checkScheduled(this.op, optimizer)
     checkRecord(this.op, 'its settings', options)
@@ -104,7 +104,7 @@ export abstract class LRScheduler implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
-  /** Goes on by one epoch. Warns (SCHEDULER_BEFORE_OPTIMIZER) where the optimizer has not stepped before: the first rate would be skipped. */
+  /** Continues by one epoch. If the optimizer has not stepped yet, it warns with SCHEDULER_BEFORE_OPTIMIZER, since the first rate is then skipped. */
   step(): void {
     this.warnEarly()
     this.stepCount++
@@ -134,7 +134,7 @@ export abstract class LRScheduler implements Scheduler {
     return [...this.lastLr]
   }
 
-  /** Plain data, from which `loadStateDict` goes on. */
+  /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState {
     return plainFields(this)
   }
@@ -184,7 +184,7 @@ export abstract class LRScheduler implements Scheduler {
   }
 }
 
-/** What a scheduler consists of, copied: its fields without the optimizer and without functions. */
+/** A copy of a scheduler's fields, without the optimizer and without functions. */
 export function plainFields(scheduler: object): SchedulerState {
   const fields = Object.entries(scheduler).filter(
     ([name, value]) => name !== 'optimizer' && name !== 'optimizerStart' && typeof value !== 'function',
@@ -211,7 +211,7 @@ export function checkState(op: string, own: SchedulerState, state: SchedulerStat
   for (const name of names) {
     const value = state[name]
     if (value === undefined) throw refuse(`a value for ${name}`, 'none')
-    // null stands for what is not known yet.
+    // null: not known yet.
     if (kindOf(value) !== kindOf(own[name]!) && value !== null && own[name] !== null) {
       throw refuse(`${name} to be ${kindOf(own[name]!)}`, kindOf(value))
     }

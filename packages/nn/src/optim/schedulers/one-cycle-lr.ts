@@ -3,7 +3,7 @@ import { PostgradError } from '@postgrad/base'
 import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Scheduled } from './lr-scheduler.js'
 import { checkMomentum, setMomentum } from './momentum.js'
 
-/** Of `OneCycleLR`. */
+/** Options of `OneCycleLR`. */
 export interface OneCycleLROptions extends LRSchedulerOptions {
   /** The rate at its height; one for all groups or one per group. */
   readonly maxLr: number | readonly number[]
@@ -31,7 +31,7 @@ export interface OneCycleLROptions extends LRSchedulerOptions {
   readonly threePhase?: boolean
 }
 
-/** What rate and momentum go from and to, until step `end`. */
+/** Start and end of rate and momentum, up to step `end`. */
 interface Phase {
   readonly end: number
   readonly lr: readonly ['initial' | 'max' | 'min', 'initial' | 'max' | 'min']

@@ -1,9 +1,9 @@
 /** Rates that go from one factor to another within some epochs. PyTorch: `torch.optim.lr_scheduler.ConstantLR`, `LinearLR`, `PolynomialLR`. */
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
-/** Of `ConstantLR`. */
+/** Options of `ConstantLR`. */
 export interface ConstantLROptions extends LRSchedulerOptions {
-  /** In (0, 1]; default 1/3. */
+  /** The factor of the first epochs, in (0, 1]; default 1/3. */
   readonly factor?: number
   /** In epochs; default 5. */
   readonly totalIters?: number
@@ -34,11 +34,11 @@ export class ConstantLR extends LRScheduler {
   }
 }
 
-/** Of `LinearLR`. */
+/** Options of `LinearLR`. */
 export interface LinearLROptions extends LRSchedulerOptions {
-  /** In (0, 1]; default 1/3. */
+  /** The factor of the first epoch, in (0, 1]; default 1/3. */
   readonly startFactor?: number
-  /** In [0, 1]; default 1. */
+  /** The factor after `totalIters` epochs, in [0, 1]; default 1. */
   readonly endFactor?: number
   /** In epochs; default 5. */
   readonly totalIters?: number
@@ -81,7 +81,7 @@ export class LinearLR extends LRScheduler {
   }
 }
 
-/** Of `PolynomialLR`. */
+/** Options of `PolynomialLR`. */
 export interface PolynomialLROptions extends LRSchedulerOptions {
   /** In epochs; default 5. */
   readonly totalIters?: number

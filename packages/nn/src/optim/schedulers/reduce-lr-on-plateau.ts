@@ -11,31 +11,31 @@ import {
   type SchedulerState,
 } from './lr-scheduler.js'
 
-/** Of `ReduceLROnPlateau`. */
+/** Options of `ReduceLROnPlateau`. */
 export interface ReduceLROnPlateauOptions {
-  /** Whether smaller or greater is better; default 'min'. */
+  /** Whether a smaller ('min') or greater ('max') measure is better; default 'min'. */
   readonly mode?: 'min' | 'max'
-  /** lr ← lr · factor; below 1; default 0.1. */
+  /** A reduction multiplies the rate by this factor, which is below 1; default 0.1. */
   readonly factor?: number
-  /** So many epochs in a row may be no better; the next one reduces. Default 10. */
+  /** How many epochs in a row may pass without improvement. The next such epoch reduces the rate. Default 10. */
   readonly patience?: number
-  /** What counts as better: by this part of the best ('rel'), or by this much ('abs'); default 1e-4. */
+  /** By how much a measure must be better than the best one to count as an improvement: a part of the best one ('rel') or a difference ('abs'); default 1e-4. */
   readonly threshold?: number
-  /** Default 'rel'. */
+  /** The meaning of `threshold`; default 'rel'. */
   readonly thresholdMode?: 'rel' | 'abs'
-  /** Epochs after a reduction that do not count; default 0. */
+  /** How many epochs after a reduction do not count; default 0. */
   readonly cooldown?: number
-  /** The least rate; one for all groups or one per group; default 0. */
+  /** The lowest rate, one for all groups or one per group; default 0. */
   readonly minLr?: number | readonly number[]
-  /** A change of the rate that is not greater is not made; default 1e-8. */
+  /** A reduction by at most this much is not made; default 1e-8. */
   readonly eps?: number
 }
 
-/** Reduces the rate when a measure has stopped getting better: `step(loss)` once an epoch. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
+/** Reduces the rate when a measure has stopped improving. Call `step(loss)` once an epoch. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
 export class ReduceLROnPlateau implements Scheduler {
-  /** Whose rates it sets. */
+  /** The optimizer whose rates the scheduler sets. */
   readonly optimizer: Scheduled
-  /** How many steps there were. */
+  /** The number of steps so far. */
   lastEpoch = 0
   private readonly mode: 'min' | 'max'
   private readonly factor: number
@@ -71,7 +71,7 @@ export class ReduceLROnPlateau implements Scheduler {
   }
 
   /**
-   * An epoch has ended with this measure. @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it
+   * Ends an epoch. @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it
    * is a number
    */
   step(metrics: number): void {
@@ -99,7 +99,7 @@ export class ReduceLROnPlateau implements Scheduler {
     return [...this.lastLr]
   }
 
-  /** Plain data, from which `loadStateDict` goes on. */
+  /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState {
     return plainFields(this)
   }

@@ -1,4 +1,4 @@
-/** What schedulers promise beside their formulas: warnings, refusals, groups that belong to no optimizer. */
+/** Tests of schedulers, but not of their formulas: warnings, errors, groups without an optimizer. */
 import { describe, expect, jest, test } from '@jest/globals'
 import { ones, tensor } from '@postgrad/tensor'
 import {

@@ -2,9 +2,9 @@
 import { checkIterable } from '@postgrad/tensor/internal'
 import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } from './lr-scheduler.js'
 
-/** Of `StepLR`. */
+/** Options of `StepLR`. */
 export interface StepLROptions extends LRSchedulerOptions {
-  /** In epochs. */
+  /** The number of epochs from one reduction to the next. */
   readonly stepSize: number
   /** Default 0.1. */
   readonly gamma?: number
@@ -38,7 +38,7 @@ export class StepLR extends LRScheduler {
   }
 }
 
-/** Of `MultiStepLR`. */
+/** Options of `MultiStepLR`. */
 export interface MultiStepLROptions extends LRSchedulerOptions {
   /** Epochs; one that is listed twice counts twice. */
   readonly milestones: readonly number[]
@@ -70,7 +70,7 @@ export class MultiStepLR extends LRScheduler {
   }
 }
 
-/** Of `ExponentialLR`. */
+/** Options of `ExponentialLR`. */
 export interface ExponentialLROptions extends LRSchedulerOptions {
   /** The factor of each epoch. */
   readonly gamma: number

@@ -1,5 +1,5 @@
 /**
- * Activations, and what a gradient becomes on its way back through one: times the slope, which the first three know from the activation's result, the
+ * Rows of activations and of their derivatives, the gradient times the slope. The first three compute the slope from the activation's result, the
  * others from its argument. Parameters: leakyRelu's slope, elu's alpha, softplus's beta are p0, softplus's threshold is p1.
  */
 import type { GradDefinition, UnaryDefinition } from './definition.js'

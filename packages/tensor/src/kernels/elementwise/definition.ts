@@ -1,5 +1,5 @@
 /**
- * What the row of an element-wise kernel op says: its function of numbers, and the names or the texts by which backends compute it. The rows: `unary.ts`,
+ * The row of an element-wise kernel op: its function of numbers, and the names or the texts by which backends compute it. The rows: `unary.ts`,
  * `activations.ts`, `binary.ts` and `compare.ts`. Backends make their cells of them (`rows.ts`), so that no other file names these ops.
  */
 import type { ArrayOf } from '../../values/dtype.js'
@@ -42,7 +42,7 @@ export interface Functions<F> {
   readonly int32?: F | 'js' | Reason
   /** Of 0 and 1. Default: none. */
   readonly bool?: F | 'js'
-  /** The body of a gpu.js function of `v` (of two: `va`, `vb`), `p0` and `p1`. Default: none, if there is no function of real numbers. */
+  /** The body of a gpu.js function of `v` (of two: `va`, `vb`), `p0` and `p1`. Default: none, without a function of real numbers. */
   readonly gpujs?: string
   /** The same for bool, whose 0 and 1 are exact in float32. Default: that of float32. */
   readonly gpujsBool?: string

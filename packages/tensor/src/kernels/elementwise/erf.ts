@@ -1,6 +1,6 @@
 /**
- * The error function in double precision, which JavaScript's Math has not: rational approximations of FreeBSD's msun (`s_erf.c`), error below one
- * unit in the last place. Above: the rows of erf and gelu.
+ * The error function in double precision, which Math does not have: rational approximations of FreeBSD's msun (`s_erf.c`), error below one
+ * unit in the last place. For the rows of erf and gelu.
  */
 
 const ERX = 0.8450629115104675

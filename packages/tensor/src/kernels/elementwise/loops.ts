@@ -1,7 +1,7 @@
 /**
- * Loops of plain arithmetic, each compiled for one operation: the js backend's, and the wasm backend's where staging for SIMD costs more than the work.
+ * Loops of plain arithmetic, each compiled for one operation: for the js backend, and for wasm where staging for SIMD costs more than the work.
  * float32 has functions of its own, so that they compile for Float32Array alone. Same bits as the SIMD kernels: for
- * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one. Above: the definitions of this folder, which name them.
+ * +, -, ×, ÷ and √ a double result that is rounded to float32 is the correctly rounded one. The definitions of this folder name them.
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 

@@ -1,4 +1,4 @@
-/** The rows of all element-wise kernel ops, by family, and what a backend makes of them. */
+/** The rows of all element-wise kernel ops, by family; backends make cells of them. */
 import { GRADIENTS } from './activations.js'
 import { BINARY } from './binary.js'
 import { COMPARE } from './compare.js'

@@ -1,4 +1,4 @@
-/** Functions of numbers of which JavaScript has no form, or another than PyTorch. Neighbour: `erf.ts`. Above: the rows of this folder. */
+/** Functions of numbers that JavaScript does not have, or not as PyTorch, for the rows of this folder. Neighbour: `erf.ts`. */
 
 /** PyTorch multiplies for the exponent 2, and takes roots for ±0.5 (of −∞: NaN). */
 export function power(x: number, exponent: number): number {

@@ -1,6 +1,6 @@
 /**
- * The gpujs backend: the cells of this folder's files, and why they have no others. Float32 is the only
- * type that gpu.js computes in; the js backend's loops move data (copy, fill, conversion, elements at indices), for all types, and says so.
+ * The gpujs backend: the cells of this folder's files, and the reasons for missing ones. gpu.js computes in float32
+ * only; the js backend's loops move data (copy, fill, conversion, elements at indices), for all types.
  */
 import { moves } from '../js/indexed.js'
 import { cells as copies } from '../js/movement.js'

@@ -1,7 +1,7 @@
 /**
- * Compiles gpu.js kernels for one device and keeps them, the least recently used going first. Below: gpu.js, loaded at the first kernel;
- * above: `kernels.ts`. gpu.js falls back to another mode by itself, with a warning at most: after each build the mode that really runs is
- * checked here, and a warning is a failure.
+ * Compiles gpu.js kernels for one device and keeps them; the least recently used go first. Loads gpu.js at the first kernel. Used by
+ * `kernels.ts`. gpu.js falls back to another mode by itself, with a warning at most: after each build this file checks the mode that really
+ * runs, and a warning is a failure.
  */
 import { createRequire } from 'node:module'
 import { PostgradError } from '@postgrad/base'
@@ -11,7 +11,7 @@ const MODE = 'cpu'
 
 /** Sizes and strides, baked into the kernel. */
 export type Constants = Readonly<Record<string, number>>
-/** What a kernel takes: flat arrays, or numbers. */
+/** A kernel's argument: flat array, or number. */
 export type Argument = Float32Array | number
 type Result = Float32Array | readonly Float32Array[]
 
@@ -54,7 +54,7 @@ export class KernelCompiler {
 
   /**
    * Runs a kernel over `output` threads, compiling it first if need be: once for each name, output, constants and lengths of arrays, which gpu.js bakes in. So
-   * the name tells a source from others; what stands before its first | is the operation's. A source that is a function is asked for when it is compiled.
+   * each source has its own name, which begins with the operation's name and |. A source that is a function is called when it is compiled.
    * @throws KERNEL_UNSUPPORTED for too many elements, KERNEL_COMPILE when gpu.js does not build it, KERNEL_MODE when another mode than cpu would run
    */
   run(name: string, source: string | (() => string), output: readonly number[], constants: Constants, args: readonly Argument[]): Result {
@@ -94,7 +94,7 @@ export class KernelCompiler {
       argumentTypes: args.map((arg) => (typeof arg === 'number' ? 'Float' : 'Array')),
       precision: 'single',
       strictIntegers: true,
-      // Loops whose bound is no constant would stop after 1000 rounds, silently.
+      // Else loops with a variable bound would stop after 1000 rounds, silently.
       loopMaxIterations: 2 ** 31 - 1,
     }
     try {

@@ -1,4 +1,4 @@
-/** Element-wise kernels of the gpujs backend: those of ops whose rows have the body of a gpu.js function, and two more. Below: `kernels.ts`. */
+/** Element-wise kernels of the gpujs backend: of ops whose rows have the body of a gpu.js function, and two more, by `kernels.ts`. */
 import { type Functions, functionsOf } from '../elementwise/definition.js'
 import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
 import type { KernelCells } from '../table/backend.js'
@@ -42,7 +42,7 @@ const gradient =
     into(gpu, out, op, source, { gStep }, [floats(gStep === 1 ? g : { ...g, numel: 1 }), floats(x), p0, p1])
   }
 
-/** `of` makes the kernel of a body; the one of bool may be another. Where the row has no function there is no kernel, for the row's reason. */
+/** `of` makes the kernel of a body; bool's may differ. If the row has no function, the kernel is missing, for the row's reason. */
 function cellsOf<K extends object>(row: Functions<object>, op: string, of: (op: string, body: string) => K) {
   const kernel = (f: object, name: string, body = ''): K | Unsupported => (isUnsupported(f) ? f : of(name, body))
   const { real, int32, bool } = functionsOf(row)

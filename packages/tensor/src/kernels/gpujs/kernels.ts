@@ -1,5 +1,5 @@
 /**
- * What the kernels of this folder share: each brings its operands into dense float32 arrays, launches sources of `sources.ts` through the
+ * Shared parts of this folder's kernels: each brings its operands into dense float32 arrays, launches sources of `sources.ts` through the
  * compiler and copies the results out (gpu.js cannot write into a caller's buffer). Gathering strided operands, converting bool and int32
  * operands to float32 and copying results are data movement, which the host does.
  */

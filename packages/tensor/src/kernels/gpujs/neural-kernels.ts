@@ -1,4 +1,4 @@
-/** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, over `launch`. Sources: `neural-sources.ts`. */
+/** Convolutions, pooling and normalisation on gpujs: one thread per element of the result, by `launch`. Sources: `neural-sources.ts`. */
 import { numelOf } from '../../values/shape.js'
 import { eachRow } from '../elementwise/rows.js'
 import { type AvgPool, type Conv, elementsOf, type MaxPool, type Norm, type NormBackward, type Operand } from '../table/operands.js'
@@ -58,7 +58,7 @@ function normaliser(gpu: KernelCompiler, op: string, g: Grouping) {
 
 const vectorOr = (x: Operand | null, n: number, value: number): F32 => (x === null ? new Float32Array(n).fill(value) : floats(x))
 
-/** What goes out as `spread`: layers' 1 / √(variance + eps), channels' variance. */
+/** The output `spread`: layers' 1 / √(variance + eps), channels' variance. */
 type Spread = 'rstd' | 'variance'
 
 const norm =

@@ -104,7 +104,7 @@ const maximum = `
       best = -1 / nothing;
     }`
 
-/** What the sum of the window at (y0, x0) is divided by, in `by`. */
+/** The divisor of the sum of the window at (y0, x0), in `by`. */
 const divisor = `
     let by = this.constants.divisor;
     if (by == 0) {

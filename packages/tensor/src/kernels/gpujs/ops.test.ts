@@ -1,4 +1,4 @@
-/** All raw operations with the gpu.js kernels against PyTorch's numbers, as far as float32 goes; what has no kernel must say so. */
+/** All raw operations with the gpu.js kernels against PyTorch's numbers, in float32; missing kernels must be refused. */
 import { expect, test } from '@jest/globals'
 import { rawOperations as raw } from '../../ops/define/define.js'
 import { opsSuite } from '../../ops/ops.suite.js'

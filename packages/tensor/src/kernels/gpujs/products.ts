@@ -1,4 +1,4 @@
-/** Products of matrices, losses and sums at indices of the gpujs backend. Below: `kernels.ts`. */
+/** Products of matrices, losses and sums at indices of the gpujs backend, by `kernels.ts`. */
 import { eachRow } from '../elementwise/rows.js'
 import { type Factor, matmulOf } from '../table/matmul.js'
 import type { Indexed, Nll, NllBackward } from '../table/operands.js'
@@ -17,7 +17,7 @@ const matmul = (gpu: KernelCompiler) =>
     for (let i = 0; i < m; i++) out.set(rows[i]!, at + i * n)
   })
 
-/** What lies between the first element and the last, with both. */
+/** The elements from the first to the last, with both. */
 function spanOf({ host, at, row, col }: Factor, rows: number, cols: number): F32 {
   return host.subarray(at, at + (rows - 1) * row + (cols - 1) * col + 1) as F32
 }

@@ -1,4 +1,4 @@
-/** Reductions, running sums, sorts and softmax of the gpujs backend, for [outer, k, inner]: one thread for each result. Below: `kernels.ts`. */
+/** Reductions, running sums, sorts and softmax of the gpujs backend, for [outer, k, inner]: one thread for each result, by `kernels.ts`. */
 import { eachRow } from '../elementwise/rows.js'
 import { type Argsort, elementsOf, type GradRows, type Rows, type Variance } from '../table/operands.js'
 import type { GradRowsOp, SoftmaxOp } from '../table/table.js'

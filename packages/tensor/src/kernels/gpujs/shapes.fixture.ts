@@ -1,4 +1,4 @@
-/** A program for a process of its own: kernels of many shapes, one after the other, and what that did to the process's memory. */
+/** A program that runs kernels of many shapes, one after the other, and prints its memory before and after. */
 import { operandOf } from '../suite/layouts.suite.js'
 import { isUnsupported } from '../table/table.js'
 import { createGpujsBackend } from './backend.js'

@@ -1,4 +1,4 @@
-/** Many shapes on one compiler: kernels that went give back their memory. */
+/** Many shapes on one compiler: discarded kernels free their memory. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from '@jest/globals'

@@ -1,6 +1,6 @@
 /**
- * The gpu.js kernels, each once, as the text of a function. Text, because gpu.js compiles the text of functions: whatever rewrites
- * functions on the way (coverage, bundlers) would break them. Below: gpu.js; above: `elementwise.ts`, `rows.ts` and `products.ts`, which run them.
+ * The gpu.js kernels, each once, as the text of a function. Text, because gpu.js compiles the text of functions: tools that rewrite
+ * functions (coverage, bundlers) would break them. `elementwise.ts`, `rows.ts` and `products.ts` run them.
  *
  * Rules: arguments are flat arrays and numbers; sizes and strides are integer constants, which also bound every loop (a bound that is an
  * argument stops at 1000 silently); one number is returned per thread. Indices pass through float32, so they are exact below 2^24.
@@ -51,7 +51,7 @@ const FIBRE =
 const along = (body: string): string => `
     for (let j = 0; j < this.constants.k; j++) { const at = from + j * this.constants.inner; ${body} }`
 
-/** What a fibre amounts to, from `start` on. */
+/** A fibre's total, from `start` on. */
 const reduction = (start: string, body: string): string => `function (x) {
     ${FIBRE}
     let total = ${start};
@@ -81,7 +81,7 @@ export const REDUCTION = {
 const FIBRE_OF =
   'const fibre = Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.inner + this.thread.x - Math.floor(this.thread.x / this.constants.inner) * this.constants.inner;'
 
-/** Where element `this.thread.x` of [outer, k, inner] stands in its fibre, and where that begins. */
+/** The place of element `this.thread.x` of [outer, k, inner] in its fibre, and the fibre's begin. */
 const PLACE =
   'const place = Math.floor(this.thread.x / this.constants.inner) - Math.floor(this.thread.x / (this.constants.k * this.constants.inner)) * this.constants.k; const from = this.thread.x - place * this.constants.inner;'
 

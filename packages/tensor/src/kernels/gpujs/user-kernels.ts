@@ -1,6 +1,6 @@
 /**
- * Kernels that users write, by gpu.js in mode cpu. The backends of the cpu also run float64, without gpu.js, as the function that the text is
- * (`js/user-kernel.ts`). Above: `raw/user-kernel.ts`, which checks what users give.
+ * Runs users' kernels by gpu.js in mode cpu, for `raw/user-kernel.ts`, which checks them. The backends of the cpu also run float64, without
+ * gpu.js, as the JavaScript function of the text (`js/user-kernel.ts`).
  */
 import { PostgradError } from '@postgrad/base'
 import { noNumber, runPlain, tryReads } from '../js/user-kernel.js'
@@ -10,7 +10,7 @@ import { KernelCompiler } from './compiler.js'
 const VARIANT = 'gpu.js cpu'
 
 export function gpuUserKernels(compiler: KernelCompiler, { float64 = false } = {}): UserKernels {
-  /** Two kernels may have one name; the number tells them apart in the compiler's keys. */
+  /** Two kernels may have one name; the number keeps the compiler's keys apart. */
   const numbers = new WeakMap<UserKernel, number>()
   let last = 0
   const run: UserKernels['run'] = (kernel, constants, operands, out) => {

@@ -1,6 +1,6 @@
 /**
  * The js backend: the cells of this folder's files. The table has all cells that PyTorch has, for machines without SIMD and for cells
- * in which it has nothing to give: the wasm backend lays its own cells over this table.
+ * that SIMD does not speed up: the wasm backend lays its own cells over this table.
  */
 import type { Backend, KernelCells } from '../table/backend.js'
 import type { UserKernels } from '../table/operands.js'

@@ -1,4 +1,4 @@
-/** Forms of the js backend's cells: which dtypes share a kernel, and why a dtype has none. */
+/** Forms of the js backend's cells: dtypes that share a kernel, and reasons to have none. */
 import type { DType } from '../../values/dtype.js'
 import { unsupported } from '../table/table.js'
 

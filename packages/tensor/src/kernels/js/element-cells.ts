@@ -1,4 +1,4 @@
-/** The js backend's cells of the element-wise ops: a loop of its own where the op's row names one, else a loop over the row's function. Below: `elementwise.ts`. */
+/** The js backend's cells of the element-wise ops: a loop of its own where the op's row names one, else a loop over the row's function, by `elementwise.ts`. */
 import { type Functions, functionsOf } from '../elementwise/definition.js'
 import { cellsOfRows, type ElementwiseOp } from '../elementwise/rows.js'
 import type { KernelCells } from '../table/backend.js'

@@ -1,6 +1,6 @@
 /**
  * Element-wise kernels of the js backend: loops of `elementwise/loops.ts`, which compile for one operation each, or a loop that takes the operation as a
- * function. Above: `element-cells.ts`, which chooses by an operation's row. Below: `table/walk.ts`, for strided operands.
+ * function. `element-cells.ts` chooses by an operation's row. `table/walk.ts` walks strided operands.
  */
 import type { TypedArray } from '../../values/dtype.js'
 import { type GradDefinition, NOT_ON_BOOL, type Scalar1, type Scalar2 } from '../elementwise/definition.js'

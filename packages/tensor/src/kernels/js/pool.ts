@@ -6,7 +6,7 @@ import { realEach } from './cells.js'
 
 type Real = ArrayOf['float32'] | ArrayOf['float64']
 
-/** What a window sees along one dimension of the plane: [begin, end), in steps of its dilation. */
+/** A window's places along one dimension of the plane: [begin, end), in steps of its dilation. */
 interface Span {
   readonly begin: number
   readonly end: number
@@ -25,7 +25,7 @@ function spansOf(g: PoolGeometry): readonly [rows: Span[], columns: Span[]] {
   return [along(g.oh, g.h, g.kh, g.strideH, g.padH, g.dilH), along(g.ow, g.w, g.kw, g.strideW, g.padW, g.dilW)]
 }
 
-/** What the sum of a window is divided by. */
+/** The divisor of a window's sum. */
 function divisor(g: AvgPoolGeometry, row: Span, column: Span): number {
   if (g.divisor !== 0) return g.divisor
   return g.includePad !== 0 ? row.padded * column.padded : (row.end - row.begin) * (column.end - column.begin)

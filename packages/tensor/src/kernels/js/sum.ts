@@ -1,4 +1,4 @@
-/** Sums of the js backend, by rule SUM (KERNELS.md): what the wasm backend runs for few elements, and whose order its SIMD has. */
+/** Sums of the js backend, by rule SUM (KERNELS.md). The wasm backend runs them for few elements, and its SIMD has their order. */
 import type { ArrayOf } from '../../values/dtype.js'
 import type { Rows } from '../table/operands.js'
 

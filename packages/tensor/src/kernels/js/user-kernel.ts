@@ -1,6 +1,6 @@
 /**
- * A user's kernel as the JavaScript function that its text is. So it computes in float64, which no mode of gpu.js does, and so its reads are tried
- * before gpu.js compiles it: what lies outside of an input would be NaN or 0 there, without a word. Beside: `gpujs/user-kernels.ts`, which asks.
+ * Runs a user's kernel as a JavaScript function, for `gpujs/user-kernels.ts`: in float64, which no mode of gpu.js has, and to try its reads before
+ * gpu.js compiles it, which reads NaN or 0 outside of an input, without an error.
  */
 
 import { PostgradError } from '@postgrad/base'
@@ -61,8 +61,8 @@ export function runPlain(kernel: UserKernel, constants: Constants, args: Args, o
 }
 
 /**
- * Runs threads for their reads alone. What is wrong otherwise, gpu.js says in its own words, and a text that does more with an input than read its
- * elements is not tried. @throws KERNEL_OUT_OF_RANGE
+ * Runs threads for their reads alone. gpu.js reports other errors in its own words. A text that does more with an input than read its elements is
+ * not tried. @throws KERNEL_OUT_OF_RANGE
  */
 export function tryReads(kernel: UserKernel, n: number, constants: Constants, args: Args): void {
   try {

@@ -106,7 +106,7 @@ const maxPool2d: MaxPool = (x, out, indices, g) => {
   })
 }
 
-/** What the sum of a window is divided by. */
+/** The divisor of a window's sum. */
 function divisorOf(g: AvgPoolGeometry, oy: number, ox: number): number {
   if (g.divisor !== 0) return g.divisor
   const padded = { ...g, h: g.h + 2 * g.padH, w: g.w + 2 * g.padW, padH: 0, padW: 0 }

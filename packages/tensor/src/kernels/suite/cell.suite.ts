@@ -1,6 +1,6 @@
 /**
  * One op × dtype of a kernel suite: the kernel under test and the oracle's, inputs with special values for both, and the comparison of
- * all that they wrote. Above: the families beside this file, which know what each kernel takes, and `kernel.suite.ts`, which names them.
+ * all that they wrote. The families in this folder use it, which know each kernel's arguments; `kernel.suite.ts` names them.
  */
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import { allocate, DTYPES, type DType, type TypedArray } from '../../values/dtype.js'
@@ -23,7 +23,7 @@ export interface KernelSuiteOptions {
   readonly elementsMax?: number
   /** Shapes of element-wise operations, instead of all of the suite's. */
   readonly shapes?: readonly (readonly number[])[]
-  /** What to compare with, instead of the oracle. */
+  /** The reference, instead of the oracle. */
   readonly expected?: Backend
 }
 
@@ -31,7 +31,7 @@ export interface KernelSuiteOptions {
 const { floor } = Math
 const { isNaN: isNan } = Number
 
-/** What is common to all dtypes, so that one test function can call them. */
+/** The type for all dtypes, so that one test function can call them. */
 export type Any = TypedArray
 type Run<K> = (kernel: K, out: Any) => void
 
@@ -83,7 +83,7 @@ export const SPECIAL: Readonly<Record<DType, readonly number[]>> = {
 /** One op × dtype: the kernel under test and the oracle's. */
 export class Cell {
   checked = 0
-  /** What the kernel has yet to be tried with. */
+  /** Traits not yet tried with the kernel. */
   readonly missing: Set<string>
   readonly op: KernelOp
   readonly dtype: DType
@@ -158,7 +158,7 @@ export class Cell {
     run(this.#kernel as K, got)
     run(this.#reference as K, want)
     this.#equal(what, got, want, terms, scale)
-    // There was a place behind the output, which the oracle left as it was.
+    // There was a place after the output, which the oracle left as it was.
     if (out.length > 0 && Object.is(want.at(-1), out.at(-1))) this.missing.delete('guarded')
   }
 
@@ -178,7 +178,7 @@ export class Cell {
   }
 }
 
-/** 1e-5 (float64: 1e-12) relative, growing with √K for sums of K terms, beside the size of the terms. */
+/** 1e-5 (float64: 1e-12) relative to result or terms, growing with √K for sums of K terms. */
 function close(got: number, want: number, tolerance: number, terms: number, scale: number): boolean {
   // A zero has its sign where it is one number's function; the sign of a sum's zero depends on its order.
   if (got === 0 && want === 0 && scale === 0) return false

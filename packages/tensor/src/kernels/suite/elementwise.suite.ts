@@ -39,7 +39,7 @@ export function unary(cell: Cell): void {
             [2, -2],
           ]
         : (PARAMETERS[cell.op] ?? [[0, 0]])
-  // The left tail of geluTanh takes the exponential of a number that has been rounded: it is right beside 1, not beside itself.
+  // The left tail of geluTanh takes the exponential of a rounded number: its error is small relative to 1, not to itself.
   const scale = cell.op === 'geluTanh' ? 1 : 0
   for (const shape of cell.shapes) {
     const n = elementsOf(shape)

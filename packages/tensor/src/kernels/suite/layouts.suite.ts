@@ -1,9 +1,9 @@
-/** Views on flat arrays: how the suite lays out strided operands and outputs. */
+/** Views on flat arrays: the suite's layouts of strided operands and outputs. */
 import type { DType, TypedArray } from '../../values/dtype.js'
 import { isContiguous } from '../../values/shape.js'
 import type { Operand } from '../table/operands.js'
 
-/** Unused elements behind each operand. */
+/** Unused elements after each operand. */
 export const MARGIN = 3
 
 /** A view on a flat array. */
@@ -36,7 +36,7 @@ export function elementsOf(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1)
 }
 
-/** Dense, behind an offset, transposed, with gaps, and with each dimension repeated. */
+/** Dense, after an offset, transposed, with gaps, and with each dimension repeated. */
 export function layouts(shape: readonly number[], repeated: boolean): Layout[] {
   const out: Layout[] = []
   const add = (name: string, strides: readonly number[], offset: number) =>

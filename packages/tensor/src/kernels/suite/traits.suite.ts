@@ -1,6 +1,6 @@
 /**
- * What a kernel was called with: the suite's own account of what it has tried. Seen from the arguments, so that a family which forgets a form is
- * found whatever it says of itself. Above: `cell.suite.ts`, which asks for what is missing.
+ * The traits of a kernel's calls: the suite's own record of the cases it has tried, taken from the arguments, so that it finds a family that
+ * forgets a form. `cell.suite.ts` asks it for missing traits.
  */
 import type { DType } from '../../values/dtype.js'
 import { ELEMENT_WISE, type Operand } from '../table/operands.js'
@@ -16,7 +16,7 @@ type Kernel = (...args: unknown[]) => void
 /** From here on SIMD kernels leave their loops for small operands. */
 const LONG = 80
 
-/** The kernel; every call takes what it shows out of `missing`, where it stands as 'trait' or as 'form trait'. */
+/** The kernel; every call takes its traits out of `missing`, as 'trait' or as 'form trait'. */
 export function observed(kernel: object, missing: Set<string>): object {
   return (...args: unknown[]) => {
     if (missing.size > 0) account(args, missing)
@@ -91,7 +91,7 @@ const BROADCASTS: ReadonlySet<KernelOp> = new Set<KernelOp>([...SEVERAL, 'copy']
 /** The other families write to a dense output, also in place. */
 const STRIDED_IN_PLACE: ReadonlySet<KernelOp> = new Set<KernelOp>(OPS.binary)
 
-/** What a kernel must have been tried with: an element-wise one in both forms, as 'form trait'. */
+/** Traits that a kernel must be tried with: element-wise ones in both forms, as 'form trait'. */
 export function wanted(op: KernelOp, dtype: DType): string[] {
   const special = specialsOf(op, dtype)
   if (!ELEMENT_WISE.has(op)) return ['guarded', 'empty', 'offset', 'long', ...special]

@@ -1,4 +1,4 @@
-/** A backend: the kernels with which a device computes. Devices stand above. */
+/** A backend: the kernels with which a device (`device.ts`) computes. */
 import type { DType } from '../../values/dtype.js'
 import type { Shape } from '../../values/shape.js'
 import type { KernelMap, UserKernels } from './operands.js'

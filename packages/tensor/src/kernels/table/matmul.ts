@@ -1,4 +1,4 @@
-/** Where the matrices of a product lie, for all backends: dimensions, transposes as strides, and batches, which broadcast. Backends multiply two matrices. */
+/** The matrices of a product, for all backends: dimensions, transposes as strides, and batches, which broadcast. Backends multiply two matrices. */
 import type { TypedArray } from '../../values/dtype.js'
 import { broadcastStrides, numelOf, type Shape } from '../../values/shape.js'
 import type { Matmul, Operand } from './operands.js'

@@ -1,8 +1,8 @@
-/** What kernels of neural networks know of images: the geometries of convolutions and of windows that slide over planes. */
+/** Images, for kernels of neural networks: the geometries of convolutions and of windows that slide over planes. */
 
 /**
- * A window that slides over planes [h, w] → [oh, ow]: the place [oy, ox] reads [oy · strideH − padH + ky · dilH, …]. What lies outside of the plane is not
- * there, or 0, so padding below and on the right follows from oh and ow.
+ * A window that slides over planes [h, w] → [oh, ow]: the place [oy, ox] reads [oy · strideH − padH + ky · dilH, …]. Places outside of the plane are
+ * absent, or 0, so padding below and on the right follows from oh and ow.
  */
 export interface WindowGeometry {
   readonly h: number
@@ -32,7 +32,7 @@ export interface PoolGeometry extends WindowGeometry {
   readonly planes: number
 }
 
-/** Windows without dilation, and what their sums are divided by. */
+/** Windows without dilation, and the divisors of their sums. */
 export interface AvgPoolGeometry extends PoolGeometry {
   /** 1: the places of the window within the padded plane; 0: those within the plane. */
   readonly includePad: number

@@ -1,6 +1,6 @@
 /**
- * What kernels make of operands: every family on views with offsets, gaps, transposes and repeated elements, without dimensions and without elements, in
- * place, against the same kernel on dense copies; and nothing but the output is written.
+ * Kernels on operands of all forms: every family on views with offsets, gaps, transposes and repeated elements, without dimensions and without elements,
+ * in place, against the same kernel on dense copies; they write nothing but the output.
  */
 import { describe, expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'

@@ -1,6 +1,6 @@
 /**
- * The waist between operations and devices: one table, kernel op × dtype → a function of operands. Above it `raw/` checks shapes, promotes, allocates; below
- * it a device computes, wherever its elements are.
+ * The interface between operations and devices: one table, kernel op × dtype → a function of operands. `raw/` checks shapes, promotes, allocates and
+ * calls it; a device computes, wherever its elements are.
  *
  * Promises of the caller (`raw/`), for every family:
  * - All inputs have the dtype that selects the kernel, unless the family says otherwise. The output is explicit and preallocated.
@@ -19,7 +19,7 @@ import type { Shape } from '../../values/shape.js'
 import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './neural.js'
 import { type ByOp, type KernelOp, OPS } from './ops.js'
 
-/** What kernels see of a tensor. Offset and strides count elements. */
+/** A tensor as kernels see it. Offset and strides count elements. */
 export interface Operand {
   readonly storage: Storage
   readonly offset: number
@@ -160,14 +160,14 @@ export interface Forms {
 /** Kernel op → how it is called. */
 export type KernelMap = ByOp<Forms>
 
-/** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. What operations call. */
+/** op × dtype → kernel, total: unsupported cells throw KERNEL_UNSUPPORTED. Operations call it. */
 export type KernelTable = { readonly [Op in KernelOp]: { readonly [D in DType]: KernelMap[Op] } }
 
 /** A kernel in the words of its user (`defineKernel`): a name, and the text of a gpu.js function. This object's identity is the kernel's. */
 export interface UserKernel {
   readonly name: string
   readonly source: string
-  /** What the text calls its inputs: its first parameters, which are arrays. */
+  /** The names of its inputs: its first parameters, which are arrays. */
   readonly inputs: readonly string[]
 }
 

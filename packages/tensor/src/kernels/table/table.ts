@@ -1,4 +1,4 @@
-/** The names of kernel ops and of backends, and what says why a cell has no kernel. Above: `operands.ts`, how kernels are called. */
+/** The names of kernel ops and of backends, and the reason of a cell without a kernel. `operands.ts` has the kernels' forms. */
 import { type KernelOp, OPS, type OpsOf } from './ops.js'
 
 export type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from './neural.js'

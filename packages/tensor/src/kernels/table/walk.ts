@@ -1,6 +1,6 @@
 /**
- * How strided operands are walked, by all backends: place after place, or row by row, where the inner dimensions that lie evenly for all operands become one
- * run. What does the work gets places and steps, so nothing is allocated per row.
+ * Walks strided operands, for all backends: place after place, or row by row, where the inner dimensions that lie evenly for all operands become one
+ * run. A callback gets places and steps, so nothing is allocated per row.
  */
 import { broadcastStrides, type Shape } from '../../values/shape.js'
 import type { Operand } from './operands.js'
@@ -61,7 +61,7 @@ export function walk(
 
 const NONE: number[] = []
 
-/** Whether dimension `d` goes on where a run of `n` elements ends, in each of `count` operands. */
+/** Whether dimension `d` continues a run of `n` elements evenly, in each of `count` operands. */
 function areEven(count: number, strides: readonly Shape[], steps: readonly number[], d: number, n: number): boolean {
   for (let k = 0; k < count; k++) if (strides[k]![d] !== steps[k]! * n) return false
   return true

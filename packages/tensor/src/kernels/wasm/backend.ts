@@ -1,6 +1,6 @@
 /**
- * The wasm backend: a table of its own cells, laid over the table of the js backend, whose loops run where SIMD has nothing to give (bool, float64
- * functions of the engine's `Math`, movement, most of int32). Each own cell says when which of its codes runs.
+ * The wasm backend: a table of its own cells, laid over the table of the js backend, whose loops run where SIMD is not faster (bool, float64
+ * functions of the engine's `Math`, movement, most of int32). Each own cell says when each of its codes runs.
  */
 import type { DType } from '../../values/dtype.js'
 import { hostUserKernels } from '../gpujs/user-kernels.js'

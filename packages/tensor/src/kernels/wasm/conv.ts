@@ -37,7 +37,7 @@ type Role = 'conv2d' | 'conv2dInput' | 'conv2dWeight'
 
 /** Elements of columns that are made at once: half a megabyte of float32. */
 const COLUMNS = 131_072
-/** What one of them counts between two pauses. */
+/** The work of one of them, for pauses. */
 const WORK_PER_COLUMN_ELEMENT = 8
 
 function windowOf(g: ConvGeometry): Window {
@@ -69,7 +69,7 @@ function columns(instance: WasmInstance, role: Role, bytes: 4 | 8, g: ConvGeomet
   const rows = Math.min(g.oh, Math.max(1, Math.floor(COLUMNS / (k * g.ow))))
   // A 1 × 1 window that visits every place reads (and writes) the image itself as columns.
   const isImage = g.kh * g.kw * g.strideH * g.strideW === 1 && g.padH === 0 && g.padW === 0 && g.oh === g.h && g.ow === g.w
-  // What lies in the memory is used there, an image of anything else is staged when its turn comes.
+  // Operands in the memory are used there; of others each image is staged when its turn comes.
   const [xs, ys] = [new Staged(instance, x, g.c * g.h * g.w), new Staged(instance, y, g.o * plane)]
   const weights = new Staged(instance, weight, g.o * k)
   const output = { conv2d: ys, conv2dInput: xs, conv2dWeight: weights }[role]

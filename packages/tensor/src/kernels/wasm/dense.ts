@@ -1,6 +1,6 @@
 /**
  * Dense calls of kernels.wasm: operands that lie in the kernels' memory are used there; others pass through scratch in chunks that stay in the first-level
- * cache. Neighbour: `strided.ts`. Above: the element-wise kernels of this folder.
+ * cache. Neighbour: `strided.ts`. For the element-wise kernels of this folder.
  */
 import type { Operand } from '../table/operands.js'
 import type { WasmInstance } from './instance.js'

@@ -1,6 +1,6 @@
 /**
- * The wasm backend's cells of the element-wise ops, by what their rows name: an export that runs at every size, and exports with the bits of loops, which
- * run for few elements. Below: `elementwise.ts`, the kernels.
+ * The wasm backend's cells of the element-wise ops, by their rows: an export that runs at every size, or exports with the bits of loops, which run for
+ * few elements. The kernels are in `elementwise.ts`.
  */
 import type { BinaryDefinition, CompareDefinition, Exports, GradDefinition, UnaryDefinition } from '../elementwise/definition.js'
 import type { GradRow } from '../elementwise/loops.js'

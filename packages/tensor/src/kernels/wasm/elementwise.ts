@@ -1,6 +1,6 @@
 /**
  * Element-wise kernels of the wasm backend. Those whose loops have the same bits run as loops below SIMD_FROM elements, and where strides make a walk
- * better; the others are exports that run at every size. Above: `element-cells.ts`. Below: `dense.ts` and `strided.ts`, which bring operands into the memory.
+ * better; the others are exports that run at every size. For `element-cells.ts`. `dense.ts` and `strided.ts` bring operands into the memory.
  */
 import { INT32_SPAN } from '../../values/dtype.js'
 import { binaryRows } from '../js/elementwise.js'
@@ -26,7 +26,7 @@ declare module './instance.js' {
 }
 
 /**
- * x if it is dense, otherwise out, into which x is gathered: out can hold it, for it is no other view of x. (In place, x is dense too.) Null where a
+ * x if it is dense, otherwise out, into which x is gathered: out can hold it, as it is not another view of x. (In place, x is dense too.) Null if a
  * walk is better.
  */
 function denseOf(lazy: LazyInstance, x: Operand, out: Operand): Operand | null {
@@ -61,7 +61,7 @@ export function unaryBySize(lazy: LazyInstance, name: UnaryExport, loops: Unary)
   }
 }
 
-/** What an int32 is compared with: infinity means the end of the range, and a fraction is cut as a result would be. */
+/** A bound for an int32: infinity means the end of the range, and a fraction is cut as a result would be. */
 function bound(p: number): number {
   return Math.max(-INT32_SPAN, Math.min(INT32_SPAN - 1, Math.trunc(p)))
 }

@@ -1,4 +1,4 @@
-/** The instance on the heap: made when first needed, its allocator checked, operands inside told from those outside. */
+/** The instance on the heap: made when first needed, its allocator, and operands inside and outside of it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from '@jest/globals'
 import { threadHeap } from '../../heap/thread-heap.js'

@@ -1,6 +1,6 @@
 /**
- * One instance of kernels.wasm per thread, on the memory of `memory.ts`. Above: the kernels of this folder; below: `packages/tensor/assembly`,
- * whose exports `KernelExports` types. Nothing is compiled and no memory reserved before the first use.
+ * One instance of kernels.wasm per thread, on the memory of `memory.ts`, for the kernels of this folder. `KernelExports` types the exports of
+ * `packages/tensor/assembly`. Nothing is compiled and no memory reserved before the first use.
  */
 import assert from 'node:assert'
 import { readFileSync } from 'node:fs'
@@ -52,13 +52,13 @@ export interface KernelExports
     Readonly<Record<`gemv_rows_${Real}`, VectorByRows>>,
     Readonly<Record<`gemv_columns_${Real}`, VectorByColumns>> {}
 
-/** What is used of the global: @types/node leaves it to the DOM library, which a package for Node does without. */
+/** The part used here: @types/node leaves it to the DOM library, which a package for Node does without. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object
   Instance: new (module: object, imports: object) => { readonly exports: object }
 }
 
-/** What a matrix product calls, of one dtype. */
+/** Kernels of matrix products, of one dtype. */
 export interface ProductKernels {
   readonly gemm: Gemm
   readonly packA: Pack
@@ -149,7 +149,7 @@ export function copyRun(n: number, x: TypedArray, xo: number, out: TypedArray, o
   else out.set(n === x.length ? x : x.subarray(xo, xo + n), oo)
 }
 
-/** What `take(bytes)` really takes. */
+/** The bytes that `take` reserves. */
 export function align(bytes: number): number {
   return Math.ceil(bytes / 16) * 16 // beyond 2^31 as well
 }

@@ -1,6 +1,6 @@
 /**
- * What kernels.wasm runs in: one shared WebAssembly.Memory, of which the backend knows no more than this interface; the thread's heap is it. Arrays
- * that lie in it are used by address, others are copied into its scratch. Above: `instance.ts`.
+ * The memory of kernels.wasm: one shared WebAssembly.Memory, which the backend sees only through this interface; it is the thread's heap. Kernels
+ * use arrays that lie in it by address, and copy others into its scratch. For `instance.ts`.
  */
 
 export interface KernelHeap {

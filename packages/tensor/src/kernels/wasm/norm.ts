@@ -16,7 +16,7 @@ declare module './instance.js' {
 
 /** Floats of x that are read at once. */
 const CHUNK = 4096
-/** What an element counts between two pauses. */
+/** The work of an element, for pauses. */
 const WORK_PER_ELEMENT = 8
 
 /** How many rows of d elements are read at once. */

@@ -1,6 +1,6 @@
 /**
- * What KERNELS.md promises of the wasm backend beyond the suite's tolerance: error bounds of the polynomials, orders of summation, and bits
- * that depend neither on the size of an operation nor on where an element stands.
+ * Promises of KERNELS.md for the wasm backend beyond the suite's tolerance: error bounds of the polynomials, orders of summation, and bits
+ * that depend neither on the size of an operation nor on the place of an element.
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
@@ -82,7 +82,7 @@ describe('NUM: the polynomials keep their error bounds', () => {
         }
       }
       if (worst > bound) throw new Error(`${op}(${at}) is ${worst} ulp off`)
-      // What is computed in double rounds correctly here; of the others a perfect score would mean that nothing was measured.
+      // Functions computed in double round correctly here; of others a perfect score would mean that nothing was measured.
       if (bound > 0.51) expect(worst).toBeGreaterThan(0)
       expect(x.length).toBeGreaterThan(30_000)
     })

@@ -1,4 +1,4 @@
-/** The form of the wasm backend's own cells: a kernel, and which of its codes runs for how many elements. Above: the cells of this folder's files. */
+/** The form of the wasm backend's own cells, made by this folder's files: a kernel, and which of its codes runs for how many elements. */
 import type { DType } from '../../values/dtype.js'
 import { jsKernels } from '../js/backend.js'
 import type { KernelMap } from '../table/operands.js'

@@ -115,7 +115,7 @@ test('a convolution pauses for its columns and its products', () => {
   const work = 2 * 72 * h * h * (o + 8)
   const [x, weight] = [operandOf(ones(2 * 8 * h * h), 0, [2, 8, h, h]), operandOf(ones(o * 72), 0, [o, 8, 3, 3])]
   const pauses = pausesOf(() => conv(x, weight, operandOf(out, 0, [2, o, h, h]), g))
-  // What was counted before the call is unknown, and each pause forgets what is above.
+  // The count before the call is unknown, and each pause drops the excess.
   expect(Math.abs(pauses - work / 2 ** 24)).toBeLessThan(1.5)
   expect(out[h + 1]).toBe(72)
 })

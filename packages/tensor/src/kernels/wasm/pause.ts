@@ -1,5 +1,5 @@
 /**
- * Long kernels are cut: between slices of at most about 2 ms they call the thread's pause hook, so that a worker can look at its links in the middle
+ * Cuts long kernels: between slices of at most about 2 ms they call the thread's pause hook, so that a worker can look at its links in the middle
  * of a product. Kernels count the work that they have done; the hook is null unless a worker installs one. Slices never change a bit.
  */
 import assert from 'node:assert'
@@ -7,7 +7,7 @@ import { outsideOfScopes } from '../../heap/storage.js'
 
 /** Multiplications with their additions between two pauses: about 1 ms of float32 products, 2 of float64. */
 const WORK_PER_PAUSE = 2 ** 24
-/** What an element of an element-wise kernel counts, as the dearest of them (sin) takes about 10 ns. */
+/** The work of an element of an element-wise kernel: the slowest (sin) takes about 10 ns. */
 const WORK_PER_ELEMENT = 64
 
 /** A slot per thread, as its kernels are: the hook of the worker that lives in it. */

@@ -1,6 +1,6 @@
 /**
- * Which code runs does not depend on where an operand lies: every kernel of the table on all combinations of arrays inside and outside of the
- * kernels' memory, bit by bit against all of them outside. Arrays inside lie between guards, so that a write beyond one shows.
+ * The code that runs does not depend on where an operand lies: every kernel of the table on all combinations of arrays inside and outside of the
+ * kernels' memory, bit by bit against all of them outside. Arrays inside lie between guards, which show a write beyond one.
  */
 import { describe, expect, test } from '@jest/globals'
 import { DTYPES, type TypedArray } from '../../values/dtype.js'
@@ -20,7 +20,7 @@ const GUARD = 0xa5
 /** Odd on purpose: blocks lie at every multiple of their element's size, not of 16 bytes. */
 const GUARD_BYTES = 40
 
-/** Scratch from address `base` on, and behind it room for the blocks of one call. Pages that nothing touches are only addresses. */
+/** Scratch from address `base` on, then room for the blocks of one call. Pages that nothing touches are only addresses. */
 class TestHeap implements KernelHeap {
   readonly memory: KernelHeap['memory']
   readonly buffer: SharedArrayBuffer

@@ -21,7 +21,7 @@ declare module './instance.js' {
 const CHUNK = 4096
 /** Elements of windows that are looked at in one call. */
 const SLICE = 2 ** 18
-/** What one of them counts between two pauses. */
+/** The work of one of them, for pauses. */
 const WORK_PER_ELEMENT = 16
 
 /** How many planes are staged at once. */

@@ -1,5 +1,5 @@
 /**
- * Matrix products of the wasm backend: where operands lie, what is packed, and the order of blocks; the tiles of kernels.wasm do the work. Transposes
+ * Matrix products of the wasm backend: places operands, packs them, and orders the blocks; the tiles of kernels.wasm do the work. Transposes
  * are strides. Rule DOT (KERNELS.md): each element is the sum over p in ascending order, every product and every sum rounded, in each of the
  * forms below, so that the choice between them shows in no bit.
  */
@@ -84,7 +84,7 @@ function place(
   const x = instance.direct(a.host, a.at)
   const y = instance.direct(b.host, b.at)
   const z = instance.direct(out, at)
-  // What must be staged is known before scratch is reserved.
+  // Staged sizes must be known before scratch is reserved.
   const aBytes = x < 0 ? m * k * bytes : 0
   const bBytes = y < 0 ? k * n * bytes : 0
   const outBytes = z < 0 ? m * n * bytes : 0
@@ -116,7 +116,7 @@ export function productScratch(m: number, n: number, k: number, bytes: number, b
 }
 
 /**
- * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes, for all kernels that stand on products. m, n, k ≥ 1. Rows of
+ * out [m, n] = a [m, k] · b [k, n] in the memory of `instance`, elements of `bytes` bytes, for all kernels that use products. m, n, k ≥ 1. Rows of
  * the output lie `outRow` bytes apart, its columns are adjacent.
  */
 export function product(

@@ -1,6 +1,6 @@
 /**
- * Dense operands of kernels that go through them part by part: an operand that lies in the memory of kernels.wasm is used there, of any other one part at a
- * time is copied into scratch, or out of it. Below: `instance.ts`.
+ * Dense operands of kernels that go through them part by part: an operand that lies in the memory of kernels.wasm is used there, others are copied into
+ * scratch, or out of it, one part at a time.
  */
 import { BYTES_PER_ELEMENT } from '../../values/dtype.js'
 import type { Operand } from '../table/operands.js'

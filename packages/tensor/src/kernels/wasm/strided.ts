@@ -1,7 +1,7 @@
 /**
- * Strided calls of kernels.wasm: dimensions that lie evenly for all operands are merged, what lies outside of the memory is staged with its gaps,
- * operands with other inner steps than 0 and 1 are gathered into scratch, and the kernel runs over blocks of rows. Above: the element-wise
- * kernels of this folder. What is too small or too wide for this is walked row by row (`table/walk.ts`).
+ * Strided calls of kernels.wasm, for the element-wise kernels of this folder: it merges dimensions that lie evenly for all operands, stages operands
+ * outside of the memory with their gaps, gathers operands with other inner steps than 0 and 1 into scratch, and runs the kernel over blocks of
+ * rows. Calls that are too small or too wide are walked row by row (`table/walk.ts`).
  */
 import type { DType, TypedArray } from '../../values/dtype.js'
 import { contiguousStrides, isContiguous, numelOf, type Shape } from '../../values/shape.js'

@@ -1,4 +1,4 @@
-/** What follows from an entry, and which entries do not compile. */
+/** Functions made of entries, and entries that do not compile. */
 import { afterAll, expect, test } from '@jest/globals'
 import { tensor } from '../../index.js'
 import { Tensor } from '../../tensor/tensor.js'

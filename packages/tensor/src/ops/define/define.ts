@@ -1,9 +1,9 @@
 /**
- * What an operation is: one exported constant, whose annotation is its signature and whose comment is its documentation. The entry after it says what its arguments
- * are, how it computes and what its derivative is. From it follow the function, the method, the in-place form, the check of arguments, and what autograd records.
+ * Defines operations. Each is one exported constant, whose annotation is its signature and whose comment is its documentation. Its entry has its arguments, its
+ * computation and its derivative. The function, the method, the in-place form, the check of arguments, and autograd's record are made of the entry.
  *
  * `primitive`: computes with kernels and has a row of derivatives. `composite`: written once over other operations; over the raw ones it computes, over the recorded
- * ones it records what it is made of. `inPlace`: writes into its first argument. `types.ts` puts the types of all together.
+ * ones it records its parts. `inPlace`: writes into its first argument. `types.ts` puts the types of all together.
  */
 import { nameOperations } from '../../heap/storage.js'
 import { overwrite } from '../../raw/inplace.js'
@@ -17,9 +17,12 @@ export { type Ops, rawOperations } from '../../raw/operations.js'
 
 declare const inPlaceMark: unique symbol
 declare const functionalMark: unique symbol
-/** An operation that is also a method with an underscore, which writes the result into the tensor. The mark is optional, so that any function of the signature has this type. */
+/**
+ * An operation that also exists as a method with an underscore, which writes the result into the tensor. The mark is optional, so that any function with
+ * this signature has this type.
+ */
 export type WithInPlace<F> = F & { readonly [inPlaceMark]?: true }
-/** An operation that is no method of tensors. */
+/** An operation that tensors do not have as a method. */
 export type Functional<F> = F & { readonly [functionalMark]?: true }
 
 type IsInPlace<F> = typeof inPlaceMark extends keyof F ? true : false
@@ -36,7 +39,7 @@ type Checked<F> = {
   /** Takes cpu tensors without dimensions in its lists and options, as numbers. */
   readonly looseNumbers?: true
 } & ([OptionNames<F>] extends [never] ? object : { readonly options: Readonly<Record<OptionNames<F>, true>> })
-/** What is no method may have no check: then only operations call it and pass what fits, or it checks by itself. */
+/** An operation that is not a method may have no check: only operations call it, correctly, or it checks itself. */
 type Checks<F> = Marks<F> &
   (IsFunctional<F> extends true ? (Checked<F> & { readonly isFunctional: true }) | { readonly args?: undefined } : Checked<F>)
 
@@ -56,7 +59,7 @@ export type Composite<F> = Checks<F> & {
 
 export type InPlace<F> = Checks<F> & {
   readonly raw: Call<F>
-  /** Its value as a new tensor, which is no view of the first argument. */
+  /** Its value as a new tensor, not as a view of the first argument. */
   readonly value: (ops: Ops) => Call<F>
   /** The value does not depend on the first argument's. */
   readonly isBlind?: true
@@ -72,9 +75,9 @@ export class Entry {
   readonly how: How
   /** Computes, and records nothing. */
   readonly raw: Operation
-  /** What users' calls come to, after the check: records where autograd is loaded. */
+  /** Runs after the check of users' calls: records where autograd is loaded. */
   call: Operation
-  /** What users call. */
+  /** Users call it. */
   fn: Operation
 
   constructor(name: string, { args, options, betweenDevices, looseNumbers }: AnyChecks, how: How, raw: Operation) {
@@ -112,7 +115,7 @@ function unchecked(entry: Entry): Operation {
 
 /** In the order in which they were defined. */
 export const entries: Entry[] = []
-/** What makes an operation a recorded one; autograd fills it. */
+/** Makes an operation a recorded one; autograd sets it. */
 let recorder: ((entry: Entry) => Operation) | null = null
 
 /** Each operation, also those that come later, is called as `record` makes it. */

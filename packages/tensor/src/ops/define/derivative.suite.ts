@@ -1,4 +1,4 @@
-/** For tests: the derivative of an operation of one tensor as a function of its own, over raw operations (a kernel, where there is one) or over recorded ones (composed). */
+/** For tests: the derivative of an operation of one tensor as a function, over raw operations (a kernel, if there is one) or over recorded ones (composed). */
 import type { Tensor } from '../../tensor/tensor.js'
 import { entries, type Ops } from './define.js'
 import type { Formula, Saved } from './formula.js'

@@ -1,4 +1,4 @@
-/** Families of element-wise operations: their entries say no more than a name and a derivative. */
+/** Families of element-wise operations, whose entries have only a name and a derivative. */
 import type { BinaryOp, CompareOp, UnaryOp } from '../../kernels/table/table.js'
 import { clone } from '../../raw/copy.js'
 import { binary, notOnBool, numericUnary, realUnary, unaryKernel } from '../../raw/elementwise.js'

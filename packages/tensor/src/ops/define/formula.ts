@@ -1,5 +1,5 @@
 /**
- * What an operation says of its derivative: a row of formulas, and what they may read of the forward pass. A formula computes with the `ops` it is given: the raw
+ * The derivative of an operation: a row of formulas, and the values of the forward pass for them. A formula computes with the `ops` it is given: the raw
  * operations normally, the recorded ones under createGraph. g is the gradient of the result. Autograd records by these rows. PyTorch: `tools/autograd/derivatives.yaml`.
  */
 import type { Ops } from '../../raw/operations.js'
@@ -7,7 +7,7 @@ import type { Tensor } from '../../tensor/tensor.js'
 import type { DType } from '../../values/dtype.js'
 import type { Shape } from '../../values/shape.js'
 
-/** What a formula may read of the forward pass. a and b are null where the gradient does not need them, b a number if it was one. */
+/** A formula's view of the forward pass. a and b are null where the gradient does not need them, b a number if it was one. */
 export interface Saved<Attrs> {
   readonly a: Tensor | number
   readonly b: Tensor | number
@@ -69,7 +69,7 @@ export type Grads = readonly (Tensor | null)[]
 export const result = (i = 0): number => RESULTS + i
 export const RESULTS = 16
 
-/** What the formula of several tensors may read of the forward pass; tensors are counted among themselves. */
+/** The same for a formula of several tensors; tensors are counted among themselves. */
 export interface ManySaved<Attrs extends readonly unknown[]> {
   /** Tensor i, which `reads` names; null if it was left out. */
   arg(i: number): Tensor | null

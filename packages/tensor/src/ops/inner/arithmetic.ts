@@ -19,7 +19,7 @@ export const powNumber: Functional<(x: Tensor, exponent: number) => Tensor> = pr
     const dtype = promoteNumber(x.dtype, exponent)
     const base = to(x, dtype)
     if (dtype === 'int32' && exponent < 0) {
-      // As in PyTorch: 2⁻¹ is no integer.
+      // As in PyTorch: 2⁻¹ is not one.
       throw invalidArgument('pow', 'an exponent ≥ 0 for an integer tensor', exponent, "Convert with to('float32') first.")
     }
     // The frequent ones as what they are; PyTorch takes the same ways.

@@ -24,7 +24,7 @@ export const arrived: Functional<(x: Tensor, elements: Tensor, from: Device) => 
   grad: { reads: [[], null], grads: ([g], s, ops) => [ops.to(g!, s.attrs[0]), null] },
 })
 
-/** What `fill_` writes, as a new tensor: nothing of x is left, so its gradient is 0; as of the next two. */
+/** `fill_`'s value, as a new tensor: nothing of x is left, so its gradient is 0; as of the next two. */
 export const filled: Functional<(x: Tensor, value: number | boolean) => Tensor> = primitive('filled', {
   node: 'fill',
   raw: (x, value) => rawOperations.fill_(Tensor.empty(x.dtype, x.shape, x.storage.memory), value),

@@ -1,4 +1,4 @@
-/** Operations that are no functions of users: a part of `slice`, and those that are methods alone. */
+/** A part of `slice`, and operations that users have only as methods. */
 import { checkWritable } from '../../raw/inplace.js'
 import { arange } from '../../tensor/create.js'
 import { Tensor } from '../../tensor/tensor.js'

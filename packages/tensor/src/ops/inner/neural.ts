@@ -1,4 +1,4 @@
-/** Primitives of neural networks. Tensors come first (null: left out), then attributes, all of them given: composites fill in what users leave out. */
+/** Primitives of neural networks. Tensors come first (null: left out), then attributes, all of them given: composites fill in defaults. */
 
 import { contiguous } from '../../raw/copy.js'
 import { SparseTensor } from '../../sparse/sparse-tensor.js'
@@ -103,7 +103,7 @@ function normalized(
 }
 
 interface Form {
-  /** What x is brought to, three-dimensional; the weight then lies along dimension 1. */
+  /** The shape of x in three dimensions; the weight then lies along dimension 1. */
   readonly shape: readonly number[]
   /** The dimensions that share statistics. */
   readonly over: readonly number[]

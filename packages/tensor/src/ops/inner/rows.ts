@@ -16,7 +16,7 @@ import { scan } from '../parts/fibres.js'
 import { logSoftmaxSlope } from '../parts/slopes.js'
 
 /**
- * x between `value`s: `pads` holds how many before and behind, from the last dimension on, two numbers each; negative ones cut.
+ * x between `value`s: `pads` holds how many before and after, from the last dimension on, two numbers each; negative ones cut.
  * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when more is cut than there is
  */
 export const constantPad: Functional<(x: Tensor, pads: readonly number[], value?: number) => Tensor> = primitive('constantPad', {

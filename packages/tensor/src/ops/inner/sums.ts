@@ -1,4 +1,4 @@
-/** The sum of gradients that no order of the program tells apart. */
+/** The sum of gradients that have no order in the program. */
 import { orderedSum as ordered } from '../../sparse/ordered-sum.js'
 import type { Tensor } from '../../tensor/tensor.js'
 import { type Functional, primitive } from '../define/define.js'

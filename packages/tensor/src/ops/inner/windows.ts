@@ -1,6 +1,6 @@
 /**
  * Primitives of windows over planes, the last two dimensions: pools, and a convolution with its two adjoints, each bilinear, so that the derivatives of each are the
- * other two. Geometries come checked from `convolution.ts` and `pooling.ts`.
+ * other two. `convolution.ts` and `pooling.ts` check the geometries.
  */
 
 import type { AvgPoolGeometry, ConvGeometry, PoolGeometry } from '../../kernels/table/neural.js'
@@ -15,7 +15,7 @@ import { type Functional, primitive } from '../define/define.js'
 import { result } from '../define/formula.js'
 import { floatingOnly } from '../parts/fibres.js'
 
-/** x [N, C, H, W], weight [O, C / groups, kH, kW] → [N, O, oH, oW]: what `conv2d` and its siblings stand on. */
+/** x [N, C, H, W], weight [O, C / groups, kH, kW] → [N, O, oH, oW]: for `conv2d` and its siblings. */
 export const convolution: Functional<(x: Tensor, weight: Tensor, bias: Tensor | null, geometry: ConvGeometry) => Tensor> = primitive(
   'convolution',
   {

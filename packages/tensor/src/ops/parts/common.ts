@@ -8,7 +8,7 @@ import type { Ops } from '../define/define.js'
 /** softplus(x) is x beyond this, in float64 too: e⁻⁴⁰ < 2⁻⁵³. */
 export const SOFTPLUS_EXACT = 40
 
-/** `bound` where x is below it; the gradient goes on as if it were not, as PyTorch has it where it bounds without recording. */
+/** `bound` where x is below it, else x. The gradient ignores the bound, as where PyTorch bounds without recording. */
 export function atLeast(ops: Ops, x: Tensor, bound: number): Tensor {
   const held = x.requiresGrad ? x.detach() : x
   return ops.where(ops.lt(held, bound), ops.add(ops.sub(x, held), bound), x)

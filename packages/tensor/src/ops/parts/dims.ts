@@ -1,4 +1,4 @@
-/** Dimensions in formulas of derivatives: which were reduced, and undoing a reduction or a broadcast. */
+/** Dimensions in formulas of derivatives: finds reduced ones, and undoes a reduction or a broadcast. */
 import type { Tensor } from '../../tensor/tensor.js'
 import { shapeMismatch, shapeText } from '../../values/errors.js'
 import { broadcastsTo, type DimsArg, normalizeDim, numelOf, type Shape, sameShape } from '../../values/shape.js'

@@ -1,4 +1,4 @@
-/** Division that rounds its result: what `div` does with a roundingMode, over raw and over recorded operations. */
+/** Division that rounds its result, for `div` with a roundingMode, over raw and over recorded operations. */
 
 import type { Tensor } from '../../tensor/tensor.js'
 import { isFloating } from '../../values/dtype.js'

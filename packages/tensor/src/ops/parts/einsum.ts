@@ -26,7 +26,7 @@ export function contract(ops: Ops, equation: string, operands: readonly Tensor[]
   const { inputs, output } = parse(equation, operands)
   const extents = extentsOf(operands, inputs)
   let terms = operands.map((x, i) => withoutRepeats(ops, { x, labels: inputs[i]! }))
-  // What stands only here and not in the output is summed before anything is multiplied.
+  // Letters of one operand alone that are not in the output are summed first.
   terms = terms.map((term, i) => {
     const others = new Set([...output, ...terms.flatMap((other, j) => (i === j ? [] : other.labels))])
     return summed(ops, term, others)

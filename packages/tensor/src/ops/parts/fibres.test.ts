@@ -1,4 +1,4 @@
-/** What the table of PyTorch's numbers cannot show of reductions: the order of summation, which must not depend on strides. */
+/** Tests of reductions beyond PyTorch's numbers: the order of summation must not depend on strides. */
 import { expect, test } from '@jest/globals'
 import { Generator, randn, withDevice } from '../../index.js'
 import { raw } from '../../internal.js'

@@ -17,7 +17,7 @@ interface Fibres {
   readonly inner: number
 }
 
-/** Dimensions `first` … `last` as k, those before and behind as outer and inner. */
+/** Dimensions `first` … `last` as k, those before and after as outer and inner. */
 export function fibres(x: Tensor, first: number, last: number): Fibres {
   const { shape } = x
   let outer = 1
@@ -49,7 +49,7 @@ export function fibresOver(x: Tensor, dims: readonly number[] | null): Fibres {
   return fibres(rawOperations.permute(x, [...kept, ...dims]), kept.length, x.shape.length)
 }
 
-/** What a reduction over `dims` (default all) reads, and the tensor that its result goes into. @throws DIM_OUT_OF_RANGE */
+/** The fibres of a reduction over `dims` (default all), and the tensor for its result. @throws DIM_OUT_OF_RANGE */
 export function reduced(
   op: string,
   x: Tensor,
@@ -94,7 +94,7 @@ export function emptyReduction(op: string, shape: Shape): PostgradError {
   })
 }
 
-/** What keeps x's shape: running sums and products, softmax. */
+/** Keeps x's shape: running sums and products, softmax. */
 export function along(op: ScanOp | SoftmaxOp, x: Tensor, dim: number): Tensor {
   const { dense, outer, k, inner } = fibresAlong(op, x, dim)
   const out = Tensor.uninitialized(x.dtype, x.shape, x.storage.memory)

@@ -1,7 +1,7 @@
 /**
  * x[spec, spec, …] as in Python: numbers, ranges, '...' and null make a view; tensors among them pick elements. PyTorch's rule: the dimensions
- * of the picked elements (those of all index tensors, broadcast) stand where the indexed dimensions stood if these are neighbours, else first.
- * A 0-d int32 tensor is a number. A number or range behind a mask of several dimensions means the dimension that it stands for, as in NumPy;
+ * of the picked elements (those of all index tensors, broadcast) replace the indexed dimensions if these are neighbours, else they come first.
+ * A 0-d int32 tensor is a number. After a mask of several dimensions, a number or range applies to the next dimension, as in NumPy;
  * PyTorch 1.13 applies it to an earlier one.
  */
 
@@ -44,7 +44,7 @@ export function indexBy(ops: Ops, x: Tensor, specs: readonly Spec[]): Tensor {
   return picks.length === 0 ? view : pick(ops, view, picks)
 }
 
-/** What a 0-d index holds. */
+/** A 0-d index's value. */
 function numberOf(index: Tensor, extent: number): number {
   checkReadable('index', index)
   return elementsOf(checkedIndices('index', index, extent, true))[0]!

@@ -1,6 +1,6 @@
 /**
- * Derivatives that have a kernel of their own, since it is faster or safer than what they are made of. Under createGraph they are compositions of recorded operations
- * instead, which can be differentiated again, and hold more in memory. g is the gradient of an operation's result, v its argument or its result.
+ * Derivatives with a kernel of their own, which is faster or safer than a composition. Under createGraph they are compositions of recorded operations instead,
+ * which can be differentiated again, and hold more in memory. g is the gradient of an operation's result, v its argument or its result.
  */
 import type { GradOp, GradRowsOp } from '../../kernels/table/table.js'
 import { contiguous } from '../../raw/copy.js'
@@ -39,7 +39,7 @@ export function gradient(op: GradOp, g: Tensor, v: Tensor, p0: number, p1: numbe
   return out
 }
 
-/** Of what mixes elements along `dim`, or all. */
+/** If it mixes elements along `dim`, or all. */
 export function gradientRows(op: GradRowsOp | 'prodBackward' | 'cumprodBackward', g: Tensor, v: Tensor, dim: number | undefined): Tensor {
   const grad = contiguous(g)
   const { dense, outer, k, inner } = dim === undefined ? fibresOver(v, null) : fibresAlong(op, v, dim)

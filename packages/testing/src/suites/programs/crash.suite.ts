@@ -16,10 +16,10 @@ const KINDS = ['CALL', 'RESULT', 'REMOTE_CALL', 'RREF_FETCH', 'PROPAGATE_GRADIEN
 const NTH_MAX = 6
 /** Of calls and passes: nobody gets so far. */
 const RPC_TIMEOUT_MS = 3000
-/** Who waits for a dead worker hears of it; no deadline is needed for that. */
+/** A death ends all waits for the worker; they need no deadline. */
 const BOUND_MS = 1000
 
-/** What a program that meets a death may end with. */
+/** The codes of a program that meets a death. */
 const TYPED: ReadonlySet<string> = new Set(['WORKER_DIED', 'CONTEXT_RELEASED'])
 
 /** Far from those of the first programs. */
@@ -40,7 +40,7 @@ export interface CrashReport {
   readonly problems: readonly string[]
 }
 
-/** Who dies of what: one or two workers, of early messages mostly. */
+/** One or two workers die, of early messages mostly. */
 function planOf(random: Random, workers: number): FaultRule[] {
   return Array.from({ length: 1 + Number(random.below(4) === 0) }, () => {
     const kind = KINDS[random.below(KINDS.length)]!
@@ -81,7 +81,7 @@ export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
     endMs = sim.world.nowMs
     if (isDead('worker0')) end = null
     else if (end === null) problems.push(`the program has not ended after ${BOUND_MS} ms`)
-    // Deaths come to be known, what is released is told.
+    // Until all know of deaths and releases.
     await after(sim, BOUND_MS)
     return await nextPass(sim, program, seed, mode, problems)
   })
@@ -95,7 +95,7 @@ export async function crashRun(seed: number, mode: Mode): Promise<CrashReport> {
   return { end, crashed: crashed.length, endMs, problems: problems.map((problem) => `${mode}: ${problem}`) }
 }
 
-/** Another program on those that live. Gives what its inlined run, which is no part of the world, is to be asked. */
+/** Another program on the survivors, and its bits: its inlined run, outside of the world, must give the same. */
 async function nextPass(sim: SimCluster, { workers }: Program, seed: number, mode: Mode, problems: string[]): Promise<NextPass | null> {
   const names = Array.from({ length: workers }, (_, i) => `worker${i}`).filter((name) => !sim.world.isCrashed(name))
   if (names.length === 0) return null

@@ -1,5 +1,5 @@
 /**
- * What a program must give, and what it gives: the inlined run, whose bits are the oracle, and the simulated one under an order of delivery. A run is right
+ * Runs a program in two ways: the inlined run, whose bits are the oracle, and the simulated one under an order of delivery. A run is right
  * when roots and gradients have the oracle's bits on every worker and nothing is left.
  */
 import type { Node } from '@postgrad/autograd/internal'
@@ -74,7 +74,7 @@ function boundariesFrom(roots: readonly Tensor[]): Map<string, number> {
 }
 
 export interface SimulatedRun {
-  /** What is wrong; null if nothing is. */
+  /** The problem; null if there is none. */
   readonly problem: string | null
   /** Of the order of delivery. */
   readonly hash: string
@@ -97,7 +97,7 @@ export async function simulatedRun(
   expectClean(simulation, { allow: hasRemotes ? ['deadLetters'] : [] })
   const { result, trace } = simulation
   let { bits } = oracle
-  // What such a `remote` sends may come after a FAST pass has counted, which does not miss it then.
+  // Messages of such a `remote` may come after a FAST pass has counted: it does not miss them then.
   if (mode === 'fast' && hasRemotes) {
     const late = passesOf(program).some(({ nr }) => oracle.outcome.ends[nr] !== null && result.ends[nr] === null)
     if (late) bits = (await inlinedRun(program, { unused: unusedIn(result) })).bits

@@ -54,7 +54,7 @@ export function reportLine({ programs, legal, ends, orders, steps, perMinute, fa
   return `${programs} programs (${legal} that FAST may run, ${steps} steps, passes in FAST end ${JSON.stringify(ends)}), ${orders} orders of delivery, ${failed.length} failures, ${perMinute} programs a minute`
 }
 
-/** What differs from PyTorch's numbers in the inlined program, and from that under an order of delivery: in SMART or in FAST, by the seed. */
+/** Differences of the inlined program from PyTorch's numbers, and from it under an order of delivery: in SMART or in FAST, by the seed. */
 export async function goldenProblems({ program, seed, ...golden }: GoldenProgram): Promise<string[]> {
   const oracles = await oraclesOf(program)
   const { problems } = programDifferences(oracles.smart.outcome, { program, seed, ...golden })
