@@ -10,6 +10,7 @@ import { environmentOf, otherNode } from './other-node.mjs'
 import { capture, root, timed } from './setup.mjs'
 import { BUNDLERS } from './users/bundlers.mjs'
 import { managers } from './users/managers.mjs'
+import { linters } from './users/publish.mjs'
 import { typeProjects } from './users/types.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
@@ -200,6 +201,7 @@ const PROJECTS = {
   ...BUNDLERS,
   ...typeProjects(tarball),
   ...managers(tarball),
+  ...linters(tarball),
 }
 
 if (!existsSync(tarball)) {

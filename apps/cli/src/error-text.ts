@@ -1,5 +1,6 @@
 /** The text of an error on the command line: what failed and where, its code, the remedy, the causes, the stack. */
 import { isPostgradError } from 'postgrad'
+import { readSections } from './explain/sections.js'
 
 /** A frame of postgrad or of this command. */
 const HOUSE = /\/node_modules\/(postgrad|@postgrad|commander|comlink)\//
@@ -28,7 +29,8 @@ export function errorText(error: unknown, where: string | null, lastLines: reado
   const stack = stackOf(error)
   if (stack.length > 0) lines.push('  stack:', ...stack.map((line) => `    ${line}`))
   if (lastLines.length > 0) lines.push('  its last lines:', ...lastLines.map((line) => `    ${line}`))
-  if (isPostgradError(error)) lines.push(`  more: npx postgrad explain ${error.code}`)
+  // A program, or a peer, may throw codes of its own.
+  if (isPostgradError(error) && readSections().has(error.code)) lines.push(`  more: npx postgrad explain ${error.code}`)
   return `${lines.join('\n')}\n`
 }
 

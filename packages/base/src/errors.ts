@@ -97,6 +97,13 @@ function describe({ op, expected, got, remedy, message }: ErrorParts): string {
   return `${op}: ${what}${end}${remedy ?? ''}`.trimEnd()
 }
 
+/** The message of an error without its operation and its remedy, for a message of one's own. */
+export function whatOf({ op, message, remedy = '' }: PostgradError): string {
+  const from = message.startsWith(`${op}: `) ? op.length + 2 : 0
+  const to = message.endsWith(remedy) ? message.length - remedy.length : message.length
+  return message.slice(from, to).replace(/ $/, '')
+}
+
 /**
  * True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms).
  * @example if (isPostgradError(new Error(), 'WORKER_DIED')) console.log('it has died')

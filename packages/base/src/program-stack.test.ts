@@ -69,6 +69,11 @@ test.each([
   expect(error.message).toBe('x')
 })
 
+test('CLU-120 nothing explains a code that the program has thrown itself, and text that is not a code', () => {
+  expect(made(0, 2, 'A_B').stack).toBe(['RangeError: x', PROGRAM, PROGRAM].join('\n    at '))
+  expect(made(3, 2, 'A; rm -rf').stack).toBe(['RangeError: x', PROGRAM, PROGRAM].join('\n    at '))
+})
+
 /** An error in 40 calls and more, of which the innermost `above` are of postgrad. */
 function made(above: number, stackTraceLimit: number, code?: string): Error {
   return deep(40, function inner() {

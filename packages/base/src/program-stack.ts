@@ -7,6 +7,7 @@ const OWN = /[\\/]node_modules[\\/]postgrad[\\/]dist[\\/]/
 /** Frames without a place, such as `new Promise (<anonymous>)` and `async Promise.all (index 0)`, and those of Node, lie between frames of postgrad. */
 const NOBODYS = /\(?(?:<anonymous>|native|index \d+|node:[^()]*)\)?$/
 const FRAMES_MAX = 64
+const CODE = /^[A-Z][A-Z0-9_]{0,63}$/
 const FRAME = '\n    at '
 
 type Below = ((...args: never[]) => unknown) | (new (...args: never[]) => Error)
@@ -25,7 +26,8 @@ export function beginAtProgram(error: Error & { readonly code?: unknown }, below
       frames = framesOf(withMoreFrames(below))
       first = firstOfProgram(frames)
     }
-    if (frames.length === 0) return
+    // The program has made the error itself: it has no frame of postgrad, and its code is not explained.
+    if (frames.length === 0 || first === 0) return
     const begin = Math.max(first, 0)
     const value = [`${error.name}: ${error.message}${explained(error)}`, ...frames.slice(begin, begin + stackTraceLimit)].join(FRAME)
     Object.defineProperty(error, 'stack', { value, writable: true, configurable: true })
@@ -34,8 +36,9 @@ export function beginAtProgram(error: Error & { readonly code?: unknown }, below
   }
 }
 
+/** Nothing for a code that may not be one: peers send errors, too. */
 function explained({ code }: { readonly code?: unknown }): string {
-  return typeof code === 'string' ? `\n  More: npx postgrad explain ${code}` : ''
+  return typeof code === 'string' && CODE.test(code) ? `\n  More: npx postgrad explain ${code}` : ''
 }
 
 /** Where the frames of the program begin; 0: no frame of postgrad is above, -1: there are none of the program. */

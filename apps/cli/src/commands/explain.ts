@@ -16,25 +16,34 @@ export function explainCommand({ around: { stdout, stderr }, exitWith }: Command
     .option('--json', 'an array of { code, subject, parts }')
     .action((wanted: readonly string[], { json }: { readonly json?: true }) => {
       const sections = [...readSections().values()]
+      if (sections.length === 0) {
+        stderr.write('postgrad explain: the pages of errors are missing in this installation. Install postgrad again.\n')
+        return exitWith(EXIT.failed)
+      }
       const columns = stdout.columns || COLUMNS
-      const unknown: string[] = []
-      const found = wanted.length === 0 ? sections : wanted.flatMap((text) => matching(text.toUpperCase(), sections, unknown))
-      if (json !== undefined) stdout.write(`${JSON.stringify(found, null, 2)}\n`)
-      else if (found.length > 0 && found.length === wanted.length)
-        stdout.write(found.map((section) => sectionText(section, columns)).join('\n\n'))
       // A pipe or a file takes lines of any length.
-      else if (found.length > 0) stdout.write(listText(found, stdout.isTTY ? columns : Number.POSITIVE_INFINITY))
-      for (const text of unknown) stderr.write(unknownText(text, sections))
+      const listed = (some: readonly Section[]): string => listText(some, stdout.isTTY ? columns : Number.POSITIVE_INFINITY)
+      const answers = wanted.map((text) => ({ text, found: matching(text.toUpperCase(), sections) }))
+      if (json !== undefined) {
+        const found = wanted.length === 0 ? sections : answers.flatMap((answer) => answer.found)
+        stdout.write(`${JSON.stringify(found, null, 2)}\n`)
+      } else if (wanted.length === 0) stdout.write(listed(sections))
+      else {
+        const texts = answers
+          .filter(({ found }) => found.length > 0)
+          .map(({ found }) => (found.length === 1 ? sectionText(found[0]!, columns) : listed(found)))
+        stdout.write(texts.join('\n\n'))
+      }
+      const unknown = answers.filter(({ found }) => found.length === 0)
+      for (const { text } of unknown) stderr.write(unknownText(text.toUpperCase(), sections))
       if (unknown.length > 0) exitWith(EXIT.failed)
     })
 }
 
 /** The code itself, or all that begin so. */
-function matching(text: string, sections: readonly Section[], unknown: string[]): readonly Section[] {
+function matching(text: string, sections: readonly Section[]): readonly Section[] {
   const exact = sections.filter(({ code }) => code === text)
-  const found = exact.length > 0 ? exact : sections.filter(({ code }) => code.startsWith(text))
-  if (found.length === 0) unknown.push(text)
-  return found
+  return exact.length > 0 ? exact : sections.filter(({ code }) => code.startsWith(text))
 }
 
 function unknownText(text: string, sections: readonly Section[]): string {

@@ -69,6 +69,8 @@ export async function start(): Promise<void> {
   }
 
   process.exitCode = await main(process.argv.slice(2), version, around, bridge)
+  // A reader that is slow gets all.
+  for (const stream of [process.stdout, process.stderr]) await new Promise<void>((resolve) => stream.write('', () => resolve()))
   // As one of several (`--rank`) this process has run the program itself, which may not have ended, or has left something open. It ends with its run, as a thread does.
   setTimeout(() => process.exit(), LEFT_OPEN_MS).unref()
 }

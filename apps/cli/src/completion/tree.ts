@@ -70,9 +70,10 @@ function valuesOf({ argChoices, flags }: Option): Values {
   return { kind: FILE.test(flags) || flags.includes('--out') ? 'file' : 'other' }
 }
 
-function argumentOf({ registeredArguments: [first] }: Command): Values | null {
+function argumentOf(one: Command): Values | null {
+  const [first] = one.registeredArguments
   if (first === undefined) return null
   if (first.argChoices !== undefined) return { kind: 'choices', choices: first.argChoices }
-  if (first.name() === 'code') return { kind: 'choices', choices: [...readSections().keys()].sort() }
+  if (one.name() === 'explain') return { kind: 'choices', choices: [...readSections().keys()].sort() }
   return { kind: first.name() === 'program' ? 'file' : 'other' }
 }

@@ -1,6 +1,6 @@
 /** The pages of errors that come with the package (`docs/errors/*.md`): a section for each code, with its cause, what to do, and a message. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A paragraph, an item of a list, or a block of code. */
@@ -17,32 +17,26 @@ export interface Section {
   readonly parts: readonly Part[]
 }
 
-const PAGES = join('docs', 'errors')
+const FOLDER = 'docs/errors'
 const HEADING = /^### `(\w+)`$/
 const FENCE = '~~~'
 
-/** All sections, by code. @throws Error if this installation has no pages */
+/** All sections, by code; none if this installation lacks the pages. */
 export function readSections(): ReadonlyMap<string, Section> {
-  const folder = pagesAbove(dirname(fileURLToPath(import.meta.url)))
-  const pages = readdirSync(folder).filter((name) => name.endsWith('.md'))
-  const sections = pages.flatMap((name) => sectionsOf(name.slice(0, -'.md'.length), readFileSync(join(folder, name), 'utf8')))
+  const folder = PLACES.find((place) => existsSync(place))
+  const pages = folder === undefined ? [] : readdirSync(folder).filter((name) => name.endsWith('.md'))
+  const sections = pages.flatMap((name) => sectionsOf(name.slice(0, -'.md'.length), readFileSync(join(folder!, name), 'utf8')))
   return new Map(sections.map((section) => [section.code, section]))
 }
 
-/** In the package, `dist/cli` is next to `docs`; in the repository the command is two folders deeper. */
-function pagesAbove(folder: string): string {
-  const pages = join(folder, PAGES)
-  if (existsSync(pages)) return pages
-  const above = dirname(folder)
-  if (above === folder) throw new Error(`explain: this installation has no ${PAGES}. Install postgrad again.`)
-  return pagesAbove(above)
-}
+/** From `dist/cli/explain` of the package, and from `apps/cli/dist/explain` of the repository. */
+const PLACES = ['../../..', '../../../..'].map((up) => fileURLToPath(new URL(`${up}/${FOLDER}`, import.meta.url)))
 
 /** The sections of a page. */
 export function sectionsOf(subject: string, text: string): readonly Section[] {
   const found: { code: string; lines: string[] }[] = []
   let isInside = false
-  for (const line of text.split('\n')) {
+  for (const line of text.split(/\r?\n/)) {
     const code = HEADING.exec(line)?.[1]
     if (code !== undefined) found.push({ code, lines: [] })
     else if (isInside && !/^#{1,3} /.test(line)) found.at(-1)?.lines.push(line)
@@ -74,10 +68,16 @@ function partsOf(lines: readonly string[]): readonly Part[] {
   return parts
 }
 
-/** Markdown as a terminal shows it: no emphasis, no ticks around code, and of a link its text. */
+/** Markdown as a terminal shows it: no emphasis, no ticks around code, and next to a link's text its file from the package's folder. */
 function plain(text: string): string {
   return text
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replaceAll(/\[([^\]]*)\]\(([^)]*)\)/g, (_, name: string, target: string) => `${name}${fileOf(target)}`)
     .replaceAll('**', '')
     .replaceAll('`', '')
+    .replaceAll(/\*(\S[^*]*)\*/g, '$1')
+}
+
+/** Nothing for a link to another section. */
+function fileOf(target: string): string {
+  return target.startsWith('../') ? ` (${posix.normalize(`${FOLDER}/${target}`)})` : ''
 }

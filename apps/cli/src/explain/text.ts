@@ -14,7 +14,7 @@ export function sectionText({ code, parts }: Section, columns: number): string {
         ? wrapped(text, width - 2).map((line, at) => `${at === 0 ? '-' : ' '} ${line}`)
         : kind === 'text'
           ? wrapped(text, width)
-          : text.split('\n').flatMap((line) => wrapped(line, width - 4).map((one) => `    ${one}`))
+          : text.split('\n').flatMap((line) => codeLines(line, width - 4).map((one) => `    ${one}`))
     // Items of a list follow each other.
     const isList = kind === 'item' && parts[i + 1]?.kind === 'item'
     return `${lines.join('\n')}\n${isList ? '' : '\n'}`
@@ -38,6 +38,11 @@ function bySubject(sections: readonly Section[]): ReadonlyMap<string, Section[]>
 function lineOf({ code, parts }: Section, width: number): string {
   const line = `${code.padEnd(CODE_WIDTH)} ${parts[0]?.text ?? ''}`
   return line.length <= width ? line : `${line.slice(0, width - 1)}…`
+}
+
+/** A line that fits keeps its columns. */
+function codeLines(line: string, width: number): readonly string[] {
+  return line.length <= width ? [line] : wrapped(line, width)
 }
 
 /** Lines of at most `width`, as far as words allow. A text that begins with spaces keeps them. */

@@ -89,7 +89,8 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  * The definition throws INVALID_ARGUMENT if the text is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or draws
  * random numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH if they do not broadcast (without a shape
  * rule), INVALID_ARGUMENT for an invalid shape or constant, KERNEL_COMPILE with the message of gpu.js, KERNEL_RESULT if the kernel returns more than one
- * number, KERNEL_MODE if gpu.js would run it in another mode, and KERNEL_UNSUPPORTED for more than 2²⁴ elements. Backward throws DERIVATIVE_MISSING.
+ * number, KERNEL_MODE if gpu.js would run it in another mode, and KERNEL_UNSUPPORTED for more than 2²⁴ elements. Without a
+ * derivative, backward throws DERIVATIVE_MISSING.
  */
 export function defineKernel<const I extends Names, const A extends KernelAttributes = Readonly<Record<never, number>>>(
   definition: KernelDefinition<I, A>,

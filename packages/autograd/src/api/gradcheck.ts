@@ -61,6 +61,13 @@ export function gradgradcheck<Inputs extends readonly unknown[]>(
   options: GradgradcheckOptions = {},
 ): boolean {
   const outputs = asList(fn(...inputs)).filter((output) => output.requiresGrad)
+  if (outputs.length === 0) {
+    throw new PostgradError('UNUSED_INPUT', {
+      op: 'gradgradcheck',
+      message: 'none of the outputs requires grad, so none has a gradient to check',
+      remedy: 'Compute the outputs from the inputs, outside of noGrad and without detach().',
+    })
+  }
   const gradOutputs = options.gradOutputs ?? outputs.map(irregular)
   if (gradOutputs.length !== outputs.length) {
     throw new PostgradError('INVALID_ARGUMENT', {
@@ -70,13 +77,6 @@ export function gradgradcheck<Inputs extends readonly unknown[]>(
     })
   }
   const wanted = checkedInputs('gradgradcheck', inputs).map(({ index }) => index)
-  if (outputs.length === 0) {
-    throw new PostgradError('UNUSED_INPUT', {
-      op: 'gradgradcheck',
-      message: 'none of the outputs requires grad, so none has a gradient to check',
-      remedy: 'Compute the outputs from the inputs, outside of noGrad and without detach().',
-    })
-  }
   const gradients = (...args: readonly unknown[]): Tensor[] => {
     const xs = args.slice(0, inputs.length) as unknown as Inputs
     const ys = asList(fn(...xs)).filter((output) => output.requiresGrad)

@@ -14,7 +14,7 @@ export function placeOf(error: unknown): PostgradError | null {
   let at = error
   for (let i = 0; i <= CAUSES_MAX && isError(at); i++) {
     if (isPostgradError(at) && PLACES.has(at.code)) return at
-    at = at.cause
+    at = causeOf(at)
   }
   return null
 }
@@ -24,15 +24,29 @@ export function placeOf(error: unknown): PostgradError | null {
  * the result is `place(error)`, which has the value as its cause.
  */
 export function placed(error: unknown, place: (cause?: unknown) => PostgradError): unknown {
-  if (!isError(error)) return place(error)
+  return isError(error) && addPlace(error, place) ? error : place(error)
+}
+
+function addPlace(error: Error, place: () => PostgradError): boolean {
   let last = error
-  for (let i = 0; isError(last.cause); i++) {
-    if (i === CAUSES_MAX) return place(error)
-    last = last.cause
+  for (let i = 0; ; i++) {
+    const cause = causeOf(last)
+    if (cause === null || cause === undefined) break
+    // The place is found again within CAUSES_MAX causes.
+    if (i >= CAUSES_MAX - 1 || !isError(cause)) return false
+    last = cause
   }
-  if (last.cause !== undefined || !Object.isExtensible(last)) return place(error)
-  last.cause = place()
-  return error
+  // As the constructor of an error makes it. A class may have a getter of this name, which an assignment cannot write.
+  return Reflect.defineProperty(last, 'cause', { value: place(), writable: true, configurable: true })
+}
+
+/** A getter of the program that throws counts as a ring. */
+function causeOf(error: Error): unknown {
+  try {
+    return error.cause
+  } catch {
+    return error
+  }
 }
 
 function isError(value: unknown): value is Error {

@@ -42,7 +42,7 @@ export interface CollectiveOptions {
   readonly timeoutMs?: number
   /** Gives it up. A collective breaks the group for all with that: the others cannot have it either. `send` and `recv` break nothing. */
   readonly signal?: AbortSignal
-  /** Has no effect, and exists for programs that come from PyTorch: each function returns its `Work` at once, which you may await or not. */
+  /** Has no effect: each function returns its `Work` at once, which you may await or not. For programs that come from PyTorch. */
   readonly asyncOp?: boolean
 }
 

@@ -14,6 +14,7 @@ import { actorName, nameOfActor } from '../references/actor-name.js'
 import { REFERENCES } from '../references/references.js'
 import type { OwnerRRef } from '../references/rref.js'
 import type { RRefContext } from '../references/rref-context.js'
+import { typeName } from '../references/rref-table.js'
 import { ActorCell, isSerialClass } from './actor-cell.js'
 
 /** Members of `Actor` that are for its subclasses alone: others may not call them. */
@@ -164,7 +165,9 @@ export function notAnActor(op: string, got: string): PostgradError {
 /** A value in a few words, for `notAnActor`. */
 export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value)
-  return typeof value === 'object' ? `an instance of ${value.constructor?.name ?? 'no class'}` : `a ${typeof value}`
+  if (typeof value !== 'object') return `a ${typeof value}`
+  const name = typeName(value)
+  return name === 'object' ? 'an object' : `an instance of ${name}`
 }
 
 export const ACTORS = new WorkerSlot('actors', (core) => new Actors(core))
