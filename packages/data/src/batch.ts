@@ -3,7 +3,7 @@
  * See Note [What an epoch depends on] in `data-loader.ts`.
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { isThenable, withScope } from '@postgrad/base/internal'
+import { isThenable, whatOf, withScope } from '@postgrad/base/internal'
 import { Generator } from '@postgrad/tensor'
 import { collateSeed, sampleSeed } from './random.js'
 
@@ -62,14 +62,6 @@ export async function collateSamples<T, B>(
       cause: error,
     })
   }
-}
-
-/** The message without its operation and its remedy, for another error that names both. */
-export function whatOf({ op, message, remedy = '' }: PostgradError): string {
-  const from = message.startsWith(`${op}: `) ? op.length + 2 : 0
-  const to = message.endsWith(remedy) ? message.length - remedy.length : message.length
-  // A list ends in a line end, which belongs to it.
-  return message.slice(from, to).replace(/ $/, '')
 }
 
 export function textOf(error: unknown): string {

@@ -179,7 +179,16 @@ describe('what is wrong is told with its line', () => {
     await expect(readCsv(undefined as unknown as string, { columns: { a: 'int32' } })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect((await failure('a\n1', { columns: { a: 'int8' as 'int32' } })).code).toBe('INVALID_ARGUMENT')
     expect((await failure('a\n1', { columns: { a: 'string' }, fill: { a: 1 } })).code).toBe('INVALID_ARGUMENT')
-    expect((await failure('', { columns: { a: 'int32' } })).code).toBe('CSV_INVALID')
+    // It has no row that onBadRow could leave out.
+    for (const onBadRow of [null, () => {}]) {
+      expect(await failure('', { columns: { a: 'int32' }, ...(onBadRow && { onBadRow }) })).toMatchObject({
+        code: 'CSV_INVALID',
+        message:
+          "csv: line 1: expected a row of names, got nothing. Look whether this is the right file. To read an empty one as no rows, name the columns: { header: ['x', 'y'] }.",
+        values: { line: 1 },
+      })
+    }
+    expect((await readCsv([''], { columns: { a: 'int32' }, header: ['a'] })).a.shape).toEqual([0])
   })
 
   test('onBadRow: told, and left out', async () => {

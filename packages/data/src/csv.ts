@@ -120,7 +120,7 @@ async function* rowsOf<C extends CsvSchema>(
       else yield row
     }
     // A file without rows has to have the columns all the same.
-    if (names === null) throw invalid(name, 1, 'a row of names', 'nothing')
+    if (names === null) throw empty(name)
     fields ??= fieldsOf(names, options, name)
   } catch (error) {
     if (isCsvError(error, CsvError)) throw unreadable(name, error)
@@ -320,6 +320,16 @@ function invalid(source: string | null, line: number, expected: string, got: str
     message: `${place(source, line)}: expected ${expected}, got ${got}`,
     remedy: 'Correct the row, name missing values by { missing, fill }, or pass { onBadRow } to leave such rows out.',
     values: { source, line, ...(column !== undefined && { column }) },
+  })
+}
+
+/** `onBadRow` does not get it: there is no row to leave out. */
+function empty(source: string | null): PostgradError {
+  return new PostgradError('CSV_INVALID', {
+    op: 'csv',
+    message: `${place(source, 1)}: expected a row of names, got nothing`,
+    remedy: "Look whether this is the right file. To read an empty one as no rows, name the columns: { header: ['x', 'y'] }.",
+    values: { source, line: 1 },
   })
 }
 

@@ -437,7 +437,25 @@ describe('DataLoader', () => {
 
   test('refuses what cannot be: datasets that cannot travel, shuffled streams, no dataset at all', () => {
     expect(refusal(() => new DataLoader(counting(3), { workers: 1 })).code).toBe('DATASET_NOT_SENDABLE')
-    expect(refusal(() => new DataLoader([1], { workers: 1 })).code).toBe('DATASET_NOT_SENDABLE')
+    class EvenNumbers {
+      readonly length = 3
+      get(index: number): number {
+        return 2 * index
+      }
+    }
+    const others: [Dataset<unknown> | readonly unknown[], string][] = [
+      [[1], 'an array'],
+      [new Subset([1, 2], [1]), 'an array'],
+      [counting(3), 'an object'],
+      [new EvenNumbers(), 'an EvenNumbers'],
+      [new TensorDataset(zeros([3])), 'a TensorDataset'],
+    ]
+    for (const [dataset, text] of others) {
+      expect(refusal(() => new DataLoader(dataset, { workers: 1 }))).toMatchObject({
+        code: 'DATASET_NOT_SENDABLE',
+        message: expect.stringContaining(`, got ${text}. Code`),
+      })
+    }
     expect(refusal(() => new DataLoader(new Set([1]), { workers: 1 })).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(new Set([1]), { shuffle: true })).code).toBe('INVALID_ARGUMENT')
     expect(refusal(() => new DataLoader(5 as never)).code).toBe('INVALID_ARGUMENT')

@@ -27,7 +27,8 @@ export function asDataset(dataset: unknown): Dataset<unknown> | null {
   return isMapStyle(dataset) ? dataset : null
 }
 
-class ArrayDataset<T> implements Dataset<T> {
+/** Not for users, who pass the array. */
+export class ArrayDataset<T> implements Dataset<T> {
   private readonly samples: readonly T[]
 
   constructor(samples: readonly T[]) {

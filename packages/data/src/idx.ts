@@ -10,10 +10,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { builtin } from '@postgrad/base/internal'
+import { builtin, whatOf } from '@postgrad/base/internal'
 import { type DType, Tensor } from '@postgrad/tensor'
 import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
-import { whatOf } from './batch.js'
 import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
 /** Names of the format's element types. */

@@ -10,7 +10,7 @@ import { invalidArgument } from '@postgrad/tensor/internal'
 import type { Sendable } from '@postgrad/wire'
 import { type Payload, PayloadCodec } from '@postgrad/wire/internal'
 import { textOf } from './batch.js'
-import { asDataset, ConcatDataset, type Dataset, Subset } from './dataset.js'
+import { ArrayDataset, asDataset, ConcatDataset, type Dataset, Subset } from './dataset.js'
 
 /** How a worker makes the dataset. */
 export interface WorkerSource {
@@ -237,11 +237,18 @@ export function sourcesOf(dataset: Dataset<unknown>): Sources {
   return { sources, locate: (index) => locate(dataset, index) }
 }
 
-function notSendable(dataset: object): PostgradError {
+function datasetText(dataset: Dataset<unknown>): string {
+  if (dataset instanceof ArrayDataset) return 'an array'
+  const name = dataset.constructor?.name ?? ''
+  if (name === '' || name === 'Object') return 'an object'
+  return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`
+}
+
+function notSendable(dataset: Dataset<unknown>): PostgradError {
   return new PostgradError('DATASET_NOT_SENDABLE', {
     op: 'DataLoader',
     expected: 'a dataset of workerDataset(), or subsets and concatenations of such',
-    got: `a ${dataset.constructor?.name ?? 'dataset'}`,
+    got: datasetText(dataset),
     remedy: 'Code does not travel to workers: make it by workerDataset(url, factory, args), or leave out { workers }.',
   })
 }

@@ -353,7 +353,7 @@ describe('DistributedOptimizer', () => {
       }
     }))
 
-  test('OPT-9 a function in place of a class: the cause is NOT_AN_OPTIMIZER', () =>
+  test('OPT-9 a function in place of a class: fails with NOT_AN_OPTIMIZER as the cause', () =>
     overSeeds(2, async () => {
       const module = remote(1, MyModule, [])
       const optimizer = new DistributedOptimizer(passesOfItsOwn as never, [await module.call('parameter', [])])

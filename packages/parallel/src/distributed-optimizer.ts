@@ -26,6 +26,7 @@ import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions } from '@postgrad/tensor/internal'
 import { type ClipNormOptions, type ClipPart, clipNormOver, clipValueOver, contextIdOf, limitsOf, NORM_OPTIONS } from './clip-grad.js'
+import { inAnyCase } from './in-any-case.js'
 import { type GroupSettings, type LocalOptimizer, makeLocalOptimizer, type OptimizerClass } from './local-optimizer.js'
 import {
   assign,
@@ -81,6 +82,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   private readonly parts = new Map<OwnedGroups, Part>()
   private disposed = false
   private steps = 0
+  /** Calls of `loadStateDict`, so that the undoing of one does not undo an earlier one. */
+  private loads = 0
 
   /**
    * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). The constructor does not wait for the owners; `ready()` and the first
@@ -176,7 +179,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   /**
    * Adds a group of parameters to the training. Settings that the group leaves out are the optimizer's. Await it before the next step.
    * Rejects with NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_GROUP_REFUSED (values: owners; cause: the first
-   * owner's error, such as NOT_A_PARAMETER). Then no worker has added anything, unless an owner died meanwhile.
+   * owner's error, such as NOT_A_PARAMETER). Then no worker has added anything, unless an owner died meanwhile. `options` limit the time in which the owners check the group. Once all have agreed, they
+   * add it, also after an abort.
    */
   async addParamGroup(group: DistributedGroupOptions<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
     if (this.disposed) throw disposedError()
@@ -191,11 +195,15 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     const made: Part[] = fresh.map((owned) => this.makePart(owned, [group as DistributedGroupOptions]))
     try {
       const added = (owned: OwnedGroups) => [owned.params.at(-1)!, settings as GroupSettings] as const
-      // One owner adds all or nothing by itself; of several each is asked first.
-      if (touched.length > 1)
-        await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('checkGroup', [...added(owned)], options))
+      const hasOthers = touched.length > 1
+      await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) =>
+        optimizer.call('checkGroup', [...added(owned), hasOthers], options),
+      )
       await settled('addParamGroup', 'OPTIMIZER_GROUP_REFUSED', made)
-      await this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('addGroup', [...added(owned)], options))
+      // All have agreed: an end in the middle would leave the group with some of them.
+      await inAnyCase((limits) =>
+        this.onSome(old, 'OPTIMIZER_GROUP_REFUSED', (optimizer, owned) => optimizer.call('addGroup', [...added(owned)], limits)),
+      )
     } catch (error) {
       unassign(first, place, this.owners)
       this.groups.drop(1)
@@ -226,7 +234,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
 
   /**
    * Loads the settings of all groups and the state of all parameters, and sends them to the owners. `saved` is a state dict of such an optimizer, or of a local one over the same
-   * parameters in the same groups. Either all owners load it or none, unless one dies meanwhile.
+   * parameters in the same groups. Either all owners load it or none, unless one dies meanwhile. A load that is aborted, or whose time is over, rejects when the owners have put their state back.
    * Rejects with STATE_DICT_MISMATCH, INVALID_ARGUMENT, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first owner's error, such as
    * STATE_DICT_MISMATCH for another shape).
    */
@@ -237,6 +245,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     this.groups.checkSaved(settings)
     // A saved group may list its parameters by any numbers: they fit by order, as in PyTorch.
     const numbers = paramGroups.flatMap(({ params }) => params)
+    const load = ++this.loads
     try {
       await this.onAll('loadStateDict', 'OPTIMIZER_STATE_FAILED', (optimizer, owned) => {
         const own: Record<number, ParamState> = {}
@@ -246,11 +255,12 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
         }
         let place = 0
         const groups = owned.groups.map((index, i) => ({ ...settings[index], params: owned.params[i]!.map(() => place++) }))
-        return optimizer.call('loadStateDict', [{ state: own, paramGroups: groups }], options)
+        return optimizer.call('loadStateDict', [{ state: own, paramGroups: groups }, load], options)
       })
     } catch (error) {
       // Those that have taken it over take it back; of one that cannot be reached its end is known.
-      await Promise.allSettled((await this.optimizers()).map(({ optimizer }) => optimizer.call('undoLoad', [], options)))
+      const all = await this.optimizers()
+      await inAnyCase((limits) => Promise.allSettled(all.map(({ optimizer }) => optimizer.call('undoLoad', [load], limits))))
       throw error
     }
     this.groups.load(settings)

@@ -33,8 +33,8 @@ export class LocalOptimizer {
   private readonly optimizer: Optimizer
   /** Makes another over groups, for checks. */
   private readonly make: (groups: readonly object[]) => Optimizer
-  /** The state before the last load, until something else is done. */
-  private before: OptimizerState<object> | null = null
+  /** The last load and the state before it, until something else is done. */
+  private before: { readonly load: number; readonly state: OptimizerState<object> } | null = null
   /** The step that was announced. */
   private early: EarlyStep | null = null
   private earlySteps = 0
@@ -118,23 +118,24 @@ export class LocalOptimizer {
     return this.optimizer.stateDict()
   }
 
-  /** All or nothing. Until the next call of another method `undoLoad` takes it back. @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT */
-  loadStateDict(saved: OptimizerState<object>): void {
-    const before = this.optimizer.stateDict()
+  /** All or nothing. Until the next call of another method `undoLoad` takes it back, by its number; 0: nobody will. @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT */
+  loadStateDict(saved: OptimizerState<object>, load = 0): void {
+    const state = this.optimizer.stateDict()
     this.optimizer.loadStateDict(saved)
-    this.before = before
+    this.before = { load, state }
   }
 
-  undoLoad(): void {
-    if (this.before === null) return
-    this.optimizer.loadStateDict(this.before)
+  /** Does nothing if that load has not come here, or was refused. */
+  undoLoad(load: number): void {
+    if (this.before?.load !== load) return
+    this.optimizer.loadStateDict(this.before.state)
     this.before = null
   }
 
-  /** Whether a group could be added. @throws NOT_A_PARAMETER, and what addParamGroup throws */
-  async checkGroup(params: RRef<Tensor>[], settings: GroupSettings): Promise<void> {
+  /** Whether a group could be added. If no other owner adds a part of it, only its parameters are waited for: `addGroup` adds all or nothing. @throws NOT_A_PARAMETER, and what addParamGroup throws */
+  async checkGroup(params: RRef<Tensor>[], settings: GroupSettings, hasOthers: boolean): Promise<void> {
     const group = { ...settings, params: await valuesOf(params) }
-    this.make([...this.optimizer.paramGroups.map((each) => ({ ...each })), group])
+    if (hasOthers) this.make([...this.optimizer.paramGroups.map((each) => ({ ...each })), group])
   }
 
   /** @throws NOT_AN_OPTIMIZER for one without groups to add to, and as checkGroup; nothing is added then */

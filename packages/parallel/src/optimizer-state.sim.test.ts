@@ -22,7 +22,7 @@ import {
   safetensorsBytes,
   toTorchOptimizerState,
 } from '@postgrad/nn'
-import { expose, type RRef, remote, rref } from '@postgrad/rpc'
+import { call, expose, type RRef, remote, rref } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { rand, type Tensor, tensor } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
@@ -46,7 +46,28 @@ class OwnMomentum extends SGD {
   }
 }
 
-expose({ CountedAdam, OwnMomentum })
+/** Called on worker 1 when its optimizer has loaded a state, or has got a group after it was made. */
+const watched: { loaded: (() => void) | null; added: (() => void) | null } = { loaded: null, added: null }
+
+class Watched extends SGD {
+  private readonly isMade = true
+
+  override loadStateDict(saved: Parameters<SGD['loadStateDict']>[0]): void {
+    super.loadStateDict(saved)
+    if (currentRuntime().info.name === 'worker1') watched.loaded?.()
+  }
+
+  override addParamGroup(group: Parameters<SGD['addParamGroup']>[0]): void {
+    super.addParamGroup(group)
+    if (this.isMade && currentRuntime().info.name === 'worker1') watched.added?.()
+  }
+}
+
+/** A program that another call runs. */
+const program = { run: async (): Promise<void> => {} }
+const runsProgram = (): Promise<void> => program.run()
+
+expose({ CountedAdam, OwnMomentum, Watched, runsProgram })
 
 /** Three modules on two workers, and the same here. */
 class Pair {
@@ -353,6 +374,87 @@ describe('state', () => {
       }
       await pair.steps(1, local, optimizer)
       await pair.same()
+    }))
+
+  test('OPT-10 a load that is aborted when an owner has loaded, by its signal or with the call that it is part of: no owner has taken anything over', () =>
+    overSeeds(3, async (workers) => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Watched, params, { lr: 0.1, momentum: 0.5 })
+      const local = new SGD(
+        pair.local.map(({ w }) => w),
+        { lr: 0.1, momentum: 0.5 },
+      )
+      await pair.steps(1, local, optimizer)
+      const saved = await optimizer.stateDict()
+      await pair.steps(1, local, optimizer)
+      const before = arrays(await optimizer.stateDict())
+      const aborts = (ending: AbortController) => () => workers[0]!.run(() => ending.abort())
+      const cancelled = { code: 'OPTIMIZER_STATE_FAILED', cause: { code: 'CALL_CANCELLED' } }
+
+      const ending = new AbortController()
+      watched.loaded = aborts(ending)
+      expect(await failure(optimizer.loadStateDict(saved, { signal: ending.signal }))).toMatchObject(cancelled)
+      watched.loaded = null
+      expect(arrays(await optimizer.stateDict())).toEqual(before)
+
+      const outer = new AbortController()
+      const inner: { load?: Promise<unknown> } = {}
+      program.run = async () => {
+        inner.load = failure(optimizer.loadStateDict(saved))
+        await inner.load
+      }
+      watched.loaded = aborts(outer)
+      expect((await failure(call('worker0', runsProgram, [], { signal: outer.signal }))).code).toBe('CALL_CANCELLED')
+      expect(await inner.load).toMatchObject(cancelled)
+      watched.loaded = null
+      expect(arrays(await optimizer.stateDict())).toEqual(before)
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+    }))
+
+  test('OPT-10 a load that fails takes back nothing of the load before it', () =>
+    overSeeds(3, async () => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Adam, params)
+      const local = new Adam(pair.local.map(({ w }) => w))
+      await pair.steps(1, local, optimizer)
+      const saved = await optimizer.stateDict()
+      await pair.steps(1, local, optimizer)
+      await optimizer.loadStateDict(saved)
+      const bad = { ...saved, state: { ...saved.state, 1: { ...saved.state[1]!, expAvg: tensor([1]) } } }
+      expect((await failure(optimizer.loadStateDict(bad as typeof saved))).code).toBe('OPTIMIZER_STATE_FAILED')
+      expect(arrays(await optimizer.stateDict())).toEqual(arrays(saved))
+      const ended = new AbortController()
+      ended.abort()
+      expect((await failure(optimizer.loadStateDict(saved, { signal: ended.signal }))).code).toBe('OPTIMIZER_STATE_FAILED')
+      expect(arrays(await optimizer.stateDict())).toEqual(arrays(saved))
+    }))
+
+  test('OPT-11 an abort: before all owners have agreed no owner has the group, after that all have it', () =>
+    overSeeds(3, async (workers) => {
+      const [pair, params] = await three()
+      const optimizer = new DistributedOptimizer(Watched, [params[0]!, params[1]!], { lr: 0.1, momentum: 0.5 })
+      const local = new SGD([pair.local[0]!.w, pair.local[1]!.w], { lr: 0.1, momentum: 0.5 })
+      const other = await remote(2, MyModule, []).call('parameter', [])
+      const group = { params: [params[2]!, other], lr: 0.2 }
+      const ending = new AbortController()
+      ending.abort()
+      for (const each of [group, { params: [params[2]!] }]) {
+        expect(await failure(optimizer.addParamGroup(each, { signal: ending.signal }))).toMatchObject({
+          code: 'OPTIMIZER_GROUP_REFUSED',
+          cause: { code: 'CALL_CANCELLED' },
+        })
+      }
+      const later = new AbortController()
+      watched.added = () => workers[0]!.run(() => later.abort())
+      await optimizer.addParamGroup(group, { signal: later.signal })
+      watched.added = null
+      expect(later.signal.aborted).toBe(true)
+      local.addParamGroup({ params: [pair.local[2]!.w, new MyModule().w], lr: 0.2 })
+      await pair.steps(1, local, optimizer)
+      await pair.same()
+      // Each owner has all groups: it refuses a state of fewer.
+      await optimizer.loadStateDict(await optimizer.stateDict())
     }))
 
   test('OPT-11 a group joins: on owners old and new, with what the optimizer has gathered kept', () =>

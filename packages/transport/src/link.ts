@@ -85,7 +85,7 @@ export interface Link {
   setPaused?(isPaused: boolean): void
   /** Reports that the last frame brought nothing new: an acknowledgement of nothing, or a repeated frame. If the peer sends too many of these, the link does not read from it for a while. Left out if `setPaused` is. */
   idle?(): void
-  /** Ends the link as if its peer had ended: `onClose` gets `by: 'peer'` and this detail. Frames that were sent may be lost. Left out if `setPaused` is. */
+  /** Ends the link as if its peer had ended: `onClose` gets `by: 'peer'` and this detail. Frames that were sent may be lost. */
   abandon?(detail: string): void
   /** Bytes that were sent and that the peer has not taken yet, plus 512 for each frame. The frame that is under way does not count. Left out if `setPaused` is. */
   readonly unreadBytes?: number

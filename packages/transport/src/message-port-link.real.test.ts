@@ -51,6 +51,26 @@ function startThread(mode: string): { worker: Worker; port: MessagePort; ended: 
   return { worker, port: port1, ended: new Promise((resolve) => worker.once('exit', resolve)) }
 }
 
+test('abandon: everything that has arrived, then onClose as if the peer had ended, also of a link that is opened later', async () => {
+  for (const opensFirst of [true, false]) {
+    const { port1, port2 } = new MessageChannel()
+    const [link, other] = [messagePortLink(port1), messagePortLink(port2)]
+    const [here, there] = [new Recorder(), new Recorder()]
+    other.open(there)
+    if (opensFirst) link.open(here)
+    other.send(frame('last'))
+    other.flush()
+    link.abandon!('its thread has ended')
+    if (!opensFirst) link.open(here)
+    await until(() => here.closed !== null && there.closed !== null)
+    expect([here.texts, here.closed, there.closed?.by]).toEqual([
+      opensFirst ? ['last'] : [],
+      { by: 'peer', detail: 'its thread has ended' },
+      'peer',
+    ])
+  }
+})
+
 describe('the MessagePort link between threads', () => {
   test('50,000 frames with segments echo in order, both threads at work', async () => {
     const { worker, port, ended } = startThread('echo')

@@ -20,14 +20,16 @@ export async function computeOn(device: DeviceSpec): Promise<readonly number[]> 
 /** Whether the default device works. */
 export async function judgeWasm(compute: (device: DeviceSpec) => Promise<readonly number[]>): Promise<Finding> {
   const name = 'device wasm'
-  const todo = 'WebAssembly with shared memory and SIMD is missing; use --device js.'
   try {
     const [got, right] = [await compute('wasm'), await compute('js')]
     const worst = Math.max(...got.map((value, at) => Math.abs(value - right[at]!)))
     if (got.length === right.length && worst <= TOLERANCE) return ok(name, 'works')
-    return fail(name, `computes something else: off by ${worst}`, 'Its results are wrong.', todo)
+    return fail(name, `computes something else: off by ${worst}`, 'Its results are wrong.', 'Use --device js, and report this as a bug.')
   } catch (error) {
     const why = isPostgradError(error) || error instanceof Error ? error.message : String(error)
+    const todo = isPostgradError(error, 'HEAP_UNAVAILABLE')
+      ? 'The memory in which it computes is missing, not SIMD: raise the limit on virtual memory (ulimit -v unlimited), or use --device js.'
+      : 'WebAssembly with shared memory and SIMD is missing; use --device js.'
     return fail(name, `does not work: ${why}`, 'Programs on it fail.', todo)
   }
 }

@@ -50,10 +50,11 @@ export function readMachine(
 }
 
 const NODE_MIN = 20
-/** Older ones get no fixes. */
+/** Older ones get no fixes, nor does the one after it. */
 const NODE_MAINTAINED = 22
-/** It strips types of TypeScript by itself. */
-const NODE_STRIPS = [22, 18] as const
+const NODE_SHORT_LIVED = 23
+/** By major versions, the first minor that strips types of TypeScript by itself. Later majors do from the start. */
+const STRIPS_FROM: Readonly<Record<number, number>> = { 22: 18, 23: 6 }
 
 export function judgeNode({ node }: MachineFacts): Finding {
   const [major = 0, minor = 0] = node.split('.').map(Number)
@@ -61,8 +62,10 @@ export function judgeNode({ node }: MachineFacts): Finding {
   const todo = 'Install Node 24 when you can.'
   if (major < NODE_MAINTAINED)
     return warn('node', node, `Node ${major} gets no fixes any longer; each await costs more here, and TypeScript needs tsx.`, todo)
-  const strips = major > NODE_STRIPS[0] || (major === NODE_STRIPS[0] && minor >= NODE_STRIPS[1])
-  if (!strips) return warn('node', node, `Node strips types from ${NODE_STRIPS.join('.')} on; here TypeScript needs tsx.`, todo)
+  const stripsFrom = STRIPS_FROM[major] ?? 0
+  const needsTsx = minor < stripsFrom ? `Node strips types from ${major}.${stripsFrom} on; here TypeScript needs tsx.` : ''
+  if (major === NODE_SHORT_LIVED) return warn('node', node, `Node ${major} gets no fixes any longer. ${needsTsx}`.trimEnd(), todo)
+  if (needsTsx !== '') return warn('node', node, needsTsx, todo)
   return ok('node', node, 'It strips the types of TypeScript by itself.')
 }
 
@@ -112,11 +115,11 @@ export function judgeHeap(reserve: (bytes: number) => void, { addressSpaceBytes,
       : ''
     return warn('shared heap', found, `Tensors beyond that are copied from thread to thread.${room}`, todo)
   }
-  return warn(
+  return fail(
     'shared heap',
     `not even ${bytesText(HEAP_BYTES_MIN)} can be reserved${limit}`,
-    'Everything works, but tensors are copied from thread to thread.',
-    todo,
+    'The default device computes in this memory: without it, operations fail with HEAP_UNAVAILABLE.',
+    `${todo} Or use --device js, which needs none and is slower.`,
   )
 }
 

@@ -5,7 +5,7 @@
  * Note [A worker's last words]. When a worker ends, results that it posted before may arrive in the same moment, and they still count. The host
  * delivers them first, their promises get a turn to settle, and only then all that still waits is rejected with WORKER_DIED.
  */
-import { type DeathCause, isPostgradError, PostgradError } from '@postgrad/base'
+import { type DeathCause, PostgradError } from '@postgrad/base'
 import {
   callCancelled,
   causeOfThrown,
@@ -71,6 +71,8 @@ export interface WorkerEnd {
   readonly thrown: unknown
   /** Of the process that it ran in, if it ended with that. */
   readonly ofProcess: ProcessEnd | null
+  /** Why it has had no process; null: it has had one. */
+  readonly notStarted: PostgradError | null
   /** Whether the end has rejected a run of the program, which so has learned of it. Queries of the cluster itself do not count. */
   readonly isHeard: boolean
 }
@@ -264,11 +266,11 @@ export class RemoteWorker {
 
   /** The error that says how this worker died; only when it is dead. */
   death(op: string): PostgradError {
-    const { cause, exitCode, thrown } = this.end!
-    const remedy = cause === 'left' ? undefined : isNotStarted(thrown) ? thrown.remedy : REMEDIES[cause]
+    const { cause, exitCode, thrown, notStarted } = this.end!
+    const remedy = cause === 'left' ? undefined : (notStarted?.remedy ?? REMEDIES[cause])
     return workerDied(
       op,
-      { worker: this.info, cause, detail: this.detail(), exitCode, thrown },
+      { worker: this.info, cause, detail: this.detail(), exitCode, thrown: notStarted ?? thrown },
       {
         restartedAs: this.restartedAs?.id ?? null,
         ...(remedy === undefined ? {} : { remedy: `${remedy}${AFTER[this.standing]}`.trim() }),
@@ -277,7 +279,7 @@ export class RemoteWorker {
   }
 
   private detail(): string {
-    const { cause, exitCode, thrown, ofProcess } = this.end!
+    const { cause, exitCode, thrown, ofProcess, notStarted } = this.end!
     switch (cause) {
       case 'left':
         return ''
@@ -296,7 +298,7 @@ export class RemoteWorker {
       case 'exited':
         return `its thread ended with exit code ${exitCode} (process.exit)`
       case 'process-ended': {
-        if (isNotStarted(thrown)) return `its process could not be started: ${describe(thrown.cause)}`
+        if (notStarted !== null) return `its process could not be started: ${describe(notStarted.cause)}`
         const { pid, signal } = ofProcess!
         const perhaps = signal === 'SIGKILL' ? ', perhaps because the machine or its container was out of memory' : ''
         return `its process (${pid}) was ended by ${signal ?? `exit code ${exitCode}`}${perhaps}`
@@ -307,11 +309,18 @@ export class RemoteWorker {
   }
 
   /** See Note [A worker's last words]. */
-  private onExit({ exitCode, thrown, ofProcess: process }: HostedExit, resolve: (end: WorkerEnd) => void): void {
-    const ofProcess = process ?? null
+  private onExit(exit: HostedExit, resolve: (end: WorkerEnd) => void): void {
+    const { exitCode, thrown } = exit
+    const [ofProcess, notStarted] = [exit.ofProcess ?? null, exit.notStarted ?? null]
     // It has said goodbye to all before.
     if (this.hasClosed && thrown === undefined && exitCode === 0) this.isExpectedToEnd = true
-    const end = (): Omit<WorkerEnd, 'isHeard'> => ({ cause: this.causeOfEnd(thrown, ofProcess), exitCode, thrown, ofProcess })
+    const end = (): Omit<WorkerEnd, 'isHeard'> => ({
+      cause: this.causeOfEnd(thrown, ofProcess, notStarted),
+      exitCode,
+      thrown,
+      ofProcess,
+      notStarted,
+    })
     this.end = end()
     setImmediate(() => {
       // That it had agreed to leave may be what it said last.
@@ -323,10 +332,10 @@ export class RemoteWorker {
     })
   }
 
-  private causeOfEnd(thrown: unknown, ofProcess: ProcessEnd | null): EndCause {
+  private causeOfEnd(thrown: unknown, ofProcess: ProcessEnd | null, notStarted: PostgradError | null): EndCause {
     if (this.isExpectedToEnd) return 'left'
+    if (notStarted !== null) return 'process-ended'
     if (thrown === undefined) return this.endedBy ?? (ofProcess === null ? 'exited' : 'process-ended')
-    if (isNotStarted(thrown)) return 'process-ended'
     return causeOfThrown(thrown, this.fatal === 'unhandledRejection')
   }
 
@@ -351,9 +360,6 @@ export class RemoteWorker {
     })
   }
 }
-
-/** The machine gave no process: no thread has thrown that. */
-const isNotStarted = (thrown: unknown): thrown is PostgradError => isPostgradError(thrown, 'PROCESS_FAILED')
 
 function describe(thrown: unknown): string {
   return thrown instanceof Error || (thrown as { message?: unknown } | null)?.message !== undefined

@@ -4,7 +4,7 @@
  * to it and back in order, makes links between two workers, and reports how a worker ended. `worker-host.suite.ts` tests every kind.
  */
 import type { ResourceLimits } from 'node:worker_threads'
-import type { WorkerId } from '@postgrad/base'
+import type { PostgradError, WorkerId } from '@postgrad/base'
 import type { WorkerInfo } from '@postgrad/rpc'
 import type { Heap, HeapTransport } from '@postgrad/tensor/internal'
 import type { Link } from '@postgrad/transport'
@@ -63,6 +63,8 @@ export interface HostedExit {
   readonly thrown: unknown
   /** The end of the process that it ran in, if it ended with that. */
   readonly ofProcess?: ProcessEnd
+  /** Why the machine gave it no process, if it gave none: then nothing has run there, and nothing was thrown there. */
+  readonly notStarted?: PostgradError
 }
 
 /** How a process ended that had workers. */

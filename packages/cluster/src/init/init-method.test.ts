@@ -21,6 +21,13 @@ describe('INI-1 the place of a process', () => {
     expect([masterPort(65_535, agent), masterPort(29_500, { TORCHELASTIC_USE_AGENT_STORE: 'False' })]).toEqual([65_534, 29_500])
   })
 
+  test('may be met at an IPv6 address, with brackets or without', () => {
+    for (const MASTER_ADDR of ['::1', '[::1]']) {
+      const { meeting } = placeOf({}, { ...TORCHRUN, MASTER_ADDR })
+      expect([meeting, whereOf(meeting)]).toEqual([{ kind: 'tcp', host: '::1', port: 29_500 }, '[::1]:29500'])
+    }
+  })
+
   test('is what the options say, where they do', () => {
     const place = placeOf({ initMethod: 'tcp://[::1]:4000', rank: 0, worldSize: 1 }, TORCHRUN)
     expect(place).toEqual({ meeting: { kind: 'tcp', host: '::1', port: 4000 }, rank: 0, worldSize: 1, round: 0 })

@@ -35,6 +35,9 @@ export interface PlaceOptions {
   readonly worldSize?: number | undefined
 }
 
+/** Of an IPv6 address, as a URL has them. */
+const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '')
+
 /** As errors name it. */
 export function whereOf(meeting: Meeting): string {
   if (meeting.kind === 'file') return meeting.path
@@ -77,7 +80,7 @@ function meetingOf(initMethod: string, env: NodeJS.ProcessEnv): Meeting {
   const port = Number(url?.port)
   const isPlain = more === '' && (url?.pathname === '' || url?.pathname === '/')
   if (url?.protocol === 'tcp:' && isPlain && url.hostname !== '' && port >= 1) {
-    return { kind: 'tcp', host: url.hostname.replace(/^\[|\]$/g, ''), port }
+    return { kind: 'tcp', host: withoutBrackets(url.hostname), port }
   }
   throw invalid(
     'initMethod',
@@ -99,7 +102,7 @@ function pathOf(initMethod: string, url: URL): string | null {
 }
 
 function fromEnvironment(env: NodeJS.ProcessEnv): Meeting {
-  const host = env.MASTER_ADDR ?? ''
+  const host = withoutBrackets(env.MASTER_ADDR ?? '')
   const port = numberIn(env, 'MASTER_PORT')
   const missing = [...(host === '' ? ['MASTER_ADDR'] : []), ...(port === undefined ? ['MASTER_PORT'] : [])]
   if (missing.length > 0) {

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { timeLimit, WORKER_ID_MAX } from '@postgrad/base/internal'
+import { timeLimit, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
@@ -101,7 +101,7 @@ const ROLE = 'member'
  * this worker in `member.run(fn)`. `member.shutdown()` ends all processes together.
  * @throws (rejects) INVALID_ARGUMENT, TIMEOUT_INVALID, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED,
  * RENDEZVOUS_TIMEOUT with the missing ranks, RENDEZVOUS_LOST if rank 0 ends meanwhile, RENDEZVOUS_CONFLICT if two have the same rank or name, or different
- * world sizes. PyTorch: `torch.distributed.rpc.init_rpc`
+ * world sizes, WORKER_ID_OUT_OF_RANGE if the group has given out all ids. PyTorch: `torch.distributed.rpc.init_rpc`
  * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
  */
 export async function init(options: InitOptions = {}): Promise<Member> {
@@ -254,15 +254,10 @@ function alreadyWorker(): PostgradError {
 function notMet(error: unknown, { meeting }: Place): unknown {
   if (!isPostgradError(error, 'STORE_CLOSED')) return error
   if (isPostgradError(error.cause)) return error.cause
-  const { message, op, remedy = '' } = error
   // The operation and the remedy of the store are not those of init.
-  const why = message
-    .slice(op.length + 2)
-    .replace(remedy, '')
-    .trim()
   return new PostgradError('RENDEZVOUS_LOST', {
     op: 'init',
-    message: `the store at ${whereOf(meeting)}, where the processes meet, ended before all had joined: ${why}`,
+    message: `the store at ${whereOf(meeting)}, where the processes meet, ended before all had joined: ${whatOf(error)}`,
     remedy: 'Look at the process of rank 0, which keeps it.',
     cause: error,
   })

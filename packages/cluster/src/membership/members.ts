@@ -19,7 +19,7 @@ export interface PeerEnd<End> extends PeerInfo {
 export interface MemberWords<Peer extends PeerInfo> {
   /** Load the program. */
   start: []
-  /** `peers` are members now, each with an end of a link; `gone` have ended, and had no link to the worker. */
+  /** `peers` are members now, each with an end of a link; `gone` have ended, and had no link to the worker, or their end of it may have been lost. */
   connect: [peers: readonly Peer[], gone: readonly WorkerInfo[]]
   /** Leave the others in peace; what is under way has so many ms to end. */
   leave: [timeoutMs: number]
@@ -72,6 +72,8 @@ export class Members<End> {
   private readonly ends = new Map<string, End>()
   private readonly controls = new Map<WorkerId, MemberControl<End>>()
   private readonly pending = new Map<number, Pending>()
+  /** By a worker that has been sent ends of links and has not answered: the workers at the other ends. */
+  private readonly underWay = new Map<WorkerId, Set<WorkerId>>()
   private readonly commands: Command[] = []
   private isPerforming = false
 
@@ -105,9 +107,19 @@ export class Members<End> {
     this.fail(id, null)
     const isNews = this.roster.standingOf(id) !== 'gone'
     const commands = this.roster.gone(id)
+    // Ends that were on their way to it may be lost, and then the other ends do not close. Those that are still here are closed by the commands.
+    const holders = [...(this.underWay.get(id) ?? [])].filter((other) => !this.ends.has(`${other}>${id}`))
+    this.underWay.delete(id)
     this.controls.delete(id)
     if (isNews) this.host.ended(id)
     this.perform(commands)
+    const dead = this.roster.ended.at(-1)
+    if (dead?.id !== id) return
+    for (const other of holders)
+      this.controls
+        .get(other)
+        ?.connect([], [dead])
+        .catch(() => {})
   }
 
   /** Forgets a name whose worker has ended. */
@@ -179,11 +191,17 @@ export class Members<End> {
     try {
       const control = this.host.spawn(birth, peers, this.pending.get(group)!.change)
       this.controls.set(id, control)
+      const arrived = this.sendEnds(id, birth.peers)
       const started = control.start()
-      if (started === null) this.perform(this.roster.loaded(id))
-      else
+      if (started === null) {
+        arrived()
+        this.perform(this.roster.loaded(id))
+      } else
         started.then(
-          () => this.perform(this.roster.loaded(id)),
+          () => {
+            arrived()
+            this.perform(this.roster.loaded(id))
+          },
           (error) => this.cannotJoin(id, error),
         )
     } catch (error) {
@@ -196,7 +214,26 @@ export class Members<End> {
     const answered = (): void => {
       if (group !== null) this.perform(this.roster.answered(to, group))
     }
-    this.controls.get(to)!.connect(this.endsOf(to, peers), gone).then(answered, answered)
+    const arrived = this.sendEnds(to, peers)
+    this.controls
+      .get(to)!
+      .connect(this.endsOf(to, peers), gone)
+      .then(() => {
+        arrived()
+        answered()
+      }, answered)
+  }
+
+  /** Ends of links to these workers are on their way. @returns to be called when they have arrived */
+  private sendEnds(to: WorkerId, peers: readonly PeerInfo[]): () => void {
+    if (peers.length === 0) return () => {}
+    const others = this.underWay.get(to) ?? new Set()
+    this.underWay.set(to, others)
+    for (const { info } of peers) others.add(info.id)
+    return () => {
+      for (const { info } of peers) others.delete(info.id)
+      if (others.size === 0 && this.underWay.get(to) === others) this.underWay.delete(to)
+    }
   }
 
   /** It was never started. */

@@ -290,8 +290,8 @@ class WorkerProcess {
 
   private onFailed(error: Error): void {
     this.hasEnded = true
-    for (const id of [...this.workers.keys()])
-      this.exited(id, { exitCode: 1, thrown: tooManyOpenFiles('launch', error) ?? processFailed(error) })
+    const notStarted = tooManyOpenFiles('launch', error) ?? processFailed(error)
+    for (const id of [...this.workers.keys()]) this.exited(id, { exitCode: 1, thrown: undefined, notStarted })
   }
 
   private onGone(pid: number, code: number | null, signal: NodeJS.Signals | null): void {

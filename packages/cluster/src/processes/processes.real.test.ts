@@ -174,6 +174,22 @@ describe('a cluster of several processes', () => {
     expect(death).toMatch(/ died: process-ended, its process could not be started: .*ENOENT.*\. The machine may allow no more processes/)
   })
 
+  test('CLU-92 where no open files are left for a process the launch is refused with that reason', async () => {
+    const { code, out, err } = await script(new URL('./fixtures/no-process.js', import.meta.url), 'EMFILE')
+    const [codes, death] = out.trim().split('\n') as [string, string]
+    expect([code, err, codes.split(' ')]).toEqual([0, '', ['LAUNCH_FAILED', 'WORKER_DIED', 'TOO_MANY_OPEN_FILES', 'EMFILE']])
+    expect(death).toMatch(/ died: process-ended, its process could not be started: .*EMFILE.* Raise the limit before you start the program/)
+  })
+
+  test('CLU-92 a worker that throws the failure of a launch of its own has had a process, and dies of what it threw', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'], processes: 1 })
+    await expect(cluster.on('a').run(program.throwProcessFailed)).rejects.toMatchObject({
+      code: 'WORKER_DIED',
+      message: expect.stringContaining('died: uncaught-exception, its thread threw PostgradError: launch: a process could not be started'),
+      values: { worker: 'a', cause: 'uncaught-exception' },
+    })
+  })
+
   test('CLU-92 a process that ends with several workers while they are started fails the launch alone', async () => {
     const started = launch(new URL('./fixtures/crashes-at-start.js', import.meta.url), { workers: 3, processes: 1 })
     await expect(started).rejects.toMatchObject({ code: 'LAUNCH_FAILED', cause: { values: { cause: 'process-ended' } } })

@@ -52,7 +52,39 @@ class Fussy {
   }
 }
 class Stateless {}
-expose({ CheckpointWeights: Weights, CheckpointFussy: Fussy, CheckpointStateless: Stateless })
+/** Called when a state is about to be loaded, when it has been, and when weights have. */
+const watched: { begins: (() => void) | null; ends: (() => void) | null; weights: (() => void) | null } = {
+  begins: null,
+  ends: null,
+  weights: null,
+}
+/** Takes a while to load. */
+class Slow {
+  value = 0
+  set(value: number): void {
+    this.value = value
+  }
+  get(): number {
+    return this.value
+  }
+  stateDict(): number {
+    return this.value
+  }
+  async loadStateDict(value: number): Promise<void> {
+    watched.begins?.()
+    await new Promise<void>((resolve) => currentWorker().clock.setTimer(10, resolve))
+    this.value = value
+    watched.ends?.()
+  }
+}
+class WatchedWeights extends Weights {
+  override loadStateDict(...given: Parameters<Module['loadStateDict']>): ReturnType<Module['loadStateDict']> {
+    const loaded = super.loadStateDict(...given)
+    watched.weights?.()
+    return loaded
+  }
+}
+expose({ CheckpointWeights: Weights, CheckpointFussy: Fussy, CheckpointStateless: Stateless, CheckpointSlow: Slow })
 
 let directory: string
 beforeEach(() => {
@@ -344,6 +376,56 @@ describe('CP-4 another program', () => {
       await bad.call('set', [0])
       await checkpoints.load(parts)
       expect([good.get(), await bad.call('get', [])]).toEqual([6, 2])
+    }))
+})
+
+describe('CP-5 a load that is aborted', () => {
+  test.each(['begins', 'ends'] as const)('CP-5 when an object’s loading %s: all are as they were, on all workers', (when) =>
+    cluster(async (model, checkpoints, [worker]) => {
+      const [own, first, second] = [new Slow(), remote(1, Slow, []), remote(1, Slow, [])]
+      const parts = { ...model.parts, own, first, second }
+      const set = async (value: number) => {
+        own.set(value)
+        for (const there of [first, second]) await there.call('set', [value])
+        await model.fill(value)
+      }
+      const all = async () => [own.get(), await first.call('get', []), await second.call('get', []), await model.values()]
+      await set(1)
+      await checkpoints.save(1, parts)
+      await set(2)
+      const before = currentGenerator().state()
+      const ending = new AbortController()
+      watched[when] = () => worker!.run(() => ending.abort())
+      const error = await failure(checkpoints.load(parts, { signal: ending.signal }))
+      watched[when] = null
+      expect(error).toMatchObject({ code: 'CHECKPOINT_FAILED', cause: { code: 'CALL_CANCELLED' } })
+      expect(await all()).toEqual([2, 2, 2, filled(2)])
+      // Nothing of it is still under way.
+      await new Promise<void>((resolve) => currentWorker().clock.setTimer(100, resolve))
+      expect(await all()).toEqual([2, 2, 2, filled(2)])
+      expect(currentGenerator().state()).toEqual(before)
+      await checkpoints.load(parts)
+      expect(await all()).toEqual([1, 1, 1, filled(1)])
+    }),
+  )
+
+  test('CP-5 when all objects have loaded their states: the load succeeds, on all workers', () =>
+    cluster(async (_model, checkpoints, [worker]) => {
+      const [here, there] = [new WatchedWeights(2), new RemoteModule('worker1', Weights, [3])]
+      const parts = { here, there }
+      const fill = async (value: number) => {
+        here.fill(value)
+        await there.getModuleRref().call('fill', [value])
+      }
+      await fill(1)
+      await checkpoints.save(1, parts)
+      await fill(2)
+      const ending = new AbortController()
+      watched.weights = () => worker!.run(() => ending.abort())
+      const { step } = await checkpoints.load(parts, { signal: ending.signal })
+      watched.weights = null
+      expect([step, ending.signal.aborted]).toEqual([1, true])
+      expect([here.values(), await there.getModuleRref().call('values', [])]).toEqual(filled(1))
     }))
 })
 

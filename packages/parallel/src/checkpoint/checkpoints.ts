@@ -22,8 +22,9 @@ import { structuredClone, timeLimit } from '@postgrad/base/internal'
 import { type CallOptions, call, getWorkerInfo, getWorkerInfos, stream, type Target, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { checkOptions } from '@postgrad/tensor/internal'
+import { inAnyCase } from '../in-any-case.js'
 import { checkpointDiskOf } from './disk.js'
-import { failed, failedUnlessTyped, mismatch } from './errors.js'
+import { type CheckpointOp, failed, failedUnlessTyped, mismatch, notCleaned } from './errors.js'
 import { alone } from './lock.js'
 import {
   fileNames,
@@ -138,7 +139,8 @@ export class Checkpoints {
 
   /**
    * Loads a checkpoint (by default the newest complete one) into the modules and objects of `parts` and the generators of all workers. Everything is read and checked on all
-   * workers before anything is changed. If an object refuses its state, all objects keep their old state.
+   * workers before anything is changed. If an object refuses its state, all objects keep their old state. So they do if the load is aborted or its time is over: it rejects when all workers have put back
+   * the states of their objects.
    * @returns the checkpoint, with the tensors and plain data in it; their names may be left out of `parts`
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
    * CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote it), CHECKPOINT_FAILED (values: workers; cause: the first worker's error, such as STATE_DICT_MISMATCH).
@@ -173,13 +175,15 @@ export class Checkpoints {
    */
   async list(options: CheckpointLookOptions = {}): Promise<CheckpointInfo[]> {
     const verify = verifyOf('Checkpoints.list', options)
-    return await looking(async () => (await this.steps().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)))
+    return await looking('list', async () =>
+      (await this.steps().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)),
+    )
   }
 
   /** The newest complete checkpoint, or null. `verify` is the same as in `list`. Rejects as `list` does. */
   async latest(options: CheckpointLookOptions = {}): Promise<CheckpointInfo | null> {
     const verify = verifyOf('Checkpoints.latest', options)
-    const newest = await looking(() => this.steps().newest(verify))
+    const newest = await looking('latest', () => this.steps().newest(verify))
     return newest === null ? null : infoOf(newest.directory, newest.manifest)
   }
 
@@ -242,7 +246,7 @@ export class Checkpoints {
       throw error
     }
     await steps.clean(step, manifest, before, this.keep).catch((error: unknown) => {
-      throw failed('clean', [self], error)
+      throw notCleaned(self, error)
     })
     return infoOf(directory, manifest)
   }
@@ -287,10 +291,16 @@ export class Checkpoints {
       const values: [string, unknown][] = []
       for (const files of Object.values(manifest.workers)) values.push(...(await noGrad(() => valuesOf(disk, directory, files))))
       await onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.loadStates, [token], limits)))
-      await onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.commit, [token], limits)))
+      // All have agreed: an end in the middle would leave some workers changed.
+      await inAnyCase((unlimited) =>
+        onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.commit, [token], unlimited))),
+      )
       return Object.fromEntries(values)
     } catch (error) {
-      await Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, restore.abandon, [token], limits))))
+      const asked = [...plan.workers.values()]
+      await inAnyCase((unlimited) =>
+        Promise.allSettled(asked.map(({ info }) => noGrad(() => call(info, restore.abandon, [token], unlimited)))),
+      )
       throw error
     }
   }
@@ -315,11 +325,11 @@ function verifyOf(op: string, options: CheckpointLookOptions): boolean {
   return verify
 }
 
-async function looking<T>(look: () => Promise<T>): Promise<T> {
+async function looking<T>(op: CheckpointOp, look: () => Promise<T>): Promise<T> {
   try {
     return await look()
   } catch (error) {
-    throw failedUnlessTyped('look', [currentRuntime().info.name], error)
+    throw failedUnlessTyped(op, [currentRuntime().info.name], error)
   }
 }
 

@@ -256,15 +256,61 @@ describe('CP-17 arguments and errors', () => {
       expect(await below.latest()).toBeNull()
     }))
 
+  test('CP-17 the error names the call of the program, also if the directory cannot be read, or older checkpoints not be removed', () => {
+    const broken = { list: false, remove: false }
+    const disk: CheckpointDisk = {
+      ...syncDisk,
+      async list(path) {
+        if (broken.list) throw new Error('no list')
+        return await syncDisk.list(path)
+      },
+      async remove(path) {
+        if (broken.remove) throw new Error('no remove')
+        await syncDisk.remove(path)
+      },
+    }
+    return onCluster(
+      1,
+      async () => {
+        const checkpoints = new Checkpoints(directory(), { keep: 1 })
+        await checkpoints.save(1, { done: 1 })
+        broken.remove = true
+        expect(await failure(checkpoints.save(2, { done: 2 }))).toMatchObject({
+          code: 'CHECKPOINT_FAILED',
+          message:
+            "save: older checkpoints could not be removed on 'worker0': no remove. The new checkpoint is complete. See the cause; the next save tries again.",
+        })
+        expect((await checkpoints.latest())!.step).toBe(2)
+        broken.list = true
+        for (const op of ['list', 'latest'] as const) {
+          expect(await failure(checkpoints[op]())).toMatchObject({
+            code: 'CHECKPOINT_FAILED',
+            op,
+            message: `${op}: the checkpoints could not be read on 'worker0': no list. See the cause, and look at the disk.`,
+          })
+        }
+        broken.list = false
+        broken.remove = false
+        await checkpoints.save(3, { done: 3 })
+        expect(await steps(checkpoints)).toEqual([3])
+      },
+      disk,
+    )
+  })
+
   test('CP-17 a worker that has died is the cause of a CHECKPOINT_FAILED that names it', () =>
     onCluster(2, async ([, other]) => {
       const checkpoints = new Checkpoints(directory(), { workers: [0] })
       const there = remote(1, Filled, [2])
       await there.toHere().catch(() => {})
       await other!.close()
-      for (const ends of [checkpoints.save(1, { there }), checkpoints.load({ there })]) {
+      for (const [op, ends] of [
+        ['save', checkpoints.save(1, { there })],
+        ['load', checkpoints.load({ there })],
+      ] as const) {
         expect(await failure(ends)).toMatchObject({
           code: 'CHECKPOINT_FAILED',
+          op,
           values: { workers: ['worker1'] },
           cause: { code: 'WORKER_DIED' },
         })

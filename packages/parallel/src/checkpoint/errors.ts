@@ -1,30 +1,40 @@
 /** The errors of checkpoints that more than one of these files throws. */
 import { isPostgradError, PostgradError } from '@postgrad/base'
 
-const REMEDIES = {
-  plan: 'See the cause.',
-  look: 'See the cause, and look at the disk.',
-  save: 'See the cause; earlier checkpoints are as they were.',
-  load: 'See the cause; nothing was changed, unless a worker died in the middle.',
-  clean: 'The new checkpoint is there; see the cause why older ones could not be removed.',
+/** The user's call. */
+export type CheckpointOp = 'save' | 'load' | 'list' | 'latest'
+
+const UNREADABLE = { what: 'the checkpoints could not be read', remedy: 'See the cause, and look at the disk.' }
+const TEXTS: Readonly<Record<CheckpointOp, { readonly what: string; readonly remedy: string }>> = {
+  save: { what: 'the checkpoint failed', remedy: 'See the cause; earlier checkpoints are as they were.' },
+  load: { what: 'the checkpoint failed', remedy: 'See the cause; nothing was changed, unless a worker died in the middle.' },
+  list: UNREADABLE,
+  latest: UNREADABLE,
 }
-export type CheckpointStage = keyof typeof REMEDIES
 
 /** CHECKPOINT_FAILED of these workers, because of `cause`. */
-export function failed(op: CheckpointStage, workers: readonly string[], cause: unknown): PostgradError {
+export function failed(op: CheckpointOp, workers: readonly string[], cause: unknown, { what, remedy } = TEXTS[op]): PostgradError {
   return new PostgradError('CHECKPOINT_FAILED', {
     op,
-    message: `the checkpoint failed on ${workers.map((name) => `'${name}'`).join(', ')}: ${cause instanceof Error ? cause.message : String(cause)}`,
-    remedy: REMEDIES[op],
+    message: `${what} on ${workers.map((name) => `'${name}'`).join(', ')}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy,
     cause,
     values: { workers },
+  })
+}
+
+/** A save that is complete, and could not remove older checkpoints. */
+export function notCleaned(worker: string, cause: unknown): PostgradError {
+  return failed('save', [worker], cause, {
+    what: 'older checkpoints could not be removed',
+    remedy: 'The new checkpoint is complete. See the cause; the next save tries again.',
   })
 }
 
 const OWN = ['CORRUPT', 'MISMATCH', 'UNSUPPORTED', 'NOT_FOUND', 'FAILED', 'BUSY'].map((end) => `CHECKPOINT_${end}`)
 
 /** The error itself where it is one of checkpoints, or says that an argument is wrong. */
-export function failedUnlessTyped(op: CheckpointStage, workers: readonly string[], error: unknown): unknown {
+export function failedUnlessTyped(op: CheckpointOp, workers: readonly string[], error: unknown): unknown {
   return [...OWN, 'INVALID_ARGUMENT', 'TIMEOUT_INVALID'].some((code) => isPostgradError(error, code)) ? error : failed(op, workers, error)
 }
 

@@ -49,7 +49,7 @@ export class Moment {
   /** Waits until every worker has the state of what it owns. @throws as `add` of the owners, CHECKPOINT_FAILED */
   async complete(): Promise<void> {
     const late = this.asked((await Promise.all(this.later)).flat())
-    const entries = await askOwners([...this.first, ...late], (owner, references) => this.ask(owner, references), this.made)
+    const entries = await askOwners([...this.first, ...late], (owner, references) => this.ask(owner, references), this.made, 'save')
     for (const { owner } of entries) this.workers.set(owner.name, owner)
   }
 

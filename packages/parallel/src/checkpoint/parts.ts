@@ -8,7 +8,7 @@ import { call, currentWorker, expose, RRef, rref, type WorkerInfo } from '@postg
 import { DistributedOptimizer } from '../distributed-optimizer.js'
 import { RemoteModule } from '../remote-module.js'
 import { type Entry, type Found, foundOf, isStateful, type Reference, remoteModulesIn } from './entry.js'
-import { failedUnlessTyped } from './errors.js'
+import { type CheckpointOp, failedUnlessTyped } from './errors.js'
 import type { EntryKind } from './state-lines.js'
 
 /**
@@ -77,6 +77,7 @@ export async function askOwners(
   }[],
   ask: (owner: WorkerInfo, references: readonly Reference[]) => PromiseLike<readonly Found[]>,
   made: RRef[],
+  op: CheckpointOp,
 ): Promise<{ readonly owner: WorkerInfo; readonly entry: Entry }[]> {
   const entries: { owner: WorkerInfo; entry: Entry }[] = []
   for (let asked = first; asked.length > 0; ) {
@@ -85,7 +86,7 @@ export async function askOwners(
     const ends = await Promise.allSettled(asked.map(({ found }) => found))
     for (const [i, { owner, references }] of asked.entries()) {
       const end = ends[i]!
-      if (end.status === 'rejected') throw failedUnlessTyped('plan', [owner.name], end.reason)
+      if (end.status === 'rejected') throw failedUnlessTyped(op, [owner.name], end.reason)
       for (const [j, { key, kind, nested: inIt }] of end.value.entries()) {
         entries.push({ owner, entry: { key, kind, ref: references[j]!.ref } })
         for (const [path, module] of inIt) {
@@ -126,7 +127,7 @@ export async function planOf(parts: CheckpointParts, workers: readonly WorkerInf
   const references = [...there, ...(await Promise.all(later)).flat()]
   const ask = (owner: WorkerInfo, list: readonly Reference[]) => call(owner, lookAt, [list])
   const first = byOwner(references).map(([owner, list]) => ({ owner, references: list, found: ask(owner, list) }))
-  for (const { owner, entry } of await askOwners(first, ask, made)) at(owner).push(entry)
+  for (const { owner, entry } of await askOwners(first, ask, made, 'load')) at(owner).push(entry)
   return { workers: planned, made }
 }
 

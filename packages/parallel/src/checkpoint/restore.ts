@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { PostgradError } from '@postgrad/base'
 import { type Module, openSafetensors, type SafetensorsFile, type StateDict } from '@postgrad/nn'
-import { expose, workerLocal } from '@postgrad/rpc'
+import { currentSignal, expose, workerLocal } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { currentGenerator, type GeneratorState } from '@postgrad/tensor'
 import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
@@ -21,6 +21,8 @@ interface Staged {
   readonly states: { readonly target: Stateful; readonly state: unknown }[]
   readonly generator: GeneratorState
   readonly undo: (() => unknown)[]
+  /** From `loadStates` on. */
+  loading: Promise<void> | null
 }
 
 const staged = workerLocal<{ now: Staged | null }>(() => ({ now: null }))
@@ -31,7 +33,9 @@ async function stage(token: bigint, directory: string, files: WorkerFiles, entri
   await checkFile(disk, directory, files.tensors, true)
   if (files.state !== null) await checkFile(disk, directory, files.state, true)
   await withFile(disk, directory, files, isStaged, async (file, { head, entries: saved }) => {
-    staged().now = await stageFrom(file, { token, generator: head.generator, saved, entries })
+    const now = await stageFrom(file, { token, generator: head.generator, saved, entries })
+    // If the load was given up meanwhile, `abandon` has been here, and another load may have begun.
+    if (!currentSignal().aborted) staged().now = now
   })
 }
 const isStaged = (kind: EntryKind): boolean => kind !== 'value'
@@ -103,7 +107,7 @@ interface Staging {
 async function stageFrom(file: SafetensorsFile, { token, generator, saved, entries }: Staging): Promise<Staged> {
   const self = currentRuntime().info.name
   const byKey = new Map(saved.map((entry) => [entry.key, entry]))
-  const result: Staged = { token, modules: [], states: [], generator, undo: [] }
+  const result: Staged = { token, modules: [], states: [], generator, undo: [], loading: null }
   const unexpected = saved.find(({ key, kind }) => kind !== 'value' && !entries.some((entry) => entry.key === key))
   if (unexpected !== undefined) throw mismatch(self, `a part for '${unexpected.key}', which this worker saved`, 'none')
   for (const { key, kind, ref } of entries) {
@@ -139,7 +143,14 @@ async function moduleState(file: SafetensorsFile, module: Module, key: string, t
 /** @throws what an object throws that refuses its state; those before it are put back by `abandon` */
 async function loadStates(token: bigint): Promise<void> {
   const now = stagedUnder(token)
+  now.loading = loadInto(now)
+  await now.loading
+}
+
+async function loadInto(now: Staged): Promise<void> {
   for (const { target, state } of now.states) {
+    // Given up while the last object was loading.
+    if (staged().now !== now) return
     const before = target.stateDict()
     // Also if it throws in the middle.
     now.undo.push(() => target.loadStateDict(before))
@@ -160,6 +171,8 @@ async function abandon(token: bigint): Promise<void> {
   const { now } = staged()
   if (now?.token !== token) return
   staged().now = null
+  // An object that is still loading would write over the state that it gets back.
+  await now.loading?.catch(() => {})
   for (const undo of now.undo.reverse()) await undo()
 }
 

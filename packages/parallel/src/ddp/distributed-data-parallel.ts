@@ -302,9 +302,14 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return true
   }
 
-  /** @internal Such a step has failed here. Others wait for this rank's gradients, and what it would give them later are those of another step: the group ends. */
+  /** @internal Whether the group ends if such a step fails here: others wait for this rank's gradients, and what it would give them later are those of another step. Under `noSync` nobody waits. */
+  get endsWithStep(): boolean {
+    return !this.isDisposed && !this.reducer('Pipeline.step').isQuiet
+  }
+
+  /** @internal Such a step has failed here. */
   abandonStep(reason: unknown): void {
-    if (!this.isDisposed && !this.reducer('Pipeline.step').isQuiet) this.processGroup.abort(reason)
+    if (this.endsWithStep) this.processGroup.abort(reason)
   }
 
   /** @internal Such a step has put its gradients into `.grad`, and they are not reduced. */

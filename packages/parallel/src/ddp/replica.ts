@@ -2,9 +2,8 @@
  * Gives all ranks one model: checks parameters and buffers by number, shape and dtype, and copies rank 0's values. Used when a model is made, and for buffers
  * before a forward pass. PyTorch: `_verify_param_shape_across_processes`, `_sync_module_states`.
  */
-import { PostgradError } from '@postgrad/base'
 import { allGatherObject, broadcastCoalesced, ProcessGroup } from '@postgrad/process-group'
-import { currentProcessGroups } from '@postgrad/process-group/internal'
+import { currentProcessGroups, notInitialized } from '@postgrad/process-group/internal'
 import type { DType, TypedArray } from '@postgrad/tensor'
 import { argumentText, elementsOf, invalidArgument, raw, Tensor } from '@postgrad/tensor/internal'
 import { modelMismatch } from './ddp-errors.js'
@@ -90,10 +89,5 @@ export function groupOf(op: string, group: ProcessGroup | undefined): ProcessGro
   }
   const { defaultGroup } = currentProcessGroups()
   if (defaultGroup !== null) return defaultGroup
-  throw new PostgradError('PROCESS_GROUP_NOT_INITIALIZED', {
-    op,
-    // The words of the collectives, but their option has another name.
-    message: 'the default process group has not been initialized on this worker',
-    remedy: 'Await initProcessGroup() on every worker that takes part, or pass a process group.',
-  })
+  throw notInitialized(op, 'a process group')
 }

@@ -180,7 +180,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
         checkOptions('Pipeline.step', options, ['target', 'kwargs', 'returnOutputs', 'timeoutMs', 'signal'])
         return (await run.all({ inputs, target, kwargs, returnOutputs })) as PipelineResult<Output>
       } catch (error) {
-        failure = this.failed(error, step, run)
+        failure = this.failed(error, step, run, training)
         if (training) for (const stage of stages.values()) stage.abandon(failure)
         throw failure
       } finally {
@@ -192,7 +192,7 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   }
 
   /** Of another worker's failure its own error. */
-  private failed(error: unknown, step: number, { current: action, place, waitsFor }: StepRun): PostgradError {
+  private failed(error: unknown, step: number, { current: action, place, waitsFor }: StepRun, training: boolean): PostgradError {
     if (isPostgradError(error, 'PIPELINE_FAILED')) return error
     const { name } = this.workers[this.rank]!
     // Calls to all workers, to this one too, run out of time together: which of them was the first says nothing.
@@ -205,12 +205,17 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
     return new PostgradError('PIPELINE_FAILED', {
       op: 'Pipeline.step',
       message: `step ${step} failed on '${name}'${place}: ${why}`,
-      remedy: [...this.stages.values()].some(({ isReplica }) => isReplica)
-        ? 'See the cause. The groups of its replicas have ended: make groups, modules and pipelines of another name again.'
-        : 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
+      remedy: this.remedy(training),
       cause: error,
       values: { pipeline: this.name, step, worker: name, action, ...(isLate ? { awaited } : {}) },
     })
+  }
+
+  private remedy(training: boolean): string {
+    if (!training) return 'See the cause; after a death make a pipeline of another name.'
+    return [...this.stages.values()].some(({ endsWithStep }) => endsWithStep)
+      ? 'See the cause. The process groups of its DistributedDataParallels have ended: make new groups, modules and pipelines, and give the pipelines another name.'
+      : 'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.'
   }
 
   private checkStages(list: readonly PipelineStage[]): void {

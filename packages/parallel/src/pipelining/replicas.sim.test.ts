@@ -410,10 +410,12 @@ test('PIP-18 what one pipeline fails at ends the other at once, and the groups o
       const others = ends.filter((_, rank) => rank !== 1)
       const errors = (await ranks.world.run(Promise.all(others))) as unknown as {
         code: string
+        remedy: string
         values: { action: string }
         cause: { code: string }
       }[]
-      for (const { code } of errors) expect(code).toBe('PIPELINE_FAILED')
+      for (const { code, remedy } of errors)
+        expect([code, remedy]).toEqual(['PIPELINE_FAILED', expect.stringContaining('DistributedDataParallels have ended')])
       if (how === 'throws') expect(errors.map(({ values: { action } }) => action)).toEqual(['1F0', 'REDUCE_GRAD', 'REDUCE_GRAD'])
       expect(errors.map(({ cause }) => cause.code)).toEqual(
         how === 'throws' ? [undefined, 'GROUP_BROKEN', 'GROUP_BROKEN'] : ['WORKER_DIED', 'GROUP_BROKEN', 'GROUP_BROKEN'],
@@ -421,6 +423,41 @@ test('PIP-18 what one pipeline fails at ends the other at once, and the groups o
       await Promise.allSettled(ends.slice(1, 2).map((end) => Promise.race([end, Promise.resolve()])))
     })
   }
+})
+
+test('PIP-18 an eval, or a step under noSync, that fails: the group lives, and the error does not say that it has ended', async () => {
+  await overSeeds(
+    2,
+    async (rank, group) => {
+      const module = layersOf(0)
+      const replica = await DistributedDataParallel.create(module, { processGroup: group })
+      const pipeline = new Pipeline<Tensor, Tensor>(new PipelineStage(replica, 0, 1), {
+        workers: [rank],
+        schedule: 'GPipe',
+        microbatches: 2,
+        loss,
+      })
+      const { x, target } = batchOf(rank, 0)
+      const forward = module.forward.bind(module)
+      let fails = true
+      module.forward = (y) => {
+        if (fails) throw new RangeError('on purpose')
+        return forward(y)
+      }
+      for (const [end, remedy] of [
+        [() => pipeline.eval([x], { target }), 'See the cause; after a death make a pipeline of another name.'],
+        [
+          () => replica.noSync(() => pipeline.step([x], { target })),
+          'See the cause. Set gradients to zero before the next step; after a death make a pipeline of another name.',
+        ],
+      ] as const) {
+        expect((await failure(end())) as unknown).toMatchObject({ code: 'PIPELINE_FAILED', remedy })
+      }
+      fails = false
+      await pipeline.step([x], { target })
+    },
+    1,
+  )
 })
 
 test('PIP-18 a stage that is no DistributedDataParallel shares no parameter with one that is', async () => {

@@ -134,6 +134,11 @@ export class PipelineStage {
     if (this.replica !== null) this.reduces = await this.replica.beginStep()
   }
 
+  /** @internal Whether a training step that fails here ends the process group of its replicas. */
+  get endsWithStep(): boolean {
+    return this.replica?.endsWithStep === true
+  }
+
   /** @internal A training step has failed: for the other replicas, too. */
   abandon(reason: unknown): void {
     this.replica?.abandonStep(reason)

@@ -23,7 +23,7 @@ import { attempt, slicesOf } from './reductions.js'
 
 /** Options of `gather`. */
 export interface GatherOptions extends CollectiveOptions {
-  /** The rank, in the default group, that receives them; default 0. */
+  /** The rank, in the default group, that receives them; default the group's first rank. */
   readonly dst?: number
   /** On `dst` alone: one tensor for each rank, into which they are written. */
   readonly gatherList?: readonly Tensor[]
@@ -31,7 +31,7 @@ export interface GatherOptions extends CollectiveOptions {
 
 /** Options of `scatter`. */
 export interface ScatterOptions extends CollectiveOptions {
-  /** The rank, in the default group, that sends them; default 0. */
+  /** The rank, in the default group, that sends them; default the group's first rank. */
   readonly src?: number
   /** On `src` alone: one tensor for each rank. */
   readonly scatterList?: readonly Tensor[]

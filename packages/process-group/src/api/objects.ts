@@ -9,13 +9,13 @@ import { attempt } from './reductions.js'
 
 /** Options of `gatherObject`. */
 export interface GatherObjectOptions extends CollectiveOptions {
-  /** The rank, in the default group, that receives them; default 0. */
+  /** The rank, in the default group, that receives them; default the group's first rank. */
   readonly dst?: number
 }
 
 /** Options of `broadcastObjectList` and `scatterObjectList`. */
 export interface FromRankOptions extends CollectiveOptions {
-  /** The rank, in the default group, that sends them; default 0. */
+  /** The rank, in the default group, that sends them; default the group's first rank. */
   readonly src?: number
 }
 

@@ -215,11 +215,12 @@ export function groupExists(): PostgradError {
   })
 }
 
-export function notInitialized(op: string): PostgradError {
+/** `way`: how the caller names a group in place of the default one. */
+export function notInitialized(op: string, way = '{ group }'): PostgradError {
   return new PostgradError('PROCESS_GROUP_NOT_INITIALIZED', {
     op,
     message: 'the default process group has not been initialized on this worker',
-    remedy: 'Await initProcessGroup() on every worker that takes part, or pass { group }.',
+    remedy: `Await initProcessGroup() on every worker that takes part, or pass ${way}.`,
   })
 }
 

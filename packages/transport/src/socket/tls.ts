@@ -120,7 +120,8 @@ export function tlsRefused(error: Error): PostgradError {
   return new PostgradError('AUTH_FAILED', {
     op: 'connect',
     message: `TLS refused: ${codeOf(error) ?? error.message}`,
-    remedy: 'Both ends need certificates that the authority in `ca` has signed, and both must use TLS.',
+    remedy:
+      'Both ends must use TLS, with certificates that the authority in `ca` has signed and that are valid now. Check their dates, and the clocks of both machines.',
     cause: error,
     values: { reason: 'certificate', code: codeOf(error) },
   })

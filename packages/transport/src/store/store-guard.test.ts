@@ -63,7 +63,7 @@ describe('STO-24 a guard', () => {
     net.close()
   })
 
-  test('STO-26 that fails refuses, and says why in a warning of its own process alone', async () => {
+  test('STO-26 that fails refuses, and says why in a warning of its own process alone, which each server prints once', async () => {
     const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
     const net = new Net()
     net.guard = {
@@ -71,16 +71,61 @@ describe('STO-24 a guard', () => {
         throw new Error('a secret')
       },
     }
+    try {
+      const client = net.client()
+      const error = await failure(client.set('k', 'v'))
+      expect([error?.code, error?.message.includes('secret'), await net.server!.store.numKeys()]).toEqual(['STORE_SERVER_FAILED', false, 0])
+      const again: Promise<unknown>[] = [client.set('k', 'v'), client.get('k')]
+      for (const one of await Promise.all(again.map(failure))) expect(one?.code).toBe('STORE_SERVER_FAILED')
+      expect(warn.mock.calls).toEqual([
+        [
+          'the store that this process keeps threw an unexpected error: a secret',
+          { type: 'STORE_SERVER_FAILED', detail: expect.stringContaining('store-guard.test') },
+        ],
+      ])
+    } finally {
+      warn.mockRestore()
+      net.close()
+    }
+  })
+
+  test('STO-26 that throws a value whose getters throw refuses, too', async () => {
+    const warn = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const net = new Net()
+    const hostile = (): never => {
+      throw new Error('a getter was called')
+    }
+    net.guard = {
+      check() {
+        throw Object.defineProperties({}, { name: { get: hostile }, stack: { get: hostile }, message: { get: hostile } })
+      },
+    }
+    try {
+      const client = net.client()
+      const tries: Promise<unknown>[] = [client.get('k'), client.wait(['k']), client.set('k', 'v')]
+      for (const one of await Promise.all(tries.map(failure))) expect(one?.code).toBe('STORE_SERVER_FAILED')
+      expect(warn.mock.calls).toEqual([
+        ['the store that this process keeps threw an unexpected error: an object', { type: 'STORE_SERVER_FAILED' }],
+      ])
+    } finally {
+      warn.mockRestore()
+      net.close()
+    }
+  })
+
+  test('is answered for with the whole message of its error, also if that has a list, or its remedy twice', async () => {
+    const net = new Net()
+    const errors = ['not these:\n  k\n', 'Ask for less. is not enough'].map(
+      (message) => new PostgradError('NOT_PERMITTED', { op: 'set', message, remedy: 'Ask for less.' }),
+    )
+    let at = 0
+    net.guard = {
+      check() {
+        throw errors[at]
+      },
+    }
     const client = net.client()
-    const error = await failure(client.set('k', 'v'))
-    expect([error?.code, error?.message.includes('secret'), await net.server!.store.numKeys()]).toEqual(['STORE_SERVER_FAILED', false, 0])
-    expect(warn.mock.calls).toEqual([
-      [
-        'the store that this process keeps threw an unexpected error: a secret',
-        { type: 'STORE_SERVER_FAILED', detail: expect.stringContaining('store-guard.test') },
-      ],
-    ])
-    warn.mockRestore()
+    for (; at < errors.length; at++) expect((await failure(client.set('k', 'v')))?.message).toBe(errors[at]!.message)
     net.close()
   })
 

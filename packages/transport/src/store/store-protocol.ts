@@ -17,7 +17,7 @@
  */
 
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { TextDecoder } from '@postgrad/base/internal'
+import { TextDecoder, whatOf } from '@postgrad/base/internal'
 import type { Frame } from '../link.js'
 import { utf8 } from './store-values.js'
 
@@ -172,9 +172,7 @@ export function errorText(thrown: unknown): ErrorText {
     return { code: 'STORE_SERVER_FAILED', op: 'store', message, remedy, values: {} }
   }
   const { code, op, remedy = '', values } = thrown
-  // The constructor puts these two around the message.
-  const said = thrown.message.slice(op.length + 2)
-  return { code, op, message: (remedy !== '' && said.endsWith(remedy) ? said.slice(0, -remedy.length) : said).trim(), remedy, values }
+  return { code, op, message: whatOf(thrown), remedy, values }
 }
 
 export function errorOf({ code, op, message, remedy, values }: ErrorText): PostgradError {

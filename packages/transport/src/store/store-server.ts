@@ -6,6 +6,7 @@
  * in memory and in the file, until the client says that it has it. Requests that only read or wait are done again.
  */
 import { randomBytes } from 'node:crypto'
+import { types } from 'node:util'
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { checkTime, plainText } from '@postgrad/base/internal'
 import { Budget, type Holder, NOBODY, type OverBudget, ofLevel, type Share } from '../budget.js'
@@ -154,6 +155,8 @@ export class StoreServer {
   /** The request that is done just now. */
   private by: ChangeSource | null = null
   private isClosed = false
+  /** Of an unexpected error: a client that causes more of them does not fill the output of this process. */
+  private hasWarned = false
 
   /** @throws INVALID_ARGUMENT, TIMEOUT_INVALID, STORE_LOCKED, STORE_FILE_DAMAGED, STORE_FILE_FAILED */
   constructor(options: StoreServerOptions) {
@@ -209,6 +212,21 @@ export class StoreServer {
     this.table.keep = null
     if (this.ownsStore) this.store.close()
     this.file?.close()
+  }
+
+  /** An error as it travels. The text of an unexpected one stays here: this process prints the server's first as a warning. */
+  textOfError(error: unknown): ErrorText {
+    if (types.isNativeError(error) && isPostgradError(error)) return errorText(error)
+    if (!this.hasWarned) {
+      this.hasWarned = true
+      // Getters of anything but an error could throw here, too.
+      const detail: unknown = types.isNativeError(error) ? error.stack : undefined
+      process.emitWarning(`the store that this process keeps threw an unexpected error: ${plainText(error)}`, {
+        type: 'STORE_SERVER_FAILED',
+        ...(typeof detail === 'string' ? { detail } : {}),
+      })
+    }
+    return errorText(undefined)
   }
 
   /** How much is here, for tests and for people. */
@@ -447,7 +465,7 @@ class Connection {
   }
 
   refuse(error: unknown): void {
-    this.say({ op: 'refused', error: textOrFault(error) })
+    this.say({ op: 'refused', error: this.server.textOfError(error) })
     this.end()
   }
 
@@ -561,7 +579,7 @@ class Connection {
     try {
       reply = run()
     } catch (error) {
-      reply = [{ op: 'error', n, error: textOrFault(error) }]
+      reply = [{ op: 'error', n, error: this.server.textOfError(error) }]
     }
     this.say(...reply)
   }
@@ -594,7 +612,7 @@ class Connection {
       this.guard?.check(request, [])
       if (!table.check(keys)) bytes = this.takeWait(op, keys)
     } catch (error) {
-      this.say({ op: 'error', n, error: textOrFault(error) })
+      this.say({ op: 'error', n, error: this.server.textOfError(error) })
       return
     }
     const controller = new AbortController()
@@ -608,7 +626,7 @@ class Connection {
         reply = [{ op: 'done', n }]
       }
     } catch (error) {
-      reply = [{ op: 'error', n, error: textOrFault(error) }]
+      reply = [{ op: 'error', n, error: this.server.textOfError(error) }]
     }
     if (bytes > 0) {
       this.waitKeys -= keys.length
@@ -619,18 +637,6 @@ class Connection {
     this.waits.delete(n)
     this.say(...reply)
   }
-}
-
-/** An error as it travels. The text of an unexpected one stays here: this process prints it as a warning. */
-function textOrFault(error: unknown): ErrorText {
-  if (!isPostgradError(error)) {
-    const detail = (error as Error | null)?.stack
-    process.emitWarning(`the store that this process keeps threw an unexpected error: ${plainText(error)}`, {
-      type: 'STORE_SERVER_FAILED',
-      ...(typeof detail === 'string' ? { detail } : {}),
-    })
-  }
-  return errorText(error)
 }
 
 function overBudget(op: string, what: string, { level, limit }: OverBudget): PostgradError {
