@@ -144,17 +144,21 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
   await atOnce()
+  // It publishes nothing.
+  await step('npm publish --dry-run', npm, ['publish', tarball, '--dry-run'])
   for (const flags of [[], ['--ignore-scripts']]) await installed(flags)
   await check()
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Two packs at the same time leave a whole tarball; what a pack looks at would show one that is not. */
+/** Two packs at the same time leave a whole tarball, with the same bits as the one before; what a pack looks at would show one that is not whole. */
 async function atOnce() {
   const end = timed(console.log, 'pack-check: two packs at the same time')
+  const before = readFileSync(tarball)
   const packs = await Promise.all([0, 1].map(() => capture(process.execPath, [join(root, 'scripts/pack.mjs')])))
   for (const { code, output } of packs) if (code !== 0) fail(`a pack next to another one failed:\n${output}`)
+  if (!readFileSync(tarball).equals(before)) fail('the same sources were packed twice, and the tarballs have other bits')
   const stage = join(folder, 'whole', 'package')
   mkdirSync(join(folder, 'whole'))
   const { code, output } = await capture('tar', ['-xzf', tarball, '-C', join(folder, 'whole')])
