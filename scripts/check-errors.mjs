@@ -25,13 +25,15 @@ const UNTESTED_MAX = 30
 /** The codes of some sources. @param files path → text @returns code → paths */
 function codesOf(files) {
   const trees = [...files].map(([path, text]) => [path, ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)])
-  /** By name of a function or class: which of its parameters is called `code`. */
-  const takers = new Map([['PostgradError', 0]])
+  /** By name of a function or class: which of its parameters is called `code`, in any file. A comparison throws no code. */
+  const takers = new Map([['PostgradError', new Set([0])]])
+  const compares = ['isPostgradError']
   for (const [, tree] of trees)
     eachNode(tree, (node) => {
       const at = node.parameters?.findIndex?.((one) => /^(\w+C|c)ode$/.test(one.name.text ?? '')) ?? -1
       const name = ts.isConstructorDeclaration(node) ? node.parent.name : (node.name ?? node.parent?.name)
-      if (at >= 0 && name?.text !== undefined) takers.set(name.text, at)
+      if (at >= 0 && name?.text !== undefined && !compares.includes(name.text))
+        takers.set(name.text, (takers.get(name.text) ?? new Set()).add(at))
     })
   const found = new Map()
   const add = (path, node) => {
@@ -41,8 +43,8 @@ function codesOf(files) {
     eachNode(tree, (node) => {
       if (ts.isCallExpression(node) || ts.isNewExpression(node)) {
         const { expression, arguments: given = [] } = node
-        const at = takers.get(ts.isPropertyAccessExpression(expression) ? expression.name.text : expression.text)
-        if (at !== undefined && given[at] !== undefined) add(path, given[at])
+        const places = takers.get(ts.isPropertyAccessExpression(expression) ? expression.name.text : expression.text) ?? []
+        for (const at of places) if (given[at] !== undefined) add(path, given[at])
       } else if (ts.isPropertyAssignment(node) && /^(\w+C|c)ode$/.test(node.name.text ?? '')) add(path, node.initializer)
       else if (ts.isVariableDeclaration(node) && /^(\w+C|c)ode$/.test(node.name.text ?? '') && node.initializer) add(path, node.initializer)
     })
@@ -54,9 +56,10 @@ function eachNode(node, visit) {
   ts.forEachChild(node, (child) => eachNode(child, visit))
 }
 
-/** Of `'A'` and of both ways of `x ? 'A' : 'B'`. */
+/** Of `'A'`, and of both ways of `x ? 'A' : 'B'` and `x ?? 'A'`. */
 function literalsOf(node) {
-  if (ts.isStringLiteral(node)) return [node.text]
+  if (ts.isStringLiteralLike(node)) return [node.text]
+  if (ts.isBinaryExpression(node)) return [...literalsOf(node.left), ...literalsOf(node.right)]
   if (ts.isConditionalExpression(node)) return [...literalsOf(node.whenTrue), ...literalsOf(node.whenFalse)]
   if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return literalsOf(node.expression)
   return []
@@ -108,6 +111,18 @@ function problemsOf(codes, pages) {
 const source = `throw new PostgradError('A_B', {}); const bad = (op, code) => new PostgradError(code, { op }); bad('x', late ? 'C_D' : 'E_F'); f({ code: 'G_H' }); g('I_J')`
 const codes = codesOf(new Map([['x.ts', source]]))
 assert.deepEqual([...codes.keys()].sort(), ['A_B', 'C_D', 'E_F', 'G_H'])
+const two = "function fail(code) {}; fail('A_B'); isPostgradError(error, 'I_J'); function isPostgradError(error, code) {}"
+assert.deepEqual(
+  [
+    ...codesOf(
+      new Map([
+        ['x.ts', two],
+        ['y.ts', "const fail = (op, code) => 0; fail('x', 'C_D')"],
+      ]),
+    ).keys(),
+  ].sort(),
+  ['A_B', 'C_D'],
+)
 const section = (code) => `### \`${code}\`\n\nIt failed.\n\n${TO_DO} Try again.\n\n~~~text\nadd: it failed.\n~~~\n`
 const proof = (page) => problemsOf(new Map([['A_B', new Set(['x.ts'])]]), new Map([['x.md', page]])).length
 assert.equal(proof(section('A_B')), 0)
