@@ -57,7 +57,8 @@ test('INI-12: a process that was given up while it lived learns that it was, and
   while (ends.length < 4 && ends.at(-1)?.includes(GIVEN_UP) !== true) {
     const lines: string[] = []
     await fire({ rounds: plan.length, seed: SEED, plan, world: 'tcp', connection: PATIENT, onRound: (line) => lines.push(line) })
-    expect(lines[1]).toContain("worker 'worker0' (id 0) died: link-closed")
+    // Or the others have restarted from the checkpoint meanwhile, and its own save finds their lock.
+    expect(lines[1]).toMatch(/worker 'worker0' \(id 0\) died: link-closed|another run has taken over the lock/)
     ends.push(lines[1]!)
   }
   expect(ends.at(-1)).toContain(GIVEN_UP)
