@@ -10,6 +10,7 @@ import { bundlesAndTypes } from './bundles-and-types.mjs'
 import { checkpoints } from './checkpoints.mjs'
 import { customFunctionsAndWritesNextToPytorch } from './custom-functions-and-writes-next-to-pytorch.mjs'
 import { ends } from './ends.mjs'
+import { errorsThatExplainThemselves } from './errors-that-explain-themselves.mjs'
 import { filesThatOthersOwn } from './files-that-others-own.mjs'
 import { foldersOfSocketsThatStay } from './folders-of-sockets-that-stay.mjs'
 import { gradientsThatHooksWriteInto } from './gradients-that-hooks-write-into.mjs'
@@ -42,6 +43,7 @@ import { whatNobodyNotices } from './what-nobody-notices.mjs'
 import { whatTheBenchMeasures } from './what-the-bench-measures.mjs'
 
 export const MUTATIONS_BY_TEST = [
+  ...errorsThatExplainThemselves,
   ...filesThatOthersOwn,
   ...theDoorForBytes,
   ...sumsWithoutAnOrder,
