@@ -6,7 +6,7 @@ import { listText, sectionText } from '../explain/text.js'
 import { type CommandContext, command } from './context.js'
 
 const COLUMNS = 80
-/** Of codes that are like an unknown one. */
+/** At most so many similar codes are offered for an unknown one. */
 const SIMILAR_MAX = 5
 const LIKE_MIN = 4
 

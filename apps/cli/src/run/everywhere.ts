@@ -14,7 +14,7 @@ export interface Failure {
 
 export interface EverywhereOptions {
   readonly args: readonly string[]
-  /** Of each main, in ms; 0: no limit. */
+  /** The time of each main, in ms; 0: without a limit. */
   readonly timeoutMs: number
   readonly display: Display
   /** How the others are ended when one has failed. */

@@ -2,7 +2,7 @@
 import { isPostgradError, type PostgradError } from 'postgrad'
 import { EXIT } from '../exit-codes.js'
 
-/** Of errors that say that the command line, or an environment that replaces it, is wrong. */
+/** Codes of errors about a wrong command line, or about an environment that replaces it. */
 const USAGE: ReadonlySet<string> = new Set([
   'LAUNCHER_ENV_INVALID',
   'NODE_LIST_INVALID',
@@ -12,7 +12,7 @@ const USAGE: ReadonlySet<string> = new Set([
   'WORKER_COUNT_INVALID',
   'CREDENTIALS_REQUIRED',
 ])
-/** Of errors that say that others are gone, and not that a program is wrong. */
+/** Codes of errors about other workers that are gone, not about a wrong program. */
 const LOST: ReadonlySet<string> = new Set(['WORKER_DIED', 'PEER_FAILED', 'SUPERVISOR_GAVE_UP', 'STORE_CLOSED', 'STORE_LOST'])
 const CAUSES_MAX = 8
 
@@ -32,7 +32,7 @@ export function deathIn(error: unknown): PostgradError | null {
   return typedCauses(error).find(({ code }) => code === 'WORKER_DIED') ?? null
 }
 
-/** Of a typed error: itself and its typed causes, up to the first error of the program's own. */
+/** A typed error and its typed causes, up to the first error that the program itself has thrown. */
 function typedCauses(error: unknown): readonly PostgradError[] {
   const found: PostgradError[] = []
   for (let at = error; isPostgradError(at) && found.length < CAUSES_MAX; at = at.cause) found.push(at)

@@ -13,7 +13,7 @@ export interface RunOptions extends OutputOptions, PlaceFlags {
   readonly processes?: number
   readonly device?: DeviceSpec
   readonly seed?: number
-  /** Of the whole run, in ms; 0: no limit. */
+  /** The whole run's time, in ms; 0: without a limit. */
   readonly timeout?: number
   /** Of one call between workers, in ms. */
   readonly rpcTimeout?: number

@@ -33,8 +33,8 @@ class Weights extends Module {
     return this.w.toArray()
   }
 }
-/** Takes over even states only. */
-class Fussy {
+/** One number, as its state. */
+class Kept {
   value = 0
   set(value: number): void {
     this.value = value
@@ -45,6 +45,9 @@ class Fussy {
   stateDict(): number {
     return this.value
   }
+}
+/** Takes over even states only. */
+class Fussy extends Kept {
   loadStateDict(value: number): void {
     this.value = -1
     if (value % 2 === 1) throw new RangeError('odd')
@@ -59,17 +62,7 @@ const watched: { begins: (() => void) | null; ends: (() => void) | null; weights
   weights: null,
 }
 /** Takes a while to load. */
-class Slow {
-  value = 0
-  set(value: number): void {
-    this.value = value
-  }
-  get(): number {
-    return this.value
-  }
-  stateDict(): number {
-    return this.value
-  }
+class Slow extends Kept {
   async loadStateDict(value: number): Promise<void> {
     watched.begins?.()
     await new Promise<void>((resolve) => currentWorker().clock.setTimer(10, resolve))

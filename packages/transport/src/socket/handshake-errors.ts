@@ -16,7 +16,7 @@ const REFUSALS = {
   key: {
     code: 'AUTH_FAILED',
     told: 'the proof that it received was not made with its key',
-    remedy: 'Give both ends the same key file; someone between them may also have changed what was said.',
+    remedy: 'Give both ends the same key file. If they have it, the connection may have been tampered with.',
   },
   role: {
     code: 'AUTH_FAILED',

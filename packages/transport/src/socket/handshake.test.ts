@@ -165,10 +165,10 @@ describe('HSK-3 a wrong key', () => {
     const outcome = meet(dialler({ credentials: wrong }), listener())
     expect(codes(outcome)).toEqual(['AUTH_FAILED', 'AUTH_FAILED'])
     expect((outcome.dialler as PostgradError).message).toBe(
-      'connect: the other end refused: the proof that it received was not made with its key. Give both ends the same key file; someone between them may also have changed what was said.',
+      'connect: the other end refused: the proof that it received was not made with its key. Give both ends the same key file. If they have it, the connection may have been tampered with.',
     )
     expect((outcome.listener as PostgradError).message).toBe(
-      "accept: expected the proof of 'worker1' as 'member', got another. Give both ends the same key file; someone between them may also have changed what was said.",
+      "accept: expected the proof of 'worker1' as 'member', got another. Give both ends the same key file. If they have it, the connection may have been tampered with.",
     )
   })
 
