@@ -37,16 +37,20 @@ function unlisted() {
     .map((path) => `docs/${path.replaceAll('\\', '/')}`)
     .filter((path) => path.endsWith('.md'))
   return [
-    ...found.filter((file) => !listed.has(file)).map((file) => `${file} is on no page of the site.\n  Remedy: list it in apps/site/contents.mjs`),
-    ...[...listed].filter((file) => !existsSync(join(root, file))).map((file) => `apps/site/contents.mjs lists ${file}, which does not exist`),
+    ...found
+      .filter((file) => !listed.has(file))
+      .map((file) => `${file} is on no page of the site.\n  Remedy: list it in apps/site/contents.mjs`),
+    ...[...listed]
+      .filter((file) => !existsSync(join(root, file)))
+      .map((file) => `apps/site/contents.mjs lists ${file}, which does not exist`),
   ]
 }
 
 function pageText(file, place, places) {
-  const text = relink(read(file), file, (target, anchor, words) => {
+  const text = relink(read(file), file, (target, anchor) => {
     if (places.has(target)) return `${between(place, places.get(target))}${anchor}`
     if (!IS_FILE.test(target) || !existsSync(join(root, target))) return undefined
-    return `${copied(target, place)}${words === undefined ? '' : ''}`
+    return copied(target, place)
   })
   return pictures(text, file, place)
 }
@@ -65,15 +69,16 @@ function pictures(text, file, place) {
   )
 }
 
-/** Copies a file of the repository next to the pages; its address from this page. */
+/** Files to copy: where to → where from. */
+const files = new Map()
+
+/** Lets a file of the repository be copied; its address from this page. Vite gives a picture a name of its own, other files keep theirs. */
 function copied(file, place) {
   const target = placeOnSite(file)
-  const pages = /\.(svg|png)$/.test(file)
-  const to = join(pagesFolder, pages ? target : `public/${target}`)
-  files.set(to, join(root, file))
-  return pages ? between(place, target) : `/${target}`
+  const isPicture = /\.(svg|png)$/.test(file)
+  files.set(join(pagesFolder, isPicture ? target : `public/${target}`), join(root, file))
+  return isPicture ? between(place, target) : `/${target}`
 }
-const files = new Map()
 
 const between = (from, to) => {
   const path = relative(dirname(from), to).replaceAll('\\', '/')

@@ -38,7 +38,11 @@ export const SECTIONS = {
     ['docs/cost-of-a-pass.md', 'The cost of a pass', 'overhead messages latency'],
   ],
   'When something goes wrong': [
-    ['docs/guide/troubleshooting.md', 'By symptom', 'hang hangs stuck freeze frozen deadlock different numbers out of memory oom slow debug'],
+    [
+      'docs/guide/troubleshooting.md',
+      'By symptom',
+      'hang hangs stuck freeze frozen deadlock different numbers out of memory oom slow debug',
+    ],
     ['docs/errors/README.md', 'All errors', 'exception error code catch'],
     ['docs/errors/calls.md', 'Calls'],
     ['docs/errors/clusters.md', 'Clusters'],

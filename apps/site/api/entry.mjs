@@ -6,19 +6,19 @@ const is = (reflection, kind) => (reflection.kind & kind) !== 0
 const LINE = 72
 
 /**
- * @param name `{ name, doors, reflection }`
+ * @param name `{ name, doors, reflection }`, and `type` if a constant and a type share the name
  * @param tools `placeOf(reflection)`: its address; `functionOf(name)`: the address of the operation that a method of Tensor calls; `errorPages`: code → address
  */
-export function entry({ name, doors, reflection }, tools) {
+export function entry({ name, doors, reflection, type }, tools) {
   // postgrad/types has the types of everything: only for its own names it is worth a line.
   const [door, ...others] = doors.length > 1 ? doors.filter((each) => each !== 'postgrad/types') : doors
-  const comment = commentOf(reflection)
+  const comment = commentOf(reflection) ?? type?.comment
   const imports = `${code(`import { ${entry.kindOf(reflection) === 'namespace' ? '' : typeWord(reflection)}${name} } from '${door}'`)}`
   const also = others.length === 0 ? '' : ` · also in ${others.map((each) => code(`'${each}'`)).join(', ')}`
   return [
     `## ${code(name)} {#${name}}`,
     imports + also,
-    fence(signatureOf(reflection, name, tools)),
+    fence([reflection, ...(type === undefined ? [] : [type])].map((each) => signatureOf(each, name, tools)).join('\n')),
     ...described(comment, tools),
     ...parameters(reflection, tools),
     ...throwing(comment, tools),
@@ -67,7 +67,10 @@ function classLine(reflection, name, tools) {
   const head = `${reflection.flags.isAbstract ? 'abstract ' : ''}class ${name}${generics(reflection)}${heritage(reflection, tools)}`
   const constructors = reflection.children?.find((child) => is(child, ReflectionKind.Constructor))
   const news = constructors?.inheritedFrom || constructors?.signatures === undefined ? [] : constructors.signatures
-  return [head, ...news.map((call) => `  ${callText({ parameters: call.parameters }, 'constructor', false).replaceAll('\n', '\n  ')}`)].join('\n')
+  return [
+    head,
+    ...news.map((call) => `  ${callText({ parameters: call.parameters }, 'constructor', false).replaceAll('\n', '\n  ')}`),
+  ].join('\n')
 }
 
 /** Without the types that only the library knows. */
@@ -127,7 +130,9 @@ function typeText(type) {
     case 'typeOperator':
       return `${type.operator} ${typeText(type.target)}`
     case 'reference':
-      return type.name + (type.typeArguments?.length > 0 ? `<${type.typeArguments.map(typeText).join(', ')}>`.replace(/(?:, any)+>$/, '>') : '')
+      return (
+        type.name + (type.typeArguments?.length > 0 ? `<${type.typeArguments.map(typeText).join(', ')}>`.replace(/(?:, any)+>$/, '>') : '')
+      )
     case 'literal':
       return typeof type.value === 'string' ? `'${type.value}'` : String(type.value)
     case 'conditional':

@@ -37,7 +37,7 @@ export async function apiReference(errorPages) {
   for (const name of names) {
     const page = pageOf(name)
     pages.get(page).push(name)
-    places.set(name.reflection.id, `${page.name}.md#${name.name}`)
+    for (const { id } of [name.reflection, name.type ?? name.reflection]) places.set(id, `${page.name}.md#${name.name}`)
   }
   const empty = API_PAGES.filter((page) => pages.get(page).length === 0)
   if (empty.length > 0) throw new Error(`apps/site/api/pages.mjs: no public name is on ${empty.map(({ name }) => name).join(', ')}`)
@@ -68,16 +68,22 @@ async function declarations() {
   return project
 }
 
-/** id → { name, doors, reflection, file }. A name that several doors have is one. */
+/** { name, doors, file, reflection, type }. A name that several doors have is one; so are a constant and a type of one name, of which `type` is the latter. */
 function namesOf(project) {
   const names = new Map()
   for (const [door, file] of Object.entries(DOORS)) {
     const module = project.children.find((child) => child.name === file)
     for (const child of module.children) {
       const reflection = child.variant === 'reference' ? child.getTargetReflectionDeep() : child
-      const known = names.get(reflection.id) ?? { name: child.name, doors: [], reflection, file: fileOf(reflection) }
-      known.doors.push(door)
-      names.set(reflection.id, known)
+      const key = `${fileOf(reflection)} ${child.name}`
+      const known = names.get(key) ?? { name: child.name, doors: [], reflection, file: fileOf(reflection) }
+      if (!known.doors.includes(door)) known.doors.push(door)
+      if (known.reflection !== reflection) {
+        const isType = entry.kindOf(reflection) === 'type'
+        known.type = isType ? reflection : known.reflection
+        known.reflection = isType ? known.reflection : reflection
+      }
+      names.set(key, known)
     }
   }
   return names
@@ -123,7 +129,7 @@ function pageText(page, entries, tools) {
   const line = (list, word) =>
     list.length === 0 ? [] : [`**${word}:** ${list.map(({ name }) => `[${code(name)}](#${name})`).join(' · ')}`]
   const head = [
-    `# ${page.title}`,
+    `# ${page.title} {#page}`,
     `Look here to ${page.purpose}. This page lists ${entries.length} public ${entries.length === 1 ? 'name' : 'names'}.`,
     ...line(values, 'Values'),
     ...line(types, 'Types'),

@@ -1,0 +1,69 @@
+/**
+ * Builds the site into `out/site`: gathers the pages, lets VitePress make HTML of them, adds the pages as text, and looks for dead links. Does nothing if no source changed since
+ * the last build.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { read, root, walk } from '../../scripts/setup.mjs'
+import { collect } from './collect.mjs'
+import { deadLinks } from './links.mjs'
+import { writeTexts } from './texts.mjs'
+
+export const outFolder = join(root, 'out/site')
+const stamp = join(root, 'apps/site/.cache/built')
+
+/** Throws an error that lists what is wrong with the pages. */
+export async function buildSite({ force = false, say }) {
+  const key = sourcesKey()
+  if (!force && read(stamp) === key && existsSync(join(outFolder, 'index.html'))) return say('site: nothing to do')
+  const start = performance.now()
+  const texts = await collect()
+  say(`site: ${texts.size} pages gathered in ${seconds(start)}`)
+  const { build } = await import('vitepress')
+  await quietly(() => build(join(root, 'apps/site')))
+  writeTexts(texts, outFolder)
+  const dead = deadLinks(outFolder)
+  if (dead.length > 0) throw new Error(['site: links that lead nowhere:', ...dead].join('\n  '))
+  mkdirSync(dirname(stamp), { recursive: true })
+  writeFileSync(stamp, key)
+  say(`site: built in ${seconds(start)}, in ${relative(root, outFolder)}`)
+}
+
+const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`
+
+/** VitePress reports its progress by a spinner; only its warnings are of use in a log. */
+async function quietly(run) {
+  const { log, info } = console
+  console.log = () => {}
+  console.info = () => {}
+  try {
+    await run()
+  } finally {
+    Object.assign(console, { log, info })
+  }
+}
+
+/** Everything that the site is made from. */
+function sourcesKey() {
+  const hash = createHash('sha256').update(process.versions.node)
+  const add = (path) => hash.update(`${relative(root, path)}\0`).update(readFileSync(path))
+  for (const folder of ['docs', 'apps/site', 'packages']) {
+    for (const { path } of walk(join(root, folder))) {
+      const inside = relative(root, path).replaceAll('\\', '/')
+      if (/\/node_modules\/|\/\.cache\//.test(inside)) continue
+      if (folder !== 'packages' || inside.endsWith('.d.ts') || inside.endsWith('api.txt')) add(path)
+    }
+  }
+  for (const file of [
+    'README.md',
+    'SECURITY.md',
+    'ARCHITECTURE.md',
+    'CONTRIBUTING.md',
+    'CHANGELOG.md',
+    'pnpm-lock.yaml',
+    'scripts/pack-docs.mjs',
+  ])
+    add(join(root, file))
+  return hash.digest('hex')
+}
