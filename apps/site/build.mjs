@@ -2,12 +2,14 @@
  * Builds the site into `out/site`: gathers the pages, lets VitePress make HTML of them, adds the pages as text, and looks for dead links. Does nothing if no source changed since
  * the last build.
  */
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { read, root, walk } from '../../scripts/setup.mjs'
 import { collect } from './collect.mjs'
 import { deadLinks } from './links.mjs'
+import { serve } from './serve.mjs'
 import { writeTexts } from './texts.mjs'
 
 export const outFolder = join(root, 'out/site')
@@ -28,6 +30,15 @@ export async function buildSite({ force = false, say }) {
   mkdirSync(dirname(stamp), { recursive: true })
   writeFileSync(stamp, key)
   say(`site: built in ${seconds(start)}, in ${relative(root, outFolder)}`)
+}
+
+/** Resolves with the address of the built site. */
+export async function serveSite({ port, open = false }) {
+  const { address } = await serve(outFolder, port)
+  const opener = { darwin: 'open', win32: 'explorer' }[process.platform] ?? 'xdg-open'
+  // Without a browser at hand, the address is printed in any case.
+  if (open) spawn(opener, [address], { stdio: 'ignore', detached: true }).on('error', () => {})
+  return address
 }
 
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`

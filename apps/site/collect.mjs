@@ -72,10 +72,12 @@ function pictures(text, file, place) {
 /** Files to copy: where to → where from. */
 const files = new Map()
 
-/** Lets a file of the repository be copied; its address from this page. Vite gives a picture a name of its own, other files keep theirs. */
+/**
+ * Lets a file of the repository be copied; its address from this page. Vite gives a picture a name of its own. A manifest or a script ends in `.txt`, so that a browser shows it.
+ */
 function copied(file, place) {
-  const target = placeOnSite(file)
   const isPicture = /\.(svg|png)$/.test(file)
+  const target = isPicture ? placeOnSite(file) : `${placeOnSite(file)}.txt`
   files.set(join(pagesFolder, isPicture ? target : `public/${target}`), join(root, file))
   return isPicture ? between(place, target) : `/${target}`
 }

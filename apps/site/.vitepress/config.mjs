@@ -15,7 +15,7 @@ export default defineConfig({
   // The sidebars are one file that all pages share, not a part of each page.
   metaChunk: true,
   // VitePress looks for pages only; links.mjs also sees these files.
-  ignoreDeadLinks: [/\.(sh|ya?ml)$/],
+  ignoreDeadLinks: [/\.txt$/],
   // A page that a link shows is loaded when the reader follows the link, not before.
   router: { prefetchLinks: false },
   head: [
