@@ -4,10 +4,9 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { read, root, walk } from '../../scripts/setup.mjs'
-import { collect } from './collect.mjs'
+import { projects, read, root, walk } from '../../scripts/setup.mjs'
 import { deadLinks } from './links.mjs'
 import { serve } from './serve.mjs'
 import { writeTexts } from './texts.mjs'
@@ -20,6 +19,8 @@ export async function buildSite({ force = false, say }) {
   const key = sourcesKey()
   if (!force && read(stamp) === key && existsSync(join(outFolder, 'index.html'))) return say('site: nothing to do')
   const start = performance.now()
+  // TypeDoc and VitePress take a second to load, which a site that is built already need not pay.
+  const { collect } = await import('./collect.mjs')
   const texts = await collect()
   say(`site: ${texts.size} pages gathered in ${seconds(start)}`)
   const { build } = await import('vitepress')
@@ -59,11 +60,13 @@ async function quietly(run) {
 function sourcesKey() {
   const hash = createHash('sha256').update(process.versions.node)
   const add = (path) => hash.update(`${relative(root, path)}\0`).update(readFileSync(path))
-  for (const folder of ['docs', 'apps/site', 'packages']) {
-    for (const { path } of walk(join(root, folder))) {
-      const inside = relative(root, path).replaceAll('\\', '/')
-      if (/\/node_modules\/|\/\.cache\//.test(inside)) continue
-      if (folder !== 'packages' || inside.endsWith('.d.ts') || inside.endsWith('api.txt')) add(path)
+  for (const { path } of walk(join(root, 'docs'))) add(path)
+  for (const name of readdirSync(join(root, 'apps/site'))) {
+    if (!['node_modules', '.cache'].includes(name)) for (const { path } of walk(join(root, 'apps/site', name))) add(path)
+  }
+  for (const folder of projects()) {
+    for (const { path } of [...walk(join(folder, 'dist')), ...walk(join(folder, 'api.txt'))]) {
+      if (/\.d\.ts$|api\.txt$/.test(path) && !path.endsWith('.test.d.ts')) add(path)
     }
   }
   for (const file of [

@@ -1,9 +1,9 @@
 /** The picture of the first page: one call to another worker, and the gradients that come back through it. */
 import { line, page, rect, text } from './svg.mjs'
 
-const [WIDTH, HEIGHT] = [540, 400]
-const LEFT = { x: 8, width: 170 }
-const RIGHT = { x: 362, width: 170 }
+const [WIDTH, HEIGHT] = [580, 400]
+const LEFT = { x: 8, width: 190 }
+const RIGHT = { x: 382, width: 190 }
 /** Who sends what, in order. */
 const MESSAGES = [
   { y: 104, role: 'call', words: '1  call add(t1, t2)', toRight: true },
@@ -26,7 +26,7 @@ export function twoWorkers() {
     }
     parts.push(line(8, 214, WIDTH - 8, 214, { stroke: palette.line, dash: '6 4', wide: 1 }))
     const box = (place, y, words, fill, stroke) => {
-      parts.push(rect(place.x + 14, y, place.width - 28, 40, { fill: palette[fill], stroke: palette[stroke], radius: 6 }))
+      parts.push(rect(place.x + 12, y, place.width - 24, 40, { fill: palette[fill], stroke: palette[stroke], radius: 6 }))
       parts.push(text(place.x + place.width / 2, y + 25, words, { size: 14, fill: palette.ink }))
     }
     box(LEFT, 84, 't1, t2', 'callFill', 'call')

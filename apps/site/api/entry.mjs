@@ -216,10 +216,16 @@ export function inline(parts, tools) {
   const texts = parts.map((part) => {
     if (part.kind === 'code') return linkErrors(part.text, tools)
     if (part.kind === 'inline-tag') return linked(part, tools)
-    return linkErrors(escaped(part.text), tools)
+    return part.text
+      .split(INDENTED)
+      .map((text, i) => (i % 2 === 1 ? `\n\n${fence(text.replaceAll(/^ {4}/gm, '').trimEnd())}\n\n` : linkErrors(escaped(text), tools)))
+      .join('')
   })
   return texts.join('').trim()
 }
+
+/** A block of code in a comment. */
+const INDENTED = /\n\n((?: {4}.*(?:\n|$))+)/
 
 function linked({ text, target }, tools) {
   const place = typeof target === 'object' && target !== null && 'kind' in target ? tools.placeOf(target) : undefined
