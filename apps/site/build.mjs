@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join, relative } from 'node:path'
 import { projects, read, root, walk } from '../../scripts/setup.mjs'
 import { deadLinks } from './links.mjs'
+import { lostQueries } from './search.mjs'
 import { serve } from './serve.mjs'
 import { writeTexts } from './texts.mjs'
 
@@ -28,6 +29,8 @@ export async function buildSite({ force = false, say }) {
   writeTexts(texts, outFolder)
   const dead = deadLinks(outFolder)
   if (dead.length > 0) throw new Error(['site: links that lead nowhere:', ...dead].join('\n  '))
+  const lost = await lostQueries(outFolder)
+  if (lost.length > 0) throw new Error(['site: the search does not find (apps/site/search.mjs):', ...lost].join('\n  '))
   mkdirSync(dirname(stamp), { recursive: true })
   writeFileSync(stamp, key)
   say(`site: built in ${seconds(start)}, in ${relative(root, outFolder)}`)

@@ -1,41 +1,39 @@
 /**
- * What the site contains, as data: its sections and their pages, in the order of the sidebar. A page is a markdown file of the repository. `collect.mjs` fails if a file of
+ * The contents of the site, as data: its sections and their pages, in the order of the sidebar. A page is a markdown file of the repository. `collect.mjs` fails if a file of
  * `docs/` is in no section, and if an entry has no file.
  */
 import { API_SECTIONS } from './api/pages.mjs'
 
-/**
- * Section → its pages as [file, title in the sidebar, words of newcomers]. The search finds a page by these words, too, although the page does not use them.
- */
+/** Section → its pages as [file, title in the sidebar]. */
 export const SECTIONS = {
   Start: [
-    ['README.md', 'Overview', 'install setup quick start hello world npm first gradient'],
-    ['docs/guide/examples.md', 'Examples', 'demo sample programs'],
-    ['docs/guide/supported.md', 'What is supported', 'version windows mac macos linux bun deno compatibility gpu cuda'],
-    ['docs/glossary.md', 'Glossary', 'terms words definitions'],
+    ['README.md', 'Overview'],
+    ['docs/guide/examples.md', 'Examples'],
+    ['docs/guide/supported.md', 'Supported systems'],
+    ['docs/glossary.md', 'Glossary'],
   ],
   Guide: [
-    ['docs/guide/launching.md', 'Launching', 'start run shutdown exit ts-node debug bundle'],
-    ['docs/guide/main-thread.md', 'The main thread', 'send tensor to worker call worker from main thread'],
-    ['docs/guide/training.md', 'Training', 'save model load model weights train loop checkpoint'],
-    ['docs/guide/data-parallel.md', 'Data-parallel training', 'ddp distributeddataparallel multi worker'],
-    ['docs/guide/collectives.md', 'Collectives', 'allreduce all_reduce nccl gloo mpi'],
-    ['docs/guide/pipelines.md', 'Pipelines', 'pipeline parallelism stages model too large'],
-    ['docs/guide/processes.md', 'Processes and machines', 'torchrun multi node cluster ssh network slurm kubernetes docker'],
-    ['docs/guide/members.md', 'Workers that come and go', 'kill worker crash restart elastic autoscale fault tolerance'],
-    ['docs/guide/jobs.md', 'Jobs', 'thread pool worker pool piscina queue'],
-    ['docs/guide/reinforcement-learning.md', 'Reinforcement learning', 'cartpole rl agent observers environment gym'],
-    ['docs/guide/kernels.md', 'Kernels of your own', 'custom operation gpu.js'],
+    ['docs/guide/launching.md', 'Launching'],
+    ['docs/guide/main-thread.md', 'The main thread'],
+    ['docs/guide/training.md', 'Training'],
+    ['docs/guide/data-parallel.md', 'Data-parallel training'],
+    ['docs/guide/collectives.md', 'Collectives'],
+    ['docs/guide/pipelines.md', 'Pipelines'],
+    ['docs/guide/processes.md', 'Processes and machines'],
+    ['docs/guide/members.md', 'Workers that come and go'],
+    ['docs/guide/jobs.md', 'Jobs'],
+    ['docs/guide/reinforcement-learning.md', 'Reinforcement learning'],
+    ['docs/guide/kernels.md', 'Kernels of your own'],
   ],
   'Coming from elsewhere': [
-    ['docs/guide/pytorch.md', 'PyTorch', 'port migrate torch.distributed.rpc python'],
-    ['docs/pytorch.md', 'Every PyTorch name', 'torch names mapping equivalent'],
+    ['docs/guide/pytorch.md', 'PyTorch'],
+    ['docs/pytorch.md', 'Every PyTorch name'],
   ],
-  Testing: [['docs/testing.md', 'Test a distributed program', 'race deadlock flaky unit test mock simulate']],
+  Testing: [['docs/testing.md', 'Test a distributed program']],
   'Limits and performance': [
-    ['docs/guide/limits.md', 'Limits and timeouts', 'timeout default maximum options'],
-    ['docs/speed.md', 'Speed', 'performance benchmark fast slow'],
-    ['docs/cost-of-a-pass.md', 'The cost of a pass', 'overhead messages latency'],
+    ['docs/guide/limits.md', 'Limits and timeouts'],
+    ['docs/speed.md', 'Speed'],
+    ['docs/cost-of-a-pass.md', 'The cost of a pass'],
   ],
   'When something goes wrong': [
     [
@@ -43,7 +41,7 @@ export const SECTIONS = {
       'By symptom',
       'hang hangs stuck freeze frozen deadlock different numbers out of memory oom slow debug',
     ],
-    ['docs/errors/README.md', 'All errors', 'exception error code catch'],
+    ['docs/errors/README.md', 'All errors'],
     ['docs/errors/calls.md', 'Calls'],
     ['docs/errors/clusters.md', 'Clusters'],
     ['docs/errors/connections.md', 'Connections'],
@@ -55,13 +53,13 @@ export const SECTIONS = {
     ['docs/errors/testing.md', 'Testing'],
   ],
   Security: [
-    ['SECURITY.md', 'Security', 'keys tls certificates attack encryption password authentication'],
+    ['SECURITY.md', 'Security'],
     ['docs/security-tests.md', 'Which test holds which promise'],
   ],
   'How it is built': [
-    ['ARCHITECTURE.md', 'Architecture', 'internals source code'],
-    ['CONTRIBUTING.md', 'Contributing', 'develop pull request'],
-    ['CHANGELOG.md', 'Changelog', 'release notes version history'],
+    ['ARCHITECTURE.md', 'Architecture'],
+    ['CONTRIBUTING.md', 'Contributing'],
+    ['CHANGELOG.md', 'Changelog'],
     ['docs/mutations.md', 'Does the test kit find bugs?'],
   ],
 }
@@ -81,9 +79,9 @@ export function placeOnSite(file) {
   return file.startsWith('docs/') ? file.slice('docs/'.length).replace(/README\.md$/, 'index.md') : file.toLowerCase()
 }
 
-/** Every page as { file, place, title, words, section }. */
+/** Every page as { file, place, title, section }. */
 export const PAGES = Object.entries(SECTIONS).flatMap(([section, pages]) =>
-  pages.map(([file, title, words = '']) => ({ file, place: placeOnSite(file), title, words, section })),
+  pages.map(([file, title]) => ({ file, place: placeOnSite(file), title, section })),
 )
 
 /** 'guide/launching.md' → '/guide/launching' */

@@ -4,7 +4,7 @@ import { line, page, rect, text } from './svg.mjs'
 const [WIDTH, HEIGHT] = [580, 400]
 const LEFT = { x: 8, width: 190 }
 const RIGHT = { x: 382, width: 190 }
-/** Who sends what, in order. */
+/** The messages, in order. */
 const MESSAGES = [
   { y: 104, role: 'call', words: '1  call add(t1, t2)', toRight: true },
   { y: 166, role: 'result', words: '2  its result', toRight: false },

@@ -1,9 +1,8 @@
 /** The site, as VitePress builds it from the pages that `collect.mjs` gathered. Nothing in it comes from another server: no fonts, no search service, no counters. */
 import { defineConfig } from 'vitepress'
-import { linkOf, NAV, PAGES, placeOnSite, sidebars } from '../contents.mjs'
+import { linkOf, NAV, placeOnSite, sidebars } from '../contents.mjs'
+import { searchOptions, withWords } from '../search.mjs'
 import { slug } from '../slug.mjs'
-
-const wordsOf = new Map(PAGES.map(({ place, words }) => [place, words]))
 
 export default defineConfig({
   title: 'postgrad',
@@ -32,10 +31,6 @@ export default defineConfig({
     anchor: { slugify: slug },
     toc: { slugify: slug },
     headers: { slugify: slug },
-    config: (md) => {
-      // A table that is wider than the page scrolls: a keyboard must reach it to scroll it.
-      md.renderer.rules.table_open = () => '<table tabindex="0">\n'
-    },
   },
   themeConfig: {
     siteTitle: 'postgrad',
@@ -48,15 +43,8 @@ export default defineConfig({
       provider: 'local',
       options: {
         detailedView: false,
-        miniSearch: {
-          searchOptions: { fuzzy: 0.15, prefix: true, boost: { title: 4, text: 1, titles: 2 } },
-        },
-        // The words of newcomers are indexed with the first section of their page.
-        _render(source, env, md) {
-          const html = md.render(source, env)
-          const words = wordsOf.get(env.relativePath)
-          return words ? html.replace('</h1>', `</h1>\n<p>${words}</p>`) : html
-        },
+        miniSearch: { searchOptions },
+        _render: (source, env, md) => withWords(md.render(source, env), env.relativePath),
       },
     },
   },
