@@ -48,5 +48,6 @@ export default defineConfig({
       },
     },
   },
-  vite: { build: { chunkSizeWarningLimit: 6000 } },
+  // The index of the search is large, and loaded when a reader opens the search. A picture is a file: inlined, it would be in the page and in its script, twice each.
+  vite: { build: { chunkSizeWarningLimit: 6000, assetsInlineLimit: 0 } },
 })
