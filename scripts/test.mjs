@@ -41,6 +41,8 @@ if (!narrowed) {
   checks.push(check('rules of SPEC.md', ...node('scripts/check-rules.mjs')))
   checks.push(check('a section for each error code', ...node('scripts/check-errors.mjs')))
   checks.push(check('plain English', ...node('scripts/check-english.mjs')))
+  checks.push(check('programs of pages are run, or say why not', ...node('scripts/snippets.mjs', '--list')))
+  checks.push(check('a release can be written', ...node('scripts/release.mjs', 'patch', '--dry-run')))
   checks.push(check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies')))
 }
 const tree = built ? await library() : null
