@@ -1,5 +1,5 @@
 /**
- * `npm run release -- minor`: writes a release into this repository: its version wherever that stands (`PLACES`), and in CHANGELOG.md the entries under "Unreleased" become those of
+ * `npm run release -- minor`: writes a release into this repository: its version in all places that have it (`PLACES`), and in CHANGELOG.md the entries under "Unreleased" become those of
  * the version. Then it packs, and prints the commands that are left. It commits, tags and publishes nothing.
  *
  * The entries are written by hand, next to each change, in groups that users look for: changesets would make one list of them. So this moves a heading, and takes no parser.
@@ -14,11 +14,11 @@ import { capture, projects, root } from './setup.mjs'
 const HELP = `Usage: npm run release -- VERSION [--dry-run]
 
 VERSION is major, minor, patch, or a version such as 1.2.0.
-Writes the version into each package.json and wherever else it stands, and moves the entries under "Unreleased" in CHANGELOG.md to that version. Then it packs.
+Writes the version into each package.json and into each other place that has it, and moves the entries under "Unreleased" in CHANGELOG.md to that version. Then it packs.
   --dry-run  says what it would write, and writes nothing
 It commits, tags and publishes nothing: it prints the commands for that.`
 
-/** Where the version stands, apart from each package.json: file → what is before it and after it. */
+/** Places of the version, apart from each package.json: file → what is before it and after it. */
 const PLACES = {
   'CITATION.cff': /^(version: ).*()$/m,
   'README.md': /(out\/postgrad-).*(\.tgz)/,

@@ -28,7 +28,7 @@ const { values: options, positionals } = parseArgs({
 })
 const pages = [FIRST, ...allPages().filter((path) => path !== FIRST)]
 const wrong = [
-  ...positionals.filter((path) => !pages.includes(path)).map((path) => `there is no page '${path}'`),
+  ...positionals.filter((path) => !pages.includes(path)).map((path) => `expected the path of a page, got '${path}'`),
   ...options.node
     .filter((one) => one !== 'this' && !Object.hasOwn(VERSIONS, one))
     .map((one) => `--node: expected this or ${Object.keys(VERSIONS).join(', ')}, got '${one}'`),
