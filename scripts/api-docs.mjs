@@ -1,6 +1,6 @@
 /**
  * Checks what an editor shows of the names that users import: every name of a `postgrad` door has a doc comment where it is declared (not `@throws …` alone),
- * and each `@example` compiles. `api-report.mjs`, which has the program of all declarations, calls it.
+ * every class and function has an `@example`, and each `@example` compiles. `api-report.mjs`, which has the program of all declarations, calls it.
  */
 import { join, relative } from 'node:path'
 import ts from '@typescript/typescript6'
@@ -21,10 +21,17 @@ const DOORS = [
   ['index', 'postgrad'],
 ]
 
+/** Where tensor operations are declared. Another check sees to their examples, each of which has one line with its result. */
+const OPERATIONS = /^packages\/(tensor\/dist\/(ops|sparse|tensor\/create)\b|autograd\/dist\/api\/functions\.)/
+
+/** Classes and functions that a program never names, each with the reason. */
+const WITHOUT_EXAMPLE = {}
+
 /** One line for each that is missing or wrong. */
 export function wrongDocs(program, options) {
-  const lines = DOORS.flatMap(([door]) => wordless(program.getTypeChecker(), exportsOf(program, door)))
-  return [...new Set(lines), ...brokenExamples(program, options)]
+  const checker = program.getTypeChecker()
+  const names = DOORS.flatMap(([door, from]) => namesOf(checker, exportsOf(program, door), from))
+  return [...new Set([...wordless(checker, names), ...withoutExample(checker, names)]), ...brokenExamples(program, names, options)]
 }
 
 function exportsOf(program, door) {
@@ -32,37 +39,70 @@ function exportsOf(program, door) {
   return checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(join(root, `packages/postgrad/dist/${door}.d.ts`))))
 }
 
-/** Of these exports, those of which an editor shows no documentation, each with its file. For a namespace, which it shows none of in any case, the names inside count. */
-function wordless(checker, symbols, within = '') {
-  return symbols.flatMap((symbol) => {
-    const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
-    const declaration = target.declarations?.[0]
-    if (declaration === undefined || target.getDocumentationComment(checker).length > 0) return []
-    if (ts.isSourceFile(declaration)) return wordless(checker, checker.getExportsOfModule(target), `${symbol.name}.`)
-    return [`${within}${symbol.name} (${relative(root, declaration.getSourceFile().fileName)})`]
+/** The names of a door: { name, symbol, door, space }. For a namespace, of which an editor shows no documentation, those inside with the `space` that they are in. */
+function namesOf(checker, symbols, door, space = '') {
+  return symbols.flatMap(({ name, flags }, i) => {
+    const symbol = flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbols[i]) : symbols[i]
+    const declaration = symbol.declarations?.[0]
+    if (declaration === undefined) return []
+    if (ts.isSourceFile(declaration)) return namesOf(checker, checker.getExportsOfModule(symbol), door, name)
+    const file = relative(root, declaration.getSourceFile().fileName)
+    return [{ name, symbol, door, space, file, text: `${space && `${space}.`}${name} (${file})` }]
   })
 }
 
-/** Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. */
-function brokenExamples(program, options) {
+/** Names without documentation. */
+function wordless(checker, names) {
+  return names.filter(({ symbol }) => symbol.getDocumentationComment(checker).length === 0).map(({ text }) => text)
+}
+
+/** Classes, and functions other than tensor operations, that have no `@example`; and those that need no exception. */
+function withoutExample(checker, names) {
+  const missing = names.filter(({ symbol, file }) => {
+    if (!(symbol.flags & ts.SymbolFlags.Value) || OPERATIONS.test(file)) return false
+    const isFunction = checker.getTypeOfSymbol(symbol).getCallSignatures().length > 0
+    return (symbol.flags & ts.SymbolFlags.Class || isFunction) && examplesOf(checker, symbol).length === 0
+  })
+  const idle = Object.keys(WITHOUT_EXAMPLE).filter((name) => !missing.some((one) => one.name === name))
+  return [
+    ...missing.filter(({ name }) => WITHOUT_EXAMPLE[name] === undefined).map(({ text }) => `${text}: it has no @example`),
+    ...idle.map((name) => `${name}: WITHOUT_EXAMPLE of api-docs.mjs has a name that is not needed there`),
+  ]
+}
+
+function examplesOf(checker, symbol) {
+  const tags = symbol.getJsDocTags(checker).filter((tag) => tag.name === 'example')
+  return tags.map(({ text }) => ts.displayPartsToString(text))
+}
+
+/**
+ * Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. In an
+ * example of a name from a namespace, the namespace's name means the namespace.
+ */
+function brokenExamples(program, names, options) {
   const checker = program.getTypeChecker()
-  const from = new Map()
-  const bodies = []
-  for (const [door, name] of DOORS) {
-    for (const symbol of exportsOf(program, door)) {
-      from.set(symbol.name, name)
-      const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol
-      const examples = target.getJsDocTags(checker).filter((tag) => tag.name === 'example')
-      for (const { text } of examples) bodies.push({ name: symbol.name, text: ts.displayPartsToString(text) })
+  const from = new Map(names.filter(({ name, space }) => space === '' && name !== 'var').map(({ name, door }) => [name, door]))
+  const spaces = new Map(names.filter(({ space }) => space !== '').map(({ space, door }) => [space, door]))
+  const lines = [
+    ...[...from].map(([name, door]) => `import { ${name} } from '${door}'`),
+    ...[...spaces].map(([space, door]) => `import { ${space} as ${space}Namespace } from '${door}'`),
+    'declare const x: Tensor',
+    'declare const addOne: (a: Tensor) => Tensor',
+  ]
+  /** By line, the name whose example it is part of. */
+  const owners = []
+  for (const { name, symbol, space } of new Map(names.map((one) => [one.symbol, one])).values()) {
+    for (const text of examplesOf(checker, symbol)) {
+      const parameter = space && `${space}: typeof ${space}Namespace`
+      const body = [`export async function example${lines.length}(${parameter}) {`, ...text.split('\n'), '}']
+      owners.length = lines.length
+      owners.push(...body.map(() => name))
+      lines.push(...body)
     }
   }
-  const imports = [...from].filter(([each]) => each !== 'var').map(([each, door]) => `import { ${each} } from '${door}'`)
-  const head = [...imports, 'declare const x: Tensor', 'declare const addOne: (a: Tensor) => Tensor']
   const file = join(root, 'packages/postgrad/src/examples.ts')
   const host = ts.createCompilerHost(options)
   const { getSourceFile } = host
-  // Two lines each: a comment may follow the code.
-  const lines = [...head, ...bodies.flatMap(({ text }, i) => [`export async function example${i}() { ${text.replaceAll('\n', ' ')}`, '}'])]
   host.getSourceFile = (name, ...rest) =>
     name === file ? ts.createSourceFile(file, lines.join('\n'), ...rest) : (program.getSourceFile(name) ?? getSourceFile(name, ...rest))
   const compiled = ts.createProgram({
@@ -72,6 +112,6 @@ function brokenExamples(program, options) {
   })
   return ts.getPreEmitDiagnostics(compiled, compiled.getSourceFile(file)).map(({ start, messageText }) => {
     const { line } = compiled.getSourceFile(file).getLineAndCharacterOfPosition(start)
-    return `${bodies[(line - head.length) >> 1]?.name}, its @example: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+    return `${owners[line]}, its @example: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
   })
 }

@@ -5,7 +5,7 @@
  * It reads the compiled declarations with the checker of TypeScript 6 (version 7 has no stable API), so it runs after the build. A name that
  * a package passes on from another one is a single line with its origin; its signature is in the report of its home.
  *
- * It also fails, with or without `--check`, if a name that users import is not documented (`api-docs.mjs`).
+ * It also fails, with or without `--check`, if a name that users import is not documented, or a class or function has no example (`api-docs.mjs`).
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -192,8 +192,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.exitCode = 1
   }
   if (wrong.length > 0) {
-    console.error(['What users import has doc comments, and their examples compile:', ...wrong].join('\n  '))
-    console.error('Remedy: write one to four lines where it is declared: what it gives, shapes, units, defaults, errors.')
+    console.error(['Names that users import, of which the doc comment or an example is missing or wrong:', ...wrong].join('\n  '))
+    console.error(
+      'Remedy: write one to four lines where it is declared: what it gives, shapes, units, defaults, errors; and an @example of one to eight lines that a user would write.',
+    )
     process.exitCode = 1
   }
 }
