@@ -1,13 +1,16 @@
 /**
  * Checks what an editor shows of the names that users import: every name of a `postgrad` door has a doc comment where it is declared (not `@throws …` alone),
  * every class and function has an `@example`, and each `@example` compiles. `api-report.mjs`, which has the program of all declarations, calls it.
+ *
+ * Each run first proves that a name without documentation, one without an example, and an example that does not compile are found.
  */
+import assert from 'node:assert/strict'
 import { join, relative } from 'node:path'
 import ts from '@typescript/typescript6'
 import { root } from './setup.mjs'
 
 /** Declarations and how users import them; the last wins where two have a name. */
-const DOORS = [
+export const DOORS = [
   ['testing-matchers', 'postgrad/testing/matchers'],
   ['testing', 'postgrad/testing'],
   ['types', 'postgrad/types'],
@@ -21,20 +24,23 @@ const DOORS = [
   ['index', 'postgrad'],
 ]
 
-/** Where tensor operations are declared. Another check sees to their examples, each of which has one line with its result. */
-const OPERATIONS = /^packages\/(tensor\/dist\/(ops|sparse|tensor\/create)\b|autograd\/dist\/api\/functions\.)/
-
-/** Classes and functions that a program never names, each with the reason. */
-const WITHOUT_EXAMPLE = {}
+/** The declarations of tensor operations, and of functions that make tensors. `check-examples.mjs` sees to their examples, each of which states its result. */
+export const OPERATIONS = /^packages\/(tensor\/dist\/(ops\/|sparse\/operations|tensor\/create)|autograd\/dist\/api\/functions)/
 
 /** One line for each that is missing or wrong. */
 export function wrongDocs(program, options) {
+  prove(options)
+  return problemsOf(program, options)
+}
+
+function problemsOf(program, options) {
   const checker = program.getTypeChecker()
   const names = DOORS.flatMap(([door, from]) => namesOf(checker, exportsOf(program, door), from))
   return [...new Set([...wordless(checker, names), ...withoutExample(checker, names)]), ...brokenExamples(program, names, options)]
 }
 
-function exportsOf(program, door) {
+/** The symbols that a door exports. */
+export function exportsOf(program, door) {
   const checker = program.getTypeChecker()
   return checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(join(root, `packages/postgrad/dist/${door}.d.ts`))))
 }
@@ -56,18 +62,13 @@ function wordless(checker, names) {
   return names.filter(({ symbol }) => symbol.getDocumentationComment(checker).length === 0).map(({ text }) => text)
 }
 
-/** Classes, and functions other than tensor operations, that have no `@example`; and those that need no exception. */
+/** Classes, and functions other than tensor operations, that have no `@example`. */
 function withoutExample(checker, names) {
   const missing = names.filter(({ symbol, file }) => {
-    if (!(symbol.flags & ts.SymbolFlags.Value) || OPERATIONS.test(file)) return false
-    const isFunction = checker.getTypeOfSymbol(symbol).getCallSignatures().length > 0
-    return (symbol.flags & ts.SymbolFlags.Class || isFunction) && examplesOf(checker, symbol).length === 0
+    if (!(symbol.flags & ts.SymbolFlags.Value) || OPERATIONS.test(file) || examplesOf(checker, symbol).length > 0) return false
+    return symbol.flags & ts.SymbolFlags.Class || checker.getTypeOfSymbol(symbol).getCallSignatures().length > 0
   })
-  const idle = Object.keys(WITHOUT_EXAMPLE).filter((name) => !missing.some((one) => one.name === name))
-  return [
-    ...missing.filter(({ name }) => WITHOUT_EXAMPLE[name] === undefined).map(({ text }) => `${text}: it has no @example`),
-    ...idle.map((name) => `${name}: WITHOUT_EXAMPLE of api-docs.mjs has a name that is not needed there`),
-  ]
+  return missing.map(({ text }) => `${text}: it has no @example`)
 }
 
 function examplesOf(checker, symbol) {
@@ -76,29 +77,28 @@ function examplesOf(checker, symbol) {
 }
 
 /**
- * Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. In an
- * example of a name from a namespace, the namespace's name means the namespace.
+ * Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. If two
+ * doors have a name (`init`, `gather`), the example of either means its own.
  */
 function brokenExamples(program, names, options) {
   const checker = program.getTypeChecker()
   const from = new Map(names.filter(({ name, space }) => space === '' && name !== 'var').map(({ name, door }) => [name, door]))
-  const spaces = new Map(names.filter(({ space }) => space !== '').map(({ space, door }) => [space, door]))
-  const lines = [
-    ...[...from].map(([name, door]) => `import { ${name} } from '${door}'`),
-    ...[...spaces].map(([space, door]) => `import { ${space} as ${space}Namespace } from '${door}'`),
-    'declare const x: Tensor',
-    'declare const addOne: (a: Tensor) => Tensor',
-  ]
+  const one = new Map(names.map((each) => [each.symbol, each]))
+  const examples = [...one.values()].flatMap((each) => examplesOf(checker, each.symbol).map((text) => ({ ...each, text })))
   /** By line, the name whose example it is part of. */
   const owners = []
-  for (const { name, symbol, space } of new Map(names.map((one) => [one.symbol, one])).values()) {
-    for (const text of examplesOf(checker, symbol)) {
-      const parameter = space && `${space}: typeof ${space}Namespace`
-      const body = [`export async function example${lines.length}(${parameter}) {`, ...text.split('\n'), '}']
-      owners.length = lines.length
-      owners.push(...body.map(() => name))
-      lines.push(...body)
-    }
+  const lines = []
+  const add = (name, ...added) => {
+    owners.push(...added.map(() => name))
+    lines.push(...added)
+  }
+  for (const [name, door] of from) add('', `import { ${name} } from '${door}'`)
+  add('', 'declare const x: Tensor', 'declare const addOne: (a: Tensor) => Tensor')
+  for (const [i, { name, space, door, text }] of examples.entries()) {
+    const own = space || name
+    const isOther = from.get(own) !== door
+    if (isOther) add(name, `import { ${own} as own${i} } from '${door}'`)
+    add(name, `export async function example${i}(${isOther ? `${own}: typeof own${i}` : ''}) {`, ...text.split('\n'), '}')
   }
   const file = join(root, 'packages/postgrad/src/examples.ts')
   const host = ts.createCompilerHost(options)
@@ -114,4 +114,52 @@ function brokenExamples(program, names, options) {
     const { line } = compiled.getSourceFile(file).getLineAndCharacterOfPosition(start)
     return `${owners[line]}, its @example: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
   })
+}
+
+// ---- the proof that each problem is found ----
+
+function prove(options) {
+  const sources = {
+    index: `export declare function wordless(): void
+/** It has no example. */
+export declare class Bare {}
+/**
+ * Its example is of two lines, and wrong in the second.
+ * @example
+ * const n = init(1) // a number
+ * init(n.name)
+ */
+export declare function init(n: number): number
+/** A type needs no example. */
+export interface Tensor {}`,
+    nn: "export * as init from './plugin.js'",
+    plugin: `/**
+ * In its example \`init\` is its namespace.
+ * @example init.ones_()
+ */
+export declare function ones_(): void
+/** @example init.ones_(1) */
+export declare function zeros_(): void`,
+  }
+  const file = 'packages/postgrad/dist/index.d.ts'
+  assert.deepEqual(problemsOf(fixture(sources, options), options), [
+    'init.zeros_ (packages/postgrad/dist/plugin.d.ts)',
+    `wordless (${file})`,
+    `wordless (${file}): it has no @example`,
+    `Bare (${file}): it has no @example`,
+    'zeros_, its @example: Expected 0 arguments, but got 1.',
+    "init, its @example: Property 'name' does not exist on type 'number'.",
+  ])
+}
+
+/** A program of these declarations in place of those of `postgrad`; other doors have nothing. */
+function fixture(sources, options) {
+  const folder = join(root, 'packages/postgrad/dist')
+  const files = new Map(DOORS.map(([door]) => [join(folder, `${door}.d.ts`), sources[door] ?? 'export {}']))
+  for (const [name, text] of Object.entries(sources)) files.set(join(folder, `${name}.d.ts`), text)
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile } = host
+  host.getSourceFile = (name, ...rest) =>
+    files.has(name) ? ts.createSourceFile(name, files.get(name), ...rest) : getSourceFile(name, ...rest)
+  return ts.createProgram({ rootNames: [...files.keys()], options, host })
 }

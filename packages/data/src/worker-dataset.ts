@@ -28,7 +28,12 @@ export interface WorkerSource {
 /** Makes a dataset: it runs in the thread that calls `workerDataset`, and once in each worker. */
 export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | readonly T[] | Promise<Dataset<T> | readonly T[]>
 
-/** A dataset that exists in this thread and can be made again in others. `workerDataset` makes it. */
+/**
+ * A dataset that exists in this thread and can be made again in others. `workerDataset` makes it.
+ * @example
+ * const train: WorkerDataset<Tensor> = await workerDataset<Tensor>(new URL('./digits.js', import.meta.url), 'digits')
+ * const loader = new DataLoader(train, { batchSize: 32, workers: 2 })
+ */
 export class WorkerDataset<T> implements Dataset<T> {
   /** @internal */
   readonly source: WorkerSource
@@ -61,6 +66,10 @@ export class WorkerDataset<T> implements Dataset<T> {
  *
  * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for a value that is not a dataset, DATASET_FAILED with the error of module or factory
  * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
+ * @example
+ * // digits.ts has: export const digits = (path: string) => readIdx(path)
+ * const train = await workerDataset<Tensor>(new URL('./digits.js', import.meta.url), 'digits', ['train.idx.gz'])
+ * for await (const batch of new DataLoader(train, { batchSize: 32, workers: 2 })) console.log(batch.shape)
  */
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
   url: URL | string,

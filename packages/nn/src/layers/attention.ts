@@ -49,7 +49,7 @@ const NAMES: Readonly<Record<string, string>> = {
  * `torch.nn.MultiheadAttention`, without biases for keys and values.
  * @example
  * const attention = new MultiheadAttention(8, 2, { batchFirst: true })
- * const tokens = randn([4, 5, 8]) // 4 sequences of 5 tokens
+ * const tokens = randn([4, 5, 8]) // a batch of 4, with 5 tokens each
  * const [output, weights] = attention.forward(tokens, tokens, tokens)
  * output.shape // [4, 5, 8]
  * weights?.shape // [4, 5, 5]

@@ -28,7 +28,7 @@ export interface KaimingOptions extends InitOptions {
 
 /**
  * Uniform in [low, high). @throws INVALID_ARGUMENT unless low ≤ high
- * @example init.uniform_(zeros([2, 3]), -0.1, 0.1) // [2, 3], each element at least −0.1 and below 0.1
+ * @example init.uniform_(zeros([2, 3]), -0.1, 0.1) // shape [2, 3]: each element is at least −0.1 and below 0.1
  */
 export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
   if (!(low <= high)) throw invalidArgument('uniform_', 'low ≤ high', `${low} and ${high}`, 'Swap them.')
@@ -37,7 +37,7 @@ export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}
 
 /**
  * Normal with this mean (default 0) and standard deviation (1). PyTorch: `torch.nn.init.normal_`. @throws INVALID_ARGUMENT unless std ≥ 0
- * @example init.normal_(zeros([2, 3]), 0, 0.02) // [2, 3], with standard deviation 0.02
+ * @example init.normal_(zeros([2, 3]), 0, 0.02) // shape [2, 3]: the standard deviation is about 0.02
  */
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
   if (!(std >= 0)) throw invalidArgument('normal_', 'a std ≥ 0', std, 'Pass its absolute value.')
@@ -46,7 +46,7 @@ export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {})
 
 /**
  * Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0
- * @example init.truncNormal_(zeros([2, 3]), 0, 1, -2, 2) // [2, 3], no element outside of [−2, 2]
+ * @example init.truncNormal_(zeros([2, 3]), 0, 1, -2, 2) // shape [2, 3]: each element is from −2 to 2
  */
 export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, options: InitOptions = {}): Tensor {
   if (!(std > 0)) throw invalidArgument('truncNormal_', 'a std > 0', std, 'Use constant_() for a single value.')

@@ -16,6 +16,13 @@ import { currentRuntime } from './api.js'
  * ```
  *
  * An `init` that throws is tried again by the next access. @throws (the accessor) RPC_NOT_INITIALIZED outside of any worker
+ * @example
+ * const counter = workerLocal(() => ({ calls: 0 })) // one for each worker
+ * const count = () => ++counter().calls
+ * expose({ count })
+ * await call('worker1', count) // 1
+ * await call('worker1', count) // 2
+ * await call('worker0', count) // 1
  */
 export function workerLocal<T>(init: (worker: WorkerInfo) => T): () => T {
   const values = new WeakMap<WorkerRuntime, { readonly value: T }>()
