@@ -56,8 +56,8 @@ export function jobOfScope(): CurrentJob | null {
  * The job that runs this code. @throws JOB_NOT_CURRENT outside of any
  * @example
  * const step = () => {
- *   const { signal, report } = currentJob()
- *   for (let done = 0; done < 100 && !signal.aborted; done++) report({ done, total: 100 })
+ *   const job = currentJob()
+ *   for (let done = 0; done < 100 && !job.signal.aborted; done++) job.report({ done, total: 100 })
  * }
  * expose({ step }) // for pool.run(step)
  */

@@ -55,10 +55,6 @@ const CHUNK_BYTES = 1 << 18
 
 /**
  * An open safetensors file. Nobody may write to the file while you read it. Close it at the end, or declare it with `await using`.
- *
- *     const file = await openSafetensors('model.safetensors')
- *     const weight = await file.tensor('encoder.weight')
- *     await file.close()
  * @example
  * await using file = await openSafetensors('model.safetensors')
  * const weight = await file.tensor('encoder.weight')

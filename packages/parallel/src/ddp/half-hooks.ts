@@ -26,7 +26,7 @@ export function fp16CompressHook(group: ProcessGroup | null, bucket: GradBucket)
 }
 
 /**
- * The same as bfloat16, which reaches as far as float32 with fewer digits. PyTorch: `bf16_compress_hook`.
+ * The mean over the ranks of `group` (null: of the default group), of gradients as bfloat16, which has float32's range with fewer digits. PyTorch: `bf16_compress_hook`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(null, bf16CompressHook) // half of the bytes

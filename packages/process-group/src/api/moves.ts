@@ -64,7 +64,7 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
 }
 
 /**
- * The same of several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce`
+ * Broadcasts several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce`
  * @example
  * const model = new Linear(2, 1)
  * await broadcastCoalesced(model.parameters().map((p) => p.detach()), 0) // all ranks have the parameters of rank 0
@@ -103,7 +103,7 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
 }
 
 /**
- * The same into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
+ * Gathers the tensors of all ranks into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
  * @throws (rejects) as `allReduce`
  * @example
  * await allGatherIntoTensor(zeros([4]), tensor([getRank(), 9])) // [0, 9, 1, 9]
@@ -214,7 +214,7 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
 }
 
 /**
- * The same of rows of one tensor: equal parts of the first dimension, or as many as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce`
+ * Exchanges rows of one tensor between all ranks: equal parts of the first dimension, or as many rows as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce`
  * @example await allToAllSingle(zeros([2]), tensor([getRank() * 10, getRank() * 10 + 1])) // rank 0: [0, 10], rank 1: [1, 11]
  */
 export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllOptions = {}): Work<Tensor> {

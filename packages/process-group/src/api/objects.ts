@@ -32,7 +32,7 @@ export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): W
 }
 
 /**
- * The same on the rank `dst` alone; null elsewhere. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject`
+ * Gives all ranks' values, by rank, on the rank `dst`; null on other ranks. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject`
  * @example await gatherObject(`loss of rank ${getRank()}`, { dst: 0 }) // rank 0: ['loss of rank 0', 'loss of rank 1'], rank 1: null
  */
 export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Work<T[] | null> {

@@ -45,7 +45,7 @@ export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions
 }
 
 /**
- * The same of several tensors of one dtype at once, which share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce`
+ * Reduces several tensors of one dtype at once on all ranks. The tensors share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce`
  * @example
  * const [a, b] = await allReduceCoalesced([tensor([1, 2]), tensor([getRank()])])
  * a! // [2, 4]
@@ -136,7 +136,7 @@ export function reduceScatter(output: Tensor, inputList: readonly Tensor[], opti
 }
 
 /**
- * The same of slices of one tensor: `input` holds one for each rank, along the first dimension or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
+ * Reduces slices of one tensor, one slice for each rank: `input` has the slices along the first dimension, or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
  * @throws (rejects) as `allReduce`
  * @example await reduceScatterTensor(zeros([1]), tensor([1, 10])) // rank 0: [2], rank 1: [20]
  */

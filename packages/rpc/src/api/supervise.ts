@@ -66,17 +66,6 @@ const WORKER_LOOK_MS = 10
  * Makes actors and keeps them running. If an actor crashes or its worker dies, it is made again, with others if `strategy` says so ('one-for-one', the
  * default, 'one-for-all', 'rest-for-one'). Up to `intensity` (1) restarts are allowed within `periodMs` (5000). One more stops all of them (`supervision.exited`).
  *
- * ```ts
- * await using supervision = await supervise({
- *   strategy: 'one-for-all',
- *   children: [
- *     { name: 'agent', actor: Agent, args: [128], worker: 'worker0' },
- *     { name: 'observer', actor: Observer, worker: ['worker1', 'worker2'] },
- *   ],
- * })
- * await supervision.actor('agent').call('step', [])
- * ```
- *
  * The supervision runs on the worker that calls this, and its actors end with that worker.
  * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped the actors that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
  * @example

@@ -8,12 +8,7 @@ import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Gives an accessor of a value that is made once per worker, when that worker first asks for it, and ends with it:
- *
- * ```ts
- * const policy = workerLocal(() => new Policy())
- * const act = (state: Tensor) => policy().forward(state)
- * ```
+ * Gives an accessor of a value that is made once per worker, when that worker first asks for it, and ends with it.
  *
  * An `init` that throws is tried again by the next access. @throws (the accessor) RPC_NOT_INITIALIZED outside of any worker
  * @example
