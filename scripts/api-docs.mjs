@@ -7,7 +7,7 @@ import ts from '@typescript/typescript6'
 import { root } from './setup.mjs'
 
 /** Declarations and how users import them; the last wins where two have a name. */
-const DOORS = [
+export const DOORS = [
   ['testing-matchers', 'postgrad/testing/matchers'],
   ['testing', 'postgrad/testing'],
   ['types', 'postgrad/types'],
@@ -21,8 +21,8 @@ const DOORS = [
   ['index', 'postgrad'],
 ]
 
-/** Where tensor operations are declared. Another check sees to their examples, each of which has one line with its result. */
-const OPERATIONS = /^packages\/(tensor\/dist\/(ops|sparse|tensor\/create)\b|autograd\/dist\/api\/functions\.)/
+/** Where tensor operations are declared. `check-examples.mjs` asks for their examples, each of which has one line with its result. */
+export const OPERATIONS = /^packages\/(tensor\/dist\/(ops|sparse|tensor\/create)\b|autograd\/dist\/api\/functions\.)/
 
 /** Classes and functions that a program never names, each with the reason. */
 const WITHOUT_EXAMPLE = {}
@@ -30,8 +30,23 @@ const WITHOUT_EXAMPLE = {}
 /** One line for each that is missing or wrong. */
 export function wrongDocs(program, options) {
   const checker = program.getTypeChecker()
-  const names = DOORS.flatMap(([door, from]) => namesOf(checker, exportsOf(program, door), from))
+  const names = publicNames(program, DOORS)
   return [...new Set([...wordless(checker, names), ...withoutExample(checker, names)]), ...brokenExamples(program, names, options)]
+}
+
+/** All names of these doors: { name, symbol, door, space, file, text }. */
+export function publicNames(program, doors) {
+  return doors.flatMap(([door, from]) => namesOf(program.getTypeChecker(), exportsOf(program, door), from))
+}
+
+/** The fields and methods of tensors, as `publicNames` gives names. The compiler makes an in-place form of its operation: it has no declaration, and is not among them. */
+export function membersOfTensor(checker, names) {
+  const { symbol, door } = names.find(({ name, symbol: each }) => name === 'Tensor' && each.flags & ts.SymbolFlags.Class)
+  const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)).filter(({ declarations }) => declarations)
+  return members.map((member) => {
+    const file = relative(root, member.declarations[0].getSourceFile().fileName)
+    return { name: member.name, symbol: member, door, space: '', file, text: `Tensor.${member.name} (${file})` }
+  })
 }
 
 function exportsOf(program, door) {
@@ -70,13 +85,18 @@ function withoutExample(checker, names) {
   ]
 }
 
-function examplesOf(checker, symbol) {
+/** Each declaration once: a function is also a method, and may be in several doors. */
+export function byDeclaration(names) {
+  return new Map(names.map((one) => [one.symbol.declarations[0], one])).values()
+}
+
+export function examplesOf(checker, symbol) {
   const tags = symbol.getJsDocTags(checker).filter((tag) => tag.name === 'example')
   return tags.map(({ text }) => ts.displayPartsToString(text))
 }
 
 /**
- * Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. In an
+ * Each `@example` of a name that users import, or of a member of tensors, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. In an
  * example of a name from a namespace, the namespace's name means the namespace.
  */
 function brokenExamples(program, names, options) {
@@ -91,7 +111,7 @@ function brokenExamples(program, names, options) {
   ]
   /** By line, the name whose example it is part of. */
   const owners = []
-  for (const { name, symbol, space } of new Map(names.map((one) => [one.symbol, one])).values()) {
+  for (const { name, symbol, space } of byDeclaration([...names, ...membersOfTensor(checker, names)])) {
     for (const text of examplesOf(checker, symbol)) {
       const parameter = space && `${space}: typeof ${space}Namespace`
       const body = [`export async function example${lines.length}(${parameter}) {`, ...text.split('\n'), '}']
