@@ -35,12 +35,27 @@ export function wrongDocs(program, options) {
 
 function problemsOf(program, options) {
   const checker = program.getTypeChecker()
-  const names = DOORS.flatMap(([door, from]) => namesOf(checker, exportsOf(program, door), from))
+  const names = publicNames(program, DOORS)
   return [...new Set([...wordless(checker, names), ...withoutExample(checker, names)]), ...brokenExamples(program, names, options)]
 }
 
+/** All names of these doors: { name, symbol, door, space, file, text }. */
+export function publicNames(program, doors) {
+  return doors.flatMap(([door, from]) => namesOf(program.getTypeChecker(), exportsOf(program, door), from))
+}
+
+/** The fields and methods of tensors, as `publicNames` gives names. The compiler makes an in-place form of its operation: it has no declaration, and is not among them. */
+export function membersOfTensor(checker, names) {
+  const { symbol, door } = names.find(({ name, symbol: each }) => name === 'Tensor' && each.flags & ts.SymbolFlags.Class)
+  const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)).filter(({ declarations }) => declarations)
+  return members.map((member) => {
+    const file = relative(root, member.declarations[0].getSourceFile().fileName)
+    return { name: member.name, symbol: member, door, space: '', file, text: `Tensor.${member.name} (${file})` }
+  })
+}
+
 /** The symbols that a door exports. */
-export function exportsOf(program, door) {
+function exportsOf(program, door) {
   const checker = program.getTypeChecker()
   return checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(join(root, `packages/postgrad/dist/${door}.d.ts`))))
 }
@@ -71,20 +86,25 @@ function withoutExample(checker, names) {
   return missing.map(({ text }) => `${text}: it has no @example`)
 }
 
-function examplesOf(checker, symbol) {
+/** Each declaration once: a function is also a method, and may be in several doors. */
+export function byDeclaration(names) {
+  return new Map(names.map((one) => [one.symbol.declarations[0], one])).values()
+}
+
+export function examplesOf(checker, symbol) {
   const tags = symbol.getJsDocTags(checker).filter((tag) => tag.name === 'example')
   return tags.map(({ text }) => ts.displayPartsToString(text))
 }
 
 /**
- * Each `@example` of a name that users import, compiled as a function in which all of these names, a tensor `x` and an exposed `addOne` are at hand. If two
- * doors have a name (`init`, `gather`), the example of either means its own.
+ * Each `@example` of a name that users import, or of a member of tensors, compiled as a function in which all of these names, a tensor `x` and an exposed
+ * `addOne` are at hand. If two doors have a name (`init`, `gather`), the example of either means its own.
  */
 function brokenExamples(program, names, options) {
   const checker = program.getTypeChecker()
   const from = new Map(names.filter(({ name, space }) => space === '' && name !== 'var').map(({ name, door }) => [name, door]))
-  const one = new Map(names.map((each) => [each.symbol, each]))
-  const examples = [...one.values()].flatMap((each) => examplesOf(checker, each.symbol).map((text) => ({ ...each, text })))
+  const all = [...byDeclaration([...names, ...membersOfTensor(checker, names)])]
+  const examples = all.flatMap((each) => examplesOf(checker, each.symbol).map((text) => ({ ...each, text })))
   /** By line, the name whose example it is part of. */
   const owners = []
   const lines = []
@@ -96,7 +116,7 @@ function brokenExamples(program, names, options) {
   add('', 'declare const x: Tensor', 'declare const addOne: (a: Tensor) => Tensor')
   for (const [i, { name, space, door, text }] of examples.entries()) {
     const own = space || name
-    const isOther = from.get(own) !== door
+    const isOther = from.has(own) && from.get(own) !== door
     if (isOther) add(name, `import { ${own} as own${i} } from '${door}'`)
     add(name, `export async function example${i}(${isOther ? `${own}: typeof own${i}` : ''}) {`, ...text.split('\n'), '}')
   }
@@ -130,8 +150,10 @@ export declare class Bare {}
  * init(n.name)
  */
 export declare function init(n: number): number
+/** @example Tensor */
+export declare class Tensor {}
 /** A type needs no example. */
-export interface Tensor {}`,
+export interface Shape {}`,
     nn: "export * as init from './plugin.js'",
     plugin: `/**
  * In its example \`init\` is its namespace.
@@ -145,6 +167,7 @@ export declare function zeros_(): void`,
   assert.deepEqual(problemsOf(fixture(sources, options), options), [
     'init.zeros_ (packages/postgrad/dist/plugin.d.ts)',
     `wordless (${file})`,
+    `Tensor (${file})`,
     `wordless (${file}): it has no @example`,
     `Bare (${file}): it has no @example`,
     'zeros_, its @example: Expected 0 arguments, but got 1.',

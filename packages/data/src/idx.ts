@@ -169,7 +169,7 @@ export interface IdxWriteOptions {
  * the type cannot hold, DTYPE_MISMATCH for floats as integers; IDX_IO for a file that cannot be written; INVALID_ARGUMENT
  * @example
  * await writeIdx('labels.idx.gz', tensor([3, 1, 4], { dtype: 'int32' }), { type: 'ubyte' })
- * await readIdx('labels.idx.gz') // [3, 1, 4]
+ * await readIdx('labels.idx.gz') // an int32 tensor: [3, 1, 4]
  */
 export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
   checkPath('writeIdx', path)

@@ -29,7 +29,7 @@ const KEPT_BYTES_MAX = 4096
  * @example
  * const run = () => simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * const { trace } = await run()
- * console.log(trace.readable) // one line for each event
+ * trace.readable.split('\n')[0] // '#1 0 ms  worker0 → worker1: call addOne #1'
  * trace.hash === (await run()).trace.hash // true
  */
 export class Trace {

@@ -231,6 +231,7 @@ export function getWorldSize(group?: ProcessGroup): number {
  * Converts a rank of a group to the rank in the default group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT
  * @example
  * const group = await newGroup([1, 2]) // 2 of 3 ranks
+ * group.rank // rank 0: -1, rank 1: 0, rank 2: 1
  * getGlobalRank(group, 0) // 1
  */
 export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
@@ -244,6 +245,7 @@ export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
  * Converts a rank of the default group to the rank in a group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT if it is not a member
  * @example
  * const group = await newGroup([1, 2]) // 2 of 3 ranks
+ * group.rank // rank 0: -1, rank 1: 0, rank 2: 1
  * getGroupRank(group, 2) // 1
  */
 export function getGroupRank(group: ProcessGroup, globalRank: number): number {
