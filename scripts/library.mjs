@@ -51,10 +51,11 @@ let kept = null
  * @param modules whose names are passed on: `from` where tsc put it, and for each of `to` an ES module is written
  * @param outdir where the library goes, and a folder for each package of which something is loaded by its place
  * @param edit what becomes of a module's text, by its path
+ * @param withMap whether debuggers get `library.cjs.map`
  * @param isMutant whether another library of this process differs from it within functions alone: what says nothing of those is not made again
  * @returns the files that it is made of
  */
-export async function buildLibrary({ modules, outdir, edit = (text) => text, isMutant = false }) {
+export async function buildLibrary({ modules, outdir, edit = (text) => text, withMap = false, isMutant = false }) {
   const doors = new Map(modules.map(({ from }) => [nameOf(from), from]))
   if (doors.size < modules.length) throw new Error(`two modules have one name: ${modules.map(({ from }) => nameOf(from)).sort()}`)
   const options = {
@@ -78,19 +79,22 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text, isM
   }
   if (!isMutant || kept === null) kept = { namesBack: await renamed(options), names: await exportsOf(modules.map(({ from }) => from)) }
   const { namesBack, names } = kept
-  const { outputFiles, metafile } = await build(options)
-  const named = ownNames(shorter(outputFiles[0].text + namesBack))
+  const { outputFiles, metafile } = await build({ ...options, sourcemap: withMap && 'external' })
+  const [text, map] = ['.cjs', '.map'].map((end) => outputFiles.find(({ path }) => path.endsWith(end))?.text)
+  const { shortened, linesOf } = shorter(text + namesBack)
+  const named = ownNames(shortened)
   const code = isMutant ? named : withoutLine(named)
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
   const [odd] = /[^\n]{0,20}[\u0080-\uffff]/.exec(code) ?? []
   if (odd !== undefined) throw new Error(`library.cjs: expected ASCII, got ${odd}`)
   put(join(outdir, 'library.cjs'), code)
+  if (withMap) put(join(outdir, 'library.cjs.map'), await mapOf(JSON.parse(map), linesOf, outdir))
   for (const [name, paths] of Object.entries(COPIED)) {
     for (const path of paths) {
       const to = join(outdir, name, path)
       const from = join(packages, name, 'dist', path)
       if (path.endsWith('.wasm')) put(to, readFileSync(from))
-      // Maps are not packed.
+      // Only the map of the library is packed.
       else put(to, readFileSync(from, 'utf8').replace(/^\/\/# sourceMappingURL=.*$/m, ''))
     }
   }
@@ -163,7 +167,42 @@ function ownNames(text) {
  * Without indentation and comments. A statement has its line, which Node prints of an uncaught error. esbuild makes longer lines only with `lineLimit`, which breaks strings over
  * lines, too: a user's bundler that indents the library, as rollup's commonjs plugin does, would put its tabs into them.
  */
-const shorter = (text) => text.replaceAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+/gm, '')
+function shorter(text) {
+  /** The line of `text` that each line of the result comes from. */
+  const linesOf = [0]
+  let [shortened, last, line] = ['', 0, 0]
+  const keep = (end) => {
+    const kept = text.slice(last, end)
+    for (const _ of kept.matchAll(/\n/g)) linesOf.push(++line)
+    shortened += kept
+  }
+  for (const { 0: dropped, index } of text.matchAll(/^(?: +|\/\/.*\n|\/\*[\s\S]*?\*\/\n?)+/gm)) {
+    keep(index)
+    line += dropped.split('\n').length - 1
+    linesOf[linesOf.length - 1] = line
+    last = index + dropped.length
+  }
+  keep(text.length)
+  return { shortened, linesOf }
+}
+
+/** Line by line: within a line it says nothing, since a line has a statement. @returns the map of the files of this repository, with the text of the sources */
+async function mapOf({ sources, sourcesContent, mappings, ...map }, linesOf, outdir) {
+  const { decode, encode } = await import('@jridgewell/sourcemap-codec')
+  const lines = decode(mappings)
+  const paths = sources.map((source) => relative(root, join(outdir, source)).split(sep).join('/'))
+  const found = linesOf.map((line) => lines[line]?.find(([, source]) => /^packages\/[\w-]+\/src\//.test(paths[source])))
+  const used = [...new Set(found.flatMap((segment) => (segment === undefined ? [] : [segment[1]])))].sort((a, b) => a - b)
+  const place = new Map(used.map((source, index) => [source, index]))
+  return JSON.stringify({
+    ...map,
+    file: 'library.cjs',
+    sources: used.map((source) => `../${paths[source]}`),
+    sourcesContent: used.map((source) => sourcesContent[source]),
+    names: [],
+    mappings: encode(found.map((segment) => (segment === undefined ? [] : [[0, place.get(segment[1]), segment[2], segment[3]]]))),
+  })
+}
 
 /** Node prints the line that threw above an error that nobody caught, unless the line has these words (node_errors.cc; Node 20 to 26). A line of ours says nothing to a user. */
 const NO_LINE = '/*node-do-not-add-exception-line*/'

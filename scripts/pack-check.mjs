@@ -5,15 +5,16 @@
  * registry; run by `npm run pack:check`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deadLinks } from './pack-docs.mjs'
 import { wrongIn } from './pack-verify.mjs'
 import { capture, root, timed } from './setup.mjs'
 
-/** Bounds of one `npm install` of the tarball alone; 12 packages and 10 MB when this was written. */
+/** Bounds of one `npm install` of the tarball alone; 12 packages and 15 MB when this was written, 4.5 of them the library's source map. */
 const PACKAGES_MAX = 14
-const MEGABYTES_MAX = 12
+const MEGABYTES_MAX = 17
 /** Dependencies of gpu.js that are never loaded. */
 const NEVER_LOADED = ['gpu.js', 'webgpu', 'gl']
 
@@ -77,6 +78,15 @@ import { createRequire } from 'node:module'
 const required = createRequire(import.meta.url)('postgrad')
 console.log(Object.keys(imported).filter((name) => imported[name] !== required[name]).join() || 'one library')
 `,
+  // A debugger gets the library with its map.
+  'debugged.mjs': `import { Session } from 'node:inspector'
+const session = new Session()
+session.connect()
+session.on('Debugger.scriptParsed', ({ params: { url, sourceMapURL } }) => /library.cjs$/.test(url) && console.log(new URL(sourceMapURL, url).href === url + '.map'))
+session.post('Debugger.enable')
+await import('postgrad')
+session.disconnect()
+`,
   'door.mjs': "import { SGD } from 'postgrad/nn'\nexport default () => SGD\n",
   'wrong-door.mjs': `import { launch } from 'postgrad'
 const error = await launch(new URL('./door.mjs', import.meta.url), { workers: 1 }).catch((error) => error)
@@ -133,6 +143,7 @@ for (const device of ['wasm', 'js']) {
 /** Output of each. The last runs on two devices, in the main thread and in workers: the kernel's result, its gradient, a product of matrices. */
 const EXPECTED = {
   'called.mjs': ['TENSOR_CLOSED add', 'true'],
+  'debugged.mjs': ['true'],
   'one.mjs': ['one library'],
   'wrong-door.mjs': ["it is in 'postgrad/optim'"],
   'run-threads.cjs': ['true', 'true,piscina'],
@@ -187,8 +198,31 @@ async function installed(flags) {
   if (needless.length > 0) fail(`installed, and never loaded: ${needless.join(', ')}`)
   const place = join(cwd, 'node_modules/postgrad')
   const { files } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+  const wrong = wrongLines(join(place, 'dist'))
+  if (wrong.length > 0) fail(`the source map leads to other lines:\n  ${wrong.join('\n  ')}`)
   const dead = deadLinks(place, files)
   if (dead.length > 0) fail(`links that lead nowhere:\n  ${dead.join('\n  ')}`)
+}
+
+/** Functions of the library that its map has in a line without their name, or that it does not have. */
+function wrongLines(dist) {
+  const payload = JSON.parse(readFileSync(join(dist, 'library.cjs.map'), 'utf8'))
+  const map = new SourceMap(payload)
+  const texts = new Map(payload.sources.map((source, index) => [source, payload.sourcesContent[index].split('\n')]))
+  const lines = readFileSync(join(dist, 'library.cjs'), 'latin1').split('\n')
+  const functions = lines.flatMap((text, line) => {
+    const name = /^(?:async )?function\*? (\w+?)\d*\(/.exec(text)?.[1]
+    const { originalSource, originalLine, generatedLine } = map.findEntry(line, 0)
+    return name === undefined
+      ? []
+      : [{ name, line, originalSource, isOurs: generatedLine === line, text: texts.get(originalSource)?.[originalLine] }]
+  })
+  // Helpers of esbuild, and functions of other packages, have no source.
+  const ours = functions.filter((one) => one.isOurs)
+  if (ours.length < 0.95 * functions.length) return [`of ${functions.length} functions it has ${ours.length}`]
+  return ours
+    .filter(({ name, text }) => !text?.includes(name))
+    .map(({ name, line, originalSource }) => `${name}, line ${line + 1}: ${originalSource}`)
 }
 
 /** On the disk: a file with two names (esbuild links its binary) counts once, a link not at all. */

@@ -88,7 +88,7 @@ async function library(doors) {
     paths.map((path) => ({ from: join(packages, name, 'dist', path), to: [join(dist, name, path)] })),
   )
   const opened = doors.map(([door, path]) => ({ door, path, from: join(packages, 'postgrad', path), to: [join(stage, path)] }))
-  const inputs = await buildLibrary({ modules: [...opened, ...placed], outdir: dist, edit: loadsFile })
+  const inputs = await buildLibrary({ modules: [...opened, ...placed], outdir: dist, edit: loadsFile, withMap: true })
   writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
   const exports = {}
   for (const { door, path, from } of opened) {
@@ -150,6 +150,8 @@ function outer(exports) {
     bin,
     main: './dist/cjs/index.cjs',
     exports,
+    // A bundler may leave out a door of which a program uses nothing.
+    sideEffects: false,
     ...olderTypes(exports),
     files: ['dist', 'THIRD-PARTY.md', ...docs],
     dependencies: Object.fromEntries(Object.entries(dependencies).sort()),

@@ -1,11 +1,18 @@
 /**
- * Runs what README.md, the guide, docs/testing.md and SECURITY.md show, unchanged: each `ts` block is a file, named in its first comment, of one project that has the
- * packed tarball installed. All are compiled under strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks. A block with variables is run whole.
- * A block that no command reaches fails. Needs the registry; `npm run pack:check` runs it last.
+ * Runs the programs of all pages, unchanged: each `ts` block is a file, named in its first comment, of one project that has the packed tarball installed. All are compiled under
+ * strict settings, tests run by vitest, and programs by the `npx` commands of the `sh` blocks. A block with variables is run whole. A block that no command reaches fails.
+ *
+ *   node scripts/snippets.mjs                         all pages, on this Node
+ *   node scripts/snippets.mjs --node this --node 24   on this Node, then on that one: as `npm run pack:check` does last; needs the registry
+ *   node scripts/snippets.mjs docs/start.md           these pages; `--keep` leaves the folder
+ *   node scripts/snippets.mjs --list                  runs nothing: counts the programs, and fails for one that is neither run nor marked as not run (`npm test`)
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { environmentOf, otherNode, VERSIONS } from './other-node.mjs'
+import { allPages, programsOf } from './pages.mjs'
 import { capture, root, timed } from './setup.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
@@ -14,33 +21,69 @@ const tarball = join(root, `out/postgrad-${version}.tgz`)
 const { devDependencies: cli } = JSON.parse(readFileSync(join(root, 'apps/cli/package.json'), 'utf8'))
 const TOOLS = { tsx: cli.tsx, '@types/node': devDependencies['@types/node'], typescript: '5.9.3', vitest: '4.1.12' }
 /** In turn, each in a folder of its own with the files of the first: a later one may import them, or have its own under the same name. */
-const DOCUMENTS = [
-  'README.md',
-  ...readdirSync(join(root, 'docs/guide'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/guide/${name}`),
-  'docs/testing.md',
-  'SECURITY.md',
+const FIRST = 'README.md'
+const { values: options, positionals } = parseArgs({
+  options: { list: { type: 'boolean' }, keep: { type: 'boolean' }, node: { type: 'string', multiple: true, default: ['this'] } },
+  allowPositionals: true,
+})
+const pages = [FIRST, ...allPages().filter((path) => path !== FIRST)]
+const wrong = [
+  ...positionals.filter((path) => !pages.includes(path)).map((path) => `expected the path of a page, got '${path}'`),
+  ...options.node
+    .filter((one) => one !== 'this' && !Object.hasOwn(VERSIONS, one))
+    .map((one) => `--node: expected this or ${Object.keys(VERSIONS).join(', ')}, got '${one}'`),
 ]
-
+if (wrong.length > 0) {
+  console.error(`snippets: ${wrong.join('\n  ')}`)
+  process.exit(2)
+}
+if (options.list) {
+  list()
+  process.exit()
+}
 if (!existsSync(tarball)) {
   console.error('there is no tarball to try.\n  Remedy: npm run pack')
   process.exit(1)
 }
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-snippets-'))
 const failed = []
-/** The files of the first document. */
+/** The files of the first page. */
 const shown = new Map()
+const compiled = new Set()
+/** Of the Node that runs the programs. */
+let nodeEnv = {}
 try {
   await prepare()
-  for (const path of DOCUMENTS) await runDocument(path)
+  for (const version of options.node) {
+    nodeEnv = version === 'this' ? {} : environmentOf(await otherNode(version))
+    const where =
+      options.node.length === 1 && version === 'this' ? '' : ` on Node ${version === 'this' ? process.versions.node : VERSIONS[version]}`
+    for (const path of pages) if (path === FIRST || positionals.length === 0 || positionals.includes(path)) await runPage(path, where)
+  }
 } finally {
-  if (process.argv.includes('--keep')) console.log(`snippets: kept in ${folder}`)
+  if (options.keep) console.log(`snippets: kept in ${folder}`)
   else rmSync(folder, { recursive: true, force: true })
 }
 for (const one of failed) console.log(`snippets: FAILED: ${one}`)
 if (failed.length === 0) console.log('snippets: all passed')
 process.exitCode = failed.length === 0 ? 0 : 1
+
+/** Runs nothing: the programs that a run would run, those that it would not, and why. */
+function list() {
+  const programs = pages.flatMap((path) => programsOf(path, readFileSync(join(root, path), 'utf8')))
+  const run = programs.filter((one) => one.isRun)
+  const marked = programs.filter((one) => !one.isRun && one.reason !== null)
+  console.log(`snippets: ${run.length} programs are run, ${marked.length} are marked as not run:`)
+  const counts = new Map()
+  for (const { reason } of marked) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  for (const [reason, count] of [...counts].sort(([, a], [, b]) => b - a)) console.log(`  ${String(count).padStart(4)}  ${reason}`)
+  const bare = programs.filter((one) => !one.isRun && one.reason === null)
+  for (const { page, line, language } of bare)
+    console.error(
+      `${page}:${line}: a block of ${language} that is not run. Make it a \`ts\` block with a name, or write the line before it: <!-- not run: the reason -->`,
+    )
+  if (bare.length > 0) process.exitCode = 1
+}
 
 /** One installation above all documents. */
 async function prepare() {
@@ -49,10 +92,11 @@ async function prepare() {
   await step('npm install', npm, ['install', '--no-audit', '--no-fund', tarball], folder)
 }
 
-async function runDocument(path) {
+/** @param where ' on Node 24.…', for the titles */
+async function runPage(path, where) {
   const text = readFileSync(join(root, path), 'utf8')
   const files = new Map()
-  const before = path === DOCUMENTS[0] ? [] : [...shown]
+  const before = path === FIRST ? [] : [...shown]
   for (const [, block] of text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)) {
     const name = /^\/\/ ([\w-]+(?:\.test)?\.ts)\b/.exec(block)?.[1]
     if (name === undefined || files.has(name)) {
@@ -63,7 +107,7 @@ async function runDocument(path) {
   }
   const place = path.replace(/\W/g, '_')
   const cwd = join(folder, place)
-  if (path === DOCUMENTS[0]) for (const [name, block] of files) shown.set(name, block)
+  if (path === FIRST) for (const [name, block] of files) shown.set(name, block)
   for (const [name, block] of [...before.filter(([name]) => !name.endsWith('.test.ts')), ...files]) write(join(place, name), block)
   const compilerOptions = {
     target: 'es2022',
@@ -85,13 +129,16 @@ async function runDocument(path) {
   const reached = reach(files, [...tests, ...words.filter((word) => files.has(word))])
   for (const name of files.keys()) if (!reached.has(name)) failed.push(`${path}: nothing runs ${name}`)
   const run = ([command, ...args]) =>
-    step(`${path}: npx ${[command, ...args].join(' ')}`, join(folder, 'node_modules/.bin', command), args, cwd)
-  await run(['tsc', '-p', '.'])
+    step(`${path}${where}: npx ${[command, ...args].join(' ')}`, join(folder, 'node_modules/.bin', command), args, cwd)
+  if (!compiled.has(path)) await run(['tsc', '-p', '.'])
+  compiled.add(path)
   if (tests.length > 0) await run(['vitest', 'run'])
   for (const program of programs) await run(program)
-  const PATH = [join(folder, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+  const PATH = [join(folder, 'node_modules/.bin'), nodeEnv.PATH ?? process.env.PATH].join(delimiter)
   for (const block of together)
-    await step(`${path}: ${block.trim().split('\n').at(-1)}`, 'bash', ['-ec', `${block.replaceAll('npx ', '')}\nwait`], cwd, { PATH })
+    await step(`${path}${where}: ${block.trim().split('\n').at(-1)}`, 'bash', ['-ec', `${block.replaceAll('npx ', '')}\nwait`], cwd, {
+      PATH,
+    })
 }
 
 /** The files that `starts` import, and load by URL. */
@@ -111,7 +158,7 @@ function write(path, text) {
 
 async function step(title, command, args, cwd, more = {}) {
   const done = timed(console.log, `snippets: ${title}`)
-  const env = { ...process.env, ...more, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
+  const env = { ...process.env, ...nodeEnv, ...more, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
   const { code, output } = await capture(command, args, { cwd, env, shell: process.platform === 'win32' })
   done(code === 0 ? 'passed' : 'FAILED')
   if (code === 0) return

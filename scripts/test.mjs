@@ -36,12 +36,15 @@ if (!narrowed)
 const built = await build()
 if (!narrowed) {
   if (built) checks.push(check('the site builds, and its links lead somewhere', ...node('scripts/docs.mjs', '--check')))
+  if (built) checks.push(check('pictures of the pages', ...node('scripts/pictures/draw.mjs', '--check')))
   if (built) checks.push(check('public API', ...node('scripts/api-report.mjs', '--check')))
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))
   checks.push(check('few files name an operation', ...node('scripts/check-operations.mjs')))
   checks.push(check('rules of SPEC.md', ...node('scripts/check-rules.mjs')))
   checks.push(check('a section for each error code', ...node('scripts/check-errors.mjs')))
   checks.push(check('plain English', ...node('scripts/check-english.mjs')))
+  checks.push(check('programs of pages are run, or say why not', ...node('scripts/snippets.mjs', '--list')))
+  checks.push(check('a release can be written', ...node('scripts/release.mjs', 'patch', '--dry-run')))
   checks.push(check('mutations fit their files', ...node('scripts/mutate.mjs', '--applies')))
 }
 const tree = built ? await library() : null

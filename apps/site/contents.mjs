@@ -7,10 +7,16 @@ import { API_SECTIONS } from './api/pages.mjs'
 /** Section → its pages as [file, title in the sidebar]. */
 export const SECTIONS = {
   Start: [
+    ['docs/start.md', 'Five minutes'],
     ['README.md', 'Overview'],
     ['docs/guide/examples.md', 'Examples'],
     ['docs/guide/supported.md', 'Supported systems'],
     ['docs/glossary.md', 'Glossary'],
+  ],
+  Tutorials: [
+    ['docs/tutorials/local-cluster.md', 'A local cluster'],
+    ['docs/tutorials/testing.md', 'Test a distributed pass'],
+    ['docs/tutorials/observers-and-agent.md', 'Observers and an agent'],
   ],
   Guide: [
     ['docs/guide/launching.md', 'Launching'],
@@ -24,6 +30,14 @@ export const SECTIONS = {
     ['docs/guide/jobs.md', 'Jobs'],
     ['docs/guide/reinforcement-learning.md', 'Reinforcement learning'],
     ['docs/guide/kernels.md', 'Kernels of your own'],
+  ],
+  'How it works': [
+    ['docs/how-it-works/index.md', 'Workers and mailboxes'],
+    ['docs/how-it-works/call.md', 'A call'],
+    ['docs/how-it-works/pass.md', 'A pass'],
+    ['docs/how-it-works/smart.md', 'SMART and FAST'],
+    ['docs/how-it-works/collective.md', 'A collective'],
+    ['docs/how-it-works/pipeline.md', 'A pipeline'],
   ],
   'Coming from elsewhere': [
     ['docs/guide/pytorch.md', 'PyTorch'],
@@ -66,7 +80,7 @@ export const SECTIONS = {
 
 /** The links at the top. */
 export const NAV = [
-  ['Start', 'README.md'],
+  ['Start', 'docs/start.md'],
   ['Guide', 'docs/guide/launching.md'],
   ['Testing', 'docs/testing.md'],
   ['When it fails', 'docs/guide/troubleshooting.md'],

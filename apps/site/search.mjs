@@ -9,8 +9,11 @@ import MiniSearch from 'minisearch'
 
 /** Section of the site → words that lead to it. Without an anchor, the top of the page. */
 export const WORDS = {
-  'overview.md#install': 'install setup npm add package get started',
-  'overview.md#your-first-distributed-gradient': 'quick start quickstart hello world first example send tensor to worker',
+  'start.md': 'get started, quick start, hello world, getting started, first program',
+  'start.md#1-make-a-project': 'install setup npm add package',
+  'start.md#2-write-the-program': 'send tensor to worker',
+  'overview.md#install': 'install setup npm add package',
+  'overview.md#your-first-distributed-gradient': 'first example, send tensor to worker',
   'guide/examples.md': 'examples demo sample programs parameter server tutorial',
   'guide/supported.md': 'versions compatibility windows mac macos linux bun deno',
   'guide/supported.md#systems': 'gpu cuda metal webgpu apple silicon',
@@ -40,6 +43,9 @@ export const WORDS = {
   'guide/troubleshooting.md#it-runs-out-of-memory': 'out of memory oom heap leak',
   'guide/troubleshooting.md#the-process-does-not-end': 'process does not exit, hangs at the end',
   'guide/troubleshooting.md#a-test-fails-now-and-then': 'flaky test, race condition',
+  'tutorials/observers-and-agent.md': 'cartpole reinforcement learning rl gym',
+  'tutorials/testing.md': 'unit test of a distributed program, race condition',
+  'tutorials/local-cluster.md': 'first cluster, local workers, model parallel',
   'testing.md': 'unit test, mock a worker, jest vitest, simulate',
   'testing.md#find-a-race': 'race condition, data race, flaky',
   'speed.md': 'performance benchmark fast overhead',
@@ -50,7 +56,7 @@ export const WORDS = {
 export const QUERIES = {
   hang: 'guide/troubleshooting.html#it-hangs',
   timeout: 'guide/limits.html',
-  'send tensor to worker': 'overview.html#your-first-distributed-gradient',
+  'send tensor to worker': 'tutorials/local-cluster.html',
   'how do I save a model': 'guide/training.html',
   'two machines': 'guide/processes.html#several-machines',
   deadlock: 'guide/troubleshooting.html#it-hangs',
@@ -62,7 +68,8 @@ export const QUERIES = {
   cartpole: 'guide/reinforcement-learning.html',
   'kill worker': 'guide/members.html',
   torchrun: 'guide/processes.html',
-  install: 'overview.html#install',
+  install: 'start.html#1-make-a-project',
+  'getting started': 'start.html',
   gpu: 'guide/supported.html',
   'race condition': 'testing.html#find-a-race',
   RPC_TIMEOUT: 'errors/calls.html#rpc_timeout',
@@ -83,8 +90,8 @@ export const searchOptions = {
   boost: { title: 4, text: 1, titles: 1 },
   boostDocument: (address) => {
     if (/^\/(architecture|changelog|contributing|mutations|security-tests|pytorch|cost-of-a-pass)\b/.test(address)) return 0.3
-    if (/^\/errors\//.test(address)) return 0.45
-    return /^\/api\//.test(address) ? 0.6 : 1.2
+    if (/^\/errors\//.test(address)) return 0.35
+    return /^\/api\//.test(address) ? 0.45 : 1.2
   },
 }
 

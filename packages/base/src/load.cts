@@ -124,7 +124,8 @@ const versionTag = (): number => (require('node:v8') as typeof import('node:v8')
 const changedMs = (from: string): number => fs.statSync(from).mtimeMs
 
 const HEAD = '(function (exports, require, module, __filename, __dirname) { '
-const TAIL = '\n})'
+/** The map is for debuggers. Not in the file itself: jest would read the map for each test file in which an error is made. */
+const TAIL = '\n//# sourceMappingURL=library.cjs.map\n})'
 
 /** The file as the bytes of a function, in memory that threads share: one that read it for itself would hold the 1.4 MB until its next long collection. */
 function read(from: string): Uint8Array {
