@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { projects, read, root, walk } from '../../scripts/setup.mjs'
 import { deadLinks } from './links.mjs'
@@ -19,6 +19,8 @@ const stamp = join(root, 'apps/site/.cache/built')
 export async function buildSite({ force = false, say }) {
   const key = sourcesKey()
   if (!force && read(stamp) === key && existsSync(join(outFolder, 'index.html'))) return say('site: nothing to do')
+  // A build that fails leaves no site that a later run would take for a finished one.
+  rmSync(stamp, { force: true })
   const start = performance.now()
   // TypeDoc and VitePress take a second to load, which a site that is built already need not pay.
   const { collect } = await import('./collect.mjs')
