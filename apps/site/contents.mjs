@@ -42,8 +42,22 @@ export const SECTIONS = {
   'Coming from elsewhere': [
     ['docs/guide/pytorch.md', 'PyTorch'],
     ['docs/pytorch.md', 'Every PyTorch name'],
+    ['docs/coming-from/ray.md', 'Ray'],
+    ['docs/coming-from/comlink.md', 'Comlink'],
+    ['docs/coming-from/piscina.md', 'Piscina'],
+  ],
+  Recipes: [
+    ['docs/recipes/index.md', 'All recipes'],
+    ['docs/recipes/resume.md', 'A run that continues'],
+    ['docs/recipes/logging.md', 'Metrics and plots'],
+    ['docs/recipes/mixed-cluster.md', 'Threads and machines'],
+    ['docs/recipes/export.md', 'Export a model'],
+    ['docs/recipes/hugging-face.md', 'Hugging Face'],
+    ['docs/recipes/seeds.md', 'The same numbers twice'],
+    ['docs/recipes/deadlines.md', 'Deadlines and cancelling'],
   ],
   Testing: [['docs/testing.md', 'Test a distributed program']],
+  Operations: [['docs/operations.md', 'Running it for real']],
   'Limits and performance': [
     ['docs/guide/limits.md', 'Limits and timeouts'],
     ['docs/speed.md', 'Speed'],
