@@ -6,6 +6,7 @@ import type { Surroundings } from '../surroundings.js'
 import { completionCommand } from './completion.js'
 import type { CommandContext } from './context.js'
 import { doctorCommand } from './doctor.js'
+import { exampleCommand } from './example.js'
 import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
 import { psCommand } from './ps.js'
@@ -55,6 +56,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     topCommand(context),
     doctorCommand(context),
     explainCommand(context),
+    exampleCommand(context),
     keygenCommand(context),
     replayCommand(context),
     completionCommand(context, () => cli),

@@ -1,5 +1,6 @@
 /** Commander's tree for the shells' scripts: commands, options, and the values that each takes. */
 import type { Command, Option } from 'commander'
+import { readExamples } from '../example/catalog.js'
 import { readSections } from '../explain/sections.js'
 
 /** The values of an option or an argument. */
@@ -74,6 +75,7 @@ function argumentOf(one: Command): Values | null {
   const [first] = one.registeredArguments
   if (first === undefined) return null
   if (first.argChoices !== undefined) return { kind: 'choices', choices: first.argChoices }
+  if (one.name() === 'example') return { kind: 'choices', choices: [...readExamples().keys()] }
   if (one.name() === 'explain') return { kind: 'choices', choices: [...readSections().keys()].sort() }
   return { kind: first.name() === 'program' ? 'file' : 'other' }
 }
