@@ -5,6 +5,7 @@
  *   dist/types/           the declarations of all packages, side by side, as CommonJS; those at the doors pass them on (`pack-types.mjs`)
  *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
  *   dist/cjs/             its doors for `require`
+ *   dist/templates/       apps/cli/templates, the projects that `postgrad new` writes
  *   dist/examples/        apps/examples, for `postgrad example`; examples/ has the sources (`pack-examples.mjs`)
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
  *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`), and what the library and the examples hold
@@ -42,6 +43,7 @@ const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWit
 const { exports, inputs } = await library(doors)
 copyTypes(packages, join(stage, 'dist/types'))
 copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
+cpSync(join(root, 'apps/cli/templates'), join(stage, 'dist/templates'), { recursive: true })
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
 const docs = packDocs(root, stage, postgrad.repository)
 const examples = await packExamples(stage)

@@ -9,6 +9,7 @@ import { doctorCommand } from './doctor.js'
 import { exampleCommand } from './example.js'
 import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
+import { newCommand } from './new.js'
 import { psCommand } from './ps.js'
 import { replayCommand } from './replay.js'
 import { runCommand } from './run.js'
@@ -57,6 +58,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     doctorCommand(context),
     explainCommand(context),
     exampleCommand(context),
+    newCommand(context),
     keygenCommand(context),
     replayCommand(context),
     completionCommand(context, () => cli),
