@@ -1,6 +1,7 @@
 /** `npm run example mlp`: trains the layers of `program.ts` and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
@@ -51,5 +52,9 @@ async function run({ out: given, layers, ...settings }: SettingsOf<typeof OPTION
       { name: 'loss', kind: 'dark', label: losses.at(-1)!.toFixed(3), points: losses.map((loss, i) => [i + 1, loss] as const) },
     ],
   })
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    losses.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -1,6 +1,7 @@
 /** `npm run example rnn`: trains the network of `program.ts` and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -62,5 +63,9 @@ async function run({ out: given, ...settings }: SettingsOf<typeof OPTIONS>, sign
       },
     ],
   })
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    losses.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -13,6 +13,12 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const main = (name: string) => new URL(`../${name}/main.js`, import.meta.url)
 
+/** A line of JSON for each step. */
+async function expectLosses(log: string): Promise<void> {
+  const lines = (await readFile(log, 'utf8')).trimEnd().split('\n')
+  for (const line of lines) expect(Number.isFinite((JSON.parse(line) as { loss: unknown }).loss)).toBe(true)
+}
+
 test('design-note: gradients, and losses that fall by the learning rate', async () => {
   const { code, stdout, stderr } = await runScript(main('design-note'), [
     '--workers',
@@ -46,6 +52,7 @@ test.each([
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(says)
   expectWellFormed(await readFile(out, 'utf8'))
+  await expectLosses(join(folder, name, 'curve.jsonl'))
 })
 
 test.each([
@@ -58,8 +65,7 @@ test.each([
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(says)
   expectWellFormed(await readFile(out, 'utf8'))
-  const log = (await readFile(join(folder, name, 'curve.jsonl'), 'utf8')).trimEnd().split('\n')
-  for (const line of log) expect(Number.isFinite((JSON.parse(line) as { loss: unknown }).loss)).toBe(true)
+  await expectLosses(join(folder, name, 'curve.jsonl'))
 })
 
 test('Ctrl-C in the middle ends cleanly', async () => {

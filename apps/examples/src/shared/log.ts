@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join, parse } from 'node:path'
 
 /** `out/ddp.svg` → `out/ddp.jsonl`. Gives its path. */
-export async function writeLog(picture: string, rows: readonly Readonly<Record<string, unknown>>[]): Promise<string> {
+export async function writeLog(picture: string, rows: readonly object[]): Promise<string> {
   const { dir, name } = parse(picture)
   const path = join(dir, `${name}.jsonl`)
   await writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
