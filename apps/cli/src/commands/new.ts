@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
 import { dependencyIn, installedAs, type Source } from '../new/dependency.js'
-import { packageName, projectFiles } from '../new/project.js'
+import { type Manager, packageName, projectFiles } from '../new/project.js'
 import { isTemplate, readTemplate, TEMPLATES } from '../new/templates.js'
 import { refusal, writeProject } from '../new/write-project.js'
 import { nameLines } from '../output/name-lines.js'
@@ -20,7 +20,7 @@ interface Options {
   readonly json?: true
 }
 
-export function newCommand({ around: { stdout, stderr }, exitWith }: CommandContext): Command {
+export function newCommand({ around: { stdout, stderr, env }, exitWith }: CommandContext): Command {
   const own = command('new', 'write a small project that uses postgrad, or list what there is', HELP)
     .argument('[template]', 'cluster, say; without a template it lists all')
     .argument('[folder]', 'new or empty; default: the name of the template')
@@ -49,13 +49,16 @@ export function newCommand({ around: { stdout, stderr }, exitWith }: CommandCont
       return refuse(`cannot find out from which file postgrad was installed here. Name its tarball: ${withTarball(template, folder)}`)
     if ('path' in source && !existsSync(source.path))
       return refuse(`${source.path}, from which postgrad was installed, does not exist. Name its tarball: ${withTarball(template, folder)}`)
-    const project = projectFiles(files, packageName(basename(target)), dependencyIn(target, source))
+    const manager: Manager = env.npm_config_user_agent?.startsWith('pnpm/') ? 'pnpm' : 'npm'
+    const project = projectFiles(files, packageName(basename(target)), dependencyIn(target, source), manager)
     try {
       writeProject(target, project)
     } catch (error) {
       return refuse(`cannot write into ${shown}: ${(error as Error).message}. Nothing was left there.`)
     }
-    stdout.write(`${shown}: ${[...project.keys()].join(', ')}\n\nNext:\n${shown === '.' ? '' : `  cd ${quoted(shown)}\n`}${STEPS}`)
+    stdout.write(
+      `${shown}: ${[...project.keys()].join(', ')}\n\nNext:\n${shown === '.' ? '' : `  cd ${quoted(shown)}\n`}${stepsOf(manager)}`,
+    )
   })
 
   function refuse(text: string, code: number = EXIT.failed): void {
@@ -75,10 +78,7 @@ const withTarball = (template: string, folder = ''): string =>
 /** As a shell takes it. */
 const quoted = (text: string): string => (/^[\w./\\:-]+$/.test(text) ? text : `"${text}"`)
 
-const STEPS = `  npm install
-  npm start
-  npm test
-`
+const stepsOf = (manager: Manager): string => ['install', 'start', 'test'].map((step) => `  ${manager} ${step}\n`).join('')
 
 const NEXT = `
 Write one: npx postgrad new cluster my-cluster

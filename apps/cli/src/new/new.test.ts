@@ -22,8 +22,10 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-async function create(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  const around = surroundings()
+const create = (...args: string[]) => createBy({}, ...args)
+
+async function createBy(env: NodeJS.ProcessEnv, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  const around = surroundings({ env })
   const code = await main(['new', ...args], '1.2.3', around, bridge)
   return { code, out: around.out(), err: around.err() }
 }
@@ -57,6 +59,13 @@ test('CLI-120 a project has the files of its template, a manifest and the common
   expect(manifest).toMatchObject({ name: 'my-project', private: true, dependencies: { postgrad: 'file:../postgrad-1.2.3.tgz' } })
   const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as typeof manifest
   expect(TOOLS).toMatchObject({ tsx: `^${(devDependencies as { tsx: string }).tsx}` })
+})
+
+test('CLI-120 pnpm gets a project of its own, in which it may leave out install scripts', async () => {
+  const at = join(folder, 'by-pnpm')
+  const { out } = await createBy({ npm_config_user_agent: 'pnpm/12.0.0 npm/? node/v24.0.0 linux x64' }, 'cluster', at, '--tarball', tarball)
+  expect(out).toMatch(/\n {2}pnpm install\n {2}pnpm start\n {2}pnpm test\n$/)
+  expect(readFileSync(join(at, 'pnpm-workspace.yaml'), 'utf8')).toContain('allowBuilds:\n  esbuild: false\n')
 })
 
 test.each(names)('CLI-120 %s: README.md names its files and what to do, and a test compares with the program in one process', (name) => {

@@ -20,11 +20,25 @@ export function packageName(folder: string): string {
   return isTaken ? `my-${name}` : name
 }
 
+/** The package managers that a project is written for. */
+export type Manager = 'npm' | 'pnpm'
+
+/** pnpm 12 ends an installation with an error if a package has an install script of which it says nothing. The file also makes the project one of its own inside of a workspace. */
+const PNPM = `# tsx works without esbuild's install script.
+allowBuilds:
+  esbuild: false
+`
+
 /**
  * @param template the files of a template
  * @param dependency as package.json names postgrad: `file:../postgrad-0.1.0.tgz`
  */
-export function projectFiles(template: ReadonlyMap<string, string>, name: string, dependency: string): ReadonlyMap<string, string> {
+export function projectFiles(
+  template: ReadonlyMap<string, string>,
+  name: string,
+  dependency: string,
+  manager: Manager = 'npm',
+): ReadonlyMap<string, string> {
   const manifest = {
     name,
     version: '0.0.0',
@@ -34,5 +48,6 @@ export function projectFiles(template: ReadonlyMap<string, string>, name: string
     dependencies: { postgrad: dependency },
     devDependencies: TOOLS,
   }
-  return new Map([['package.json', `${JSON.stringify(manifest, null, 2)}\n`], ...template, ['.gitignore', 'node_modules\n']])
+  const files = new Map([['package.json', `${JSON.stringify(manifest, null, 2)}\n`], ...template, ['.gitignore', 'node_modules\n']])
+  return manager === 'pnpm' ? files.set('pnpm-workspace.yaml', PNPM) : files
 }
