@@ -4,10 +4,14 @@
  * asks `deadLinks` whether it was done. The site (`apps/site`) rewrites its links by `relink`, too.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { dirname, join, normalize, relative } from 'node:path'
 
 /** `[text](target)` and `![text](target)`, with an anchor or without; not where the target has a scheme. */
 const LINK = /(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)/g
+/** Their sources are at another place in the tarball (`pack-examples.mjs`). */
+const EXAMPLES = 'apps/examples/src/'
+/** A picture in HTML, of which the page has a light and a dark file. */
+const PICTURE = /\b(?:src|srcset)="(?!\w+:)([^"]+)"/g
 const TRAVELS = /\.(md|svg|sh|yaml)$/
 
 /**
@@ -22,7 +26,11 @@ export function packDocs(root, stage, repository) {
   for (const path of found) {
     mkdirSync(dirname(join(stage, path)), { recursive: true })
     if (!path.endsWith('.md')) cpSync(join(root, path), join(stage, path))
-    else writeFileSync(join(stage, path), relink(readFileSync(join(root, path), 'utf8'), path, rewritten))
+    else
+      writeFileSync(
+        join(stage, path),
+        relink(readFileSync(join(root, path), 'utf8'), path, (...target) => rewritten(path, ...target)),
+      )
   }
   return [...found].sort()
 
@@ -33,8 +41,9 @@ export function packDocs(root, stage, repository) {
     for (const target of linksOf(join(root, path), path)) if (TRAVELS.test(target) && existsSync(join(root, target))) follow(target)
   }
 
-  function rewritten(place, anchor, link) {
+  function rewritten(path, place, anchor, link) {
     if (found.has(place)) return link
+    if (place.startsWith(EXAMPLES)) return `${relative(dirname(path), place.replace(EXAMPLES, 'examples/')).replaceAll('\\', '/')}${anchor}`
     return base === undefined ? undefined : `${base}/blob/main/${place}${anchor}`
   }
 }
@@ -61,7 +70,11 @@ export function deadLinks(folder, documents) {
     )
 }
 
-const linksOf = (file, path) => [...readFileSync(file, 'utf8').matchAll(LINK)].map(([, , , target]) => resolved(path, target))
+function linksOf(file, path) {
+  const text = readFileSync(file, 'utf8')
+  const targets = [...[...text.matchAll(LINK)].map(([, , , target]) => target), ...[...text.matchAll(PICTURE)].map(([, target]) => target)]
+  return targets.map((target) => resolved(path, target))
+}
 
 /** A link's target, from the root. */
 const resolved = (path, target) => normalize(join(dirname(path), target)).replaceAll('\\', '/')
