@@ -129,6 +129,7 @@ export class Cluster {
       events: this.events,
       ending: this.ending,
       isHeardByMain: (workerId) => this.main.hearsOf(workerId),
+      isLostToMain: (workerId) => this.main.hasLost(workerId),
       close: () => this.close({ timeoutMs: 0 }),
     })
     this.closed = this.lifecycle.emptied.then(() => {
