@@ -322,7 +322,8 @@ export class SimulatedWorkers implements SimCluster {
 
 /**
  * Runs `body` on a simulated cluster until it settles, then delivers the messages that are still under way.
- * @throws (rejects) the error of `body`, with the seed in `seed` and in the stack; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
+ * @throws (rejects) the error of `body`, with the seed in `seed`, the token that repeats the run in `replay`, and the line with that token in the stack. The
+ * message stays as it was, since tests compare it: print the stack. SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
  * @example const { result } = await simulate({ workers: 2, seed: 1 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [zeros([2])])))
  */
 export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
