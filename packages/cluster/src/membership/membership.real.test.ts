@@ -186,7 +186,7 @@ describe('ready', () => {
     await cluster.close()
   })
 
-  test('CLU-58 a worker is no member any more when the main thread has lost its link to it, or has asked it to end, though its thread has not ended', async () => {
+  test('CLU-58 waits for the end of a worker that the main thread has killed, or to which it has lost its link', async () => {
     const cluster = await launch(PROGRAM, { workers: ['a', 'b'], supervision: { intensity: 20, minBackoffMs: 0 } })
     const killed = cluster.kill('a')
     expect(await cluster.ready('a')).toEqual({ name: 'a', id: 2 })

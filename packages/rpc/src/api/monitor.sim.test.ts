@@ -385,7 +385,7 @@ describe('links', () => {
       expect((await failure(b.call('ping', []))).cause).toMatchObject({ code: 'LINKED_ACTOR_DOWN' })
     }))
 
-  test('LNK-4 what is no actor is refused at the caller, and the actor lives on', () =>
+  test('LNK-4 a link with a value that is not an actor is refused at the caller, and the actor lives on', () =>
     seeds(3, async () => {
       using actor = remote('worker1', Fragile, ['a'])
       using near = rref(new Fragile('near'))

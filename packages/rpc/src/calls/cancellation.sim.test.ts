@@ -31,7 +31,7 @@ const untilCancelled = (): Promise<string> => {
     else signal.addEventListener('abort', end)
   })
 }
-/** What listeners of its signal find around them. */
+/** Notes which worker and which signal a listener of its signal finds. */
 const listens = (): Promise<unknown> => {
   const signal = currentSignal()
   return new Promise((resolve) => {
