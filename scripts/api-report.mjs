@@ -5,13 +5,15 @@
  * It reads the compiled declarations with the checker of TypeScript 6 (version 7 has no stable API), so it runs after the build. A name that
  * a package passes on from another one is a single line with its origin; its signature is in the report of its home.
  *
- * It also fails, with or without `--check`, if a name that users import is not documented (`api-docs.mjs`).
+ * It also fails, with or without `--check`, if a name that users import is not documented, if a class or function has no example (`api-docs.mjs`), or if an example
+ * states a result that it does not have (`check-examples.mjs`).
  */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from '@typescript/typescript6'
 import { wrongDocs } from './api-docs.mjs'
+import { wrongResults } from './check-examples.mjs'
 import { projects, read, root } from './setup.mjs'
 
 const HEADER = '# Public names, written by `npm run api`. A change here is a change of the API.'
@@ -42,7 +44,7 @@ function doors() {
 }
 
 /** { texts: file of the report → its text, wrong: lines that say which doc comment is missing or wrong }. */
-function reports() {
+async function reports() {
   const all = doors()
   const program = ts.createProgram({ rootNames: all.map((one) => one.file), options })
   const checker = program.getTypeChecker()
@@ -55,7 +57,7 @@ function reports() {
     const before = texts.get(report) ?? `${HEADER}\n`
     texts.set(report, `${before}\n## ${door}\n\n${entries.map((entry) => `${entry.text}\n`).join('')}`)
   }
-  return { texts, wrong: wrongDocs(program, options) }
+  return { texts, wrong: [...wrongDocs(program, options), ...(await wrongResults(program))] }
 }
 
 function describe(checker, symbol, folder) {
@@ -174,7 +176,7 @@ export function difference(before, after) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const check = process.argv.includes('--check')
   let changed = 0
-  const { texts, wrong } = reports()
+  const { texts, wrong } = await reports()
   for (const [file, text] of texts) {
     const before = read(file) ?? ''
     if (before === text) continue
@@ -192,8 +194,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     process.exitCode = 1
   }
   if (wrong.length > 0) {
-    console.error(['What users import has doc comments, and their examples compile:', ...wrong].join('\n  '))
-    console.error('Remedy: write one to four lines where it is declared: what it gives, shapes, units, defaults, errors.')
+    console.error(['Names that users import, of which the doc comment or an example is missing or wrong:', ...wrong].join('\n  '))
+    console.error(
+      'Remedy: write one to four lines where it is declared: what it gives, shapes, units, defaults, errors; and an @example of one to eight lines that a user would write.',
+    )
     process.exitCode = 1
   }
 }

@@ -39,6 +39,7 @@ const ROWS = {
   cli: 10,
   examples: 10,
   bench: 10,
+  site: 10,
 }
 
 /** Declared by the repository's own package.json, for tests everywhere. */

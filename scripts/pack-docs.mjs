@@ -1,7 +1,7 @@
 /**
  * The documents of the tarball: README.md, the documents, pictures and manifests that it leads to, and CHANGELOG.md, each at its own path. A link to
  * anything else of this repository becomes absolute, or plain text as long as package.json names no repository. `pack.mjs` calls it; `pack-check.mjs`
- * asks `deadLinks` whether it was done.
+ * asks `deadLinks` whether it was done. The site (`apps/site`) rewrites its links by `relink`, too.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -22,11 +22,7 @@ export function packDocs(root, stage, repository) {
   for (const path of found) {
     mkdirSync(dirname(join(stage, path)), { recursive: true })
     if (!path.endsWith('.md')) cpSync(join(root, path), join(stage, path))
-    else
-      writeFileSync(
-        join(stage, path),
-        readFileSync(join(root, path), 'utf8').replace(LINK, (...match) => rewritten(path, match)),
-      )
+    else writeFileSync(join(stage, path), relink(readFileSync(join(root, path), 'utf8'), path, rewritten))
   }
   return [...found].sort()
 
@@ -37,11 +33,21 @@ export function packDocs(root, stage, repository) {
     for (const target of linksOf(join(root, path), path)) if (TRAVELS.test(target) && existsSync(join(root, target))) follow(target)
   }
 
-  function rewritten(path, [link, , text, target, anchor = '']) {
-    const place = resolved(path, target)
+  function rewritten(place, anchor, link) {
     if (found.has(place)) return link
-    return base === undefined ? text : `[${text}](${base}/blob/main/${place}${anchor})`
+    return base === undefined ? undefined : `${base}/blob/main/${place}${anchor}`
   }
+}
+
+/**
+ * The text of the document at `path` with other links.
+ * @param to gives the new address of a relative link, from its target (from the root), its anchor and its address; undefined makes it plain text
+ */
+export function relink(text, path, to) {
+  return text.replace(LINK, (_, picture, words, target, anchor = '') => {
+    const address = to(resolved(path, target), anchor, `${target}${anchor}`)
+    return address === undefined ? words : `${picture}[${words}](${address})`
+  })
 }
 
 /** The relative links of the documents of a package that lead nowhere, as 'README.md → docs/gone.md'. */

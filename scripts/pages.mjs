@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './setup.mjs'
 
-const PAGES = ['README.md', 'SECURITY.md']
+const PAGES = ['README.md', 'SECURITY.md', 'apps/site/home.md']
 const FOLDER = 'docs'
 /** Languages of which a block is a program. */
 const PROGRAMS = new Set(['ts', 'typescript', 'js', 'javascript', 'mjs', 'python', 'py'])

@@ -35,6 +35,7 @@ if (!narrowed)
   checks.push(check('biome (lint and format)', ...node('node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.')))
 const built = await build()
 if (!narrowed) {
+  if (built) checks.push(check('the site builds, and its links lead somewhere', ...node('scripts/docs.mjs', '--check')))
   if (built) checks.push(check('pictures of the pages', ...node('scripts/pictures/draw.mjs', '--check')))
   if (built) checks.push(check('public API', ...node('scripts/api-report.mjs', '--check')))
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))

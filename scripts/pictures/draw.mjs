@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of `docs/how-it-works`, each as `docs/pictures/<name>.light.svg` and `<name>.dark.svg`. They show computed things: messages of simulated runs, steps of
+ * Draws the pictures of `docs/how-it-works` and of the site's first page, each as `docs/pictures/<name>.light.svg` and `<name>.dark.svg`. They show computed things: messages of simulated runs, steps of
  * the product's algorithms, lists of its schedules. So a picture cannot say anything that the program does not do.
  *
  *   node scripts/pictures/draw.mjs           writes all
@@ -16,12 +16,13 @@ import { pass } from './pass.mjs'
 import { pipeline } from './pipeline.mjs'
 import { smart } from './smart.mjs'
 import { PALETTES } from './svg.mjs'
+import { twoWorkers } from './two-workers.mjs'
 
 const FOLDER = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'docs', 'pictures')
 const isCheck = argv.includes('--check')
 const differ = []
 mkdirSync(FOLDER, { recursive: true })
-for (const make of [mailbox, calls, callEnds, pass, smart, collective, pipeline]) {
+for (const make of [mailbox, calls, callEnds, pass, smart, collective, pipeline, twoWorkers]) {
   const { name, draw } = await make()
   for (const [scheme, palette] of Object.entries(PALETTES)) {
     const file = `${name}.${scheme}.svg`

@@ -43,6 +43,15 @@ export function withHop(path: readonly WorkerHop[], { name, id }: WorkerHop): re
 /**
  * Every expected failure of this library: a stable `code`, the values of the case, and what to do. It crosses workers whole. Test it by
  * `isPostgradError(error, 'WORKER_DIED')`.
+ * @example
+ * try {
+ *   zeros([2]).add(zeros([3]))
+ * } catch (error) {
+ *   if (!(error instanceof PostgradError)) throw error
+ *   error.code // 'SHAPE_MISMATCH'
+ *   error.op // 'add'
+ *   error.remedy // 'Insert dimensions of extent 1 with unsqueeze(), or reshape() one side.'
+ * }
  */
 export class PostgradError extends Error {
   /** Stable: what programs compare. */
@@ -106,7 +115,13 @@ export function whatOf({ op, message, remedy = '' }: PostgradError): string {
 
 /**
  * True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms).
- * @example if (isPostgradError(new Error(), 'WORKER_DIED')) console.log('it has died')
+ * @example
+ * try {
+ *   zeros([2]).add(zeros([3]))
+ * } catch (error) {
+ *   isPostgradError(error) // true
+ *   isPostgradError(error, 'WORKER_DIED') // false
+ * }
  */
 export function isPostgradError(error: unknown, code?: string): error is PostgradError {
   if (typeof error !== 'object' || error === null) return false

@@ -27,12 +27,18 @@ export function globalId(worker: WorkerId, local: number): bigint {
   return (BigInt(worker) << LOCAL_BITS) | BigInt(local)
 }
 
-/** The worker that made an id (of a context, a reference, a pass): its upper 16 bits. */
+/**
+ * The worker that made an id (of a context, a reference, a pass): its upper 16 bits.
+ * @example workerOf((2n << 48n) | 7n) // 2
+ */
 export function workerOf(id: bigint): WorkerId {
   return Number(id >> LOCAL_BITS)
 }
 
-/** The counter in an id on the worker that made it: its lower 48 bits. */
+/**
+ * The counter in an id on the worker that made it: its lower 48 bits.
+ * @example localOf((2n << 48n) | 7n) // 7
+ */
 export function localOf(id: bigint): number {
   return Number(id & LOCAL_MASK)
 }

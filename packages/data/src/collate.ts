@@ -28,6 +28,10 @@ export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleA
  * - strings stay as they are, in an array;
  * - arrays (tuples) of one length and plain objects of the same keys → an array or object of collated entries.
  * @throws COLLATE_MISMATCH for samples that do not fit together, COLLATE_UNSUPPORTED for other kinds, with the place in the sample
+ * @example
+ * const [images, labels] = defaultCollate([[ones([2]), 3n], [zeros([2]), 5n]])
+ * images // [[1, 1], [0, 0]]
+ * labels.dtype // 'int32'
  */
 export function defaultCollate<T>(samples: readonly T[]): Collated<T> {
   if (samples.length === 0) {

@@ -56,6 +56,12 @@ const ROW_CHARACTERS_MAX = 2 ** 24
  * Reads all rows, column by column. To make features of shape [rows, 2] from two columns, write `stack([a, b], 1)`.
  * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` if it concerns one field; CSV_COLUMN_MISSING; CSV_IO with the path for a
  * file that cannot be read; INVALID_ARGUMENT
+ * @example
+ * const { sepal, species } = await readCsv(['sepal,species\n5.1,setosa\n6.2,virginica\n'], {
+ *   columns: { sepal: 'float64', species: 'string' },
+ * })
+ * sepal // [5.1, 6.2]
+ * species // ['setosa', 'virginica']
  */
 export async function readCsv<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): Promise<CsvColumns<C>> {
   checkOptions(options)
@@ -69,7 +75,12 @@ export async function readCsv<const C extends CsvSchema>(source: CsvSource, opti
   ) as CsvColumns<C>
 }
 
-/** Reads row by row, in the file's order. Every iteration reads a file again. Reading a row rejects as `readCsv` does. @throws INVALID_ARGUMENT */
+/**
+ * Reads row by row, in the file's order. Every iteration reads a file again. Reading a row rejects as `readCsv` does. @throws INVALID_ARGUMENT
+ * @example
+ * const rows = csvDataset('people.csv', { columns: { height: 'float32', name: 'string' } })
+ * for await (const { height, name } of new DataLoader(rows, { batchSize: 32 })) console.log(height.shape, name) // [32] and 32 names
+ */
 export function csvDataset<const C extends CsvSchema>(source: CsvSource, options: CsvOptions<C>): IterableDataset<CsvRow<C>> {
   checkOptions(options)
   checkSource(source)

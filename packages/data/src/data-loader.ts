@@ -93,7 +93,11 @@ const clock = new RealClock()
  * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of collate's error or COLLATE_FAILED,
  * with SAMPLE_NOT_SENDABLE for a sample that cannot be sent between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. The error ends the iteration.
  * PyTorch: `torch.utils.data.DataLoader`.
- * @example for await (const [a, b] of new DataLoader(new TensorDataset(x, x), { batchSize: 2, shuffle: true })) console.log(a.shape, b.shape)
+ * @example
+ * const dataset = new TensorDataset(randn([10, 4]), zeros([10]))
+ * for await (const [inputs, targets] of new DataLoader(dataset, { batchSize: 4, shuffle: true })) {
+ *   console.log(inputs.shape, targets.shape) // [4, 4] [4], twice; then [2, 4] [2]
+ * }
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   /** The dataset; an array that was given has become a `Dataset`. */

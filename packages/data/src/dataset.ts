@@ -50,7 +50,13 @@ function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
   return typeof d === 'object' && d !== null && typeof d.length === 'number' && typeof d.get === 'function'
 }
 
-/** A dataset of tensors with the same first extent N. Sample i is the i-th slice of each: `[x[i], y[i]]`, as views without a copy. PyTorch: `TensorDataset`. */
+/**
+ * A dataset of tensors with the same first extent N. Sample i is the i-th slice of each: `[x[i], y[i]]`, as views without a copy. PyTorch: `TensorDataset`.
+ * @example
+ * const dataset = new TensorDataset(tensor([[1, 2], [3, 4]]), tensor([0, 1]))
+ * dataset.length // 2
+ * dataset.get(1)[0] // [3, 4]
+ */
 export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
   /** The tensors of the dataset. */
   readonly tensors: T
@@ -82,7 +88,12 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
   }
 }
 
-/** The samples of another dataset at the given indices, in that order. PyTorch: `Subset`. */
+/**
+ * The samples of another dataset at the given indices, in that order. PyTorch: `Subset`.
+ * @example
+ * const vowels = new Subset(['a', 'b', 'c', 'd', 'e'], [0, 4])
+ * vowels.get(1) // 'e'
+ */
 export class Subset<T> implements Dataset<T> {
   /** The dataset that the samples come from. */
   readonly dataset: Dataset<T>
@@ -114,7 +125,13 @@ export class Subset<T> implements Dataset<T> {
   }
 }
 
-/** Several datasets, one after the other. PyTorch: `ConcatDataset`. */
+/**
+ * Several datasets, one after the other. PyTorch: `ConcatDataset`.
+ * @example
+ * const both = new ConcatDataset([['a', 'b'], ['c']])
+ * both.get(2) // 'c'
+ * both.locate(2)[1] // 0
+ */
 export class ConcatDataset<T> implements Dataset<T> {
   /** The parts, in their order. */
   readonly datasets: readonly Dataset<T>[]
@@ -150,6 +167,11 @@ export class ConcatDataset<T> implements Dataset<T> {
  * Disjoint random subsets. `lengths` are their sizes, or fractions that add up to 1; samples that remain after rounding down go to the first subsets, one
  * to each. It draws one seed from the generator. PyTorch: `random_split`.
  * @throws INVALID_ARGUMENT unless the lengths add up to the dataset's, or the fractions to 1
+ * @example
+ * const all = new TensorDataset(randn([100, 4]), zeros([100]))
+ * const [train, test] = randomSplit(all, [0.8, 0.2], { generator: new Generator(7) })
+ * train!.length // 80
+ * test!.length // 20
  */
 export function randomSplit<T>(dataset: Dataset<T> | readonly T[], lengths: readonly number[], options: RandomSource = {}): Subset<T>[] {
   const sizes = sizesOf(dataset.length, lengths)

@@ -64,6 +64,9 @@ export interface IdxReadOptions {
 /**
  * The tensor of a file; gzipped ones are recognized by their first bytes.
  * @throws (rejects) IDX_INVALID with the file in `values`; IDX_IO for a file that cannot be read; INVALID_ARGUMENT
+ * @example
+ * const images = await readIdx('train-images-idx3-ubyte.gz') // MNIST: [60000, 28, 28], pixels from 0 to 255
+ * const inputs = images.to('float32').div(255)
  */
 export async function readIdx(path: string | URL, options: IdxReadOptions = {}): Promise<Tensor> {
   checkPath('readIdx', path)
@@ -77,7 +80,10 @@ export async function readIdx(path: string | URL, options: IdxReadOptions = {}):
   }
 }
 
-/** As `readIdx`, of bytes. @throws (rejects) IDX_INVALID, INVALID_ARGUMENT */
+/**
+ * As `readIdx`, of bytes. @throws (rejects) IDX_INVALID, INVALID_ARGUMENT
+ * @example await decodeIdx(encodeIdx(tensor([[1, 2], [3, 255]], { dtype: 'int32' }), { type: 'ubyte' })) // [[1, 2], [3, 255]]
+ */
 export async function decodeIdx(bytes: Uint8Array, options: IdxReadOptions = {}): Promise<Tensor> {
   const isGzip = bytes.length >= 2 && bytes[0] === 0x1f && bytes[1] === 0x8b
   return parse(isGzip ? await gunzipped(bytes) : bytes, options)
@@ -161,6 +167,9 @@ export interface IdxWriteOptions {
 /**
  * Writes a tensor as an IDX file (the format of MNIST), gzipped where the path ends in '.gz'. @throws (rejects) IDX_OUT_OF_RANGE for a value that
  * the type cannot hold, DTYPE_MISMATCH for floats as integers; IDX_IO for a file that cannot be written; INVALID_ARGUMENT
+ * @example
+ * await writeIdx('labels.idx.gz', tensor([3, 1, 4], { dtype: 'int32' }), { type: 'ubyte' })
+ * await readIdx('labels.idx.gz') // an int32 tensor: [3, 1, 4]
  */
 export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteOptions = {}): Promise<void> {
   checkPath('writeIdx', path)
@@ -173,7 +182,10 @@ export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteO
   }
 }
 
-/** The bytes of a file, not gzipped. @throws as `writeIdx` */
+/**
+ * The bytes of a file, not gzipped. @throws as `writeIdx`
+ * @example encodeIdx(zeros([28, 28], { dtype: 'int32' }), { type: 'ubyte' }).byteLength // 796
+ */
 export function encodeIdx(x: Tensor, options: Pick<IdxWriteOptions, 'type'> = {}): Uint8Array {
   const name = options.type ?? TYPE_OF_DTYPE[x.dtype]
   const type = TYPES[name]

@@ -35,7 +35,10 @@ export interface Sized {
   readonly length: number
 }
 
-/** The indices 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`. */
+/**
+ * The indices 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`.
+ * @example [...new SequentialSampler(['a', 'b', 'c'])] // [0, 1, 2]
+ */
 export class SequentialSampler implements Sampler {
   private readonly dataset: Sized
 
@@ -60,7 +63,12 @@ export interface RandomSamplerOptions extends RandomSource {
   readonly numSamples?: number
 }
 
-/** Indices in random order. PyTorch: `torch.utils.data.RandomSampler`. */
+/**
+ * Indices in random order. PyTorch: `torch.utils.data.RandomSampler`.
+ * @example
+ * const sampler = new RandomSampler(['a', 'b', 'c'], { generator: new Generator(7) })
+ * const indices = [...sampler] // [1, 2, 0]
+ */
 export class RandomSampler extends SeededSampler implements Sampler {
   protected readonly source: RandomSource
   private readonly dataset: Sized
@@ -100,7 +108,10 @@ export class RandomSampler extends SeededSampler implements Sampler {
 /** JavaScript's kind of generator; that name belongs to random numbers here. */
 type Sequence<T> = globalThis.Generator<T, void, undefined>
 
-/** These indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`. */
+/**
+ * These indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`.
+ * @example [...new SubsetRandomSampler([2, 5, 9], { generator: new Generator(7) })] // [5, 9, 2]
+ */
 export class SubsetRandomSampler extends SeededSampler implements Sampler {
   private readonly indices: readonly number[]
   protected readonly source: RandomSource
@@ -129,7 +140,12 @@ export interface WeightedRandomSamplerOptions extends RandomSource {
   readonly replacement?: boolean
 }
 
-/** Random indices: the probability of index i is proportional to weights[i]. The weights need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`. */
+/**
+ * Random indices: the probability of index i is proportional to weights[i]. The weights need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`.
+ * @example
+ * const sampler = new WeightedRandomSampler([0.1, 0.9], 4, { generator: new Generator(7) })
+ * const indices = [...sampler] // [1, 1, 1, 1]
+ */
 export class WeightedRandomSampler extends SeededSampler implements Sampler {
   protected readonly source: RandomSource
   readonly length: number
@@ -200,7 +216,10 @@ function firstAbove(ends: readonly number[], value: number): number {
   return low
 }
 
-/** Lists of `batchSize` indices of another sampler. The last list may be shorter; dropLast leaves it out. PyTorch: `torch.utils.data.BatchSampler`. */
+/**
+ * Lists of `batchSize` indices of another sampler. The last list may be shorter; dropLast leaves it out. PyTorch: `torch.utils.data.BatchSampler`.
+ * @example [...new BatchSampler(new SequentialSampler(['a', 'b', 'c', 'd', 'e']), 2)] // [[0, 1], [2, 3], [4]]
+ */
 export class BatchSampler implements Sampler<number[]> {
   private readonly sampler: Sampler
   private readonly batchSize: number
@@ -285,6 +304,10 @@ export interface DistributedSamplerState {
 /**
  * This replica's part of the dataset: every numReplicas-th index, starting at `rank`, the same number for each replica. Call `setEpoch` before each epoch.
  * PyTorch: `torch.utils.data.DistributedSampler`.
+ * @example
+ * const sampler = new DistributedSampler(new TensorDataset(zeros([6])), { numReplicas: 2, rank: 1, shuffle: false })
+ * const indices = [...sampler] // [1, 3, 5]
+ * sampler.setEpoch(1) // before each epoch, so that a shuffled order differs
  */
 export class DistributedSampler implements Sampler {
   readonly length: number

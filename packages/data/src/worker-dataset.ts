@@ -28,7 +28,12 @@ export interface WorkerSource {
 /** Makes a dataset: it runs in the thread that calls `workerDataset`, and once in each worker. */
 export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | readonly T[] | Promise<Dataset<T> | readonly T[]>
 
-/** A dataset that exists in this thread and can be made again in others. `workerDataset` makes it. */
+/**
+ * A dataset that exists in this thread and can be made again in others. `workerDataset` makes it.
+ * @example
+ * const train: WorkerDataset<[Tensor]> = await workerDataset(new URL('./digits.js', import.meta.url), 'digits', ['train.idx.gz'])
+ * const [first] = await train.get(0) // made in this thread
+ */
 export class WorkerDataset<T> implements Dataset<T> {
   /** @internal */
   readonly source: WorkerSource
@@ -56,11 +61,12 @@ export class WorkerDataset<T> implements Dataset<T> {
  * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
  * for the same arguments. If the module that exports the function also makes this call at its top level, put the call into `if (isMainThread) { … }`: workers import the module, too. Arguments are copied: what wire carries
  * (plain values, typed arrays, tensors) and nothing else. A function that needs none takes no list.
- *
- *     const train = await workerDataset(new URL('./digits.js', import.meta.url), digits, ['train.idx.gz'])
- *
  * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for a value that is not a dataset, DATASET_FAILED with the error of module or factory
  * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
+ * @example
+ * // digits.ts has: export const digits = async (path: string) => new TensorDataset(await readIdx(path))
+ * const train = await workerDataset<[Tensor]>(new URL('./digits.js', import.meta.url), 'digits', ['train.idx.gz'])
+ * for await (const [images] of new DataLoader(train, { batchSize: 32, workers: 2 })) console.log(images.shape)
  */
 export async function workerDataset<T, A extends readonly unknown[] = readonly unknown[]>(
   url: URL | string,

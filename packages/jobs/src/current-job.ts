@@ -52,7 +52,15 @@ export function jobOfScope(): CurrentJob | null {
   return currentScope().job as CurrentJob | null
 }
 
-/** The job that runs this code. @throws JOB_NOT_CURRENT outside of any */
+/**
+ * The job that runs this code. @throws JOB_NOT_CURRENT outside of any
+ * @example
+ * const step = () => {
+ *   const job = currentJob()
+ *   for (let done = 0; done < 100 && !job.signal.aborted; done++) job.report({ done, total: 100 })
+ * }
+ * expose({ step }) // for pool.run(step)
+ */
 export function currentJob(): CurrentJob {
   const job = jobOfScope()
   if (job !== null) return job

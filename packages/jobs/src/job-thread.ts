@@ -42,10 +42,13 @@ async function reply({ call, seed, port }: JobTask): Promise<Payload> {
     },
   )
   port?.on('message', (why: Payload) => job.cancel(reasonOf(why)))
-  const payload = await perform({ call, seed, job, device: chosen, payloads }, async (name, args) => {
-    program ??= load()
-    return (await program).runJob(name, args, boot.data)
-  })
+  // Sets the device before the first job. `perform` says why a program could not be loaded.
+  program ??= load()
+  const loaded = program
+  await loaded.catch(() => {})
+  const payload = await perform({ call, seed, job, device: chosen, payloads }, async (name, args) =>
+    (await loaded).runJob(name, args, boot.data),
+  )
   progress.flush()
   port?.close()
   return payload

@@ -66,7 +66,12 @@ type Rest<A extends readonly unknown[]> = [] extends A
 
 const SEEDS = 2 ** 31
 
-/** A pool of threads for stateless work: rollouts, sweeps, batches. PyTorch: a `multiprocessing.Pool`. */
+/**
+ * A pool of threads for stateless work: rollouts, sweeps, batches. PyTorch: a `multiprocessing.Pool`.
+ * @example
+ * await using pool: Jobs = jobs(new URL('./program.js', import.meta.url))
+ * for await (const y of pool.map(addOne, [x, x.mul(2)])) console.log(y) // in the order of the list
+ */
 export class Jobs {
   private readonly parts: JobsParts
   private readonly payloads = new PayloadCodec(null)
@@ -246,6 +251,7 @@ export function attachJobs(worker: SlotHolder, make: (name: string) => Jobs): vo
 /**
  * A pool of the cluster that the current worker belongs to, by the name that `cluster.jobs` gave it. Its jobs are cancelled when the worker dies; it is not
  * the worker's to close. @throws JOBS_NOT_HERE outside of a cluster's worker, and in a simulation that has no pool of that name (on threads the job itself then fails so)
+ * @example const y = await currentJobs().run(addOne, [x]) // on a worker, after cluster.jobs(url) on the main thread
  */
 export function currentJobs(name = 'jobs'): Jobs {
   const worker = currentScope().worker as SlotHolder | null

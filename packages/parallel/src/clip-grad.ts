@@ -39,6 +39,12 @@ export interface ClipPart {
  * @returns the norm before, a tensor []
  * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED (values: owners that failed, scaled:
  * those that have scaled, none if the norm could not be computed; cause: the first owner's error).
+ * @example
+ * using w = remote('worker1', zeros, [[2, 2], { requiresGrad: true }])
+ * await distAutograd.context(async (ctx) => {
+ *   await ctx.backward([(await w.rpcSync().mul(x)).sum()])
+ *   const norm = await clipGradNorm(ctx, [w], 1) // 5.4772
+ * })
  */
 export async function clipGradNorm(
   context: DistAutogradContext | bigint,
@@ -58,6 +64,12 @@ export async function clipGradNorm(
  * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners; NaN stays.
  * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED.
  * PyTorch: `torch.nn.utils.clip_grad_value_`, for one process.
+ * @example
+ * using w = remote('worker1', zeros, [[2, 2], { requiresGrad: true }])
+ * await distAutograd.context(async (ctx) => {
+ *   await ctx.backward([(await w.rpcSync().mul(x)).sum()])
+ *   await clipGradValue(ctx, [w], 1) // each element of the gradient is now from −1 to 1
+ * })
  */
 export async function clipGradValue(
   context: DistAutogradContext | bigint,

@@ -71,7 +71,14 @@ interface Part {
 /**
  * An optimizer over parameters of several workers. Each owner has an optimizer of the given class, and all step with the gradients of a context. PyTorch:
  * `torch.distributed.optim.DistributedOptimizer`.
- * @example const optimizer = new DistributedOptimizer(Adam, await new RemoteModule('worker1', Linear, [2, 4]).remoteParameters(), { lr: 1e-3 }) // the program has: expose({ Linear })
+ * @example
+ * const model = new RemoteModule('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
+ * const optimizer = new DistributedOptimizer(Adam, await model.remoteParameters(), { lr: 1e-3 })
+ * await distAutograd.context(async (ctx) => {
+ *   const loss = (await model.forward(x)).square().mean()
+ *   await ctx.backward([loss])
+ *   await optimizer.step(ctx)
+ * })
  */
 export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> implements PassOptimizer {
   private readonly optimizerClass: C

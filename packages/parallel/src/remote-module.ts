@@ -24,7 +24,10 @@ type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendab
 
 /**
  * A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`.
- * @example const output = await new RemoteModule('worker1/wasm', Linear, [2, 4]).forward(x) // the program has: expose({ Linear })
+ * @example
+ * const model = new RemoteModule('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
+ * const output = await model.forward(x)
+ * output.shape // [2, 4]
  */
 export class RemoteModule<
   M extends ForwardModule = ForwardModule,

@@ -13,6 +13,13 @@ import { RemoteModule } from './remote-module.js'
  * those of its module, which may have RemoteModules of its own. A tensor or RemoteModule in several places comes once; one tensor in two
  * modules elsewhere comes twice, and the optimizer refuses it (DUPLICATE_PARAMETER). Dispose of the references when they are not used any more.
  * Rejects with INVALID_ARGUMENT for a value that is not a module, and as `remoteParameters` does.
+ * @example
+ * class Net extends Module {
+ *   local = new Linear(2, 4)
+ *   far = new RemoteModule('worker1', Linear, [4, 1])
+ * }
+ * const parameters = await getAllRemoteParams(new Net())
+ * parameters.map((each) => each.ownerName()) // ['worker0', 'worker0', 'worker1', 'worker1']
  */
 export async function getAllRemoteParams(model: Module | RRef<Module>, options: CallOptions = {}): Promise<RRef<Tensor>[]> {
   if (model instanceof RRef) return await ofReference(model, options)

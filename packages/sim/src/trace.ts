@@ -24,7 +24,14 @@ export const TRACE_EVENTS_MAX = 65_536
 /** A kept frame keeps no more than this of a buffer alive. */
 const KEPT_BYTES_MAX = 4096
 
-/** The events of a run, in order: `events` to search, `readable` for people, and a `hash` that is equal for equal runs. */
+/**
+ * The events of a run, in order: `events` to search, `readable` for people, and a `hash` that is equal for equal runs.
+ * @example
+ * const run = () => simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * const { trace } = await run()
+ * trace.readable.split('\n')[0] // '#1 0 ms  worker0 → worker1: call addOne #1'
+ * trace.hash === (await run()).trace.hash // true
+ */
 export class Trace {
   /** How many events there were, kept or not. */
   count = 0

@@ -68,16 +68,6 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
 /**
  * Makes an operation from a kernel. Autograd records its calls; after `expose` other workers can call it by name.
  *
- *     const swish = defineKernel({
- *       name: 'swish',
- *       inputs: ['x'],
- *       kernel: 'function (x) { const v = x[this.thread.x]; return v / (1 + Math.exp(-v)); }',
- *       derivative: (grad, { x }) => {
- *         const s = x.sigmoid()
- *         return grad.mul(s.add(x.mul(s).mul(s.neg().add(1))))
- *       },
- *     })
- *
  * gpu.js runs it on every device, in its mode cpu. Each thread of the process compiles it at the first call and for every new size or constant (about
  * 1 ms). It keeps the compiled kernels that were used last.
  *
@@ -91,6 +81,17 @@ export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
  * rule), INVALID_ARGUMENT for an invalid shape or constant, KERNEL_COMPILE with the message of gpu.js, KERNEL_RESULT if the kernel returns more than one
  * number, KERNEL_MODE if gpu.js would run it in another mode, and KERNEL_UNSUPPORTED for more than 2²⁴ elements. Without a
  * derivative, backward throws DERIVATIVE_MISSING.
+ * @example
+ * const swish = defineKernel({
+ *   name: 'swish',
+ *   inputs: ['x'],
+ *   kernel: 'function (x) { const v = x[this.thread.x]; return v / (1 + Math.exp(-v)); }',
+ *   derivative: (grad, { x }) => {
+ *     const s = x.sigmoid()
+ *     return grad.mul(s.add(x.mul(s).mul(s.neg().add(1))))
+ *   },
+ * })
+ * swish(tensor([-1, 0, 1])) // [-0.2689, 0, 0.7311]
  */
 export function defineKernel<const I extends Names, const A extends KernelAttributes = Readonly<Record<never, number>>>(
   definition: KernelDefinition<I, A>,

@@ -56,6 +56,7 @@ interface Run {
  * @param v of the shapes of the outputs; may be left out for one scalar
  * @returns the outputs, and a gradient per input
  * @throws VECTOR_MISMATCH, UNUSED_INPUT (strict), and what backward passes throw
+ * @example vjp((x) => x.square(), tensor([1, 2]), tensor([1, 10])) // [[1, 4], [2, 40]]: the value, then vᵀ · J
  */
 export function vjp<X extends Several, R extends Several>(
   fn: Fn<X, R>,
@@ -76,6 +77,7 @@ export function vjp<X extends Several, R extends Several>(
  * @param v of the shapes of the inputs; may be left out for one scalar
  * @returns the outputs, and a derivative per output
  * @throws as vjp
+ * @example jvp((x) => x.square(), tensor([1, 2]), tensor([1, 0])) // [[1, 4], [2, 0]]: the value, then J · v
  */
 export function jvp<X extends Several, R extends Several>(
   fn: Fn<X, R>,
@@ -99,6 +101,7 @@ export function jvp<X extends Several, R extends Several>(
  * where fn has one output, or takes one tensor that is not in an array.
  * PyTorch: `torch.autograd.functional.jacobian`.
  * @throws as vjp
+ * @example jacobian((x) => x.square(), tensor([1, 2])) // [[2, 0], [0, 4]]
  */
 export function jacobian<X extends Several, R extends Several>(
   fn: Fn<X, R>,
@@ -140,6 +143,7 @@ function jacobianOf<X extends Several, R extends Several>(
  * that is not in an array.
  * PyTorch: `torch.autograd.functional.hessian`.
  * @throws as vjp, and NOT_A_SCALAR
+ * @example hessian((x) => x.pow(3).sum(), tensor([1, 2])) // [[6, 0], [0, 12]]
  */
 export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options: FunctionalOptions = {}): Per<X, Per<X, Tensor>> {
   const first: Fn<X, Several> = (...xs) => gradientOf('hessian', fn, xs, isTensor(inputs), options)
@@ -153,6 +157,7 @@ export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options
  * @param v of the shapes of the inputs; may be left out for one scalar
  * @returns the function's value, and a product per input
  * @throws as hessian
+ * @example hvp((x) => x.pow(3).sum(), tensor([1, 2]), tensor([1, 1])) // [9, [6, 12]]: the value, then H · v
  */
 export function hvp<X extends Several>(
   fn: Fn<X, Tensor>,

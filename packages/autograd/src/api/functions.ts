@@ -3,5 +3,8 @@ import type { Tensor } from '@postgrad/tensor'
 import { checkedOperation, rawDetach } from '@postgrad/tensor/internal'
 
 export * from '@postgrad/tensor/operations'
-/** The same elements without history: shares the storage, requires no grad. PyTorch: `Tensor.detach`. */
+/**
+ * The same elements without history: shares the storage, requires no grad. PyTorch: `Tensor.detach`.
+ * @example tensor([1, 2], { requiresGrad: true }).mul(2).detach().requiresGrad // false
+ */
 export const detach: (x: Tensor) => Tensor = checkedOperation('detach', rawDetach, ['tensor'])

@@ -43,6 +43,7 @@ interface Checked {
  * @param inputs inputs that require grad must be float64: in float32, rounding hides the differences
  * @returns true; false for a wrong gradient if `raiseException` is false
  * @throws GRADCHECK_FAILED (names the output's and the input's element, and both values), GRADCHECK_NEEDS_FLOAT64
+ * @example gradcheck((x: Tensor) => x.sin(), [tensor([1, 2], { dtype: 'float64', requiresGrad: true })]) // true
  */
 export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inputs: Inputs, options: GradcheckOptions = {}): boolean {
   return answer('gradcheck', fn, inputs, options)
@@ -54,6 +55,7 @@ export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inp
  * PyTorch: `torch.autograd.gradgradcheck`.
  * @returns as gradcheck
  * @throws as gradcheck, and UNUSED_INPUT if no output requires grad
+ * @example gradgradcheck((x: Tensor) => x.pow(3), [tensor([1, 2], { dtype: 'float64', requiresGrad: true })]) // true
  */
 export function gradgradcheck<Inputs extends readonly unknown[]>(
   fn: Fn<Inputs>,

@@ -34,7 +34,10 @@ const engine = new Engine()
  * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
  * @throws INVALID_ARGUMENT, NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
  * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
- * @example backward([x.square().sum()])
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * backward(x.square().sum())
+ * x.grad // [2, 4]
  */
 export function backward(
   roots: Tensor | readonly Tensor[],
@@ -53,7 +56,9 @@ export function backward(
  * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
  * PyTorch: `torch.autograd.grad`.
  * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
- * @example const [dx] = grad([x.square().sum()], [x])
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * grad(x.square().sum(), [x]) // [[2, 4]]
  */
 export function grad(
   outputs: Tensor | readonly Tensor[],

@@ -44,6 +44,9 @@ let running: Traced | null = null
  * If a node's gradients have NaN, the pass fails with BACKWARD_NAN. If a node throws, the pass fails with that error, and the last of its causes is
  * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames below it in `values.forward` and `values.frames`.
  * PyTorch: `torch.autograd.detect_anomaly`.
+ * @example
+ * const x = tensor([-1], { requiresGrad: true })
+ * withAnomalyDetection(() => x.sqrt().sum().backward()) // fails with BACKWARD_NAN: SqrtBackward, from this line
  */
 export function withAnomalyDetection<T>(fn: () => T, { checkNaN = true }: AnomalyOptions = {}): T {
   checkFunction('withAnomalyDetection', 'the code to watch', fn)

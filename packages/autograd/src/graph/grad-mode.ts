@@ -7,26 +7,41 @@ import { checkFunction } from '@postgrad/tensor/internal'
 
 /**
  * Runs `fn` (also an async one, to its end) without recording, and returns what it returns. PyTorch: `torch.no_grad`.
- * @example const y = noGrad(() => x.mul(2))
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * noGrad(() => x.mul(2)).requiresGrad // false
  */
 export function noGrad<T>(fn: () => T): T {
   checkFunction('noGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: false }, fn)
 }
 
-/** Runs `fn` with recording on, also inside `noGrad`. PyTorch: `torch.enable_grad`. */
+/**
+ * Runs `fn` with recording on, also inside `noGrad`. PyTorch: `torch.enable_grad`.
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * noGrad(() => enableGrad(() => x.mul(2))).requiresGrad // true
+ */
 export function enableGrad<T>(fn: () => T): T {
   checkFunction('enableGrad', 'the code that it is for', fn)
   return withScope({ gradEnabled: true }, fn)
 }
 
-/** Runs `fn` with recording on or off. PyTorch's `torch.set_grad_enabled`, which here needs the code it is for. */
+/**
+ * Runs `fn` with recording on or off. PyTorch's `torch.set_grad_enabled`, which here needs the code it is for.
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * setGradEnabled(false, () => x.mul(2)).requiresGrad // false
+ */
 export function setGradEnabled<T>(enabled: boolean, fn: () => T): T {
   checkFunction('setGradEnabled', 'the code that it is for', fn)
   return withScope({ gradEnabled: enabled }, fn)
 }
 
-/** Whether operations are recorded here. PyTorch: `torch.is_grad_enabled`. */
+/**
+ * Whether operations are recorded here. PyTorch: `torch.is_grad_enabled`.
+ * @example [isGradEnabled(), noGrad(() => isGradEnabled())] // [true, false]
+ */
 export function isGradEnabled(): boolean {
   return currentScope().gradEnabled
 }

@@ -46,7 +46,10 @@ export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
  */
 let nextSequenceNr = 0
 
-/** A node of the graph that backward passes run through, as `tensor.gradFn` shows it. PyTorch: `torch.autograd.graph.Node`. */
+/**
+ * A node of the graph that backward passes run through, as `tensor.gradFn` shows it. PyTorch: `torch.autograd.graph.Node`.
+ * @example tensor([1], { requiresGrad: true }).mul(2).gradFn?.name // 'MulBackward'
+ */
 export abstract class Node implements GradFunction<Tensor> {
   // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
 

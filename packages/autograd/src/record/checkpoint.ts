@@ -24,6 +24,10 @@ type AnyFn = (...args: readonly unknown[]) => unknown
  * result is kept alive by `fn` itself. Checkpoints may be nested. Under noGrad it is just a call.
  * PyTorch: `torch.utils.checkpoint.checkpoint`.
  * @throws CHECKPOINT_ASYNC when `fn` gives a promise; in backward CHECKPOINT_MISMATCH when it does something else the second time
+ * @example
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * checkpoint((y: Tensor) => y.mul(2).square(), x).sum().backward()
+ * x.grad // [8, 16]
  */
 export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): R {
   checkFunction('checkpoint', 'the part to compute again', fn)
@@ -48,6 +52,7 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
  * one first). PyTorch: `torch.utils.checkpoint.checkpoint_sequential`.
  * @param segments from 1 to the number of functions
  * @throws INVALID_ARGUMENT, and as checkpoint
+ * @example checkpointSequential([(x) => x.mul(2), (x) => x.add(1), (x) => x.square()], 2, tensor([1, 2])) // [9, 25]
  */
 export function checkpointSequential(functions: readonly ((x: Tensor) => Tensor)[], segments: number, input: Tensor): Tensor {
   if (!Array.isArray(functions)) throw invalidArgument('checkpointSequential', 'an array of functions', argumentText(functions))

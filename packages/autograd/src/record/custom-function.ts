@@ -13,7 +13,22 @@ import { gradientEdge, setHistory } from '../graph/variable.js'
 import { ViewMeta, viewMetaOf } from '../graph/views.js'
 import { needsGrad } from './record.js'
 
-/** The values that forward keeps for backward. PyTorch: the `ctx` of `torch.autograd.Function`. */
+/**
+ * The values that forward keeps for backward. PyTorch: the `ctx` of `torch.autograd.Function`.
+ * @example
+ * const power = defineFunction({
+ *   name: 'Power',
+ *   forward: (ctx: FunctionContext<number>, x: Tensor, n: number) => {
+ *     ctx.saveForBackward(x)
+ *     ctx.state = n
+ *     return x.pow(n)
+ *   },
+ *   backward: (ctx, grad) => [grad.mul(ctx.savedTensors[0]!.pow(ctx.state! - 1)).mul(ctx.state!), null],
+ * })
+ * const x = tensor([1, 2], { requiresGrad: true })
+ * power(x, 3).sum().backward()
+ * x.grad // [3, 12]
+ */
 export class FunctionContext<State = unknown> {
   /** For each argument of forward: whether its gradient from backward will be used. */
   readonly needsInputGrad: readonly boolean[]
@@ -97,12 +112,15 @@ export interface FunctionDefinition<Args extends readonly unknown[], R extends O
 /**
  * Makes a function with its own backward, which autograd records like an operation.
  * PyTorch: `torch.autograd.Function`.
- *
- *     const square = defineFunction({
- *       name: 'Square',
- *       forward: (ctx, x: Tensor) => { ctx.saveForBackward(x); return x.mul(x) },
- *       backward: (ctx, grad) => grad.mul(ctx.savedTensors[0]!).mul(2),
- *     })
+ * @example
+ * const square = defineFunction({
+ *   name: 'Square',
+ *   forward: (ctx, x: Tensor) => { ctx.saveForBackward(x); return x.mul(x) },
+ *   backward: (ctx, grad) => grad.mul(ctx.savedTensors[0]!).mul(2),
+ * })
+ * const x = tensor([1, 3], { requiresGrad: true })
+ * square(x).sum().backward()
+ * x.grad // [2, 6]
  */
 export function defineFunction<Args extends readonly unknown[], R extends Output, State = unknown>(
   definition: FunctionDefinition<Args, R, State>,

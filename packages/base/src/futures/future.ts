@@ -17,6 +17,11 @@ export interface Canceller {
 /**
  * `new Future<T>()` is one that `setResult` or `setException` ends, for functions marked with `asyncExecution`. `then` is the promise's: its callback
  * gets the value, and it gives a plain promise; PyTorch's callback, which gets the future, is `addDoneCallback`. It cannot be sent: send its value.
+ * @example
+ * const future = new Future<number>()
+ * setTimeout(() => future.setResult(3), 10)
+ * future.done // false
+ * await future // 3
  */
 export class Future<T> extends Promise<T> {
   private readonly settle: (value: unknown) => void

@@ -12,6 +12,11 @@ type Awaitables = readonly PromiseLike<unknown>[]
  * Done once all of them are, with the futures themselves, each with its value or its error; an error of one does not reject it. A promise
  * becomes a future.
  * PyTorch: `torch.futures.collect_all`.
+ * @example
+ * const failing = Promise.reject(new Error('no data'))
+ * const [first, second] = await collectAll([Promise.resolve(1), failing])
+ * first.value() // 1
+ * second.done // true
  */
 export function collectAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Future<Awaited<P[K]>> }> {
   const parts = futures.map(toFuture)
@@ -25,6 +30,9 @@ export function collectAll<const P extends Awaitables>(futures: P): Future<{ -re
  * with `call`, `rpcAsync` or a reference's methods, awaited or not, and gives what it gives, or the first error; when it throws itself, its calls are
  * not waited for. `cancel` cancels what is not done.
  * PyTorch: `torch.futures.wait_all`.
+ * @example
+ * const [a, b] = await waitAll([call('worker0', addOne, [x]), call('worker1', addOne, [x])])
+ * a.add(b) // [[4, 6], [8, 10]]
  */
 export function waitAll<const P extends Awaitables>(futures: P): Future<{ -readonly [K in keyof P]: Awaited<P[K]> }>
 export function waitAll<T>(body: () => T | PromiseLike<T>): Future<Awaited<T>>

@@ -28,7 +28,13 @@ export interface MemberParts {
 /** How long rank 0 waits until the others no longer need its store. */
 const LAST_MS = 5000
 
-/** This process as a worker of its group, from `init` until its end. */
+/**
+ * This process as a worker of its group, from `init` until its end.
+ * @example
+ * await using member = await init() // reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE
+ * if (member.rank === 0) console.log(await member.run(() => call('worker1', addOne, [x])))
+ * await member.shutdown()
+ */
 export class Member {
   /** This process as the others see it; in `run` it is `currentWorker()`. */
   readonly worker: Worker

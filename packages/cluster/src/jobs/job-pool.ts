@@ -46,6 +46,9 @@ export interface OpenPool {
  * itself. Threads start at once and load the module at their first job.
  * @param url the module: a `file:` URL, or a path from the working directory
  * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, DEVICE_UNKNOWN, POSTGRAD_BUNDLED, THREADS_WHILE_LOADING
+ * @example
+ * await using pool = jobs(new URL('./program.js', import.meta.url), { threads: 4 })
+ * const y = await pool.run(addOne, [x]) // the program has: expose({ addOne })
  */
 export function jobs(url: URL | string, options: JobsOptions = {}): Jobs {
   return openPool('jobs', url, options, 'jobs').jobs

@@ -23,6 +23,11 @@ test('JOB-1, JOB-4 a pool without a cluster', async () => {
   await expect(pool.run((() => 1) as typeof program.draw)).rejects.toMatchObject({ code: 'FUNCTION_NOT_EXPOSED' })
 })
 
+test("JOB-3 a thread's first job has the pool's device", async () => {
+  await using pool = jobs(URL_OF, { threads: 1, device: 'js' })
+  expect([await pool.run(program.deviceOf), await pool.run(program.deviceOf)]).toEqual(['js', 'js'])
+})
+
 test('CLU-121 a job calls a static method on its class, and asks a marked function for its future', async () => {
   await using pool = jobs(new URL('../fixtures/exposed-kinds.js', import.meta.url), { threads: 1 })
   expect(await pool.run(Scale.times, [2])).toBe(6)

@@ -101,7 +101,14 @@ const SHOWN_MAX = 32
 /** How long a worker may take to say what it holds: as long as one that is busy and not stalled does, by default. */
 const ASK_MS = 10_000
 
-/** Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs a function on a worker, `close()` ends all workers. */
+/**
+ * Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs a function on a worker, `close()` ends all workers.
+ * @example
+ * await using cluster: Cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
+ * const y = await cluster.call('worker0', addOne, [x]) // the program has: expose({ addOne })
+ * await cluster.join('worker2')
+ * cluster.workers.map(({ name }) => name) // ['worker0', 'worker1', 'worker2']
+ */
 export class Cluster {
   /** Resolves when the last thread has ended, by `close` or otherwise; never rejects. Unless it was `close`, a worker may be started again after that. */
   readonly closed: Promise<ClusterEnd>

@@ -32,7 +32,14 @@ export interface RunMainOptions {
   readonly isLast?: boolean
 }
 
-/** The handle of one worker, from outside: `cluster.on('worker0')`. */
+/**
+ * The handle of one worker, from outside: `cluster.on('worker0')`.
+ * @example
+ * await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
+ * const controller = cluster.on('worker0', { timeoutMs: 10_000 })
+ * const y = await controller.run(addOne, x) // the program has: expose({ addOne })
+ * await controller.runMain(['--epochs=3']) // calls the program's default export
+ */
 export class Controller {
   /** The worker's name and id. */
   readonly info: WorkerInfo

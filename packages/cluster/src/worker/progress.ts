@@ -18,6 +18,7 @@ export function progressOf(runtime: WorkerRuntime, attach?: (progress: Progress)
  * Says how far this worker's program, or the job that is being run, is, in units of its own; outside of a launched worker it does nothing, so that programs run unchanged in the
  * simulation. Reports come through in order, the last one always, those between them at most every 50 ms.
  * @throws INVALID_ARGUMENT
+ * @example for (let done = 0; done < 100; done++) reportProgress({ done, total: 100 })
  */
 export function reportProgress(progress: Progress): void {
   const checked = checkProgress('reportProgress', progress)

@@ -4,7 +4,12 @@
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { DistAutogradContext } from './dist-autograd-context.js'
 
-/** The distributed context that surrounds the running code, or null. On a worker that serves a call it is the caller's. */
+/**
+ * The distributed context that surrounds the running code, or null. On a worker that serves a call it is the caller's.
+ * @example
+ * currentContext() // null
+ * await distAutograd.context(async (ctx) => currentContext() === ctx) // true
+ */
 export function currentContext(): DistAutogradContext | null {
   const { context } = currentScope()
   return context instanceof DistAutogradContext ? context : null

@@ -70,6 +70,14 @@ export interface BackwardRunner {
 /**
  * One distributed forward and backward pass, as this worker sees it. `backward(roots)` runs the pass, `gradients()` returns this worker's gradients.
  * PyTorch: `DistAutogradContext`.
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const gradients = await distAutograd.context(async (ctx) => {
+ *   const y = await call('worker1', addOne, [w])
+ *   await ctx.backward([y.square().sum()])
+ *   return ctx.gradients()
+ * })
+ * gradients.get(w)! // [4, 6]
  */
 export class DistAutogradContext {
   /** The context's id, the same on every worker: 16 bits are the id of the worker that made it, 48 are that worker's counter. */

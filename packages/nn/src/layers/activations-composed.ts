@@ -18,7 +18,12 @@ export interface PReLUOptions extends ParameterOptions {
   readonly init?: number
 }
 
-/** x where positive, else x times a learned slope. PyTorch: `torch.nn.PReLU`. */
+/**
+ * x where positive, else x times a learned slope. PyTorch: `torch.nn.PReLU`.
+ * @example
+ * const layer = new PReLU({ numParameters: 3 }) // one slope for each channel, 0.25 at first
+ * layer.forward(tensor([[-4, -8, 2]])) // [[-1, -2, 2]]
+ */
 export class PReLU extends Module {
   /** The number of learned slopes: 1, or one for each channel. */
   readonly numParameters: number
@@ -59,7 +64,10 @@ export class PReLU extends Module {
 const SELU_ALPHA = 1.6732632423543772
 const SELU_SCALE = 1.0507009873554805
 
-/** scale · elu(x), with constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`. */
+/**
+ * scale · elu(x), with constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`.
+ * @example new SELU().forward(tensor([-1, 2])) // [-1.1113, 2.1014]
+ */
 export class SELU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -67,7 +75,10 @@ export class SELU extends Module {
   }
 }
 
-/** x where positive, else alpha (exp(x / alpha) − 1), with alpha 1 by default. PyTorch: `torch.nn.CELU`. */
+/**
+ * x where positive, else alpha (exp(x / alpha) − 1), with alpha 1 by default. PyTorch: `torch.nn.CELU`.
+ * @example new CELU().forward(tensor([-1, 2])) // [-0.6321, 2]
+ */
 export class CELU extends Module {
   /** For x → −∞ the result approaches −alpha. */
   readonly alpha: number
@@ -91,7 +102,10 @@ export class CELU extends Module {
   }
 }
 
-/** A line from 0 at −3 to 1 at 3, cut at both. PyTorch: `torch.nn.Hardsigmoid`. */
+/**
+ * A line from 0 at −3 to 1 at 3, cut at both. PyTorch: `torch.nn.Hardsigmoid`.
+ * @example new Hardsigmoid().forward(tensor([-4, 0, 1, 4])) // [0, 0.5, 0.6667, 1]
+ */
 export class Hardsigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -99,7 +113,10 @@ export class Hardsigmoid extends Module {
   }
 }
 
-/** x times its hard sigmoid: 0 below −3, x above 3. At −3 and 3 the derivative is that of the middle piece, as in PyTorch. PyTorch: `torch.nn.Hardswish`. */
+/**
+ * x times its hard sigmoid: 0 below −3, x above 3. At −3 and 3 the derivative is that of the middle piece, as in PyTorch. PyTorch: `torch.nn.Hardswish`.
+ * @example new Hardswish().forward(tensor([-4, 1, 4])) // [0, 0.6667, 4]
+ */
 export class Hardswish extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {

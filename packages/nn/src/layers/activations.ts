@@ -22,7 +22,10 @@ import { checkOptions } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
-/** relu as a module: x where positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`. */
+/**
+ * relu as a module: x where positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`.
+ * @example new ReLU().forward(tensor([-1, 2])) // [0, 2]
+ */
 export class ReLU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -30,7 +33,10 @@ export class ReLU extends Module {
   }
 }
 
-/** relu6 as a module: x kept within 0 and 6. PyTorch: `torch.nn.ReLU6`. */
+/**
+ * relu6 as a module: x kept within 0 and 6. PyTorch: `torch.nn.ReLU6`.
+ * @example new ReLU6().forward(tensor([-1, 2, 8])) // [0, 2, 6]
+ */
 export class ReLU6 extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -38,7 +44,10 @@ export class ReLU6 extends Module {
   }
 }
 
-/** leakyRelu as a module: x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`. */
+/**
+ * leakyRelu as a module: x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`.
+ * @example new LeakyReLU(0.1).forward(tensor([-1, 2])) // [-0.1, 2]
+ */
 export class LeakyReLU extends Module {
   /** The slope below 0. */
   readonly negativeSlope: number
@@ -58,7 +67,10 @@ export class LeakyReLU extends Module {
   }
 }
 
-/** elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`. */
+/**
+ * elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`.
+ * @example new ELU(0.5).forward(tensor([-1, 2])) // [-0.3161, 2]
+ */
 export class ELU extends Module {
   /** For x → −∞ the result approaches −alpha. */
   readonly alpha: number
@@ -78,7 +90,10 @@ export class ELU extends Module {
   }
 }
 
-/** gelu as a module: x Φ(x), or `{ approximate: 'tanh' }`. PyTorch: `torch.nn.GELU`. */
+/**
+ * gelu as a module: x Φ(x), or `{ approximate: 'tanh' }`. PyTorch: `torch.nn.GELU`.
+ * @example new GELU({ approximate: 'tanh' }).forward(tensor([-1, 2])) // [-0.1588, 1.9546]
+ */
 export class GELU extends Module {
   /** As given. */
   readonly options: GeluOptions
@@ -100,7 +115,10 @@ export class GELU extends Module {
   }
 }
 
-/** silu as a module: x σ(x). PyTorch: `torch.nn.SiLU`. */
+/**
+ * silu as a module: x σ(x). PyTorch: `torch.nn.SiLU`.
+ * @example new SiLU().forward(tensor([-1, 2])) // [-0.2689, 1.7616]
+ */
 export class SiLU extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -108,7 +126,10 @@ export class SiLU extends Module {
   }
 }
 
-/** mish as a module: x tanh(softplus x). PyTorch: `torch.nn.Mish`. */
+/**
+ * mish as a module: x tanh(softplus x). PyTorch: `torch.nn.Mish`.
+ * @example new Mish().forward(tensor([-1, 2])) // [-0.3034, 1.944]
+ */
 export class Mish extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -116,7 +137,10 @@ export class Mish extends Module {
   }
 }
 
-/** softplus as a module: log(1 + exp(beta x)) / beta; beta is 1, threshold 20 by default. PyTorch: `torch.nn.Softplus`. */
+/**
+ * softplus as a module: log(1 + exp(beta x)) / beta; beta is 1, threshold 20 by default. PyTorch: `torch.nn.Softplus`.
+ * @example new Softplus({ beta: 2 }).forward(tensor([-1, 2])) // [0.0635, 2.0091]
+ */
 export class Softplus extends Module {
   /** As given. */
   readonly options: SoftplusOptions
@@ -138,7 +162,10 @@ export class Softplus extends Module {
   }
 }
 
-/** softsign as a module: x / (1 + |x|). PyTorch: `torch.nn.Softsign`. */
+/**
+ * softsign as a module: x / (1 + |x|). PyTorch: `torch.nn.Softsign`.
+ * @example new Softsign().forward(tensor([-1, 3])) // [-0.5, 0.75]
+ */
 export class Softsign extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -146,7 +173,10 @@ export class Softsign extends Module {
   }
 }
 
-/** sigmoid as a module: 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`. */
+/**
+ * sigmoid as a module: 1 / (1 + e⁻ˣ). PyTorch: `torch.nn.Sigmoid`.
+ * @example new Sigmoid().forward(tensor([-1, 0, 2])) // [0.2689, 0.5, 0.8808]
+ */
 export class Sigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -154,7 +184,10 @@ export class Sigmoid extends Module {
   }
 }
 
-/** logSigmoid as a module: log σ(x). PyTorch: `torch.nn.LogSigmoid`. */
+/**
+ * logSigmoid as a module: log σ(x). PyTorch: `torch.nn.LogSigmoid`.
+ * @example new LogSigmoid().forward(tensor([-100, 0])) // [-100, -0.6931]
+ */
 export class LogSigmoid extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -162,7 +195,10 @@ export class LogSigmoid extends Module {
   }
 }
 
-/** tanh as a module. PyTorch: `torch.nn.Tanh`. */
+/**
+ * tanh as a module. PyTorch: `torch.nn.Tanh`.
+ * @example new Tanh().forward(tensor([-1, 2])) // [-0.7616, 0.964]
+ */
 export class Tanh extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -170,7 +206,10 @@ export class Tanh extends Module {
   }
 }
 
-/** tanhshrink as a module: x − tanh x. PyTorch: `torch.nn.Tanhshrink`. */
+/**
+ * tanhshrink as a module: x − tanh x. PyTorch: `torch.nn.Tanhshrink`.
+ * @example new Tanhshrink().forward(tensor([-1, 2])) // [-0.2384, 1.036]
+ */
 export class Tanhshrink extends Module {
   /** x of any shape → the same shape. */
   forward(x: Tensor): Tensor {
@@ -178,7 +217,10 @@ export class Tanhshrink extends Module {
   }
 }
 
-/** hardtanh as a module: x kept within min (default −1) and max (1). PyTorch: `torch.nn.Hardtanh`. */
+/**
+ * hardtanh as a module: x kept within min (default −1) and max (1). PyTorch: `torch.nn.Hardtanh`.
+ * @example new Hardtanh(0, 6).forward(tensor([-1, 2, 8])) // [0, 2, 6]
+ */
 export class Hardtanh extends Module {
   /** The least result. */
   readonly min: number
@@ -201,7 +243,10 @@ export class Hardtanh extends Module {
   }
 }
 
-/** softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`. */
+/**
+ * softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`.
+ * @example new Softmax(-1).forward(tensor([[1, 1], [0, 2]])) // [[0.5, 0.5], [0.1192, 0.8808]]
+ */
 export class Softmax extends Module {
   /** The dimension along which the result sums to 1. */
   readonly dim: number
@@ -221,7 +266,10 @@ export class Softmax extends Module {
   }
 }
 
-/** logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`. */
+/**
+ * logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`.
+ * @example new LogSoftmax(-1).forward(tensor([[1, 1], [0, 100]])) // [[-0.6931, -0.6931], [-100, 0]]
+ */
 export class LogSoftmax extends Module {
   /** The dimension along which the exponentials of the result sum to 1. */
   readonly dim: number

@@ -47,6 +47,12 @@ const NAMES: Readonly<Record<string, string>> = {
 /**
  * Attention of several heads over [L, N, embedDim], or [N, L, …] with batchFirst (default false); dropout is 0. PyTorch:
  * `torch.nn.MultiheadAttention`, without biases for keys and values.
+ * @example
+ * const attention = new MultiheadAttention(8, 2, { batchFirst: true })
+ * const tokens = randn([4, 5, 8]) // a batch of 4, with 5 tokens each
+ * const [output, weights] = attention.forward(tokens, tokens, tokens)
+ * output.shape // [4, 5, 8]
+ * weights?.shape // [4, 5, 5]
  */
 export class MultiheadAttention extends Module {
   /** Width of queries and of the output. */

@@ -105,6 +105,7 @@ export abstract class BatchNorm extends Module {
 /**
  * Normalizes each channel of [N, C] or [N, C, L] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
  * `torch.nn.BatchNorm1d`.
+ * @example new BatchNorm1d(2).forward(tensor([[1, 10], [3, 30]])) // [[-1, -1], [1, 1]]
  */
 export class BatchNorm1d extends BatchNorm {
   /** x [N, C] or [N, C, L] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
@@ -116,6 +117,11 @@ export class BatchNorm1d extends BatchNorm {
 /**
  * Normalizes each channel of [N, C, H, W] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
  * `torch.nn.BatchNorm2d`.
+ * @example
+ * const norm = new BatchNorm2d(3)
+ * norm.forward(randn([8, 3, 4, 4])).shape // [8, 3, 4, 4]
+ * norm.eval() // now the running statistics are used
+ * norm.forward(randn([1, 3, 4, 4])).shape // [1, 3, 4, 4]
  */
 export class BatchNorm2d extends BatchNorm {
   /** x [N, C, H, W] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */

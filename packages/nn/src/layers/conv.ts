@@ -134,6 +134,7 @@ abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
 /**
  * Convolution with learned weights [outChannels, inChannels / groups, k]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias. PyTorch:
  * `torch.nn.Conv1d`.
+ * @example new Conv1d(4, 8, 3, { padding: 1 }).forward(randn([2, 4, 10])).shape // [2, 8, 10]
  */
 export class Conv1d extends PaddedConv<number> {
   /** Weight and bias uniform in ±1/√(inChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -152,7 +153,9 @@ export class Conv1d extends PaddedConv<number> {
 /**
  * Convolution with learned weights [outChannels, inChannels / groups, kH, kW]. Defaults: stride 1, padding 0, dilation 1, groups 1, with bias.
  * PyTorch: `torch.nn.Conv2d`.
- * @example const y = new Conv2d(3, 8, 3, { padding: 'same' }).forward(randn([1, 3, 16, 16]))
+ * @example
+ * new Conv2d(3, 8, 3).forward(randn([1, 3, 10, 10])).shape // [1, 8, 8, 8]
+ * new Conv2d(3, 8, 3, { padding: 'same' }).forward(randn([1, 3, 10, 10])).shape // [1, 8, 10, 10]
  */
 export class Conv2d extends PaddedConv<Pair> {
   /** Weight and bias uniform in ±1/√(inChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -192,6 +195,7 @@ abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
 /**
  * Transposed convolution with learned weights [inChannels, outChannels / groups, k]. Defaults: stride 1, padding 0, with bias. PyTorch:
  * `torch.nn.ConvTranspose1d`.
+ * @example new ConvTranspose1d(8, 4, 2, { stride: 2 }).forward(randn([1, 8, 5])).shape // [1, 4, 10]
  */
 export class ConvTranspose1d extends TransposedConv<number> {
   /** Weight and bias uniform in ±1/√(outChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
@@ -209,6 +213,7 @@ export class ConvTranspose1d extends TransposedConv<number> {
 /**
  * Transposed convolution with learned weights [inChannels, outChannels / groups, kH, kW]. Defaults: stride 1, padding 0, with bias. PyTorch:
  * `torch.nn.ConvTranspose2d`.
+ * @example new ConvTranspose2d(8, 3, 2, { stride: 2 }).forward(randn([1, 8, 5, 5])).shape // [1, 3, 10, 10]
  */
 export class ConvTranspose2d extends TransposedConv<Pair> {
   /** Weight and bias uniform in ±1/√(outChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */

@@ -6,7 +6,13 @@ import { checkProbability } from '../module/check.js'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
-/** Zeroes elements with probability p (default 0.5) while training and scales the others by 1 / (1 − p). PyTorch: `torch.nn.Dropout`. */
+/**
+ * Zeroes elements with probability p (default 0.5) while training and scales the others by 1 / (1 − p). PyTorch: `torch.nn.Dropout`.
+ * @example
+ * const dropout = new Dropout(0.25)
+ * dropout.forward(ones([1000])) // about 250 zeros; the other elements are 1.3333
+ * dropout.eval().forward(ones([3])) // [1, 1, 1]
+ */
 export class Dropout extends Module {
   /** The probability of a zero. */
   readonly p: number
@@ -28,7 +34,10 @@ export class Dropout extends Module {
   }
 }
 
-/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout1d`. */
+/**
+ * Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout1d`.
+ * @example new Dropout1d(0.5).forward(ones([2, 4, 3])) // each of the 2 × 4 rows is [0, 0, 0] or [2, 2, 2]
+ */
 export class Dropout1d extends Dropout {
   /** x [N, C, L] or [C, L]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {
@@ -37,7 +46,10 @@ export class Dropout1d extends Dropout {
   }
 }
 
-/** Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout2d`. */
+/**
+ * Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout2d`.
+ * @example new Dropout2d(0.5).forward(ones([2, 4, 3, 3])) // each of the 2 × 4 images is all 0 or all 2
+ */
 export class Dropout2d extends Dropout {
   /** x [N, C, H, W] or [C, H, W]. @throws SHAPE_MISMATCH */
   override forward(x: Tensor): Tensor {

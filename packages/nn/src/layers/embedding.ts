@@ -50,7 +50,12 @@ abstract class Table extends Module {
   }
 }
 
-/** A table of vectors [numEmbeddings, embeddingDim] that are looked up by index. Initial values are standard normal. PyTorch: `torch.nn.Embedding`. */
+/**
+ * A table of vectors [numEmbeddings, embeddingDim] that are looked up by index. Initial values are standard normal. PyTorch: `torch.nn.Embedding`.
+ * @example
+ * new Embedding(10, 4).forward(tensor([[1, 2, 9]], { dtype: 'int32' })).shape // [1, 3, 4]
+ * Embedding.fromPretrained(tensor([[1, 2], [3, 4]])).forward(tensor([1, 0, 1])) // [[3, 4], [1, 2], [3, 4]]
+ */
 export class Embedding extends Table {
   /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
@@ -94,7 +99,13 @@ export interface EmbeddingBagCall {
   readonly perSampleWeights?: Tensor | null
 }
 
-/** A table of vectors. For each bag of indices, the result is the sum, mean (default) or maximum of the rows at these indices. PyTorch: `torch.nn.EmbeddingBag`. */
+/**
+ * A table of vectors. For each bag of indices, the result is the sum, mean (default) or maximum of the rows at these indices. PyTorch: `torch.nn.EmbeddingBag`.
+ * @example
+ * const bags = EmbeddingBag.fromPretrained(tensor([[1, 2], [3, 4], [5, 6]]), { mode: 'sum' })
+ * bags.forward(tensor([[0, 1], [2, 2]])) // [[4, 6], [10, 12]]
+ * bags.forward(tensor([0, 1, 2]), { offsets: tensor([0, 2]) }) // [[4, 6], [5, 6]]
+ */
 export class EmbeddingBag extends Table {
   /** How the rows of a bag are combined into one. */
   readonly mode: BagMode

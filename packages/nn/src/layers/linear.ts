@@ -14,7 +14,7 @@ export interface LinearOptions extends ParameterOptions {
 
 /**
  * A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`.
- * @example const y = new Linear(2, 4).forward(x)
+ * @example new Linear(2, 4).forward(randn([8, 2])).shape // [8, 4]
  */
 export class Linear extends Module {
   /** The last extent of what it takes. */

@@ -62,6 +62,9 @@ function others<O extends object>(options: string | O): Partial<O> {
 /**
  * (input − target)² as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.MSELoss`. Input and target of one shape → [], or that shape
  * with 'none'. So do the losses below, unless they say otherwise.
+ * @example
+ * new MSELoss().forward(tensor([1, 5]), tensor([0, 3])) // 2.5
+ * new MSELoss('sum').forward(tensor([1, 5]), tensor([0, 3])) // 5
  */
 export class MSELoss extends Loss {
   /** @throws INVALID_ARGUMENT (as all losses) */
@@ -75,7 +78,10 @@ export class MSELoss extends Loss {
   }
 }
 
-/** |input − target| as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.L1Loss`. */
+/**
+ * |input − target| as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.L1Loss`.
+ * @example new L1Loss().forward(tensor([1, 5]), tensor([0, 3])) // 1.5
+ */
 export class L1Loss extends Loss {
   constructor(options: LossArg = {}) {
     super(options, REDUCTIONS)
@@ -87,7 +93,10 @@ export class L1Loss extends Loss {
   }
 }
 
-/** smoothL1Loss as a module; beta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.SmoothL1Loss`. */
+/**
+ * smoothL1Loss as a module; beta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.SmoothL1Loss`.
+ * @example new SmoothL1Loss({ beta: 2, reduction: 'none' }).forward(tensor([1, 5]), tensor([0, 0])) // [0.25, 4]
+ */
 export class SmoothL1Loss extends Loss {
   /** Where the square becomes the absolute value. */
   readonly beta: number
@@ -103,7 +112,10 @@ export class SmoothL1Loss extends Loss {
   }
 }
 
-/** huberLoss as a module; delta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.HuberLoss`. */
+/**
+ * huberLoss as a module; delta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.HuberLoss`.
+ * @example new HuberLoss({ delta: 2, reduction: 'none' }).forward(tensor([1, 5]), tensor([0, 0])) // [0.5, 8]
+ */
 export class HuberLoss extends Loss {
   /** Where the square becomes the absolute value. */
   readonly delta: number
@@ -119,7 +131,10 @@ export class HuberLoss extends Loss {
   }
 }
 
-/** Binary cross entropy as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCELoss`. Input: probabilities. */
+/**
+ * Binary cross entropy as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCELoss`. Input: probabilities.
+ * @example new BCELoss().forward(tensor([0.9, 0.2]), tensor([1, 0])) // 0.1643
+ */
 export class BCELoss extends Loss {
   /** Broadcasts to the input; null: none. */
   readonly weight: Tensor | null
@@ -138,6 +153,9 @@ export class BCELoss extends Loss {
 /**
  * Binary cross entropy of σ(input), without overflow, as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCEWithLogitsLoss`. Input:
  * logits.
+ * @example
+ * new BCEWithLogitsLoss().forward(tensor([2, -1]), tensor([1, 0])) // 0.2201
+ * new BCEWithLogitsLoss({ posWeight: tensor([3]) }).forward(tensor([2, -1]), tensor([1, 0])) // 0.347
  */
 export class BCEWithLogitsLoss extends Loss {
   /** Broadcasts to the input; null: none. */
@@ -164,6 +182,7 @@ export class BCEWithLogitsLoss extends Loss {
 /**
  * Negative log likelihood as a module. Defaults: reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.NLLLoss`. Input: log-probabilities [N, C]
  * (or [C], [N, C, d, …]); target: classes [N] ([], [N, d, …]), int32 or whole numbers → [], or the target's shape with 'none'.
+ * @example new NLLLoss().forward(new LogSoftmax(-1).forward(tensor([[2, 0, 0]])), tensor([0])) // 0.2395
  */
 export class NLLLoss extends Loss {
   /** [C], or null */
@@ -189,6 +208,10 @@ export class NLLLoss extends Loss {
 /**
  * Cross entropy as a module. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.CrossEntropyLoss`. Input: logits,
  * shaped as NLLLoss's; target: classes as there, or probabilities of the input's shape.
+ * @example
+ * const logits = tensor([[2, 0, 0], [0, 0, 2]])
+ * new CrossEntropyLoss().forward(logits, tensor([0, 1])) // 1.2395
+ * new CrossEntropyLoss('none').forward(logits, tensor([0, 1])) // [0.2395, 2.2395]
  */
 export class CrossEntropyLoss extends Loss {
   /** [C], or null */
@@ -220,6 +243,7 @@ export class CrossEntropyLoss extends Loss {
 /**
  * Kullback-Leibler divergence as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.KLDivLoss`. Input: log-probabilities; target:
  * probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does.
+ * @example new KLDivLoss('batchmean').forward(tensor([[0.5, 0.5]]).log(), tensor([[0.25, 0.75]])) // 0.1308
  */
 export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
   /** Whether targets are logarithms of probabilities. */
@@ -236,7 +260,10 @@ export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
   }
 }
 
-/** gaussianNllLoss as a module: of input, target and variance. Defaults: full false, eps 1e-6, reduction 'mean'. PyTorch: `torch.nn.GaussianNLLLoss`. */
+/**
+ * gaussianNllLoss as a module: of input, target and variance. Defaults: full false, eps 1e-6, reduction 'mean'. PyTorch: `torch.nn.GaussianNLLLoss`.
+ * @example new GaussianNLLLoss().forward(tensor([1, 2]), tensor([1, 4]), tensor([1, 4])) // 0.5966
+ */
 export class GaussianNLLLoss extends Loss {
   private readonly options: GaussianNllOptions
 

@@ -15,7 +15,10 @@ export interface LayerNormOptions extends ParameterOptions {
   readonly elementwiseAffine?: boolean
 }
 
-/** Normalizes over the last dimensions, whose shape is normalizedShape; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.LayerNorm`. */
+/**
+ * Normalizes over the last dimensions, whose shape is normalizedShape; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.LayerNorm`.
+ * @example new LayerNorm(3).forward(tensor([[1, 2, 3], [10, 20, 30]])) // [[-1.2247, 0, 1.2247], [-1.2247, 0, 1.2247]]
+ */
 export class LayerNorm extends Module {
   /** The last extents of the input. */
   readonly normalizedShape: readonly number[]
@@ -60,7 +63,10 @@ export interface GroupNormOptions extends ParameterOptions {
   readonly affine?: boolean
 }
 
-/** Normalizes groups of channels of each image; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.GroupNorm`. */
+/**
+ * Normalizes groups of channels of each image; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.GroupNorm`.
+ * @example new GroupNorm(2, 6).forward(randn([4, 6, 5, 5])).shape // [4, 6, 5, 5]
+ */
 export class GroupNorm extends Module {
   /** How many groups there are; they divide the channels. */
   readonly numGroups: number
@@ -153,6 +159,7 @@ abstract class InstanceNorm extends Module {
 /**
  * Normalizes each channel of each image of [N, C, L]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm1d`, without
  * running statistics.
+ * @example new InstanceNorm1d(1).forward(tensor([[[1, 2, 3]]])) // [[[-1.2247, 0, 1.2247]]]
  */
 export class InstanceNorm1d extends InstanceNorm {
   /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH */
@@ -164,6 +171,7 @@ export class InstanceNorm1d extends InstanceNorm {
 /**
  * Normalizes each channel of each image of [N, C, H, W]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm2d`,
  * without running statistics.
+ * @example new InstanceNorm2d(3).forward(randn([2, 3, 8, 8])).shape // [2, 3, 8, 8]
  */
 export class InstanceNorm2d extends InstanceNorm {
   /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH */

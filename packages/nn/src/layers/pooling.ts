@@ -34,7 +34,10 @@ abstract class Pool<P extends Pair, Options extends object> extends Module {
   }
 }
 
-/** maxPool1d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool1d`, without `return_indices`. */
+/**
+ * maxPool1d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool1d`, without `return_indices`.
+ * @example new MaxPool1d(2).forward(tensor([[1, 2, 4, 3]])) // [[2, 4]]
+ */
 export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: MaxPoolOptions<number> = {}) {
@@ -47,7 +50,10 @@ export class MaxPool1d extends Pool<number, MaxPoolOptions<number>> {
   }
 }
 
-/** maxPool2d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool2d`, without `return_indices`. */
+/**
+ * maxPool2d as a module. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch: `torch.nn.MaxPool2d`, without `return_indices`.
+ * @example new MaxPool2d(3, { stride: 2, padding: 1 }).forward(randn([2, 8, 6, 6])).shape // [2, 8, 3, 3]
+ */
 export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: MaxPoolOptions<Pair> = {}) {
@@ -60,7 +66,10 @@ export class MaxPool2d extends Pool<Pair, MaxPoolOptions<Pair>> {
   }
 }
 
-/** avgPool1d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool1d`. */
+/**
+ * avgPool1d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool1d`.
+ * @example new AvgPool1d(2).forward(tensor([[1, 2, 3, 4]])) // [[1.5, 3.5]]
+ */
 export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: number, options: AvgPoolOptions<number> = {}) {
@@ -73,7 +82,10 @@ export class AvgPool1d extends Pool<number, AvgPoolOptions<number>> {
   }
 }
 
-/** avgPool2d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool2d`. */
+/**
+ * avgPool2d as a module. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch: `torch.nn.AvgPool2d`.
+ * @example new AvgPool2d(2).forward(randn([2, 8, 6, 6])).shape // [2, 8, 3, 3]
+ */
 export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   /** @throws INVALID_ARGUMENT */
   constructor(kernelSize: Pair, options: AvgPoolOptions<Pair> = {}) {
@@ -86,7 +98,10 @@ export class AvgPool2d extends Pool<Pair, AvgPoolOptions<Pair>> {
   }
 }
 
-/** Means over `outputSize` windows, whatever the length. PyTorch: `torch.nn.AdaptiveAvgPool1d`. */
+/**
+ * Means over `outputSize` windows, whatever the length. PyTorch: `torch.nn.AdaptiveAvgPool1d`.
+ * @example new AdaptiveAvgPool1d(2).forward(tensor([[1, 2, 3, 4, 5, 6]])) // [[2, 5]]
+ */
 export class AdaptiveAvgPool1d extends Module {
   /** The length of the result. */
   readonly outputSize: number
@@ -108,7 +123,10 @@ export class AdaptiveAvgPool1d extends Module {
   }
 }
 
-/** Means over a grid of windows, whatever height and width. PyTorch: `torch.nn.AdaptiveAvgPool2d`. */
+/**
+ * Means over a grid of windows, whatever height and width. PyTorch: `torch.nn.AdaptiveAvgPool2d`.
+ * @example new AdaptiveAvgPool2d(1).forward(randn([2, 8, 7, 5])).shape // [2, 8, 1, 1]
+ */
 export class AdaptiveAvgPool2d extends Module {
   /** Height and width of the result: one number, or both. */
   readonly outputSize: Pair

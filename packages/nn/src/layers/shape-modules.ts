@@ -4,7 +4,10 @@ import type { Tensor } from '@postgrad/tensor'
 import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
-/** Returns its argument unchanged: a placeholder for another module. PyTorch: `torch.nn.Identity`. */
+/**
+ * Returns its argument unchanged: a placeholder for another module. PyTorch: `torch.nn.Identity`.
+ * @example new Identity().forward(tensor([1, 2])) // [1, 2]
+ */
 export class Identity extends Module {
   /** Returns x. */
   forward(x: Tensor): Tensor {
@@ -12,7 +15,10 @@ export class Identity extends Module {
   }
 }
 
-/** Joins the dimensions startDim … endDim into one; by default all but the first, the batch dimension. PyTorch: `torch.nn.Flatten`. */
+/**
+ * Joins the dimensions startDim … endDim into one; by default all but the first, the batch dimension. PyTorch: `torch.nn.Flatten`.
+ * @example new Flatten().forward(randn([8, 16, 4, 4])).shape // [8, 256]
+ */
 export class Flatten extends Module {
   /** The first of the joined dimensions. */
   readonly startDim: number
@@ -35,7 +41,10 @@ export class Flatten extends Module {
   }
 }
 
-/** Splits dimension `dim` into several. One size may be −1: it follows from the others. PyTorch: `torch.nn.Unflatten`. */
+/**
+ * Splits dimension `dim` into several. One size may be −1: it follows from the others. PyTorch: `torch.nn.Unflatten`.
+ * @example new Unflatten(1, [3, -1]).forward(randn([8, 12])).shape // [8, 3, 4]
+ */
 export class Unflatten extends Module {
   /** The dimension that is split. */
   readonly dim: number

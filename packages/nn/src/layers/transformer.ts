@@ -35,6 +35,9 @@ export interface EncoderLayerCall {
 /**
  * Self-attention and two linear layers, each with dropout (0.1), a residual and a layer norm. Defaults: dimFeedforward 2048, 'relu', batchFirst
  * false, normFirst false. PyTorch: `torch.nn.TransformerEncoderLayer`.
+ * @example
+ * const layer = new TransformerEncoderLayer(8, 2, { dimFeedforward: 16, batchFirst: true })
+ * layer.forward(randn([4, 5, 8])).shape // [4, 5, 8]
  */
 export class TransformerEncoderLayer extends Module {
   /** The attention of each position to all. */
@@ -116,7 +119,12 @@ export interface EncoderCall {
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
-/** Several encoder layers one after the other. A function makes each of them. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer. */
+/**
+ * Several encoder layers one after the other. A function makes each of them. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer.
+ * @example
+ * const layer = () => new TransformerEncoderLayer(8, 2, { dimFeedforward: 16, batchFirst: true })
+ * new TransformerEncoder(layer, 3).forward(randn([4, 5, 8])).shape // [4, 5, 8]
+ */
 export class TransformerEncoder extends Module {
   /** The layers in order. */
   readonly layers: readonly TransformerEncoderLayer[]

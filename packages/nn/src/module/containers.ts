@@ -8,7 +8,14 @@ import { noSuch } from './check.js'
 import { Module } from './module.js'
 import { parameter } from './parameter.js'
 
-/** Modules by place: parameters are `0.weight`. It has no forward. PyTorch: `torch.nn.ModuleList`. */
+/**
+ * Modules by place: parameters are `0.weight`. It has no forward. PyTorch: `torch.nn.ModuleList`.
+ * @example
+ * const blocks = new ModuleList([new Linear(4, 4), new Linear(4, 2)])
+ * let h = randn([1, 4])
+ * for (const block of blocks) h = block.forward(h)
+ * h.shape // [1, 2]
+ */
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
   /** The modules in order. Change them by `append` and `extend`, which check. */
   readonly items: M[]
@@ -50,7 +57,13 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
   }
 }
 
-/** Modules by key: parameters are `encoder.weight`. It has no forward. PyTorch: `torch.nn.ModuleDict`. */
+/**
+ * Modules by key: parameters are `encoder.weight`. It has no forward. PyTorch: `torch.nn.ModuleDict`.
+ * @example
+ * const heads = new ModuleDict({ policy: new Linear(4, 2), value: new Linear(4, 1) })
+ * heads.get('value').forward(randn([1, 4])).shape // [1, 1]
+ * heads.namedParameters().map(([name]) => name) // ['policy.weight', 'policy.bias', 'value.weight', 'value.bias']
+ */
 export class ModuleDict<M extends Module = Module> extends Module implements Iterable<[string, M]> {
   /** The modules by key. Change them by `set` and `delete`, which check. */
   readonly items: Map<string, M>
@@ -113,7 +126,13 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
   }
 }
 
-/** Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. PyTorch: `torch.nn.ParameterList`. */
+/**
+ * Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. PyTorch: `torch.nn.ParameterList`.
+ * @example
+ * const scales = new ParameterList([ones([2]), zeros([3])])
+ * scales.length // 2
+ * scales.at(0).requiresGrad // true
+ */
 export class ParameterList extends Module implements Iterable<Tensor> {
   /** The parameters in order. Change them by `append`. */
   readonly items: Tensor[]

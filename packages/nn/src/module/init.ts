@@ -26,19 +26,28 @@ export interface KaimingOptions extends InitOptions {
   readonly nonlinearity?: Nonlinearity
 }
 
-/** Uniform in [low, high). @throws INVALID_ARGUMENT unless low ≤ high */
+/**
+ * Uniform in [low, high). @throws INVALID_ARGUMENT unless low ≤ high
+ * @example init.uniform_(zeros([2, 3]), -0.1, 0.1) // shape [2, 3]: each element is at least −0.1 and below 0.1
+ */
 export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
   if (!(low <= high)) throw invalidArgument('uniform_', 'low ≤ high', `${low} and ${high}`, 'Swap them.')
   return raw.copy_(x, raw.add(raw.mul(rand(...drawn('uniform_', x, options)), high - low), low))
 }
 
-/** Normal with this mean (default 0) and standard deviation (1). PyTorch: `torch.nn.init.normal_`. @throws INVALID_ARGUMENT unless std ≥ 0 */
+/**
+ * Normal with this mean (default 0) and standard deviation (1). PyTorch: `torch.nn.init.normal_`. @throws INVALID_ARGUMENT unless std ≥ 0
+ * @example init.normal_(zeros([2, 3]), 0, 0.02) // shape [2, 3]: the standard deviation is about 0.02
+ */
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
   if (!(std >= 0)) throw invalidArgument('normal_', 'a std ≥ 0', std, 'Pass its absolute value.')
   return raw.copy_(x, raw.add(raw.mul(randn(...drawn('normal_', x, options)), std), mean))
 }
 
-/** Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0 */
+/**
+ * Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0
+ * @example init.truncNormal_(zeros([2, 3]), 0, 1, -2, 2) // shape [2, 3]: each element is from −2 to 2
+ */
 export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, options: InitOptions = {}): Tensor {
   if (!(std > 0)) throw invalidArgument('truncNormal_', 'a std > 0', std, 'Use constant_() for a single value.')
   if (!(low < high)) throw invalidArgument('truncNormal_', 'low < high', `${low} and ${high}`)
@@ -49,22 +58,37 @@ export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, o
   return raw.copy_(x, Tensor.over(dtype, x.shape, array))
 }
 
-/** The same number everywhere. PyTorch: `torch.nn.init.constant_`. @throws INVALID_ARGUMENT */
+/**
+ * The same number everywhere. PyTorch: `torch.nn.init.constant_`. @throws INVALID_ARGUMENT
+ * @example init.constant_(zeros([3]), 0.5) // [0.5, 0.5, 0.5]
+ */
 export function constant_(x: Tensor, value: number): Tensor {
   return filled('constant_', x, value)
 }
 
-/** 1 everywhere. PyTorch: `torch.nn.init.ones_`. */
+/**
+ * 1 everywhere. PyTorch: `torch.nn.init.ones_`.
+ * @example init.ones_(zeros([2, 2])) // [[1, 1], [1, 1]]
+ */
 export function ones_(x: Tensor): Tensor {
   return filled('ones_', x, 1)
 }
 
-/** 0 everywhere. PyTorch: `torch.nn.init.zeros_`. */
+/**
+ * 0 everywhere. PyTorch: `torch.nn.init.zeros_`.
+ * @example
+ * new Sequential(new Linear(2, 3)).apply((m) => {
+ *   if (m instanceof Linear && m.bias !== null) init.zeros_(m.bias)
+ * })
+ */
 export function zeros_(x: Tensor): Tensor {
   return filled('zeros_', x, 0)
 }
 
-/** x [n, m]: ones on the diagonal, zeros elsewhere. @throws SHAPE_MISMATCH */
+/**
+ * x [n, m]: ones on the diagonal, zeros elsewhere. @throws SHAPE_MISMATCH
+ * @example init.eye_(zeros([2, 3])) // [[1, 0, 0], [0, 1, 0]]
+ */
 export function eye_(x: Tensor): Tensor {
   if (x.ndim !== 2) throw shapeMismatch('eye_', 'a matrix', shapeText(x.shape), 'Only a matrix can be the identity.')
   raw.fill_(x, 0)
@@ -72,26 +96,38 @@ export function eye_(x: Tensor): Tensor {
   return x
 }
 
-/** Uniform with the variance gain² · 2 / (fan in + fan out). PyTorch's name for Glorot's scheme. @throws SHAPE_MISMATCH (all with fans) */
+/**
+ * Uniform with the variance gain² · 2 / (fan in + fan out). PyTorch's name for Glorot's scheme. @throws SHAPE_MISMATCH (all with fans)
+ * @example init.xavierUniform_(new Linear(4, 2).weight).shape // [2, 4]
+ */
 export function xavierUniform_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
   const { fanIn, fanOut } = fans('xavierUniform_', x)
   const bound = gain * Math.sqrt(6 / (fanIn + fanOut))
   return uniform_(x, -bound, bound, options)
 }
 
-/** Normal with the same variance. */
+/**
+ * Normal with the variance gain² · 2 / (fan in + fan out). PyTorch: `torch.nn.init.xavier_normal_`.
+ * @example init.xavierNormal_(new Linear(4, 2).weight, init.calculateGain('tanh')).shape // [2, 4]
+ */
 export function xavierNormal_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
   const { fanIn, fanOut } = fans('xavierNormal_', x)
   return normal_(x, 0, gain * Math.sqrt(2 / (fanIn + fanOut)), options)
 }
 
-/** Uniform with the variance gain² / fan, the gain being the nonlinearity's. He's scheme. */
+/**
+ * Uniform with the variance gain² / fan, the gain being the nonlinearity's. He's scheme.
+ * @example init.kaimingUniform_(new Linear(4, 2).weight, { nonlinearity: 'relu' }).shape // [2, 4]
+ */
 export function kaimingUniform_(x: Tensor, options: KaimingOptions = {}): Tensor {
   const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', x, options)
   return uniform_(x, -bound, bound, options)
 }
 
-/** Normal with the same variance. */
+/**
+ * Normal with the variance gain² / fan, where the gain is the nonlinearity's.
+ * @example init.kaimingNormal_(new Conv2d(3, 8, 3).weight, { mode: 'fanOut', nonlinearity: 'relu' }).shape // [8, 3, 3, 3]
+ */
 export function kaimingNormal_(x: Tensor, options: KaimingOptions = {}): Tensor {
   return normal_(x, 0, kaimingStd('kaimingNormal_', x, options), options)
 }
@@ -99,6 +135,9 @@ export function kaimingNormal_(x: Tensor, options: KaimingOptions = {}): Tensor 
 /**
  * x [rows, …]: as a matrix [rows, rest] its rows, or its columns if these are fewer, are orthogonal and of length `gain`; the directions are uniform.
  * @throws SHAPE_MISMATCH for fewer than two dimensions
+ * @example
+ * const w = init.orthogonal_(zeros([2, 4]))
+ * w.matmul(w.T) // close to [[1, 0], [0, 1]]
  */
 export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
   if (x.ndim < 2) throw shapeMismatch('orthogonal_', 'at least two dimensions', shapeText(x.shape), 'Use reshape() to make a matrix.')
@@ -115,7 +154,12 @@ export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Ten
   return raw.copy_(x, Tensor.over(dtype, x.shape, array))
 }
 
-/** By how much a nonlinearity makes the standard deviation of what goes through it smaller, as a factor that makes up for it. @throws INVALID_ARGUMENT */
+/**
+ * The factor for the initial standard deviation of a layer before this nonlinearity, so that activations keep their scale. `slope` is leakyRelu's, 0.01 by default. @throws INVALID_ARGUMENT
+ * @example
+ * init.calculateGain('relu') // 1.4142
+ * init.calculateGain('leakyRelu', 0.2) // 1.3868
+ */
 export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
   checkOneOf('calculateGain', 'nonlinearity', nonlinearity, NONLINEARITIES)
   if (nonlinearity === 'tanh') return 5 / 3

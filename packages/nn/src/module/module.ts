@@ -86,6 +86,14 @@ let heldOf: (module: Module) => HeldMembers
 /**
  * A part of a model. Extend it and write `forward`. Its parameters, buffers and child modules are those that its fields hold. PyTorch:
  * `torch.nn.Module`.
+ * @example
+ * class Net extends Module {
+ *   hidden = new Linear(4, 8)
+ *   out = new Linear(8, 1)
+ *   forward(input: Tensor) { return this.out.forward(this.hidden.forward(input).relu()) }
+ * }
+ * new Net().forward(randn([3, 4])).shape // [3, 1]
+ * new Net().namedParameters().map(([name]) => name) // ['hidden.weight', 'hidden.bias', 'out.weight', 'out.bias']
  */
 export abstract class Module {
   /** Whether the module is in training mode; true at first. `train` and `eval` set it for the whole tree. Dropout and batch norm read it. */

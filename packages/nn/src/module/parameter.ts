@@ -19,6 +19,12 @@ export interface ParameterSettings {
  * `data` as a parameter: a leaf on the same storage, without data's history. A module finds it in its fields.
  * PyTorch: `torch.nn.Parameter`.
  * @throws REQUIRES_GRAD_NEEDS_FLOAT
+ * @example
+ * class Scale extends Module {
+ *   factor = parameter(ones([3])) // trained with the module
+ *   forward(input: Tensor) { return input.mul(this.factor) }
+ * }
+ * new Scale().parameters().length // 1
  */
 export function parameter(data: Tensor, { requiresGrad = true }: ParameterSettings = {}): Tensor {
   checkTensor('parameter', 'its values', data)

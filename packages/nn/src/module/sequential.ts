@@ -9,7 +9,9 @@ export type Layer = Module & { forward(x: Tensor): Tensor }
 
 /**
  * Modules one after the other, each from one tensor to one tensor: `new Sequential(new Linear(4, 8), new ReLU())`. PyTorch: `torch.nn.Sequential`.
- * @example const model = new Sequential(new Linear(2, 4), new ReLU(), new Linear(4, 1))
+ * @example
+ * const model = new Sequential(new Linear(2, 4), new ReLU(), new Linear(4, 1))
+ * model.forward(randn([8, 2])).shape // [8, 1]
  */
 export class Sequential extends Module implements Iterable<Layer> {
   /** The modules in order. */

@@ -39,6 +39,12 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
 /**
  * Steps by ratios of running averages, so that you need not choose a learning rate. PyTorch: `torch.optim.Adadelta`. State per parameter: `step`, `squareAvg` (v),
  * `accDelta` (u).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new Adadelta([w]) // needs no learning rate
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9968, 1.9968]
  */
 export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', accDelta: 'tensor' } as const

@@ -39,6 +39,12 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
 /**
  * Steps that shrink with all squared gradients so far. PyTorch: `torch.optim.Adagrad`. Takes sparse gradients without weightDecay. State per
  * parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new Adagrad([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9, 1.9]
  */
 export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
   protected override readonly layout = { step: 'number', sum: 'tensor' } as const

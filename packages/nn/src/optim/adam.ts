@@ -41,7 +41,12 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdamSettings)[]
 /**
  * Steps by running averages of the gradient and of its square. PyTorch: `torch.optim.Adam`. State per parameter: `step`, `expAvg` (m), `expAvgSq`
  * (v), with amsgrad `maxExpAvgSq`.
- * @example const optimizer = new Adam(new Linear(2, 1).parameters(), { lr: 1e-3 })
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new Adam([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9, 1.9]
  */
 export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor', maxExpAvgSq: 'tensor?' } as const
@@ -81,7 +86,15 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
   }
 }
 
-/** As Adam, but weights decay by themselves, not through the running averages. PyTorch: `torch.optim.AdamW`. */
+/**
+ * As Adam, but weights decay by themselves, not through the running averages. PyTorch: `torch.optim.AdamW`.
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new AdamW([w], { lr: 0.1, weightDecay: 0.5 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.85, 1.8]
+ */
 export class AdamW extends Adam {
   /**
    * @param params parameters, or groups of them with settings of their own

@@ -38,6 +38,12 @@ const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
 /**
  * Adam that divides by the largest recent gradient instead of the root of the squares' average. PyTorch: `torch.optim.Adamax`. State per parameter: `step`, `expAvg`
  * (m), `expInf` (u).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new Adamax([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9, 1.9]
  */
 export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expInf: 'tensor' } as const

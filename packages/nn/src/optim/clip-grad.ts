@@ -23,7 +23,11 @@ export interface ClipGradNormOptions extends ClipGradOptions {
  * PyTorch: `torch.nn.utils.clip_grad_norm_`.
  * @returns the norm before the scaling, a tensor []
  * @throws INVALID_ARGUMENT if `parameters` is not a list of parameters, maxNorm is not ≥ 0, or normType is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
- * @example clipGradNorm_(new Linear(2, 1).parameters(), 1)
+ * @example
+ * const w = tensor([3, 4], { requiresGrad: true })
+ * w.square().sum().backward() // the gradient is [6, 8], of norm 10
+ * clipGradNorm_([w], 1) // 10
+ * w.grad! // [0.6, 0.8]
  */
 export function clipGradNorm_(parameters: Iterable<Tensor> | Tensor, maxNorm: number, options: ClipGradNormOptions = {}): Tensor {
   const { normType = 2, errorIfNonfinite = false } = options
@@ -87,6 +91,11 @@ export function normOfShares(shares: readonly Tensor[], normType: number): Tenso
 /**
  * Clamps the gradients in place to −clipValue … clipValue; NaN stays. PyTorch: `torch.nn.utils.clip_grad_value_`. @throws INVALID_ARGUMENT if
  * `parameters` is not a list of parameters, or clipValue is not ≥ 0
+ * @example
+ * const w = tensor([0.1, -4], { requiresGrad: true })
+ * w.square().sum().backward()
+ * clipGradValue_([w], 1)
+ * w.grad! // [0.2, -1]
  */
 export function clipGradValue_(parameters: Iterable<Tensor> | Tensor, clipValue: number, options: ClipGradOptions = {}): void {
   if (!(clipValue >= 0)) throw invalidArgument('clipGradValue_', 'a clipValue ≥ 0', clipValue)

@@ -37,7 +37,15 @@ type NAdamState = { step: number; muProduct: number; expAvg: Tensor; expAvgSq: T
 const DEFAULTS: NAdamSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0, momentumDecay: 4e-3 }
 const NAMES = Object.keys(DEFAULTS) as (keyof NAdamSettings)[]
 
-/** Adam with Nesterov's momentum. PyTorch: `torch.optim.NAdam`. State per parameter: `step`, `muProduct` (Π), `expAvg` (m), `expAvgSq` (v). */
+/**
+ * Adam with Nesterov's momentum. PyTorch: `torch.optim.NAdam`. State per parameter: `step`, `muProduct` (Π), `expAvg` (m), `expAvgSq` (v).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new NAdam([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.895, 1.895]
+ */
 export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
   protected override readonly layout = { step: 'number', muProduct: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 

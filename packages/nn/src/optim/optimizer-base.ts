@@ -30,7 +30,20 @@ interface PreparedEntry {
   readonly state: ParamState | undefined
 }
 
-/** The base class of optimizers. Extend it to write your own; `DistributedOptimizer` accepts it like the built-in ones. PyTorch: `torch.optim.Optimizer`. */
+/**
+ * The base class of optimizers. Extend it to write your own; `DistributedOptimizer` accepts it like the built-in ones. PyTorch: `torch.optim.Optimizer`.
+ * @example
+ * class SignSGD extends OptimizerBase<{ lr: number }, Record<string, never>> {
+ *   protected readonly layout = {}
+ *   constructor(params: Iterable<Tensor>, lr: number) { super(params, { lr }, ['lr']) }
+ *   protected check({ lr }: { lr: number }) { if (!(lr >= 0)) throw new Error('lr must not be negative') }
+ *   protected update(p: Tensor, grad: Tensor, { lr }: { lr: number }) { noGrad(() => p.sub_(grad.sign().mul(lr))) }
+ * }
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * w.square().sum().backward()
+ * new SignSGD([w], 0.1).step()
+ * w // [0.9, 1.9]
+ */
 export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
   /** The default settings of groups. */
   readonly defaults: Readonly<Settings>

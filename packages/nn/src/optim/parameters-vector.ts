@@ -6,6 +6,7 @@ import { checkIterable, checkTensor, invalidArgument, raw, shapeMismatch, shapeT
 /**
  * The elements of all parameters one after the other, [n]; recorded. PyTorch: `torch.nn.utils.parameters_to_vector`. @throws INVALID_ARGUMENT
  * without parameters
+ * @example parametersToVector(new Linear(2, 3).parameters()).shape // [9]
  */
 export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
   checkIterable('parametersToVector', 'parameters', parameters)
@@ -18,6 +19,11 @@ export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
  * Copies the elements of `vector` [n] into the parameters, in place and unrecorded, all or none. PyTorch makes the parameters views of the vector
  * instead, and ignores what the vector has too much.
  * @throws SHAPE_MISMATCH unless n is the number of elements of all parameters
+ * @example
+ * const model = new Linear(2, 1)
+ * vectorToParameters(tensor([1, 2, 3]), model.parameters())
+ * model.weight // [[1, 2]]
+ * model.bias! // [3]
  */
 export function vectorToParameters(vector: Tensor, parameters: Iterable<Tensor>): void {
   checkTensor('vectorToParameters', 'the vector', vector)

@@ -34,7 +34,15 @@ type RAdamState = { step: number; expAvg: Tensor; expAvgSq: Tensor }
 const DEFAULTS: RAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weightDecay: 0 }
 const NAMES = Object.keys(DEFAULTS) as (keyof RAdamSettings)[]
 
-/** Adam that corrects the variance of its first steps. PyTorch: `torch.optim.RAdam`. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). */
+/**
+ * Adam that corrects the variance of its first steps. PyTorch: `torch.optim.RAdam`. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new RAdam([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.8, 1.6]
+ */
 export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const
 

@@ -44,6 +44,12 @@ const NAMES = Object.keys(DEFAULTS) as (keyof RMSpropSettings)[]
 /**
  * Steps by the gradient over its recent root mean square. PyTorch: `torch.optim.RMSprop`. State per parameter: `step`, `squareAvg` (v), centered
  * `gradAvg` (a), with momentum `momentumBuffer` (b).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new RMSprop([w], { lr: 0.01, momentum: 0.9 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9, 1.9]
  */
 export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
   protected override readonly layout = { step: 'number', squareAvg: 'tensor', gradAvg: 'tensor?', momentumBuffer: 'tensor?' } as const

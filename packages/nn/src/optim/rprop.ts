@@ -33,7 +33,15 @@ type RpropState = { step: number; prev: Tensor; stepSize: Tensor }
 const DEFAULTS: RpropSettings = { lr: 1e-2, etas: [0.5, 1.2], stepSizes: [1e-6, 50], maximize: false }
 const NAMES = Object.keys(DEFAULTS) as (keyof RpropSettings)[]
 
-/** Steps by the signs of gradients alone, for full batches. PyTorch: `torch.optim.Rprop`. State per parameter: `step`, `prev` (g′), `stepSize` (s). */
+/**
+ * Steps by the signs of gradients alone, for full batches. PyTorch: `torch.optim.Rprop`. State per parameter: `step`, `prev` (g′), `stepSize` (s).
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new Rprop([w], { lr: 0.1 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.9, 1.9]
+ */
 export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
   protected override readonly layout = { step: 'number', prev: 'tensor', stepSize: 'tensor' } as const
 

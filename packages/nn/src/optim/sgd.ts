@@ -40,7 +40,12 @@ const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, m
 /**
  * Gradient descent, optionally with momentum: p ← p − lr · g. PyTorch: `torch.optim.SGD`. State per parameter: `momentumBuffer`, once
  * there was a momentum. Takes sparse gradients without momentum and weightDecay.
- * @example const optimizer = new SGD(new Linear(2, 1).parameters(), { lr: 0.1, momentum: 0.9 })
+ * @example
+ * const w = tensor([1, 2], { requiresGrad: true })
+ * const optimizer = new SGD([w], { lr: 0.1, momentum: 0.9 })
+ * w.square().sum().backward()
+ * optimizer.step()
+ * w // [0.8, 1.6]
  */
 export class SGD extends OptimizerBase<SGDSettings, SGDState> {
   protected override readonly layout = { momentumBuffer: 'tensor?' } as const

@@ -34,6 +34,11 @@ const NAMES = Object.keys(DEFAULTS) as (keyof SparseAdamSettings)[]
 /**
  * Adam for parameters with sparse gradients, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). PyTorch:
  * `torch.optim.SparseAdam`.
+ * @example
+ * const words = new Embedding(1000, 8, { sparse: true })
+ * const optimizer = new SparseAdam([words.weight], { lr: 0.01 })
+ * words.forward(tensor([3, 5])).sum().backward()
+ * optimizer.step() // changes rows 3 and 5 alone
  */
 export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamState> {
   protected override readonly layout = { step: 'number', expAvg: 'tensor', expAvgSq: 'tensor' } as const

@@ -31,7 +31,13 @@ export interface TorchOptimizerState {
 /** Settings of PyTorch's groups that say how it computes, not what. */
 const ONLY_TORCH = ['foreach', 'capturable', 'differentiable', 'fused']
 
-/** Converts an optimizer's state dict to PyTorch's layout, for `saveSafetensors`. The tensors are those of `state`, not copies. */
+/**
+ * Converts an optimizer's state dict to PyTorch's layout, for `saveSafetensors`. The tensors are those of `state`, not copies.
+ * @example
+ * const optimizer = new Adam(new Linear(2, 1).parameters())
+ * const { tensors, metadata } = toTorchOptimizerState(optimizer.stateDict())
+ * await saveSafetensors('optimizer.safetensors', tensors, { metadata })
+ */
 export function toTorchOptimizerState<Settings extends object>({ state, paramGroups }: OptimizerState<Settings>): TorchOptimizerState {
   const tensors: [string, Tensor][] = []
   for (const [place, entries] of Object.entries(state)) {
@@ -45,6 +51,11 @@ export function toTorchOptimizerState<Settings extends object>({ state, paramGro
 /**
  * Converts an optimizer's state in PyTorch's layout to a state dict for `loadStateDict`. Reads the counters back from the device.
  * @throws INVALID_ARGUMENT if the argument does not have that layout. `loadStateDict` checks whether the state fits the optimizer.
+ * @example
+ * await using file = await openSafetensors('optimizer.safetensors') // written by saveSafetensors
+ * const optimizer = new Adam(new Linear(2, 1).parameters())
+ * const tensors = await loadSafetensors('optimizer.safetensors')
+ * optimizer.loadStateDict(fromTorchOptimizerState({ tensors, metadata: file.metadata }))
  */
 export function fromTorchOptimizerState<Settings extends object>({ tensors, metadata }: TorchOptimizerState): OptimizerState<Settings> {
   const op = 'fromTorchOptimizerState'

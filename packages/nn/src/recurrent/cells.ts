@@ -87,7 +87,14 @@ abstract class Cell extends Module implements DirectionWeights {
   }
 }
 
-/** One step of a simple recurrent network: tanh (default) or relu of both products. PyTorch: `torch.nn.RNNCell`. */
+/**
+ * One step of a simple recurrent network: tanh (default) or relu of both products. PyTorch: `torch.nn.RNNCell`.
+ * @example
+ * const cell = new RNNCell(4, 8)
+ * let h = zeros([2, 8])
+ * for (const input of randn([5, 2, 4]).unbind(0)) h = cell.forward(input, h)
+ * h.shape // [2, 8]
+ */
 export class RNNCell extends Cell {
   /** 'tanh' or 'relu'. */
   readonly nonlinearity: RnnNonlinearity
@@ -108,7 +115,14 @@ export class RNNCell extends Cell {
   }
 }
 
-/** One step of an LSTM: x and (h, c) → (h, c). PyTorch: `torch.nn.LSTMCell`. */
+/**
+ * One step of an LSTM: x and (h, c) → (h, c). PyTorch: `torch.nn.LSTMCell`.
+ * @example
+ * const cell = new LSTMCell(4, 8)
+ * let state = cell.forward(randn([2, 4]))
+ * state = cell.forward(randn([2, 4]), state)
+ * state.map((each) => each.shape) // [[2, 8], [2, 8]]
+ */
 export class LSTMCell extends Cell {
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
@@ -123,7 +137,10 @@ export class LSTMCell extends Cell {
   }
 }
 
-/** One step of a GRU: x and h → h. PyTorch: `torch.nn.GRUCell`. */
+/**
+ * One step of a GRU: x and h → h. PyTorch: `torch.nn.GRUCell`.
+ * @example new GRUCell(4, 8).forward(randn([2, 4])).shape // [2, 8]
+ */
 export class GRUCell extends Cell {
   /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {

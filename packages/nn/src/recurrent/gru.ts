@@ -7,7 +7,13 @@ import { type DirectionWeights, type LayerRun, type LayerState, lastStep, Recurr
 /** Options of `GRU`. */
 export type GRUOptions = RecurrentOptions
 
-/** Gated recurrent units over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch: `torch.nn.GRU`. */
+/**
+ * Gated recurrent units over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch: `torch.nn.GRU`.
+ * @example
+ * const [output, h] = new GRU(4, 8, { numLayers: 2, batchFirst: true }).forward(randn([2, 5, 4]))
+ * output.shape // [2, 5, 8]
+ * h.shape // [2, 2, 8]
+ */
 export class GRU extends RecurrentModule {
   /**
    * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the reset, update and new gates.

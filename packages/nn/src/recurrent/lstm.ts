@@ -20,6 +20,11 @@ export type LSTMState = readonly [h: Tensor, c: Tensor]
 /**
  * Long short-term memory over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch:
  * `torch.nn.LSTM`, without projections.
+ * @example
+ * const [output, [h, c]] = new LSTM(4, 8, { bidirectional: true, batchFirst: true }).forward(randn([2, 5, 4]))
+ * output.shape // [2, 5, 16]
+ * h.shape // [2, 2, 8]
+ * c.shape // [2, 2, 8]
  */
 export class LSTM extends RecurrentModule {
   /**

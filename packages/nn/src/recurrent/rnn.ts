@@ -21,6 +21,10 @@ export interface RNNOptions extends RecurrentOptions {
 /**
  * A simple recurrent network over a sequence [T, N, inputSize], tanh or relu; one layer, one direction, with bias, batchFirst false by default.
  * PyTorch: `torch.nn.RNN`.
+ * @example
+ * const [output, h] = new RNN(4, 8, { batchFirst: true }).forward(randn([2, 5, 4]))
+ * output.shape // [2, 5, 8]
+ * h.shape // [1, 2, 8]
  */
 export class RNN extends RecurrentModule {
   /** 'tanh' or 'relu'. */

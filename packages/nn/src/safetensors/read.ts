@@ -55,10 +55,9 @@ const CHUNK_BYTES = 1 << 18
 
 /**
  * An open safetensors file. Nobody may write to the file while you read it. Close it at the end, or declare it with `await using`.
- *
- *     const file = await openSafetensors('model.safetensors')
- *     const weight = await file.tensor('encoder.weight')
- *     await file.close()
+ * @example
+ * await using file = await openSafetensors('model.safetensors')
+ * const weight = await file.tensor('encoder.weight')
  */
 export class SafetensorsFile {
   /** The free text of the file, by name. */
@@ -131,6 +130,9 @@ export class SafetensorsFile {
  * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header. A tensor of a dtype that is not read here (F8_E4M3, F4, C64, …) is refused when it
  * is read, and not before.
  * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED (a big-endian machine), SAFETENSORS_IO (the file cannot be read; the cause says why)
+ * @example
+ * await using file = await openSafetensors('model.safetensors')
+ * for (const [name, { shape }] of file.tensors) console.log(name, shape)
  */
 export async function openSafetensors(source: string | URL | Uint8Array): Promise<SafetensorsFile> {
   // Typed arrays have the machine's order of bytes, files the little one.
@@ -153,6 +155,9 @@ export async function openSafetensors(source: string | URL | Uint8Array): Promis
 /**
  * Reads all tensors of a file, or of bytes in memory, by name, for `module.loadStateDict`. The bytes are read directly into the tensors' storage.
  * @throws (rejects) as `openSafetensors` and `SafetensorsFile.tensor`
+ * @example
+ * const model = new Linear(2, 1)
+ * model.loadStateDict(await loadSafetensors('model.safetensors'))
  */
 export async function loadSafetensors(source: string | URL | Uint8Array, options: LoadSafetensorsOptions = {}): Promise<StateDict> {
   const file = await openSafetensors(source)

@@ -50,7 +50,13 @@ export async function saveSafetensors(
   await syncDirectory(dirname(name))
 }
 
-/** The bytes that `saveSafetensors` writes, in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED */
+/**
+ * The bytes that `saveSafetensors` writes, in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED
+ * @example
+ * const bytes = await safetensorsBytes({ w: tensor([1, 2]) })
+ * const { w } = await loadSafetensors(bytes)
+ * w! // [1, 2]
+ */
 export async function safetensorsBytes(tensors: Readonly<StateDict>, options: SaveSafetensorsOptions = {}): Promise<Uint8Array> {
   const plan = planOf(tensors, options)
   const out = new Uint8Array(plan.order.reduce((sum, tensor) => sum + byteSize(tensor), plan.head.length))

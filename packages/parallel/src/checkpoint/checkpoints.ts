@@ -91,6 +91,11 @@ export interface CheckpointLookOptions {
 /**
  * Saves and loads modules, optimizers and random number generators of all workers together. Every worker writes its part. A checkpoint is complete, or it does not
  * exist. PyTorch: `torch.distributed.checkpoint`.
+ * @example
+ * const [model, step] = [new Linear(2, 4), 100]
+ * const checkpoints = new Checkpoints('checkpoints', { keep: 3 }) // one worker saves for all
+ * await checkpoints.save(step, { model })
+ * const { step: loaded } = await checkpoints.load({ model }) // the newest complete one; loaded is 100
  */
 export class Checkpoints {
   /** The directory of the checkpoints, one folder for each. */

@@ -5,12 +5,24 @@ import { checkOptions, invalidArgument, raw } from '@postgrad/tensor/internal'
 import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
 
-/** Reduces gradients as a model without a hook does: to the mean over the ranks of `group` (null: the default group). PyTorch: `allreduce_hook`. */
+/**
+ * Reduces gradients as a model without a hook does: to the mean over the ranks of `group` (null: the default group). PyTorch: `allreduce_hook`.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(null, allReduceHook) // what a model without a hook does
+ * await model.backward((await model.forward(x)).sum())
+ */
 export async function allReduceHook(group: ProcessGroup | null, bucket: GradBucket): Promise<Tensor> {
   return meanOf(bucket.buffer, groupOf('allReduceHook', group ?? undefined))
 }
 
-/** Reduces nothing, so that you can measure what reducing costs. The replicas become different. PyTorch: `noop_hook`. */
+/**
+ * Reduces nothing, so that you can measure what reducing costs. The replicas become different. PyTorch: `noop_hook`.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(null, noopHook) // to measure a step without communication
+ * await model.backward((await model.forward(x)).sum())
+ */
 export function noopHook(_state: unknown, bucket: GradBucket): Tensor {
   return bucket.buffer
 }
@@ -31,7 +43,13 @@ export interface PostLocalSGDStateOptions {
   readonly startLocalSGDIter: number
 }
 
-/** The state of `postLocalSGDHook`: groups, and the number of the iteration. PyTorch: the same, but there the default subgroup is the ranks of one machine. */
+/**
+ * The state of `postLocalSGDHook`: groups, and the number of the iteration. PyTorch: the same, but there the default subgroup is the ranks of one machine.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * const { current: subgroup } = await newSubgroups(2) // after 100 iterations, pairs of ranks reduce their gradients
+ * model.registerCommHook(new PostLocalSGDState({ subgroup, startLocalSGDIter: 100 }), postLocalSGDHook)
+ */
 export class PostLocalSGDState {
   readonly processGroup: ProcessGroup
   readonly subgroup: ProcessGroup | null
@@ -52,7 +70,16 @@ export class PostLocalSGDState {
   }
 }
 
-/** Reduces gradients to the mean over all ranks at first. Later it reduces them over the subgroup, or not at all if there is none. Use it with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`. */
+/**
+ * Reduces gradients to the mean over all ranks at first. Later it reduces them over the subgroup, or not at all if there is none. Use it with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(new PostLocalSGDState({ subgroup: null, startLocalSGDIter: 100 }), postLocalSGDHook)
+ * const averager = new PeriodicModelAverager({ period: 4, warmupSteps: 100 })
+ * const optimizer = new PostLocalSGDOptimizer(new SGD(model.parameters(), { lr: 0.1 }), averager)
+ * await model.backward((await model.forward(x)).sum())
+ * await optimizer.step()
+ */
 export async function postLocalSGDHook(state: PostLocalSGDState, bucket: GradBucket): Promise<Tensor> {
   const isGlobal = state.iteration < state.startLocalSGDIter
   if (bucket.isLast) state.iteration++

@@ -71,7 +71,13 @@ const OPTIONS = [
 /**
  * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: a program
  * that calls other collectives of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
- * @example const model = await DistributedDataParallel.create(new Linear(4, 2)); await model.backward((await model.forward(x)).sum()) // and optimizer.step()
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1)) // all ranks have rank 0's weights
+ * const optimizer = new SGD(model.parameters(), { lr: 0.1 })
+ * optimizer.zeroGrad()
+ * const loss = (await model.forward(x)).square().mean()
+ * await model.backward(loss) // instead of loss.backward(): gradients become the mean over all ranks
+ * optimizer.step()
  */
 export class DistributedDataParallel<M extends ForwardModule = ForwardModule> extends Module implements Joinable {
   /** The module itself, this rank's replica. */

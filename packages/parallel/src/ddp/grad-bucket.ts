@@ -2,7 +2,16 @@
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/internal'
 
-/** Gradients that are reduced together, one after the other in one buffer. */
+/**
+ * Gradients that are reduced together, one after the other in one buffer.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(null, async (_state, bucket: GradBucket) => {
+ *   bucket.buffer.mul_(1 / getWorldSize())
+ *   return allReduce(bucket.buffer)
+ * })
+ * await model.backward((await model.forward(x)).sum())
+ */
 export class GradBucket {
   /** Its number: buckets are reduced in this order, the same on all ranks. */
   readonly index: number

@@ -14,12 +14,24 @@ import type { GradBucket } from './grad-bucket.js'
 import { BFLOAT16, FLOAT16, type HalfFormat } from './half.js'
 import { groupOf } from './replica.js'
 
-/** The mean over the ranks of `group` (null: of the default group), of gradients as float16. PyTorch: `fp16_compress_hook`. */
+/**
+ * The mean over the ranks of `group` (null: of the default group), of gradients as float16. PyTorch: `fp16_compress_hook`.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(null, fp16CompressHook) // half of the bytes
+ * await model.backward((await model.forward(x)).sum())
+ */
 export function fp16CompressHook(group: ProcessGroup | null, bucket: GradBucket): Promise<Tensor> {
   return meanOfHalves(FLOAT16, groupOf('fp16CompressHook', group ?? undefined), bucket)
 }
 
-/** The same as bfloat16, which reaches as far as float32 with fewer digits. PyTorch: `bf16_compress_hook`. */
+/**
+ * The mean over the ranks of `group` (null: of the default group), of gradients as bfloat16, which has float32's range with fewer digits. PyTorch: `bf16_compress_hook`.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(null, bf16CompressHook) // half of the bytes
+ * await model.backward((await model.forward(x)).sum())
+ */
 export function bf16CompressHook(group: ProcessGroup | null, bucket: GradBucket): Promise<Tensor> {
   return meanOfHalves(BFLOAT16, groupOf('bf16CompressHook', group ?? undefined), bucket)
 }

@@ -39,7 +39,16 @@ export interface Joinable {
   joinHook(options: Required<UnevenInputsOptions>): JoinHook
 }
 
-/** A `join` that is under way on this rank. */
+/**
+ * A `join` that is under way on this rank.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * await model.join(async () => {
+ *   const context: JoinContext | null = model.joinContext
+ *   await model.backward((await model.forward(x)).sum())
+ *   context?.active // [0, 1]
+ * })
+ */
 export class JoinContext {
   /** Its options, with their defaults. */
   readonly options: Required<UnevenInputsOptions>
@@ -91,6 +100,15 @@ export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<num
  * Runs `fn`, a loop over this rank's inputs, and then takes part in the iterations of ranks that have more. Rejects with what `fn` throws; the others then wait for this
  * rank in vain, up to their deadlines, if it does not end. PyTorch: `with Join(joinables, …)`.
  * @throws INVALID_ARGUMENT, JOIN_TERMINATED, and as all collectives
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * const optimizer = new SGD(model.parameters(), { lr: 0.1 })
+ * await join([model], async () => {
+ *   for (let batch = 0; batch <= getRank(); batch++) { // rank 1 has one batch more
+ *     await model.backward((await model.forward(x)).sum())
+ *     optimizer.step()
+ *   }
+ * })
  */
 export async function join<T>(joinables: readonly Joinable[], fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
   if (!Array.isArray(joinables)) throw invalidArgument('join', 'an array of Joinables', argumentText(joinables), 'Write join([model], fn).')

@@ -20,7 +20,14 @@ export interface PeriodicModelAveragerOptions {
   readonly processGroup?: ProcessGroup
 }
 
-/** Sets parameters to their mean over all ranks: in the first call after `warmupSteps` calls, and in every `period`-th call from then on. PyTorch: the same. */
+/**
+ * Sets parameters to their mean over all ranks: in the first call after `warmupSteps` calls, and in every `period`-th call from then on. PyTorch: the same.
+ * @example
+ * const w = parameter(tensor([getRank() * 2]))
+ * const averager = new PeriodicModelAverager({ period: 1 })
+ * await averager.averageParameters([w]) // after each optimizer.step()
+ * w // [1]
+ */
 export class PeriodicModelAverager {
   /** The number of calls so far. */
   step = 0
@@ -66,7 +73,15 @@ function byDtype(parameters: Iterable<Tensor>): Map<string, Tensor[]> {
   return groups
 }
 
-/** Steps a local optimizer, then averages the parameters by an averager. PyTorch: `torch.distributed.optim.PostLocalSGDOptimizer`. */
+/**
+ * Steps a local optimizer, then averages the parameters by an averager. PyTorch: `torch.distributed.optim.PostLocalSGDOptimizer`.
+ * @example
+ * const w = parameter(tensor([1, 2]))
+ * const optimizer = new PostLocalSGDOptimizer(new SGD([w], { lr: 0.1 }), new PeriodicModelAverager({ period: 4 }))
+ * w.mul(getRank()).sum().backward()
+ * await optimizer.step() // rank 0 steps by 0, rank 1 by 0.1; then the ranks average
+ * w // [0.95, 1.95]
+ */
 export class PostLocalSGDOptimizer<Settings = object> {
   private readonly optimizer: Optimizer<Settings>
   private readonly averager: PeriodicModelAverager

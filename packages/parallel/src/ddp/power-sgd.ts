@@ -66,7 +66,15 @@ export interface PowerSGDStateDict {
   readonly qs: Readonly<Record<string, Tensor>>
 }
 
-/** The state that `powerSGDHook` keeps between iterations. PyTorch: the same. */
+/**
+ * The state that `powerSGDHook` keeps between iterations. PyTorch: the same.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * const state = new PowerSGDState({ matrixApproximationRank: 2, startPowerSGDIter: 1000 })
+ * model.registerCommHook(state, powerSGDHook)
+ * await model.backward((await model.forward(x)).sum())
+ * state.iteration // 1
+ */
 export class PowerSGDState {
   /** How many iterations have ended. */
   iteration = 0
@@ -161,7 +169,13 @@ function stateMismatch(op: string, expected: string, got: string): PostgradError
   })
 }
 
-/** Reduces each large gradient as a product of two thin matrices, close to the mean gradient. PyTorch: `powerSGD_hook`, which also keeps errors of uncompressed gradients; they add up to 0 over the ranks. */
+/**
+ * Reduces each large gradient as a product of two thin matrices, close to the mean gradient. PyTorch: `powerSGD_hook`, which also keeps errors of uncompressed gradients; they add up to 0 over the ranks.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * model.registerCommHook(new PowerSGDState(), powerSGDHook)
+ * await model.backward((await model.forward(x)).sum())
+ */
 export async function powerSGDHook(state: PowerSGDState, bucket: GradBucket): Promise<Tensor> {
   if (!(state instanceof PowerSGDState)) {
     const remedy = 'Write model.registerCommHook(new PowerSGDState(), powerSGDHook).'

@@ -58,7 +58,15 @@ export type ZeroRedundancyClass<S extends object, O> = new (
   options: O,
 ) => Local<S>
 
-/** An optimizer whose state is cut over the ranks of a group; all step together. PyTorch: the same. */
+/**
+ * An optimizer whose state is cut over the ranks of a group; all step together. PyTorch: the same.
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * const optimizer = new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 1e-3 })
+ * await model.backward((await model.forward(x)).sum())
+ * await optimizer.step() // each rank steps its part of the parameters
+ * optimizer.parametersOf(getRank()).length // 1
+ */
 export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implements Joinable {
   /** Set by `join`. */
   joinContext: JoinContext | null = null
@@ -281,6 +289,11 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
  * Each synchronised backward pass is a step. Parameters that no rank has used are stepped with gradients of 0. A pass that breaks off may have stepped some. The optimizer's group is the model's.
  * PyTorch: `hook_with_zero_step`.
  * @throws INVALID_ARGUMENT; in backward for an optimizer made without `overlapWithDdp`, or with parameters whose gradients no hook reduces
+ * @example
+ * using model = await DistributedDataParallel.create(new Linear(2, 1))
+ * const optimizer = new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 1e-3 }, { overlapWithDdp: true })
+ * model.registerCommHook(null, hookWithZeroStep(allReduceHook, optimizer))
+ * await model.backward((await model.forward(x)).sum()) // steps as well
  */
 export function hookWithZeroStep<State, S extends object, O>(
   hook: CommHook<State>,

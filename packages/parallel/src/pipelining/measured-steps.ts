@@ -9,6 +9,12 @@ import { keyOf, measured, needsOf, type PipelineSimulation, type TimedAction } f
 /**
  * The results of `step` on all ranks, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
  * the step's forward and backward passes between two ranks leave open.
+ * @example
+ * const schedule = pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })
+ * const { ranks: actions } = simulateSchedule(schedule, { F: 1, B: 2 }) // in place of the `actions` of each rank's pipeline.step()
+ * const steps = measuredSteps(schedule, actions)
+ * steps.duration // 15
+ * const picture = drawPipeline([{ title: 'measured', steps }])
  */
 export function measuredSteps(schedule: PipelineSchedule, actions: readonly (readonly TimedAction[])[]): PipelineSimulation {
   const needs = needsOf({ ...schedule, ranks: [] })
@@ -42,7 +48,13 @@ export function measuredSteps(schedule: PipelineSchedule, actions: readonly (rea
   )
 }
 
-/** The average cost of each stage's actions of a kind, for `simulateSchedule`: how the step would have gone without anything between them. */
+/**
+ * The average cost of each stage's actions of a kind, for `simulateSchedule`: how the step would have gone without anything between them.
+ * @example
+ * const schedule = pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })
+ * const { ranks: actions } = simulateSchedule(schedule, { F: 1, B: 2 }) // in place of the `actions` of each rank's pipeline.step()
+ * simulateSchedule(schedule, measuredCosts(actions)).duration // 15
+ */
 export function measuredCosts(actions: readonly (readonly TimedAction[])[]): (action: PipelineAction) => number {
   const sums = new Map<string, { cost: number; count: number }>()
   const keyOf = ({ stage, kind }: PipelineAction): string => `${stage}${kind}`

@@ -40,7 +40,12 @@ const TICK = 90
 /** Stages of one rank differ in how strong their colour is. */
 const STRENGTH_MIN = 0.4
 
-/** Draws pipelines one below the other, on one scale. Returns an SVG. */
+/**
+ * Draws pipelines one below the other, on one scale. Returns an SVG.
+ * @example
+ * const steps = simulateSchedule(pipelineSchedule('ZBVZeroBubble', { ranks: 4, microbatches: 8 }))
+ * drawPipeline([{ title: 'ZBVZeroBubble', steps }]).slice(0, 4) // '<svg'
+ */
 export function drawPipeline(drawings: readonly PipelineDrawing[]): string {
   const plans = drawings.map(({ title, steps, unit = '' }) => ({ title, steps, unit: unit === '' ? '' : ` ${unit}`, rows: rowsOf(steps) }))
   const boxes = plans.flatMap(({ rows }) => rows.flat())

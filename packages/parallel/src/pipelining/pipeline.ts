@@ -70,6 +70,13 @@ const OPTIONS = [
  * This worker's part of a pipeline: see the options. A step runs the schedule and adds its gradients to `.grad` of the stages' parameters: to the bit those of the model that is not split, run micro-batch
  * by micro-batch in ascending order, divided by the number of micro-batches. So steps without `zeroGrad` between them add up. Call an optimizer on each worker after the last of them.
  * @throws (the constructor) INVALID_ARGUMENT, SCHEDULE_UNSUPPORTED, SCHEDULE_INVALID, SCHEDULE_DEADLOCK, PIPELINE_STAGES_MISMATCH, UNKNOWN_WORKER
+ * @example
+ * const layers = splitSequential(new Sequential(new Linear(2, 8), new Linear(8, 1)), 2)
+ * const rank = getWorkerInfo().id
+ * const stage = new PipelineStage(layers[rank]!, rank, 2) // each of 2 workers has one stage
+ * const pipeline = new Pipeline(stage, { workers: [0, 1], schedule: 'GPipe', microbatches: 2, loss: mseLoss })
+ * const { losses } = await pipeline.step(stage.isFirst ? [x] : [], stage.isLast ? { target: zeros([2, 1]) } : {})
+ * losses.length // rank 0: 0, rank 1: 2
  */
 export class Pipeline<Output = unknown, Target_ = unknown> {
   readonly schedule: PipelineSchedule

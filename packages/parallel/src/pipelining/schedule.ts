@@ -18,6 +18,9 @@ export interface PipelineSchedule {
  * A schedule of lists that come from elsewhere, checked: each stage on one rank, each of its micro-batches forward once, and backward once (B, or I and then W) or, for all alike, never;
  * in an order that a rank can follow; communications all or none. `simulateSchedule` proves that ranks do not wait for each other for ever.
  * @throws SCHEDULE_INVALID
+ * @example
+ * const schedule = scheduleOf(pipelineSchedule('GPipe', { ranks: 2, microbatches: 2 }).ranks)
+ * schedule.microbatches // 2
  */
 export function scheduleOf(ranks: readonly (readonly PipelineAction[])[]): PipelineSchedule {
   const all = ranks.flat()
@@ -131,6 +134,10 @@ function computationsOf(schedule: PipelineSchedule): PipelineSchedule {
 /**
  * The schedule with its sends and receives, where the next stage is on another rank: a receive before the action that needs it, a send after the action that makes it. A pipeline asks for all that it
  * receives when a step begins, so a receive says where a rank waits, not when it asks. PyTorch: `_add_send_recv`.
+ * @example
+ * const schedule = pipelineSchedule('GPipe', { ranks: 2, microbatches: 1 })
+ * schedule.ranks[0]!.length // 2
+ * withCommunications(schedule).ranks[0]!.length // 4
  */
 export function withCommunications(schedule: PipelineSchedule): PipelineSchedule {
   if (isLowered(schedule)) return schedule
@@ -159,6 +166,9 @@ export function forwardOnly(schedule: PipelineSchedule): PipelineSchedule {
  * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write: a forward and a backward that overlap there come one after the
  * other, and when parameters are sharded and gradients reduced is left out.
  * @throws SCHEDULE_INVALID
+ * @example
+ * const schedule = scheduleFromCsv('0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n')
+ * schedule.stages // 2
  */
 export function scheduleFromCsv(csv: string): PipelineSchedule {
   const rows = csv.split(/\r?\n/)

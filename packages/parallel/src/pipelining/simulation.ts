@@ -30,7 +30,13 @@ export interface PipelineSimulation {
 
 const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, W: 1, SEND_F: 0, RECV_F: 0, SEND_B: 0, RECV_B: 0 }
 
-/** How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits` */
+/**
+ * How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits`
+ * @example
+ * const { duration, bubble } = simulateSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 }), { F: 1, B: 2 })
+ * duration // 33
+ * bubble // 0.2727
+ */
 export function simulateSchedule(schedule: PipelineSchedule, costs: PipelineCosts = {}): PipelineSimulation {
   return simulate('simulateSchedule', schedule, costs)
 }
@@ -149,14 +155,20 @@ function cellsOf(op: string, schedule: PipelineSchedule): (PipelineAction | null
   })
 }
 
-/** A row for each rank and a cell for each step, gaps empty, as PyTorch's `_dump_csv`. @throws SCHEDULE_DEADLOCK */
+/**
+ * A row for each rank and a cell for each step, gaps empty, as PyTorch's `_dump_csv`. @throws SCHEDULE_DEADLOCK
+ * @example scheduleToCsv(pipelineSchedule('GPipe', { ranks: 2, microbatches: 1 })).split('\n') // ['0F0,,,0B0', ',1F0,1B0', '']
+ */
 export function scheduleToCsv(schedule: PipelineSchedule): string {
   return cellsOf('scheduleToCsv', schedule)
     .map((cells) => `${cells.map((action) => (action === null ? '' : actionText(action))).join(',')}\n`)
     .join('')
 }
 
-/** A text to look at: a row for each rank, a column for each step. @throws SCHEDULE_DEADLOCK */
+/**
+ * A text to look at: a row for each rank, a column for each step. @throws SCHEDULE_DEADLOCK
+ * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })))
+ */
 export function formatSchedule(schedule: PipelineSchedule): string {
   const rows = cellsOf('formatSchedule', schedule).map((cells) => cells.map((action) => (action === null ? '' : actionText(action))))
   const width = Math.max(...rows.flat().map((text) => text.length))

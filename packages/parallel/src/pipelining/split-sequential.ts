@@ -24,7 +24,10 @@ const ROUNDS = 3
 
 /**
  * Splits `model` into `stages` Sequentials of about equal costs, which share its layers. Without options the cost of a layer is the number of its parameters. @throws INVALID_ARGUMENT
- * @example const [first, second] = splitSequential(new Sequential(new Linear(2, 8), new ReLU(), new Linear(8, 1)), 2)
+ * @example
+ * const [first, second] = splitSequential(new Sequential(new Linear(2, 8), new ReLU(), new Linear(8, 1)), 2)
+ * first!.length // 1
+ * second!.length // 2
  */
 export function splitSequential(model: Sequential, stages: number, options: SplitOptions = {}): Sequential[] {
   checkOptions('splitSequential', options, ['costs', 'sample', 'clock'])

@@ -56,7 +56,10 @@ interface Kept {
  * A part of a model: `module`, as stage `index` of `count`. Its forward gets the result of the stage before it (an array becomes its arguments); stage 0 gets the inputs. Outputs may be any
  * nesting of tensors. A stage runs one step at a time. If `module` is a DistributedDataParallel, gradients are averaged over several pipelines: the stage adds up the gradients of all micro-batches,
  * and reduces them once a step, after its last backward, while other stages continue. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
- * @example const stage = new PipelineStage(new Linear(4, 4), 0, 2)
+ * @example
+ * const stage = new PipelineStage(new Linear(4, 4), 0, 2) // the first of two stages
+ * stage.isFirst // true
+ * stage.isLast // false
  */
 export class PipelineStage {
   readonly module: ForwardModule

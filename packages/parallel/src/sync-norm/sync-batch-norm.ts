@@ -34,7 +34,10 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
  * ranks make the same ones of a group in the same order. They may call different layers in any order, but one layer in the same order on all ranks: its first forward here
  * meets the first of the others, and nobody can see that another one was meant. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
  * `ctx.backward`; a stage of a pipeline, whose passes wait for nobody, cannot have one. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
- * @example const norm = new SyncBatchNorm(8); const y = await norm.forward(x)
+ * @example
+ * const norm = new SyncBatchNorm(2)
+ * const y = await norm.forward(x) // by the statistics of all ranks' batches
+ * y.shape // [2, 2]
  */
 export class SyncBatchNorm extends BatchNorm {
   /** The ranks whose batches count as one. */
@@ -113,7 +116,9 @@ export class SyncBatchNorm extends BatchNorm {
  * layers are not taken along. All ranks convert the same modules in the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
  * @returns the module, or what takes its place if it is a batch norm itself
  * @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
- * @example const model = await DistributedDataParallel.create(convertSyncBatchNorm(new Sequential(new Linear(4, 8), new BatchNorm1d(8))))
+ * @example
+ * const model = convertSyncBatchNorm(new Sequential(new Linear(2, 8), new BatchNorm1d(8)))
+ * using replica = await DistributedDataParallel.create(model)
  */
 export function convertSyncBatchNorm(module: BatchNorm1d | BatchNorm2d, processGroup?: ProcessGroup): SyncBatchNorm
 export function convertSyncBatchNorm<M extends Module>(module: M, processGroup?: ProcessGroup): M

@@ -24,7 +24,12 @@ export interface PremulSum {
 
 export type ReduceOp = (typeof ReduceOp)[keyof typeof ReduceOp] | PremulSum
 
-/** The sum of all ranks' tensors, each times the factor of its rank, in one step. PyTorch: `_make_nccl_premul_sum`. */
+/**
+ * The sum of all ranks' tensors, each times the factor of its rank, in one step. PyTorch: `_make_nccl_premul_sum`.
+ * @example
+ * const factor = getRank() === 0 ? 0.25 : 0.75
+ * await allReduce(tensor([getRank() + 4]), { op: premulSum(factor) }) // [4.75]
+ */
 export function premulSum(factor: number): PremulSum {
   if (typeof factor === 'number' && Number.isFinite(factor)) return { kind: 'premulSum', factor }
   throw new PostgradError('INVALID_ARGUMENT', {

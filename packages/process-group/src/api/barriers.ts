@@ -12,7 +12,12 @@ export interface MonitoredBarrierOptions extends CollectiveOptions {
   readonly waitAllRanks?: boolean
 }
 
-/** Ends when all ranks have called it, and all collectives that this rank has called before have ended. PyTorch: `barrier`. @throws (rejects) as `allReduce` */
+/**
+ * Ends when all ranks have called it, and all collectives that this rank has called before have ended. PyTorch: `barrier`. @throws (rejects) as `allReduce`
+ * @example
+ * await allReduce(tensor([1]))
+ * await barrier() // no rank continues before all have come here
+ */
 export function barrier(options: CollectiveOptions = {}): Work<void> {
   return attempt(() =>
     groupOf('barrier', options).start({ op: 'barrier', head: 'barrier', algorithm: algorithms.barrier, isBehindAll: true }, options),
@@ -23,6 +28,7 @@ export function barrier(options: CollectiveOptions = {}): Work<void> {
  * A barrier that waits for no other collective, in which rank 0 says who is missing: there it fails with COLLECTIVE_TIMEOUT, "rank 2 (worker2) failed to pass monitoredBarrier", elsewhere with
  * GROUP_BROKEN, whose cause that is. PyTorch: `monitored_barrier`.
  * @throws (rejects) as `allReduce`
+ * @example await monitoredBarrier({ timeoutMs: 30_000, waitAllRanks: true }) // after 30 s rank 0 names the ranks that are missing
  */
 export function monitoredBarrier(options: MonitoredBarrierOptions = {}): Work<void> {
   return attempt(() => {

@@ -43,7 +43,9 @@ const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
  * Makes this worker's default group. All other members must call it too. PyTorch: `init_process_group`.
  * @throws (rejects) PROCESS_GROUP_EXISTS, GROUP_TIMEOUT with the names of missing members, WORKER_DIED, COLLECTIVE_MISMATCH, UNKNOWN_WORKER,
  * INVALID_ARGUMENT, TIMEOUT_INVALID
- * @example await initProcessGroup({ timeoutMs: 10_000 })
+ * @example
+ * const group = await initProcessGroup({ timeoutMs: 10_000 }) // all workers call it
+ * group.size // 2
  */
 export async function initProcessGroup(options: ProcessGroupOptions = {}): Promise<ProcessGroup> {
   const op = 'initProcessGroup'
@@ -109,6 +111,9 @@ function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefi
  * handle with rank -1. PyTorch: `new_group`.
  * @param ranks default all
  * @throws (rejects) as `allReduce`
+ * @example
+ * const group = await newGroup([0, 2]) // all 3 ranks call it
+ * group.rank // rank 0: 0, rank 1: -1, rank 2: 1
  */
 export async function newGroup(ranks?: readonly number[], options: NewGroupOptions = {}): Promise<ProcessGroup> {
   const op = 'newGroup'
@@ -124,7 +129,12 @@ export interface Subgroups {
   readonly all: readonly ProcessGroup[]
 }
 
-/** Divides the default group into groups of `size` consecutive ranks. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce` */
+/**
+ * Divides the default group into groups of `size` consecutive ranks. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce`
+ * @example
+ * const { current } = await newSubgroups(2) // of 4 ranks: 0 and 1, 2 and 3
+ * current?.ranks // rank 0: [0, 1], rank 1: [0, 1], rank 2: [2, 3], rank 3: [2, 3]
+ */
 export async function newSubgroups(size: number, options: NewGroupOptions = {}): Promise<Subgroups> {
   const op = 'newSubgroups'
   const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
@@ -135,7 +145,12 @@ export async function newSubgroups(size: number, options: NewGroupOptions = {}):
   return subgroups(await form(op, parent, lists, options))
 }
 
-/** Makes one group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two lists, and as `allReduce` */
+/**
+ * Makes one group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two lists, and as `allReduce`
+ * @example
+ * const { current } = await newSubgroupsByEnumeration([[0, 2], [1, 3]])
+ * current?.ranks // rank 0: [0, 2], rank 1: [1, 3], rank 2: [0, 2], rank 3: [1, 3]
+ */
 export async function newSubgroupsByEnumeration(lists: readonly (readonly number[])[], options: NewGroupOptions = {}): Promise<Subgroups> {
   const op = 'newSubgroupsByEnumeration'
   const parent = groupOf(op, { ...options, group: undefined } as NewGroupOptions, ['groupTimeoutMs'])
@@ -176,6 +191,10 @@ function checkRanks(op: string, ranks: readonly number[], size: number): number[
  * Ends a group on this worker; without an argument, or for the default group, all groups. Operations of this worker that have begun fail with
  * PROCESS_GROUP_DESTROYED. Members that wait for this rank fail with GROUP_BROKEN. PyTorch: `destroy_process_group`.
  * @throws PROCESS_GROUP_NOT_INITIALIZED without a default group
+ * @example
+ * await barrier()
+ * destroyProcessGroup()
+ * isInitialized() // false
  */
 export function destroyProcessGroup(group?: ProcessGroup): void {
   const one = groupOrDefault('destroyProcessGroup', group)
@@ -183,23 +202,38 @@ export function destroyProcessGroup(group?: ProcessGroup): void {
   for (const each of group === undefined || one === groups.defaultGroup ? groups.values() : [one]) each.destroy()
 }
 
-/** Whether this worker has a default group. PyTorch: `is_initialized`. */
+/**
+ * Whether this worker has a default group. PyTorch: `is_initialized`.
+ * @example if (!isInitialized()) await initProcessGroup()
+ */
 export function isInitialized(): boolean {
   return currentProcessGroups().defaultGroup !== null
 }
 
-/** This worker's rank in a group; default: the default group. -1 if it is not a member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+/**
+ * This worker's rank in a group; default: the default group. -1 if it is not a member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED
+ * @example getRank() // rank 0: 0, rank 1: 1
+ */
 export function getRank(group?: ProcessGroup): number {
   return groupOrDefault('getRank', group).rank
 }
 
-/** How many ranks a group has; -1 if this worker is not a member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED */
+/**
+ * How many ranks a group has; -1 if this worker is not a member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED
+ * @example getWorldSize() // 2
+ */
 export function getWorldSize(group?: ProcessGroup): number {
   const { rank, size } = groupOrDefault('getWorldSize', group)
   return rank < 0 ? -1 : size
 }
 
-/** Converts a rank of a group to the rank in the default group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT */
+/**
+ * Converts a rank of a group to the rank in the default group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT
+ * @example
+ * const group = await newGroup([1, 2]) // 2 of 3 ranks
+ * group.rank // rank 0: -1, rank 1: 0, rank 2: 1
+ * getGlobalRank(group, 0) // 1
+ */
 export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
   const rank = groupOrDefault('getGlobalRank', group).ranks[groupRank]
   if (rank === undefined)
@@ -207,7 +241,13 @@ export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
   return rank
 }
 
-/** Converts a rank of the default group to the rank in a group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT if it is not a member */
+/**
+ * Converts a rank of the default group to the rank in a group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT if it is not a member
+ * @example
+ * const group = await newGroup([1, 2]) // 2 of 3 ranks
+ * group.rank // rank 0: -1, rank 1: 0, rank 2: 1
+ * getGroupRank(group, 2) // 1
+ */
 export function getGroupRank(group: ProcessGroup, globalRank: number): number {
   const rank = groupOrDefault('getGroupRank', group).ranks.indexOf(globalRank)
   if (rank < 0) throw invalidArgument('getGroupRank', `a member of the group, one of ${group.ranks.join(', ')}`, argumentText(globalRank))

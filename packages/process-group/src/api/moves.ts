@@ -48,6 +48,7 @@ export interface AllToAllOptions extends CollectiveOptions {
 /**
  * Writes the tensor of the rank `src` (of the default group) into that of each other. PyTorch: `broadcast`.
  * @throws (rejects) as `allReduce`
+ * @example await broadcast(getRank() === 0 ? tensor([1, 2]) : zeros([2]), 0) // [1, 2]
  */
 export function broadcast(tensor: Tensor, src: number, options: CollectiveOptions = {}): Work<Tensor> {
   return attempt(() => {
@@ -62,7 +63,12 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
   })
 }
 
-/** The same of several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce` */
+/**
+ * Broadcasts several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce`
+ * @example
+ * const model = new Linear(2, 1)
+ * await broadcastCoalesced(model.parameters().map((p) => p.detach()), 0) // all ranks have the parameters of rank 0
+ */
 export function broadcastCoalesced(tensors: readonly Tensor[], src: number, options: CollectiveOptions = {}): Work<readonly Tensor[]> {
   return attempt(() => {
     const group = groupOf('broadcastCoalesced', options)
@@ -77,7 +83,12 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
   })
 }
 
-/** Writes the tensor of rank r into `tensorList[r]` on all ranks. PyTorch: `all_gather`. @throws (rejects) as `allReduce` */
+/**
+ * Writes the tensor of rank r into `tensorList[r]` on all ranks. PyTorch: `all_gather`. @throws (rejects) as `allReduce`
+ * @example
+ * const list = [zeros([1]), zeros([1])] // one for each rank
+ * await allGather(list, tensor([getRank() + 5])) // [[5], [6]]
+ */
 export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options: CollectiveOptions = {}): Work<readonly Tensor[]> {
   return attempt(() => {
     const group = groupOf('allGather', options)
@@ -92,8 +103,11 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
 }
 
 /**
- * The same into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
+ * Gathers the tensors of all ranks into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
  * @throws (rejects) as `allReduce`
+ * @example
+ * await allGatherIntoTensor(zeros([4]), tensor([getRank(), 9])) // [0, 9, 1, 9]
+ * await allGatherIntoTensor(zeros([2, 2]), tensor([getRank(), 9])) // [[0, 9], [1, 9]]
  */
 export function allGatherIntoTensor(output: Tensor, input: Tensor, options: CollectiveOptions = {}): Work<Tensor> {
   return attempt(() => {
@@ -108,7 +122,13 @@ export function allGatherIntoTensor(output: Tensor, input: Tensor, options: Coll
   })
 }
 
-/** Gathers several tensors at once: tensor number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce` */
+/**
+ * Gathers several tensors at once: tensor number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce`
+ * @example
+ * const lists = [0, 1].map(() => [zeros([1]), zeros([2])]) // for each rank, one for each tensor
+ * await allGatherCoalesced(lists, [tensor([getRank()]), ones([2])])
+ * lists[1]![0]! // [1]
+ */
 export function allGatherCoalesced(
   lists: readonly (readonly Tensor[])[],
   tensors: readonly Tensor[],
@@ -140,6 +160,9 @@ export function allGatherCoalesced(
 /**
  * Writes the tensor of rank r into `gatherList[r]` on `dst`. The work gives that list there, and null elsewhere. PyTorch: `gather`.
  * @throws (rejects) as `allReduce`
+ * @example
+ * const gatherList = getRank() === 0 ? [zeros([1]), zeros([1])] : undefined
+ * await gather(tensor([getRank() + 5]), { dst: 0, gatherList }) // rank 0: [[5], [6]], rank 1: null
  */
 export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readonly Tensor[] | null> {
   return attempt(() => {
@@ -153,7 +176,12 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
   })
 }
 
-/** Writes `scatterList[r]` of the rank `src` into the tensor of rank r. PyTorch: `scatter`. @throws (rejects) as `allReduce` */
+/**
+ * Writes `scatterList[r]` of the rank `src` into the tensor of rank r. PyTorch: `scatter`. @throws (rejects) as `allReduce`
+ * @example
+ * const scatterList = getRank() === 0 ? [tensor([5]), tensor([6])] : undefined
+ * await scatter(zeros([1]), { src: 0, scatterList }) // rank 0: [5], rank 1: [6]
+ */
 export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tensor> {
   return attempt(() => {
     const group = groupOf('scatter', options, ['src', 'scatterList'])
@@ -166,7 +194,12 @@ export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tens
   })
 }
 
-/** Gives `inputs[r]` to rank r and writes what comes from rank r into `outputs[r]`; shapes may differ, as long as both sides say the same. PyTorch: `all_to_all`. @throws (rejects) as `allReduce` */
+/**
+ * Gives `inputs[r]` to rank r and writes what comes from rank r into `outputs[r]`; shapes may differ, as long as both sides say the same. PyTorch: `all_to_all`. @throws (rejects) as `allReduce`
+ * @example
+ * const rank = getRank()
+ * await allToAll([zeros([1]), zeros([1])], [tensor([rank * 10]), tensor([rank * 10 + 1])]) // rank 0: [[0], [10]], rank 1: [[1], [11]]
+ */
 export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], options: CollectiveOptions = {}): Work<readonly Tensor[]> {
   return attempt(() => {
     const group = groupOf('allToAll', options)
@@ -180,7 +213,10 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
   })
 }
 
-/** The same of rows of one tensor: equal parts of the first dimension, or as many as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce` */
+/**
+ * Exchanges rows of one tensor between all ranks: equal parts of the first dimension, or as many rows as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce`
+ * @example await allToAllSingle(zeros([2]), tensor([getRank() * 10, getRank() * 10 + 1])) // rank 0: [0, 10], rank 1: [1, 11]
+ */
 export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllOptions = {}): Work<Tensor> {
   return attempt(() => {
     const group = groupOf('allToAllSingle', options, ['inputSplits', 'outputSplits'])

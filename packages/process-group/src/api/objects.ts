@@ -19,7 +19,10 @@ export interface FromRankOptions extends CollectiveOptions {
   readonly src?: number
 }
 
-/** Gives all ranks' values, by rank. PyTorch: `all_gather_object`. @throws (rejects) as `allReduce`, and WIRE_UNSUPPORTED_VALUE */
+/**
+ * Gives all ranks' values, by rank. PyTorch: `all_gather_object`. @throws (rejects) as `allReduce`, and WIRE_UNSUPPORTED_VALUE
+ * @example await allGatherObject({ rank: getRank() }) // [{ rank: 0 }, { rank: 1 }]
+ */
 export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): Work<T[]> {
   return attempt(() => {
     const group = groupOf('allGatherObject', options)
@@ -28,7 +31,10 @@ export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): W
   })
 }
 
-/** The same on the rank `dst` alone; null elsewhere. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject` */
+/**
+ * Gives all ranks' values, by rank, on the rank `dst`; null on other ranks. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject`
+ * @example await gatherObject(`loss of rank ${getRank()}`, { dst: 0 }) // rank 0: ['loss of rank 0', 'loss of rank 1'], rank 1: null
+ */
 export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Work<T[] | null> {
   return attempt(() => {
     const group = groupOf('gatherObject', options, ['dst'])
@@ -39,7 +45,12 @@ export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Wo
   })
 }
 
-/** Puts the values of the rank `src` into the lists of all others, which are as long. PyTorch: `broadcast_object_list`. @throws (rejects) as `allGatherObject` */
+/**
+ * Puts the values of the rank `src` into the lists of all others, which are as long. PyTorch: `broadcast_object_list`. @throws (rejects) as `allGatherObject`
+ * @example
+ * const list = getRank() === 0 ? ['run7', 3] : ['', 0]
+ * await broadcastObjectList(list, { src: 0 }) // ['run7', 3]
+ */
 export function broadcastObjectList<T>(list: T[], options: FromRankOptions = {}): Work<T[]> {
   return attempt(() => {
     const group = groupOf('broadcastObjectList', options, ['src'])
@@ -62,7 +73,10 @@ export function broadcastObjectList<T>(list: T[], options: FromRankOptions = {})
   })
 }
 
-/** Gives each rank its value of those that `src` has; others pass null. PyTorch: `scatter_object_list`. @throws (rejects) as `allGatherObject` */
+/**
+ * Gives each rank its value of those that `src` has; others pass null. PyTorch: `scatter_object_list`. @throws (rejects) as `allGatherObject`
+ * @example await scatterObjectList(getRank() === 0 ? ['a', 'b'] : null, { src: 0 }) // rank 0: 'a', rank 1: 'b'
+ */
 export function scatterObjectList<T>(list: readonly T[] | null, options: FromRankOptions = {}): Work<T> {
   return attempt(() => {
     const group = groupOf('scatterObjectList', options, ['src'])

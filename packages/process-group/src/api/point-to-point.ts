@@ -22,6 +22,9 @@ export interface TagOptions extends CollectiveOptions {
  * Gives the tensor to the rank `dst` (of the default group). It ends as soon as the tensor has left: what happens to it afterwards does not reach the receiver, which
  * may take it at any time. That is at once, unless 1,024 tensors or 64 MiB of this rank wait there; then when the receiver takes some. PyTorch: `send`, `isend`.
  * @throws (rejects) COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * @example
+ * if (getRank() === 0) await send(tensor([1, 2]), 1, { tag: 7 })
+ * else await recv(zeros([2]), 0, { tag: 7 })
  */
 export function send(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
   return sendBy(tagOf, tensor, dst, options)
@@ -45,6 +48,11 @@ function sendBy(tagOf: TagOf, tensor: Tensor, dst: number, options: TagOptions):
  * Writes what the rank `src` (of the default group; undefined: any) has sent with this tag into the tensor, the first that was not taken; the work gives who
  * has sent it. Shapes and dtypes must be the same. PyTorch: `recv`, `irecv`.
  * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * @example
+ * const received = zeros([2])
+ * if (getRank() === 0) await send(tensor([1, 2]), 1)
+ * else await recv(received, 0)
+ * received // rank 0: [0, 0], rank 1: [1, 2]
  */
 export function recv(tensor: Tensor, src?: number, options: TagOptions = {}): Work<number> {
   return recvBy(tagOf, tensor, src, options)
@@ -75,17 +83,36 @@ function recvBy(tagOf: TagOf, tensor: Tensor, src: number | undefined, options: 
   })
 }
 
-/** As `send`, which gives its work at once, too. PyTorch: `isend`. @throws (rejects) as `send` */
+/**
+ * As `send`, which gives its work at once, too. PyTorch: `isend`. @throws (rejects) as `send`
+ * @example
+ * const work = getRank() === 0 ? isend(tensor([1, 2]), 1) : irecv(zeros([2]), 0)
+ * await work
+ */
 export function isend(tensor: Tensor, dst: number, options: TagOptions = {}): Work<void> {
   return send(tensor, dst, options)
 }
 
-/** As `recv`. PyTorch: `irecv`. @throws (rejects) as `recv` */
+/**
+ * As `recv`. PyTorch: `irecv`. @throws (rejects) as `recv`
+ * @example
+ * const received = zeros([2])
+ * const work = getRank() === 0 ? isend(tensor([1, 2]), 1) : irecv(received, 0)
+ * await work // other work may come before this line
+ * received // rank 0: [0, 0], rank 1: [1, 2]
+ */
 export function irecv(tensor: Tensor, src?: number, options: TagOptions = {}): Work<number> {
   return recv(tensor, src, options)
 }
 
-/** One of `batchIsendIrecv`. PyTorch: `P2POp`. */
+/**
+ * One of `batchIsendIrecv`. PyTorch: `P2POp`.
+ * @example
+ * const next = (getRank() + 1) % getWorldSize()
+ * const previous = (getRank() + getWorldSize() - 1) % getWorldSize()
+ * const ring = [new P2POp(isend, tensor([getRank()]), next), new P2POp(irecv, zeros([1]), previous)]
+ * await Promise.all(batchIsendIrecv(ring))
+ */
 export class P2POp {
   readonly op: typeof isend | typeof irecv
   readonly tensor: Tensor
@@ -103,7 +130,15 @@ export class P2POp {
   }
 }
 
-/** Begins all of them, in order, and gives their works. All are of one group. PyTorch: `batch_isend_irecv`. @throws INVALID_ARGUMENT */
+/**
+ * Begins all of them, in order, and gives their works. All are of one group. PyTorch: `batch_isend_irecv`. @throws INVALID_ARGUMENT
+ * @example
+ * const other = 1 - getRank() // of 2 ranks
+ * const received = zeros([1])
+ * const works = batchIsendIrecv([new P2POp(isend, tensor([getRank()]), other), new P2POp(irecv, received, other)])
+ * await Promise.all(works)
+ * received // rank 0: [1], rank 1: [0]
+ */
 export function batchIsendIrecv(ops: readonly P2POp[]): Work<unknown>[] {
   if (!Array.isArray(ops) || ops.length === 0 || ![...ops].every((op) => op instanceof P2POp)) {
     throw invalidArgument(

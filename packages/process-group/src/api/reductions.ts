@@ -31,6 +31,9 @@ export interface AllReduceOptions extends CollectiveOptions {
  * Writes the reduction of all ranks' tensors into each of them, with the same bits everywhere: element by element in the order of the ranks. A sparse tensor is not written
  * to; the work gives the sum. PyTorch: `all_reduce`.
  * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, DTYPE_MISMATCH, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, as all collectives
+ * @example
+ * await allReduce(tensor([getRank(), 1])) // [1, 2]
+ * await allReduce(tensor([getRank(), 1]), { op: ReduceOp.MAX }) // [1, 1]
  */
 export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions = {}): Work<T> {
   return attempt(() => {
@@ -41,7 +44,13 @@ export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions
   })
 }
 
-/** The same of several tensors of one dtype at once, which share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce` */
+/**
+ * Reduces several tensors of one dtype at once on all ranks. The tensors share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce`
+ * @example
+ * const [a, b] = await allReduceCoalesced([tensor([1, 2]), tensor([getRank()])])
+ * a! // [2, 4]
+ * b! // [1]
+ */
 export function allReduceCoalesced(tensors: readonly Tensor[], options: AllReduceOptions = {}): Work<readonly Tensor[]> {
   return attempt(() => {
     const group = groupOf('allReduceCoalesced', options, ['op'])
@@ -85,6 +94,7 @@ function sparse(group: ProcessGroup, tensor: SparseTensor, options: AllReduceOpt
 /**
  * Writes the reduction into the tensor of the rank `dst` (of the default group); those of others stay as they are. PyTorch: `reduce`.
  * @throws (rejects) as `allReduce`
+ * @example await reduce(tensor([getRank() + 1]), 0) // rank 0: [3], rank 1: [2]
  */
 export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = {}): Work<Tensor> {
   return attempt(() => {
@@ -112,7 +122,10 @@ export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = 
   })
 }
 
-/** Reduces the tensors number r of all ranks' lists, and writes that into `output` of rank r. PyTorch: `reduce_scatter`. @throws (rejects) as `allReduce` */
+/**
+ * Reduces the tensors number r of all ranks' lists, and writes that into `output` of rank r. PyTorch: `reduce_scatter`. @throws (rejects) as `allReduce`
+ * @example await reduceScatter(zeros([1]), [tensor([1]), tensor([10])]) // rank 0: [2], rank 1: [20]
+ */
 export function reduceScatter(output: Tensor, inputList: readonly Tensor[], options: AllReduceOptions = {}): Work<Tensor> {
   return attempt(() => {
     const group = groupOf('reduceScatter', options, ['op'])
@@ -123,8 +136,9 @@ export function reduceScatter(output: Tensor, inputList: readonly Tensor[], opti
 }
 
 /**
- * The same of slices of one tensor: `input` holds one for each rank, along the first dimension or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
+ * Reduces slices of one tensor, one slice for each rank: `input` has the slices along the first dimension, or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
  * @throws (rejects) as `allReduce`
+ * @example await reduceScatterTensor(zeros([1]), tensor([1, 10])) // rank 0: [2], rank 1: [20]
  */
 export function reduceScatterTensor(output: Tensor, input: Tensor, options: AllReduceOptions = {}): Work<Tensor> {
   return attempt(() => {

@@ -62,7 +62,13 @@ export interface GroupSpec {
   readonly onDestroyed: (group: ProcessGroup) => void
 }
 
-/** Workers that call collectives together, each by its rank. `initProcessGroup` and `newGroup` make one. PyTorch: `ProcessGroup`. */
+/**
+ * Workers that call collectives together, each by its rank. `initProcessGroup` and `newGroup` make one. PyTorch: `ProcessGroup`.
+ * @example
+ * const group: ProcessGroup = await initProcessGroup()
+ * group.rank // rank 0: 0, rank 1: 1
+ * group.workers.map(({ name }) => name) // ['worker0', 'worker1']
+ */
 export class ProcessGroup implements GroupHost {
   /** @internal */
   readonly id: bigint

@@ -8,6 +8,11 @@ import { endsGroup } from '../common/errors.js'
 /**
  * A collective, `send` or `recv` that is under way. Awaiting it gives what the collective is about: the tensor that it has written, or the list of them. Its
  * tensors are the collective's until it has ended: nobody else writes to them, and what is in them meanwhile is not said.
+ * @example
+ * const gradient = tensor([2, 4])
+ * const work: Work<Tensor> = allReduce(gradient) // begins at once
+ * const sum = await work // other work may come before this line
+ * sum // [4, 8]
  */
 export class Work<T> extends Future<T> {
   /** Whether it has ended, with a value or an error. PyTorch: `is_completed`. */

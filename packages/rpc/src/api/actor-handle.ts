@@ -38,6 +38,11 @@ interface Waiter<T> {
 /**
  * The way to the supervised actor that runs now. It may be sent: elsewhere `call` and `ready` ask the supervising worker each time which one that is, so for many calls
  * await `ready()` and use the reference; `current` and proxies need to know it at once, and fail there with HANDLE_NOT_LOCAL.
+ * @example
+ * await using supervision = await supervise({ children: [{ name: 'policy', actor: Linear, args: [2, 4], worker: 'worker1' }] })
+ * const policy: ActorHandle<Linear> = supervision.actor('policy') // leads to the actor that runs, also after a restart
+ * const y = await policy.call('forward', [x])
+ * y.shape // [2, 4]
  */
 export class ActorHandle<T> {
   /** @internal */

@@ -14,6 +14,10 @@ import { currentRuntime } from './api.js'
  * Gives an actor a name on this worker, under which `whereis` finds it from any: a reference to it, which lives on while it is registered, or the handle of a supervised one, whose
  * name goes with the one that runs. It stays until `unregisterActor`, also when the actor has ended: calls then say so.
  * @throws ACTOR_NAME_TAKEN, NOT_AN_ACTOR, INVALID_ARGUMENT, RPC_NOT_INITIALIZED
+ * @example
+ * registerActor('policy', remote('worker1', Linear, [2, 4]))
+ * const policy = await whereis<Linear>('worker0', 'policy') // from any worker
+ * await policy.rpcSync().forward(x).then((y) => y.shape) // [2, 4]
  */
 export function registerActor(name: string, actor: RRef | ActorHandle<unknown>): void {
   const names = ACTOR_NAMES.of(currentRuntime())
@@ -30,7 +34,12 @@ export function registerActor(name: string, actor: RRef | ActorHandle<unknown>):
   names.set(name, actor)
 }
 
-/** Removes a name; returns whether it existed. The actor itself continues. @throws RPC_NOT_INITIALIZED */
+/**
+ * Removes a name; returns whether it existed. The actor itself continues. @throws RPC_NOT_INITIALIZED
+ * @example
+ * registerActor('policy', remote('worker1', Linear, [2, 4]))
+ * unregisterActor('policy') // true
+ */
 export function unregisterActor(name: string): boolean {
   checkName('unregisterActor', name)
   return ACTOR_NAMES.of(currentRuntime()).delete(name)
@@ -39,6 +48,10 @@ export function unregisterActor(name: string): boolean {
 /**
  * The reference to the actor that is registered under this name on a worker; of a supervised one to the one that runs now. Dispose of it as of any other.
  * @throws (rejects) UNKNOWN_ACTOR, ACTOR_NOT_RUNNING, INVALID_ARGUMENT, and as a call
+ * @example
+ * registerActor('policy', remote('worker1', Linear, [2, 4])) // on worker0
+ * using policy = await whereis<Linear>('worker0', 'policy')
+ * policy.ownerName() // 'worker1'
  */
 export async function whereis<T = unknown>(worker: Target, name: string, options: RRefOptions = {}): Promise<RRef<T>> {
   checkName('whereis', name)

@@ -10,19 +10,21 @@ import type { RRef } from '../references/rref.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Extend it where an actor sends to itself, sets timers, puts calls aside or tidies up at its end:
- *
- * ```ts
- * class Agent extends Actor {
- *   static readonly serial = true   // one call at a time over its awaits
- *   async step(): Promise<void> { … }
- *   protected override onStop(): void { … }
- * }
- * ```
+ * The base class of actors that send to themselves, set timers, put calls aside or tidy up at their end. Other actors need not extend it.
  *
  * `static readonly serial = true` works for any exposed class. A serial actor serves one call at a time, in the order in which they came, until its
  * function has ended, also when its caller no longer waits by then; a call that is part of what it serves (it awaits an observer, which asks it) is let in.
  * @throws (its constructor) RPC_NOT_INITIALIZED outside of any worker
+ * @example
+ * class Counter extends Actor {
+ *   static readonly serial = true // one call at a time
+ *   private count = 0
+ *   async add(n: number) { return (this.count += n) }
+ *   protected override onStop() { console.log('counted to', this.count) }
+ * }
+ * expose({ Counter })
+ * const counter = remote('worker1', Counter)
+ * await counter.rpcSync().add(2) // 2
  */
 export abstract class Actor {
   readonly #cell: ActorCell

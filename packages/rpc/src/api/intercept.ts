@@ -7,6 +7,12 @@ import { currentRuntime } from './api.js'
  * Puts an interceptor around the calls that the current worker makes and serves, inside of earlier ones. Each worker has its own; a program that
  * calls this where it calls `expose` has it on every worker of `launch`. Returns a function that removes it.
  * @throws INVALID_ARGUMENT, RPC_NOT_INITIALIZED. PyTorch has nothing like it.
+ * @example
+ * const names: string[] = []
+ * const remove = intercept({ outgoing: ({ functionName, to }) => void names.push(`${functionName} on ${to.name}`) })
+ * await call('worker1', addOne, [x])
+ * names // ['addOne on worker1']
+ * remove()
  */
 export function intercept(interceptor: CallInterceptor): () => void {
   const { outgoing, incoming } = (interceptor ?? {}) as Partial<CallInterceptor>

@@ -27,6 +27,11 @@ export interface Monitor {
  * `for (;;) { const { down } = monitor(await handle.ready()); … await down }`.
  * @throws UNKNOWN_WORKER, NOT_AN_ACTOR, and ACTOR_NOT_RUNNING for a handle. For a reference, NOT_AN_ACTOR becomes the reason of `down`; so does
  * ACTOR_NOT_RUNNING for a handle that was sent here
+ * @example
+ * const model = remote('worker1', Linear, [2, 4])
+ * const { down } = monitor(model)
+ * await stopActor(model)
+ * await down.then(({ reason }) => reason) // null
  */
 export function monitor(target: Target | RRef | ActorHandle<unknown>): Monitor {
   const worker = currentRuntime()
@@ -67,6 +72,10 @@ function monitorFar(handle: ActorHandle<unknown>): Monitor {
  * Links two actors: if one of them crashes, or its worker dies, the other crashes with LINKED_ACTOR_DOWN. If one ends normally, the other continues.
  * Resolves when both are linked. For a handle it links the actor that runs now; an actor that replaces it later is not linked.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
+ * @example
+ * const a = remote('worker0', Linear, [2, 4])
+ * const b = remote('worker1', Linear, [4, 1])
+ * await link(a, b) // if one of them crashes, or its worker dies, the other crashes
  */
 export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
   return onBoth('link', LINK_ACTOR, a, b)
@@ -75,6 +84,11 @@ export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unkno
 /**
  * Removes the link of two actors, however often they were linked; without a link it does nothing. Pass the references that were linked, or copies of them.
  * @throws (rejects) as `link`
+ * @example
+ * const a = remote('worker0', Linear, [2, 4])
+ * const b = remote('worker1', Linear, [4, 1])
+ * await link(a, b)
+ * await unlink(a, b)
  */
 export function unlink(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unknown>): Promise<void> {
   return onBoth('unlink', UNLINK_ACTOR, a, b)
@@ -115,6 +129,10 @@ export interface StopOptions {
  * when the actor has ended, for whatever reason. An actor ends itself with `this.stop()`: if one of its methods awaited `stopActor`, it would wait for
  * itself. For a handle it ends the actor that runs now; its supervisor may make it again.
  * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
+ * @example
+ * const model = remote('worker1', Linear, [2, 4])
+ * await stopActor(model)
+ * await model.rpcSync().forward(x).catch(({ code }) => code) // 'ACTOR_STOPPED'
  */
 export async function stopActor(actor: RRef | ActorHandle<unknown>, { shutdownMs = SHUTDOWN_MS }: StopOptions = {}): Promise<void> {
   const limitMs = checkTime('stopActor', shutdownMs, '0 to end it at once')

@@ -14,6 +14,10 @@ import { currentRuntime } from './api.js'
 /**
  * The store that a worker keeps, for the current worker. Workers that name the same worker have the same store; a `PrefixStore` keeps groups apart.
  * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
+ * @example
+ * const store = storeOn('worker0') // the same store on every worker that names worker0
+ * await store.set('epoch', '3')
+ * await store.getText('epoch') // '3'
  */
 export function storeOn(target: Target): Store {
   return new RpcStore(currentRuntime().resolve(target, 'storeOn'))

@@ -66,19 +66,18 @@ const WORKER_LOOK_MS = 10
  * Makes actors and keeps them running. If an actor crashes or its worker dies, it is made again, with others if `strategy` says so ('one-for-one', the
  * default, 'one-for-all', 'rest-for-one'). Up to `intensity` (1) restarts are allowed within `periodMs` (5000). One more stops all of them (`supervision.exited`).
  *
- * ```ts
+ * The supervision runs on the worker that calls this, and its actors end with that worker.
+ * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped the actors that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ * @example
  * await using supervision = await supervise({
  *   strategy: 'one-for-all',
  *   children: [
- *     { name: 'agent', actor: Agent, args: [128], worker: 'worker0' },
- *     { name: 'observer', actor: Observer, worker: ['worker1', 'worker2'] },
+ *     { name: 'policy', actor: Linear, args: [2, 4], worker: 'worker0' },
+ *     { name: 'value', actor: Linear, args: [2, 1], worker: ['worker0', 'worker1'] }, // the first that lives
  *   ],
  * })
- * await supervision.actor('agent').call('step', [])
- * ```
- *
- * The supervision runs on the worker that calls this, and its actors end with that worker.
- * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped the actors that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ * const y = await supervision.actor('value').call('forward', [x])
+ * y.shape // [2, 1]
  */
 export async function supervise<const S extends readonly ActorSpec[]>(
   options: Omit<SuperviseOptions, 'children'> & { readonly children: Checked<S> },
@@ -88,7 +87,14 @@ export async function supervise<const S extends readonly ActorSpec[]>(
   return supervision
 }
 
-/** Supervised actors: `actor(name)` returns the handle of one, `stop()` ends all. */
+/**
+ * Supervised actors: `actor(name)` returns the handle of one, `stop()` ends all.
+ * @example
+ * await using supervision = await supervise({ children: [{ name: 'policy', actor: Linear, args: [2, 4], worker: 'worker1' }] })
+ * await supervision.restart('policy')
+ * await supervision.add({ name: 'value', actor: Linear, args: [2, 1], worker: 'worker0' })
+ * supervision.names // ['policy', 'value']
+ */
 export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> {
   private readonly worker: WorkerRuntime
   private readonly options: SuperviseOptions<S>

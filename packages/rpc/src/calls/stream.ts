@@ -66,6 +66,13 @@ interface Waiter {
 /**
  * The items of a stream, in order. Read it once, with `for await`; leaving the loop in any way ends the stream. If you call `next` yourself, end the
  * stream with `return()`, `await using` or the signal. An error of the stream is thrown once, after the items that came before it.
+ * @example
+ * const rows = (a: Tensor) => a.unbind(0)
+ * expose({ rows })
+ * const sums: number[] = []
+ * const stream1: RemoteStream<Tensor> = stream('worker1', rows, [x])
+ * for await (const row of stream1) sums.push(await row.sum().item())
+ * sums // [3, 7]
  */
 export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposable {
   private port: StreamPort | null = null

@@ -16,6 +16,10 @@ const marked = new WeakSet<(...args: any[]) => any>()
  *
  * Many callers that share one future are what PyTorch calls batch RPC: each call adds to the batch, the last of a batch computes for all.
  * PyTorch: `rpc.functions.async_execution`.
+ * @example
+ * const addTwo = asyncExecution((a: Tensor) => call('worker1', addOne, [a]).then((b) => b.add(1)))
+ * expose({ addTwo })
+ * await call('worker0', addTwo, [x]) // [[3, 4], [5, 6]]
  */
 // biome-ignore lint/suspicious/noExplicitAny: functions of any signature; a constraint on their result would decide what their callbacks' types are
 export function asyncExecution<F extends (this: any, ...args: any[]) => any>(

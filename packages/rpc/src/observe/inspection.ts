@@ -244,7 +244,14 @@ export interface InspectStreamOptions {
   readonly capacity?: number
 }
 
-/** Events for a reader at its own speed, with `for await`. `close`, or leaving the loop, ends it. */
+/**
+ * Events for a reader at its own speed, with `for await`. `close`, or leaving the loop, ends it.
+ * @example
+ * const events = currentWorker().inspectStream({ capacity: 100 })
+ * await call('worker1', addOne, [x])
+ * events.close() // those that were kept can still be read
+ * for await (const event of events) console.log(event.kind)
+ */
 export class InspectStream implements AsyncIterableIterator<InspectEvent> {
   /** How many events were dropped because the reader was too slow. */
   dropped = 0

@@ -61,6 +61,11 @@ export interface ValueWaiter {
 /**
  * A reference to a value that lives on one worker, its owner. The owner keeps the value while any worker holds a reference. `remote` and `rref` make
  * references; calls can send them as arguments. PyTorch: `torch.distributed.rpc.RRef`.
+ * @example
+ * using model: RRef<Linear> = remote('worker1', Linear, [2, 4])
+ * const y = await model.rpcSync().forward(x) // runs on worker1, gives a copy
+ * const kept = model.remote().forward(x) // the result stays on worker1
+ * await kept.toHere().then((z) => z.shape) // [2, 4]
  */
 export abstract class RRef<T = unknown> {
   /** @internal */
@@ -171,7 +176,12 @@ export abstract class RRef<T = unknown> {
   }
 }
 
-/** A reference on its owner: `localValue()` is the value itself. PyTorch: `OwnerRRef`. */
+/**
+ * A reference on its owner: `localValue()` is the value itself. PyTorch: `OwnerRRef`.
+ * @example
+ * const owner: OwnerRRef<Tensor> = rref(tensor([1, 2]))
+ * owner.localValue() // [1, 2]
+ */
 export class OwnerRRef<T = unknown> extends RRef<T> {
   private state: 'pending' | 'value' | 'error' = 'pending'
   private held: T | undefined
@@ -268,7 +278,13 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   }
 }
 
-/** A reference to a value of another worker. PyTorch: `UserRRef`. */
+/**
+ * A reference to a value of another worker. PyTorch: `UserRRef`.
+ * @example
+ * using model = remote('worker1', Linear, [2, 4])
+ * model instanceof UserRRef // true
+ * model.owner().name // 'worker1'
+ */
 export class UserRRef<T = unknown> extends RRef<T> {
   /** The id of this reference; other references to the same value have other ids. */
   readonly forkId: bigint

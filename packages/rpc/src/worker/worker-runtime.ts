@@ -55,7 +55,13 @@ export interface DeadLetterReport {
   readonly last: readonly DeadLetter[]
 }
 
-/** One worker: its name, the workers that it knows, and the functions that it serves. `currentWorker()` returns it. */
+/**
+ * One worker: its name, the workers that it knows, and the functions that it serves. `currentWorker()` returns it.
+ * @example
+ * const worker = currentWorker()
+ * worker.workers().map(({ name }) => name) // ['worker0', 'worker1']
+ * worker.deadLetters().total // 0
+ */
 export class WorkerRuntime extends WorkerCore {
   readonly caller: Caller
   readonly rrefs: RRefContext

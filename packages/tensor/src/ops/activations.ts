@@ -11,7 +11,10 @@ import { SOFTPLUS_EXACT } from './parts/common.js'
 import { floatingOnly, softmaxAlong } from './parts/fibres.js'
 import { gradient, gradientRows, logSoftmaxSlope, slope } from './parts/slopes.js'
 
-/** x where positive, else 0; int32 stays. PyTorch: `torch.nn.functional.relu`. @throws DTYPE_MISMATCH for bool */
+/**
+ * x where positive, else 0; int32 stays. PyTorch: `torch.nn.functional.relu`. @throws DTYPE_MISMATCH for bool
+ * @example tensor([-2, 0, 3]).relu() // [0, 0, 3]
+ */
 export const relu: WithInPlace<(x: Tensor) => Tensor> = primitive('relu', {
   args: ['tensor'],
   inPlace: true,
@@ -24,7 +27,10 @@ export const relu: WithInPlace<(x: Tensor) => Tensor> = primitive('relu', {
   ),
 })
 
-/** 1 / (1 + e⁻ˣ) of each element. int32 and bool become float32. PyTorch: `torch.sigmoid`. */
+/**
+ * 1 / (1 + e⁻ˣ) of each element. int32 and bool become float32. PyTorch: `torch.sigmoid`.
+ * @example tensor([-1, 0, 1]).sigmoid() // [0.2689, 0.5, 0.7311]
+ */
 export const sigmoid: WithInPlace<(x: Tensor) => Tensor> = primitive('sigmoid', {
   args: ['tensor'],
   inPlace: true,
@@ -37,7 +43,10 @@ export const sigmoid: WithInPlace<(x: Tensor) => Tensor> = primitive('sigmoid', 
   ),
 })
 
-/** x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.functional.leaky_relu`. */
+/**
+ * x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.functional.leaky_relu`.
+ * @example tensor([-2, 3]).leakyRelu(0.1) // [-0.2, 3]
+ */
 export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tensor> = primitive('leakyRelu', {
   args: ['tensor', 'number?'],
   inPlace: true,
@@ -53,7 +62,10 @@ export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tenso
   ),
 })
 
-/** x Φ(x), or its approximation by tanh with `approximate: 'tanh'`. PyTorch: `torch.nn.functional.gelu`. @throws DTYPE_MISMATCH */
+/**
+ * x Φ(x), or its approximation by tanh with `approximate: 'tanh'`. PyTorch: `torch.nn.functional.gelu`. @throws DTYPE_MISMATCH
+ * @example tensor([-1, 0, 1]).gelu({ approximate: 'tanh' }) // [-0.1588, 0, 0.8412]
+ */
 export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = primitive('gelu', {
   args: ['tensor', 'options?'],
   options: { approximate: true },
@@ -66,7 +78,10 @@ export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = primitive('gel
   ),
 })
 
-/** x σ(x). PyTorch: `torch.nn.functional.silu`. @throws DTYPE_MISMATCH */
+/**
+ * x σ(x). PyTorch: `torch.nn.functional.silu`. @throws DTYPE_MISMATCH
+ * @example tensor([-1, 0, 1]).silu() // [-0.2689, 0, 0.7311]
+ */
 export const silu: (x: Tensor) => Tensor = primitive('silu', {
   args: ['tensor'],
   raw: (x) => activation('silu', 'silu', x, 0, 0),
@@ -84,6 +99,7 @@ export const silu: (x: Tensor) => Tensor = primitive('silu', {
 /**
  * log(1 + exp(beta x)) / beta, with beta 1 by default; x itself where beta x is above `threshold` (20). PyTorch: `torch.nn.functional.softplus`.
  * @throws DTYPE_MISMATCH
+ * @example tensor([-1, 0, 30]).softplus() // [0.3133, 0.6931, 30]
  */
 export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primitive('softplus', {
   args: ['tensor', 'options?'],
@@ -106,7 +122,10 @@ export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primit
   ),
 })
 
-/** x where positive, else alpha (eˣ − 1); alpha is 1 by default. PyTorch: `torch.nn.functional.elu`. @throws DTYPE_MISMATCH */
+/**
+ * x where positive, else alpha (eˣ − 1); alpha is 1 by default. PyTorch: `torch.nn.functional.elu`. @throws DTYPE_MISMATCH
+ * @example tensor([-1, 0, 2]).elu() // [-0.6321, 0, 2]
+ */
 export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive('elu', {
   args: ['tensor', 'number?'],
   inPlace: true,
@@ -126,7 +145,10 @@ export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive
   ),
 })
 
-/** Each element kept within its bounds (default −1 and 1); the gradient at a bound is 0, where clamp's is 1. PyTorch: `torch.nn.functional.hardtanh`. */
+/**
+ * Each element kept within its bounds (default −1 and 1); the gradient at a bound is 0, where clamp's is 1. PyTorch: `torch.nn.functional.hardtanh`.
+ * @example tensor([-3, 0.5, 3]).hardtanh(-2, 2) // [-2, 0.5, 2]
+ */
 export const hardtanh: WithInPlace<(x: Tensor, min?: number, max?: number) => Tensor> = composite('hardtanh', {
   args: ['tensor', 'number?', 'number?'],
   inPlace: true,
@@ -137,32 +159,47 @@ export const hardtanh: WithInPlace<(x: Tensor, min?: number, max?: number) => Te
       ops.where(ops.le(x, min), min, ops.where(ops.ge(x, max), max, x)),
 })
 
-/** Each element kept within 0 and 6. PyTorch: `torch.nn.functional.relu6`. */
+/**
+ * Each element kept within 0 and 6. PyTorch: `torch.nn.functional.relu6`.
+ * @example tensor([-1, 4, 8]).relu6() // [0, 4, 6]
+ */
 export const relu6: (x: Tensor) => Tensor = composite('relu6', {
   args: ['tensor'],
   of: (ops) => (x) => ops.hardtanh(x, 0, 6),
 })
 
-/** log σ(x), without overflow. PyTorch: `torch.nn.functional.logsigmoid`. @throws DTYPE_MISMATCH */
+/**
+ * log σ(x), without overflow. PyTorch: `torch.nn.functional.logsigmoid`. @throws DTYPE_MISMATCH
+ * @example tensor([-200, 0]).logSigmoid() // [-200, -0.6931]
+ */
 export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
   args: ['tensor'],
   // −log(1 + exp(−x)): without the kinks of |x| and min, so that second derivatives are right at 0 too.
   of: (ops) => (x) => ops.sub(0, ops.softplus(ops.neg(x), { threshold: SOFTPLUS_EXACT })),
 })
 
-/** x tanh(softplus x). PyTorch: `torch.nn.functional.mish`. @throws DTYPE_MISMATCH */
+/**
+ * x tanh(softplus x). PyTorch: `torch.nn.functional.mish`. @throws DTYPE_MISMATCH
+ * @example tensor([-1, 0, 1]).mish() // [-0.3034, 0, 0.8651]
+ */
 export const mish: (x: Tensor) => Tensor = composite('mish', {
   args: ['tensor'],
   of: (ops) => (x) => ops.mul(x, ops.tanh(ops.softplus(x))),
 })
 
-/** x / (1 + |x|). PyTorch: `torch.nn.functional.softsign`. */
+/**
+ * x / (1 + |x|). PyTorch: `torch.nn.functional.softsign`.
+ * @example tensor([-3, 0, 1]).softsign() // [-0.75, 0, 0.5]
+ */
 export const softsign: (x: Tensor) => Tensor = composite('softsign', {
   args: ['tensor'],
   of: (ops) => (x) => ops.div(x, ops.add(ops.abs(x), 1)),
 })
 
-/** x − tanh x. PyTorch: `torch.nn.functional.tanhshrink`. */
+/**
+ * x − tanh x. PyTorch: `torch.nn.functional.tanhshrink`.
+ * @example tensor([-1, 0, 1]).tanhshrink() // [-0.2384, 0, 0.2384]
+ */
 export const tanhshrink: (x: Tensor) => Tensor = composite('tanhshrink', {
   args: ['tensor'],
   of: (ops) => (x) => ops.sub(x, ops.tanh(x)),
@@ -170,7 +207,7 @@ export const tanhshrink: (x: Tensor) => Tensor = composite('tanhshrink', {
 
 /**
  * eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
- * @example const shares = softmax(x, -1)
+ * @example tensor([[1, 2], [0, 0]]).softmax(-1) // [[0.2689, 0.7311], [0.5, 0.5]]
  */
 export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', {
   args: ['tensor', 'number'],
@@ -183,7 +220,10 @@ export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', 
   ),
 })
 
-/** log of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * log of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [0, 0]]).logSoftmax(-1) // [[-1.3133, -0.3133], [-0.6931, -0.6931]]
+ */
 export const logSoftmax: (x: Tensor, dim: number) => Tensor = primitive('logSoftmax', {
   args: ['tensor', 'number'],
   raw: (x, dim) => softmaxAlong('logSoftmax', x, dim),

@@ -15,7 +15,7 @@ import { roundedDivision } from './parts/division.js'
 
 /**
  * The sum of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.add`. @throws SHAPE_MISMATCH
- * @example const y = add(x, 1)
+ * @example tensor([[1], [2]]).add(tensor([10, 20])) // [[11, 21], [12, 22]]
  */
 export const add: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('add', {
   args: ['operand', 'operand'],
@@ -27,6 +27,7 @@ export const add: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
 /**
  * The difference of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.sub`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH for bool
+ * @example sub(10, tensor([1, 2])) // [9, 8]
  */
 export const sub: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('sub', {
   args: ['operand', 'operand'],
@@ -39,7 +40,10 @@ export const sub: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
   grad: { a: formula([], (g, s) => sumToShape(g, s.shapeA)), b: formula([], (g, s, ops) => ops.neg(sumToShape(g, s.shapeB))) },
 })
 
-/** The product of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.mul`. @throws SHAPE_MISMATCH */
+/**
+ * The product of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.mul`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, 3]).mul(-2) // [-2, -4, -6]
+ */
 export const mul: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('mul', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('mul', a, b, false, false),
@@ -53,6 +57,7 @@ export const mul: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
 /**
  * The quotient of each two elements: of integers too it is float32, unless `roundingMode` is 'floor' or 'trunc'. Shapes broadcast, one of the two
  * may be a number. PyTorch: `torch.div`. @throws SHAPE_MISMATCH
+ * @example tensor([7, -7]).div(2, { roundingMode: 'floor' }) // [3, -4]
  */
 export const div: (a: Tensor | number, b: Tensor | number, options?: DivOptions) => Tensor = composite('div', {
   args: ['operand', 'operand', 'options?'],
@@ -60,7 +65,10 @@ export const div: (a: Tensor | number, b: Tensor | number, options?: DivOptions)
   of: (ops) => (a, b, options) => (options === undefined ? ops.trueDivide(a, b) : roundedDivision(ops, a, b, options)),
 })
 
-/** The larger of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.maximum`. @throws SHAPE_MISMATCH */
+/**
+ * The larger of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.maximum`. @throws SHAPE_MISMATCH
+ * @example tensor([1, -2, NaN]).maximum(0) // [1, 0, NaN]: NaN wins
+ */
 export const maximum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('maximum', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('maximum', a, b, false, false),
@@ -71,7 +79,10 @@ export const maximum: (a: Tensor | number, b: Tensor | number) => Tensor = primi
   },
 })
 
-/** The smaller of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.minimum`. @throws SHAPE_MISMATCH */
+/**
+ * The smaller of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.minimum`. @throws SHAPE_MISMATCH
+ * @example tensor([1, -2, NaN]).minimum(0) // [0, -2, NaN]: NaN wins
+ */
 export const minimum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('minimum', {
   args: ['operand', 'operand'],
   raw: (a, b) => binary('minimum', a, b, false, false),
@@ -84,6 +95,7 @@ export const minimum: (a: Tensor | number, b: Tensor | number) => Tensor = primi
 /**
  * aᵇ, element by element; shapes broadcast, one of the two may be a number. int32 wraps around. PyTorch: `torch.pow`. @throws SHAPE_MISMATCH,
  * INVALID_ARGUMENT for a negative exponent of integers
+ * @example pow(2, tensor([0, 1, 10])) // [1, 2, 1024]
  */
 export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = composite('pow', {
   args: ['operand', 'operand'],
@@ -94,6 +106,7 @@ export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor
 /**
  * The remainder of a / b with the sign of b; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.remainder`. @throws
  * SHAPE_MISMATCH
+ * @example tensor([-5, 5]).remainder(3) // [1, 2]: the sign of the divisor
  */
 export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('remainder', {
   args: ['operand', 'operand'],
@@ -106,7 +119,10 @@ export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => 
   },
 })
 
-/** The remainder of a / b with the sign of a; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.fmod`. @throws SHAPE_MISMATCH */
+/**
+ * The remainder of a / b with the sign of a; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.fmod`. @throws SHAPE_MISMATCH
+ * @example tensor([-5, 5]).fmod(3) // [-2, 2]: the sign of the dividend
+ */
 export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('fmod', {
   args: ['operand', 'operand'],
   inPlace: true,
@@ -121,6 +137,7 @@ export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tenso
 /**
  * The quotient of each two elements, rounded towards −∞; integers stay integers, and by 0 give 0 (PyTorch throws). Shapes broadcast. PyTorch:
  * `torch.floor_divide`. @throws SHAPE_MISMATCH
+ * @example tensor([-7, 7]).floorDivide(2) // [-4, 3]
  */
 export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('floorDivide', {
   args: ['operand', 'operand'],
@@ -136,6 +153,7 @@ export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) =
 /**
  * The angle of the point (b, a), from −π to π, element by element; the signs of both decide. Shapes broadcast, integers become float32. PyTorch:
  * `torch.atan2`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 1, -1]).atan2(tensor([0, -1, -1])) // [1.5708, 2.3562, -2.3562]
  */
 export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('atan2', {
   args: ['tensor', 'tensor'],
@@ -151,6 +169,7 @@ export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('a
 /**
  * log(eᵃ + eᵇ), element by element, without overflow; equal infinities give themselves. Shapes broadcast. PyTorch: `torch.logaddexp`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH for integers
+ * @example tensor([1000, 0]).logaddexp(tensor([1000, 0])) // [1000.6932, 0.6931]
  */
 export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp', {
   args: ['tensor', 'tensor'],
@@ -169,22 +188,30 @@ export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp'
   },
 })
 
-/** The bits that both have, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_and`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH */
+/**
+ * The bits that both have, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_and`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example tensor([6, 5], { dtype: 'int32' }).bitwiseAnd(3) // [2, 1]
+ */
 export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseAnd')
 
 /**
  * The bits that one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_or`. @throws DTYPE_MISMATCH,
  * SHAPE_MISMATCH
+ * @example tensor([4, 5], { dtype: 'int32' }).bitwiseOr(3) // [7, 7]
  */
 export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseOr')
 
 /**
  * The bits that exactly one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_xor`. @throws
  * DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example tensor([6, 5], { dtype: 'int32' }).bitwiseXor(3) // [5, 6]
  */
 export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseXor')
 
-/** All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH */
+/**
+ * All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH
+ * @example tensor([0, 5], { dtype: 'int32' }).bitwiseNot() // [-1, -6]
+ */
 export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {
   args: ['tensor'],
   of: (ops) => (x) => {
@@ -193,7 +220,10 @@ export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {
   },
 })
 
-/** a + weight (b − a); the three broadcast, weight may be a number. PyTorch: `torch.lerp`. @throws SHAPE_MISMATCH */
+/**
+ * a + weight (b − a); the three broadcast, weight may be a number. PyTorch: `torch.lerp`. @throws SHAPE_MISMATCH
+ * @example tensor([0, 10]).lerp(tensor([10, 20]), 0.25) // [2.5, 12.5]
+ */
 export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) => Tensor> = composite('lerp', {
   args: ['tensor', 'tensor', 'operand'],
   inPlace: true,
@@ -207,7 +237,10 @@ export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) =
   },
 })
 
-/** x + value · a · b, with value 1 by default; the three broadcast. PyTorch: `torch.addcmul`. @throws SHAPE_MISMATCH */
+/**
+ * x + value · a · b, with value 1 by default; the three broadcast. PyTorch: `torch.addcmul`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 1]).addcmul(tensor([1, 2]), tensor([3, 4]), { value: 10 }) // [31, 81]
+ */
 export const addcmul: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcmul', {
   args: ['tensor', 'tensor', 'tensor', 'options?'],
   options: { value: true },
@@ -218,7 +251,10 @@ export const addcmul: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: Va
   },
 })
 
-/** x + value · a / b, with value 1 by default; the three broadcast. PyTorch: `torch.addcdiv`. @throws SHAPE_MISMATCH */
+/**
+ * x + value · a / b, with value 1 by default; the three broadcast. PyTorch: `torch.addcdiv`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 1]).addcdiv(tensor([1, 2]), tensor([2, 8]), { value: 10 }) // [6, 3.5]
+ */
 export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcdiv', {
   args: ['tensor', 'tensor', 'tensor', 'options?'],
   options: { value: true },
@@ -232,6 +268,7 @@ export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: Va
 /**
  * Adds alpha · y (alpha: default 1) to the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.add_`. @throws
  * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * @example tensor([1, 2]).add_(tensor([1, 1]), -0.5) // [0.5, 1.5]
  */
 export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('add_', {
   args: ['tensor', 'operand', 'number?'],
@@ -242,6 +279,7 @@ export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
 /**
  * Subtracts alpha · y (alpha: default 1) from the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.sub_`. @throws
  * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * @example tensor([1, 2]).sub_(tensor([1, 1]), 0.5) // [0.5, 1.5]
  */
 export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('sub_', {
   args: ['tensor', 'operand', 'number?'],
@@ -256,6 +294,7 @@ export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
 /**
  * Multiplies the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.mul_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE,
  * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * @example tensor([[1, 2], [3, 4]]).mul_(tensor([1, 0])) // [[1, 0], [3, 0]]
  */
 export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
   args: ['tensor', 'operand'],
@@ -266,6 +305,7 @@ export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
 /**
  * Divides the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.div_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE for
  * integers, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * @example tensor([[1, 2], [3, 4]]).div_(tensor([1, 2])) // [[1, 1], [3, 2]]
  */
 export const div_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('div_', {
   args: ['tensor', 'operand'],

@@ -9,7 +9,10 @@ import { type DimsArg, normalizeDim, normalizeDims } from '../values/shape.js'
 import { composite, type Functional, type Ops, type WithInPlace } from './define/define.js'
 import { checkPads, embedDiagonal, placesFor } from './parts/common.js'
 
-/** A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT */
+/**
+ * A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT
+ * @example tensor([1, 2]).repeat([2, 2]) // [[1, 2, 1, 2], [1, 2, 1, 2]]
+ */
 export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composite('repeat', {
   args: ['tensor', 'numbers'],
   of: (ops) => (x, repeats) => {
@@ -26,7 +29,10 @@ export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composi
   },
 })
 
-/** As repeat, but counts may be fewer than dimensions. PyTorch: `torch.tile`. @throws INVALID_ARGUMENT */
+/**
+ * As repeat, but counts may be fewer than dimensions. PyTorch: `torch.tile`. @throws INVALID_ARGUMENT
+ * @example tensor([[1], [2]]).tile([3]) // [[1, 1, 1], [2, 2, 2]]
+ */
 export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite('tile', {
   args: ['tensor', 'numbers'],
   of: (ops) => (x, repeats) => {
@@ -34,7 +40,10 @@ export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite
   },
 })
 
-/** A copy in which the named dimensions run backwards. PyTorch: `torch.flip`. @throws DIM_OUT_OF_RANGE */
+/**
+ * A copy in which the named dimensions run backwards. PyTorch: `torch.flip`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).flip([0, 1]) // [[4, 3], [2, 1]]
+ */
 export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
   args: ['tensor', 'dims'],
   of: (ops) => (x, dims) => {
@@ -54,6 +63,7 @@ export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
 /**
  * A copy whose elements are shifted along `dims`, around the end; without `dims` as if flattened. PyTorch: `torch.roll`. @throws DIM_OUT_OF_RANGE,
  * INVALID_ARGUMENT
+ * @example tensor([1, 2, 3, 4]).roll(1) // [4, 1, 2, 3]
  */
 export const roll: (x: Tensor, shifts: DimsArg, dims?: DimsArg) => Tensor = composite('roll', {
   args: ['tensor', 'dims', 'dims?'],
@@ -76,6 +86,7 @@ export const roll: (x: Tensor, shifts: DimsArg, dims?: DimsArg) => Tensor = comp
 /**
  * A padded copy: `pads` are before and after, two numbers for each dimension from the last one on. Mode 'constant' (the default, with value 0;
  * negative pads cut), 'reflect', 'replicate' or 'circular'. PyTorch: `torch.nn.functional.pad`. @throws INVALID_ARGUMENT
+ * @example pad(tensor([1, 2, 3]), [2, 1], { mode: 'reflect' }) // [3, 2, 1, 2, 3, 2]
  */
 export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadOptions) => Tensor> = composite('pad', {
   args: ['tensor', 'numbers', 'options?'],
@@ -107,6 +118,7 @@ export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadO
 /**
  * Each element (or slice along `dim`) several times in a row; a tensor gives a count for each. Without `dim` flattened. PyTorch:
  * `torch.repeat_interleave`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * @example tensor([7, 8]).repeatInterleave(tensor([2, 1])) // [7, 7, 8]
  */
 export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: number) => Tensor = composite('repeatInterleave', {
   args: ['tensor', 'operand', 'number?'],
@@ -123,7 +135,10 @@ export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: numbe
   },
 })
 
-/** For a vector, the matrix that has it on diagonal number `diagonal` (default 0); for a matrix, that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH */
+/**
+ * For a vector, the matrix that has it on diagonal number `diagonal` (default 0); for a matrix, that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2]).diag(1) // [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+ */
 export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', {
   args: ['tensor', 'number?'],
   of:
@@ -138,6 +153,7 @@ export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', 
 /**
  * The last dimension as the diagonal of planes dim1 × dim2 (default −2, −1), shifted by `offset` (0), zeros elsewhere. PyTorch: `torch.diag_embed`.
  * @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).diagEmbed() // [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]
  */
 export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = composite('diagEmbed', {
   args: ['tensor', 'number?', 'number?', 'number?'],
@@ -153,7 +169,10 @@ export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: numbe
     },
 })
 
-/** The lower triangle of the last two dimensions, 0 above diagonal number `diagonal` (default 0). PyTorch: `torch.tril`. @throws SHAPE_MISMATCH */
+/**
+ * The lower triangle of the last two dimensions, 0 above diagonal number `diagonal` (default 0). PyTorch: `torch.tril`. @throws SHAPE_MISMATCH
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).tril() // [[1, 0, 0], [4, 5, 0]]
+ */
 export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('tril', {
   args: ['tensor', 'number?'],
   inPlace: true,
@@ -163,7 +182,10 @@ export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
       triangle('tril', ops, x, diagonal),
 })
 
-/** The upper triangle of the last two dimensions, 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`. @throws SHAPE_MISMATCH */
+/**
+ * The upper triangle of the last two dimensions, 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`. @throws SHAPE_MISMATCH
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).triu(1) // [[0, 2, 3], [0, 0, 6]]
+ */
 export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('triu', {
   args: ['tensor', 'number?'],
   inPlace: true,
@@ -176,6 +198,7 @@ export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
 /**
  * Grids of coordinates from vectors: with 'ij' (the default) the i-th result varies along dimension i, with 'xy' the first two are exchanged.
  * PyTorch: `torch.meshgrid`. @throws SHAPE_MISMATCH
+ * @example meshgrid([tensor([1, 2]), tensor([3, 4])]) // [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
  */
 export const meshgrid: Functional<(tensors: readonly Tensor[], indexing?: 'ij' | 'xy') => Tensor[]> = composite('meshgrid', {
   args: ['tensors', 'string?'],

@@ -15,30 +15,44 @@ import { sumToShape } from './parts/dims.js'
 /**
  * Whether each two elements are equal, as bool. Shapes broadcast, one of the two may be a number. NaN equals nothing. PyTorch: `torch.eq`. @throws
  * SHAPE_MISMATCH
+ * @example tensor([1, 2, NaN]).eq(tensor([1, 0, NaN])) // [true, false, false]: NaN equals nothing
  */
 export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('eq')
 
 /**
  * Whether each two elements differ, as bool. Shapes broadcast, one of the two may be a number. NaN differs from itself. PyTorch: `torch.ne`.
  * @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, NaN]).ne(tensor([1, 0, NaN])) // [false, true, true]: NaN differs from itself
  */
 export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ne')
 
-/** Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH */
+/**
+ * Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, 3]).lt(2) // [true, false, false]
+ */
 export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('lt')
 
-/** Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH */
+/**
+ * Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, 3]).le(2) // [true, true, false]
+ */
 export const le: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('le')
 
-/** Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH */
+/**
+ * Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, 3]).gt(2) // [false, false, true]
+ */
 export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('gt')
 
-/** Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH */
+/**
+ * Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2, 3]).ge(2) // [false, true, true]
+ */
 export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ge')
 
 /**
  * a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
- * @example const y = where(x.gt(0), x, 0)
+ * @example where(tensor([true, false]), tensor([1, 2]), 0) // [1, 0]
  */
 export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Tensor = primitive('where', {
   args: ['tensor', 'operand', 'operand'],
@@ -59,27 +73,39 @@ export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Te
   },
 })
 
-/** Whether each element is NaN, as bool. PyTorch: `torch.isnan`. */
+/**
+ * Whether each element is NaN, as bool. PyTorch: `torch.isnan`.
+ * @example tensor([NaN, Infinity, 1]).isNaN() // [true, false, false]
+ */
 // biome-ignore lint/suspicious/noShadowRestrictedNames: PyTorch's name, which is also a global's.
 export const isNaN: (x: Tensor) => Tensor = composite('isNaN', {
   args: ['tensor'],
   of: (ops) => (x) => (isFloating(x.dtype) ? ops.ne(x, x) : none(x)),
 })
 
-/** Whether each element is ∞ or −∞, as bool. PyTorch: `torch.isinf`. */
+/**
+ * Whether each element is ∞ or −∞, as bool. PyTorch: `torch.isinf`.
+ * @example tensor([NaN, Infinity, 1]).isInf() // [false, true, false]
+ */
 export const isInf: (x: Tensor) => Tensor = composite('isInf', {
   args: ['tensor'],
   of: (ops) => (x) => (isFloating(x.dtype) ? ops.eq(ops.abs(x), Number.POSITIVE_INFINITY) : none(x)),
 })
 
-/** Whether each element is neither NaN nor infinite, as bool. PyTorch: `torch.isfinite`. */
+/**
+ * Whether each element is neither NaN nor infinite, as bool. PyTorch: `torch.isfinite`.
+ * @example tensor([NaN, Infinity, 1]).isFinite() // [false, false, true]
+ */
 // biome-ignore lint/suspicious/noShadowRestrictedNames: PyTorch's name, which is also a global's.
 export const isFinite: (x: Tensor) => Tensor = composite('isFinite', {
   args: ['tensor'],
   of: (ops) => (x) => (isFloating(x.dtype) ? ops.lt(ops.abs(x), Number.POSITIVE_INFINITY) : ops.logicalNot(none(x))),
 })
 
-/** NaN replaced by 0, ±∞ by the largest finite numbers of the dtype, or by what `options` say. PyTorch: `torch.nan_to_num`. */
+/**
+ * NaN replaced by 0, ±∞ by the largest finite numbers of the dtype, or by what `options` say. PyTorch: `torch.nan_to_num`.
+ * @example tensor([NaN, Infinity, 1]).nanToNum({ posinf: 100 }) // [0, 100, 1]
+ */
 export const nanToNum: WithInPlace<(x: Tensor, options?: NanToNumOptions) => Tensor> = composite('nanToNum', {
   args: ['tensor', 'options?'],
   options: { nan: true, posinf: true, neginf: true },
@@ -98,32 +124,47 @@ export const nanToNum: WithInPlace<(x: Tensor, options?: NanToNumOptions) => Ten
     },
 })
 
-/** Whether each element is 0, as bool. PyTorch: `torch.logical_not`. */
+/**
+ * Whether each element is 0, as bool. PyTorch: `torch.logical_not`.
+ * @example tensor([0, 2]).logicalNot() // [true, false]
+ */
 export const logicalNot: (x: Tensor) => Tensor = composite('logicalNot', {
   args: ['tensor'],
   // With the number 0 a bool would become an integer, which not every device compares.
   of: (ops) => (x) => ops.eq(truth(ops, x), Tensor.empty('bool', [], x.storage.memory)),
 })
 
-/** Whether both are not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_and`. @throws SHAPE_MISMATCH */
+/**
+ * Whether both are not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_and`. @throws SHAPE_MISMATCH
+ * @example tensor([0, 0, 2, 2]).logicalAnd(tensor([0, 1, 0, 1])) // [false, false, false, true]
+ */
 export const logicalAnd: (a: Tensor, b: Tensor) => Tensor = composite('logicalAnd', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => ops.mul(truth(ops, a), truth(ops, b)),
 })
 
-/** Whether one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_or`. @throws SHAPE_MISMATCH */
+/**
+ * Whether one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_or`. @throws SHAPE_MISMATCH
+ * @example tensor([0, 0, 2, 2]).logicalOr(tensor([0, 1, 0, 1])) // [false, true, true, true]
+ */
 export const logicalOr: (a: Tensor, b: Tensor) => Tensor = composite('logicalOr', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => ops.add(truth(ops, a), truth(ops, b)),
 })
 
-/** Whether exactly one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_xor`. @throws SHAPE_MISMATCH */
+/**
+ * Whether exactly one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_xor`. @throws SHAPE_MISMATCH
+ * @example tensor([0, 0, 2, 2]).logicalXor(tensor([0, 1, 0, 1])) // [false, true, true, false]
+ */
 export const logicalXor: (a: Tensor, b: Tensor) => Tensor = composite('logicalXor', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => ops.ne(truth(ops, a), truth(ops, b)),
 })
 
-/** Whether |a − b| ≤ atol + rtol |b|, element by element, as bool; rtol 1e-5, atol 1e-8. PyTorch: `torch.isclose`. @throws SHAPE_MISMATCH */
+/**
+ * Whether |a − b| ≤ atol + rtol |b|, element by element, as bool; rtol 1e-5, atol 1e-8. PyTorch: `torch.isclose`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 1]).isclose(tensor([1.000001, 1.1])) // [true, false]
+ */
 export const isclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => Tensor = composite('isclose', {
   args: ['tensor', 'tensor', 'options?'],
   options: { rtol: true, atol: true, equalNan: true },
@@ -142,6 +183,7 @@ export const isclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => Tensor
 /**
  * Whether |a − b| ≤ atol + rtol |b| everywhere; rtol 1e-5, atol 1e-8, NaN is close to nothing by default. Shapes broadcast. Reads at once, as
  * `itemSync` does. PyTorch: `torch.allclose`.
+ * @example tensor([1, 1]).allclose(tensor([1.01, 1]), { atol: 0.1 }) // true
  */
 export const allclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => boolean = composite('allclose', {
   args: ['tensor', 'tensor', 'options?'],
@@ -149,7 +191,10 @@ export const allclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => boole
   of: (ops) => (a, b, options) => ops.all(ops.isclose(a, b, options)).itemSync() !== 0,
 })
 
-/** Whether shapes and all elements are equal (NaN is not). Reads at once, as `itemSync` does. PyTorch: `torch.equal`. */
+/**
+ * Whether shapes and all elements are equal (NaN is not). Reads at once, as `itemSync` does. PyTorch: `torch.equal`.
+ * @example tensor([1, 2]).equal(tensor([[1, 2]])) // false: the shapes differ
+ */
 export const equal: (a: Tensor, b: Tensor) => boolean = composite('equal', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => sameShape(a.shape, b.shape) && ops.all(ops.eq(a, b)).itemSync() !== 0,

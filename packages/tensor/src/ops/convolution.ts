@@ -11,6 +11,7 @@ import { pair } from './parts/window.js'
 /**
  * Convolution: x [N, C, L] or [C, L], weight [O, C / groups, k], bias [O] → [N, O, oL] or [O, oL]. Defaults: stride 1, padding 0, dilation 1,
  * groups 1; padding may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * @example conv1d(tensor([[1, 2, 3, 4]]), tensor([[[1, -1]]])) // [[-1, -1, -1]]: the difference of neighbours
  */
 export const conv1d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvOptions<number>) => Tensor> = composite(
   'conv1d',
@@ -29,6 +30,7 @@ export const conv1d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
  * Convolution: x [N, C, H, W] or [C, H, W], weight [O, C / groups, kH, kW], bias [O] → [N, O, oH, oW] or [O, oH, oW]. Defaults: stride 1, padding
  * 0, dilation 1, groups 1; padding may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH,
  * INVALID_ARGUMENT
+ * @example conv2d(ones([1, 3, 8, 8]), ones([16, 3, 3, 3]), null, { stride: 2, padding: 1 }) // shape [1, 16, 4, 4]
  */
 export const conv2d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvOptions<Pair>) => Tensor> = composite(
   'conv2d',
@@ -46,6 +48,7 @@ export const conv2d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
 /**
  * Transposed convolution, the gradient of conv1d for its input: x [N, C, L] or [C, L], weight [C, O / groups, k], bias [O] → [N, O, oL] or [O, oL].
  * PyTorch: `torch.nn.functional.conv_transpose1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * @example convTranspose1d(tensor([[1, 2]]), tensor([[[1, 10]]]), null, { stride: 2 }) // [[1, 10, 2, 20]]
  */
 export const convTranspose1d: Functional<
   (x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvTransposeOptions<number>) => Tensor
@@ -64,6 +67,7 @@ export const convTranspose1d: Functional<
 /**
  * Transposed convolution, the gradient of conv2d for its input: x [N, C, H, W] or [C, H, W], weight [C, O / groups, kH, kW], bias [O] → [N, O, oH,
  * oW] or [O, oH, oW]. PyTorch: `torch.nn.functional.conv_transpose2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * @example convTranspose2d(ones([1, 16, 4, 4]), ones([16, 3, 2, 2]), null, { stride: 2 }) // shape [1, 3, 8, 8]
  */
 export const convTranspose2d: Functional<
   (x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvTransposeOptions<Pair>) => Tensor

@@ -9,14 +9,20 @@ import { checkHolds, invalidArgument } from '../values/errors.js'
 import { composite, inPlace, primitive, rawOperations } from './define/define.js'
 import { formula } from './define/formula.js'
 
-/** A contiguous copy with a gradient of its own way back. PyTorch: `torch.clone`. */
+/**
+ * A contiguous copy with a gradient of its own way back. PyTorch: `torch.clone`.
+ * @example const x = tensor([1, 2]); const y = x.clone(); x.zero_(); y // [1, 2]: a copy of its own
+ */
 export const clone: (x: Tensor) => Tensor = primitive('clone', {
   args: ['tensor'],
   raw: copy.clone,
   grad: formula([], (g) => g),
 })
 
-/** The tensor itself where its elements lie in row-major order, else a copy in which they do. PyTorch: `Tensor.contiguous`. */
+/**
+ * The tensor itself where its elements lie in row-major order, else a copy in which they do. PyTorch: `Tensor.contiguous`.
+ * @example tensor([[1, 2], [3, 4]]).T.contiguous().view([4]) // [1, 3, 2, 4]
+ */
 export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
   args: ['tensor'],
   raw: copy.contiguous,
@@ -26,6 +32,7 @@ export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
 /**
  * The tensor itself where it has that dtype and lies on that device, else a copy; to int32 truncates. From a device back to this process: `await x.cpu()`.
  * PyTorch: `Tensor.to`. @throws DTYPE_MISMATCH, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously
+ * @example tensor([1.7, -1.7]).to('int32') // [1, -1]: towards 0
  */
 export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = composite('to', {
   args: ['tensor', 'target', 'string?'],
@@ -39,6 +46,7 @@ export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = com
 /**
  * Writes src, broadcast and converted to the tensor's dtype, over its elements and returns it. PyTorch: `Tensor.copy_`. @throws SHAPE_MISMATCH,
  * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * @example zeros([2, 2]).copy_(tensor([1, 2])) // [[1, 2], [1, 2]]
  */
 export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
   args: ['tensor', 'tensor'],
@@ -58,6 +66,7 @@ export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
 /**
  * Writes one number or boolean into every element, also of an expanded tensor, and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for
  * what its dtype cannot hold, INPLACE_ON_LEAF
+ * @example zeros([2, 2]).fill_(7) // [[7, 7], [7, 7]]
  */
 export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fill_', {
   args: ['tensor', 'number or boolean'],
@@ -74,7 +83,10 @@ export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fi
   isBlind: true,
 })
 
-/** Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF */
+/**
+ * Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF
+ * @example const x = tensor([1, 2, 3]); x.narrow(0, 0, 2).zero_(); x // [0, 0, 3]: the view writes into x
+ */
 export const zero_: (x: Tensor) => Tensor = inPlace('zero_', {
   args: ['tensor'],
   raw: (x) => {

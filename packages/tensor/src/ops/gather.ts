@@ -17,6 +17,7 @@ import { fibres } from './parts/fibres.js'
 /**
  * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …].
  * A 0-d tensor counts as [1]. PyTorch: `torch.index_select`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).indexSelect(1, tensor([2, 0])) // [[3, 1], [6, 4]]
  */
 export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('indexSelect', {
   args: ['tensor', 'number', 'tensor'],
@@ -45,6 +46,7 @@ export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = pr
 /**
  * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative),
  * which may be smaller than x but along `dim`. PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example tensor([[1, 2], [3, 4]]).gather(1, tensor([[1], [0]])) // [[2], [3]]
  */
 export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('gather', {
   args: ['tensor', 'number', 'tensor'],
@@ -67,6 +69,7 @@ export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primiti
 /**
  * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
  * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * @example zeros([3]).indexAdd(0, tensor([0, 2, 2]), tensor([1, 10, 100])) // [1, 0, 110]
  */
 export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('indexAdd', {
   args: ['tensor', 'number', 'tensor', 'tensor'],
@@ -101,6 +104,7 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
 /**
  * A copy with out[i, index[i, j, k], k] += src[i, j, k] for dim 1, summed in the order of `dim`. PyTorch: `torch.scatter_add`. @throws
  * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * @example zeros([2, 2]).scatterAdd(1, tensor([[0, 0], [1, 0]]), tensor([[1, 2], [3, 4]])) // [[3, 0], [4, 3]]
  */
 export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('scatterAdd', {
   args: ['tensor', 'number', 'tensor', 'tensor'],
@@ -116,6 +120,7 @@ export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src
 /**
  * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src is a number, a boolean, or at least as large as index; the last write wins. PyTorch:
  * `torch.scatter`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * @example zeros([2, 3]).scatter(1, tensor([[2], [0]]), 1) // [[0, 0, 1], [1, 0, 0]]
  */
 export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean) => Tensor> = primitive(
   'scatter',
@@ -139,7 +144,10 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
   },
 )
 
-/** int32 [count, ndim]: the places where elements are not 0, in row-major order. No gradient. PyTorch: `torch.nonzero`. */
+/**
+ * int32 [count, ndim]: the places where elements are not 0, in row-major order. No gradient. PyTorch: `torch.nonzero`.
+ * @example tensor([[0, 5], [7, 0]]).nonzero() // [[0, 1], [1, 0]]
+ */
 export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {
   args: ['tensor'],
   raw: (x) => {

@@ -15,6 +15,7 @@ import { indexBy } from './parts/indexed.js'
 /**
  * Indexing, x[spec, spec, …] in Python: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
  * tensor is among them. PyTorch: `x[…]`. @throws INDEX_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).index(-1, '1:') // [5, 6]
  */
 export const index: Functional<(x: Tensor, specs: readonly IndexSpec<Tensor>[]) => Tensor> = composite('index', {
   args: ['tensor', 'list'],
@@ -29,6 +30,7 @@ method('index', (x: Tensor, ...specs: IndexSpec<Tensor>[]) => index(x, specs), 5
 /**
  * A copy with x[specs] = values, or += with `accumulate` (default false); values broadcast. Of equal indices the last wins, and
  * has the gradient. PyTorch: `torch.index_put`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * @example zeros([2, 3]).indexPut([1, '1:'], tensor([8, 9])) // [[0, 0, 0], [0, 8, 9]]
  */
 export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean) => Tensor =
   composite('indexPut', {
@@ -53,6 +55,7 @@ export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: 
 /**
  * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number, a boolean or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
  * DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).indexFill(1, tensor([0, 2]), -1) // [[-1, 2, -1], [-1, 5, -1]]
  */
 export const indexFill: WithInPlace<(x: Tensor, dim: number, index: Tensor, value: Tensor | number | boolean) => Tensor> = composite(
   'indexFill',
@@ -83,6 +86,7 @@ export const indexFill: WithInPlace<(x: Tensor, dim: number, index: Tensor, valu
 /**
  * A copy with a number, a boolean or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
  * DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example const x = tensor([1, -2, 3]); x.maskedFill(x.lt(0), 0) // [1, 0, 3]
  */
 export const maskedFill: WithInPlace<(x: Tensor, mask: Tensor, value: Tensor | number | boolean) => Tensor> = composite('maskedFill', {
   args: ['tensor', 'tensor', 'filling'],
@@ -93,7 +97,10 @@ export const maskedFill: WithInPlace<(x: Tensor, mask: Tensor, value: Tensor | n
   },
 })
 
-/** The elements where mask (bool) is true, as [count]; both broadcast. PyTorch: `torch.masked_select`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH */
+/**
+ * The elements where mask (bool) is true, as [count]; both broadcast. PyTorch: `torch.masked_select`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * @example const x = tensor([[1, 5], [7, 2]]); x.maskedSelect(x.gt(3)) // [5, 7]
+ */
 export const maskedSelect: (x: Tensor, mask: Tensor) => Tensor = composite('maskedSelect', {
   args: ['tensor', 'tensor'],
   of: (ops) => (x, mask) => {
@@ -107,6 +114,7 @@ export const maskedSelect: (x: Tensor, mask: Tensor) => Tensor = composite('mask
 /**
  * Elements as if flattened, at indices (int32, or whole numbers) of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
  * DTYPE_MISMATCH
+ * @example tensor([[1, 2], [3, 4]]).take(tensor([0, -1])) // [1, 4]
  */
 export const take: (x: Tensor, index: Tensor) => Tensor = composite('take', {
   args: ['tensor', 'tensor'],
@@ -119,6 +127,7 @@ export const take: (x: Tensor, index: Tensor) => Tensor = composite('take', {
 /**
  * As gather, with tensor and indices broadcast against each other except in `dim`; without `dim` flattened. PyTorch: `torch.take_along_dim`.
  * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * @example const x = tensor([[3, 1, 2], [5, 6, 4]]); x.takeAlongDim(x.argsort(1), 1) // [[1, 2, 3], [4, 5, 6]]
  */
 export const takeAlongDim: (x: Tensor, index: Tensor, dim?: number) => Tensor = composite('takeAlongDim', {
   args: ['tensor', 'tensor', 'number?'],

@@ -11,7 +11,7 @@ import { wrap } from './parts/dims.js'
 /**
  * Tensors joined along `dim` (default 0); all other extents are equal, dtypes promote. Those of shape [0] are skipped. PyTorch: `torch.cat`. @throws
  * SHAPE_MISMATCH, DIM_OUT_OF_RANGE, INVALID_ARGUMENT without tensors
- * @example const y = cat([x, x], 1)
+ * @example cat([tensor([[1, 2]]), tensor([[3]])], 1) // [[1, 2, 3]]
  */
 export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('cat', {
   args: ['tensors', 'number?'],
@@ -63,6 +63,7 @@ export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tenso
 /**
  * Tensors of one shape joined along a new dimension `dim` (default 0); dtypes promote. PyTorch: `torch.stack`. @throws SHAPE_MISMATCH,
  * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example stack([tensor([1, 2]), tensor([3, 4])], 1) // [[1, 3], [2, 4]]
  */
 export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('stack', {
   args: ['tensors', 'number?'],
@@ -82,7 +83,10 @@ export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Ten
   grad: { each: (g, i, _, dim, ops) => ops.select(g, wrap(dim, g.ndim), i) },
 })
 
-/** Tensors joined along dimension 1, vectors along 0. PyTorch: `torch.hstack`. @throws SHAPE_MISMATCH */
+/**
+ * Tensors joined along dimension 1, vectors along 0. PyTorch: `torch.hstack`. @throws SHAPE_MISMATCH
+ * @example hstack([tensor([1, 2]), tensor([3])]) // [1, 2, 3]
+ */
 export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('hstack', {
   args: ['tensors'],
   isFunctional: true,
@@ -92,7 +96,10 @@ export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = compos
   },
 })
 
-/** Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH */
+/**
+ * Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH
+ * @example vstack([tensor([1, 2]), tensor([[3, 4], [5, 6]])]) // [[1, 2], [3, 4], [5, 6]]
+ */
 export const vstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('vstack', {
   args: ['tensors'],
   isFunctional: true,

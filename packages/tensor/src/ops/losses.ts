@@ -28,7 +28,7 @@ import { atLeast, SOFTPLUS_EXACT } from './parts/common.js'
 /**
  * (input − target)² of two tensors of one shape, which do not broadcast. The third argument is the reduction, 'mean' by default. PyTorch:
  * `torch.nn.functional.mse_loss`. @throws SHAPE_MISMATCH
- * @example const loss = mseLoss(x, zeros([2, 2]))
+ * @example mseLoss(tensor([1, 2]), tensor([1, 4]), 'none') // [0, 4]
  */
 export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('mseLoss', {
   args: ['tensor', 'tensor', 'named or options?'],
@@ -40,6 +40,7 @@ export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossA
 /**
  * |input − target| of two tensors of one shape. The third argument is the reduction, 'mean' by default. PyTorch: `torch.nn.functional.l1_loss`.
  * @throws SHAPE_MISMATCH
+ * @example l1Loss(tensor([1, 2]), tensor([1, 4])) // 1
  */
 export const l1Loss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('l1Loss', {
   args: ['tensor', 'tensor', 'named or options?'],
@@ -51,6 +52,7 @@ export const l1Loss: Functional<(input: Tensor, target: Tensor, options?: LossAr
 /**
  * ½ d² / beta where |d| < beta (default 1), else |d| − ½ beta, of d = input − target. `reduction` is 'mean' by default. PyTorch:
  * `torch.nn.functional.smooth_l1_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example smoothL1Loss(tensor([0, 0]), tensor([0.5, 3]), 'none') // [0.125, 2.5]
  */
 export const smoothL1Loss: Functional<(input: Tensor, target: Tensor, options?: LossArg<SmoothL1Options>) => Tensor> = composite(
   'smoothL1Loss',
@@ -74,6 +76,7 @@ export const smoothL1Loss: Functional<(input: Tensor, target: Tensor, options?: 
 /**
  * ½ d² where |d| ≤ delta (default 1), else delta (|d| − ½ delta), of d = input − target. `reduction` is 'mean' by default. PyTorch:
  * `torch.nn.functional.huber_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example huberLoss(tensor([0, 0]), tensor([0.5, 3]), { delta: 2, reduction: 'none' }) // [0.125, 4]
  */
 export const huberLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg<HuberOptions>) => Tensor> = composite('huberLoss', {
   args: ['tensor', 'tensor', 'named or options?'],
@@ -94,6 +97,7 @@ export const huberLoss: Functional<(input: Tensor, target: Tensor, options?: Los
 /**
  * Binary cross entropy of probabilities in [0, 1]; logarithms are cut off at −100. Input and target have one shape; `reduction` is 'mean' by
  * default. PyTorch: `torch.nn.functional.binary_cross_entropy`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example bceLoss(tensor([0.9, 0.2]), tensor([1, 0])) // 0.1643
  */
 export const bceLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg<BceOptions<Tensor>>) => Tensor> = composite('bceLoss', {
   args: ['tensor', 'tensor', 'named or options?'],
@@ -119,6 +123,7 @@ export const bceLoss: Functional<(input: Tensor, target: Tensor, options?: LossA
 /**
  * Binary cross entropy of σ(logits), without overflow. Both have one shape; `reduction` is 'mean' by default, `posWeight` weighs the positives.
  * PyTorch: `torch.nn.functional.binary_cross_entropy_with_logits`. @throws SHAPE_MISMATCH
+ * @example bceWithLogits(tensor([2, -1]), tensor([1, 0])) // 0.2201
  */
 export const bceWithLogits: Functional<(logits: Tensor, target: Tensor, options?: LossArg<BceWithLogitsOptions<Tensor>>) => Tensor> =
   composite('bceWithLogits', {
@@ -138,6 +143,7 @@ export const bceWithLogits: Functional<(logits: Tensor, target: Tensor, options?
 /**
  * Kullback-Leibler divergence: target · (log target − input), of log-probabilities and probabilities (with `logTarget` of two logarithms).
  * `reduction` is 'mean' by default; 'batchmean' is the mathematical one. PyTorch: `torch.nn.functional.kl_div`. @throws SHAPE_MISMATCH
+ * @example klDiv(tensor([[0.5, 0.5]]).log(), tensor([[0.9, 0.1]]), 'batchmean') // 0.3681
  */
 export const klDiv: Functional<(input: Tensor, target: Tensor, options?: Reduction | 'batchmean' | KlDivOptions) => Tensor> = composite(
   'klDiv',
@@ -160,6 +166,7 @@ export const klDiv: Functional<(input: Tensor, target: Tensor, options?: Reducti
 /**
  * Negative log likelihood of a normal distribution: ½ (log v + (input − target)² / v), with a variance of at least `eps` (1e-6). `full` adds ½ log
  * 2π; `reduction` is 'mean' by default. PyTorch: `torch.nn.functional.gaussian_nll_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example gaussianNllLoss(tensor([0, 0]), tensor([0, 2]), tensor([1, 4]), { reduction: 'none' }) // [0, 1.1931]
  */
 export const gaussianNllLoss: Functional<(input: Tensor, target: Tensor, variance: Tensor, options?: GaussianNllOptions) => Tensor> =
   composite('gaussianNllLoss', {
@@ -190,6 +197,7 @@ export const gaussianNllLoss: Functional<(input: Tensor, target: Tensor, varianc
 /**
  * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target classes (int32, or whole numbers) [N], [] or [N, d, …]. Defaults: reduction 'mean',
  * ignoreIndex −100. PyTorch: `torch.nn.functional.nll_loss`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ * @example nllLoss(tensor([[0.2, 0.8], [0.5, 0.5]]).log(), tensor([1, 0])) // 0.4581
  */
 export const nllLoss: (logp: Tensor, target: Tensor, options?: LossArg<NllLossOptions<Tensor>>) => Tensor = composite('nllLoss', {
   args: ['tensor', 'tensor', 'named or options?'],
@@ -207,7 +215,7 @@ export const nllLoss: (logp: Tensor, target: Tensor, options?: LossArg<NllLossOp
  * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32, or whole numbers; [N], [] or [N, d, …]) or probabilities of
  * the logits' shape. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
- * @example const loss = crossEntropy(randn([2, 3]), tensor([0, 2], { dtype: 'int32' }))
+ * @example crossEntropy(tensor([[2, 0, 0], [0, 0, 3]]), tensor([0, 2])) // 0.1672
  */
 export const crossEntropy: (logits: Tensor, target: Tensor, options?: LossArg<CrossEntropyOptions<Tensor>>) => Tensor = composite(
   'crossEntropy',

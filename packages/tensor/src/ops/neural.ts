@@ -12,7 +12,10 @@ import { numelOf } from '../values/shape.js'
 import { composite, type Functional, type Ops, primitive, rawOperations } from './define/define.js'
 import { sumToShape } from './parts/dims.js'
 
-/** x · weightᵀ + bias: x […, in], weight [out, in], bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+/**
+ * x · weightᵀ + bias: x […, in], weight [out, in], bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example linear(tensor([1, 2]), tensor([[1, 0], [0, 1], [1, 1]]), tensor([0, 0, 10])) // [1, 2, 13]
+ */
 export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null) => Tensor> = primitive('linear', {
   args: ['tensor', 'tensor', 'tensor??'],
   isFunctional: true,
@@ -45,6 +48,7 @@ export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
 /**
  * Each element 0 with probability p (default 0.5), else x / (1 − p); with `training: false` the tensor itself. Random numbers are the scope's, or
  * those of `generator`. PyTorch: `torch.nn.functional.dropout`. @throws INVALID_ARGUMENT
+ * @example dropout(ones([6]), 0.5, { generator: new Generator(7) }) // [2, 0, 2, 2, 0, 2]: what is left is doubled
  */
 export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOptions) => Tensor> = composite('dropout', {
   args: ['tensor', 'number?', 'options?'],
@@ -66,6 +70,7 @@ export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOption
 /**
  * softmax(Q Kᵀ · scale) V: query [..., L, E], key [..., S, E], value [..., S, V] → [..., L, V]. scale is 1 / √E by default; a bool mask is true
  * where a position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example scaledDotProductAttention(zeros([2, 4]), zeros([2, 4]), tensor([[2], [4]]), { isCausal: true }) // [[2], [3]]: the mean of what each position sees
  */
 export const scaledDotProductAttention: Functional<
   (query: Tensor, key: Tensor, value: Tensor, options?: AttentionOptions<Tensor>) => Tensor
@@ -99,6 +104,7 @@ export const scaledDotProductAttention: Functional<
 /**
  * Rows of a table: weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
  * `torch.nn.functional.embedding`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * @example embedding(tensor([[1, 2], [3, 4], [5, 6]]), tensor([2, 0])) // [[5, 6], [1, 2]]
  */
 export const embedding: (weight: Tensor, indices: Tensor, options?: EmbedOptions) => Tensor = composite('embedding', {
   args: ['tensor', 'tensor', 'options?'],
@@ -114,6 +120,7 @@ export const embedding: (weight: Tensor, indices: Tensor, options?: EmbedOptions
 /**
  * Sums, means (the default) or maxima of rows: weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with `offsets` → [bags, D]. A bag of nothing is
  * 0. PyTorch: `torch.nn.functional.embedding_bag`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example embeddingBag(tensor([[1], [2], [3]]), tensor([0, 1, 2]), { offsets: tensor([0, 2]), mode: 'sum' }) // [[3], [3]]: the bags [0, 1] and [2]
  */
 export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?: EmbeddingBagOptions<Tensor>) => Tensor> = composite(
   'embeddingBag',
@@ -157,6 +164,7 @@ export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?
 /**
  * Classes (int32, or whole numbers) of any shape → int32 […, numClasses]; left out, one more than the largest class. No gradient. PyTorch:
  * `torch.nn.functional.one_hot`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * @example oneHot(tensor([0, 2]), 3) // [[1, 0, 0], [0, 0, 1]]
  */
 export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor> = primitive('oneHot', {
   args: ['tensor', 'number?'],

@@ -9,6 +9,7 @@ import { composite, type Functional, type Ops } from './define/define.js'
 /**
  * Normalizes over the last dimensions, whose shape is normalizedShape; weight and bias have that shape, eps is 1e-5. PyTorch:
  * `torch.nn.functional.layer_norm`. @throws SHAPE_MISMATCH
+ * @example layerNorm(tensor([[1, 2, 3], [0, 0, 6]]), 3) // [[-1.2247, 0, 1.2247], [-0.7071, -0.7071, 1.4142]]
  */
 export const layerNorm: Functional<
   (x: Tensor, normalizedShape: number | readonly number[], weight?: Tensor | null, bias?: Tensor | null, options?: NormOptions) => Tensor
@@ -42,6 +43,7 @@ export const layerNorm: Functional<
  * Normalizes each channel of x [N, C, …]; statistics, weight and bias are [C]. In training (default false) by the batch's own statistics, which go
  * into the running ones in place with momentum 0.1; eps is 1e-5. PyTorch: `torch.nn.functional.batch_norm`. @throws SHAPE_MISMATCH,
  * INVALID_ARGUMENT
+ * @example batchNorm(tensor([[1, 10], [3, 30]]), null, null, null, null, { training: true }) // [[-1, -1], [1, 1]]
  */
 export const batchNorm: Functional<
   (
@@ -91,6 +93,7 @@ export const batchNorm: Functional<
 /**
  * Normalizes each image's groups of channels of x [N, C, …], whose number divides C; weight and bias [C], eps 1e-5. PyTorch:
  * `torch.nn.functional.group_norm`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example groupNorm(tensor([[1, 3, 10, 30]]), 2) // [[-1, 1, -1, 1]]: channels 0 and 1, then 2 and 3
  */
 export const groupNorm: Functional<
   (x: Tensor, groups: number, weight?: Tensor | null, bias?: Tensor | null, options?: NormOptions) => Tensor
@@ -110,6 +113,7 @@ export const groupNorm: Functional<
 /**
  * Normalizes each channel of each image of x [N, C, …]; weight and bias [C], eps 1e-5. PyTorch: `torch.nn.functional.instance_norm`. @throws
  * SHAPE_MISMATCH
+ * @example instanceNorm(tensor([[[1, 3], [10, 30]]])) // [[[-1, 1], [-1, 1]]]
  */
 export const instanceNorm: Functional<(x: Tensor, weight?: Tensor | null, bias?: Tensor | null, options?: NormOptions) => Tensor> =
   composite('instanceNorm', {

@@ -15,6 +15,7 @@ import { gradientRows, slope } from './parts/slopes.js'
 /**
  * The largest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the largest, which gets the
  * gradient. NaN is the largest. PyTorch: `torch.max`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).max(1) // { values: [5, 7], indices: [1, 0] }
  */
 export const max: ExtremeOf<Tensor> = composite('max', {
   args: ['tensor', 'number?', 'boolean?'] as never,
@@ -26,6 +27,7 @@ export const max: ExtremeOf<Tensor> = composite('max', {
 /**
  * The smallest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the smallest, which gets
  * the gradient. PyTorch: `torch.min`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).min(0) // { values: [1, 2], indices: [0, 1] }
  */
 export const min: ExtremeOf<Tensor> = composite('min', {
   args: ['tensor', 'number?', 'boolean?'] as never,
@@ -37,6 +39,7 @@ export const min: ExtremeOf<Tensor> = composite('min', {
 /**
  * int32: the indices that sort along `dim` (default −1, the last), ascending unless `descending`. Equals keep their order, NaN is the greatest.
  * PyTorch: `torch.argsort`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([3, 1, 2]).argsort(0, { descending: true }) // [0, 2, 1]: from the largest down
  */
 export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor = primitive('argsort', {
   args: ['tensor', 'number?', 'options?'],
@@ -53,6 +56,7 @@ export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor
 /**
  * { values, indices } along `dim` (default the last), ascending unless `descending`. Equals keep their order, NaN is the greatest. PyTorch:
  * `torch.sort`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([3, 1, 2]).sort() // { values: [1, 2, 3], indices: [1, 2, 0] }
  */
 export const sort: (x: Tensor, dim?: number, options?: SortOptions) => ValuesAndIndices<Tensor> = composite('sort', {
   args: ['tensor', 'number?', 'options?'],
@@ -66,6 +70,7 @@ export const sort: (x: Tensor, dim?: number, options?: SortOptions) => ValuesAnd
 /**
  * { values, indices } of the k largest along `dim` (default the last), from the largest down; with `largest: false` the smallest. PyTorch:
  * `torch.topk`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * @example tensor([3, 1, 2]).topk(2) // { values: [3, 2], indices: [0, 2] }
  */
 export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) => ValuesAndIndices<Tensor> = composite('topk', {
   args: ['tensor', 'number', 'number?', 'options?'],
@@ -82,7 +87,10 @@ export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) =
     },
 })
 
-/** Element i is the sum of the elements 0 … i along `dim`; int32 and bool sum to int32. PyTorch: `torch.cumsum`. @throws DIM_OUT_OF_RANGE */
+/**
+ * Element i is the sum of the elements 0 … i along `dim`; int32 and bool sum to int32. PyTorch: `torch.cumsum`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).cumsum(0) // [[1, 2], [4, 6]]
+ */
 export const cumsum: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumsum', {
   args: ['tensor', 'number'],
   inPlace: true,
@@ -91,7 +99,10 @@ export const cumsum: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive
   grad: formula([], (g, s, ops) => ops.to(ops.reverseCumsum(g, s.attrs[0]), s.dtypeA)),
 })
 
-/** Element i is the product of the elements 0 … i along `dim`; int32 and bool multiply to int32. PyTorch: `torch.cumprod`. @throws DIM_OUT_OF_RANGE */
+/**
+ * Element i is the product of the elements 0 … i along `dim`; int32 and bool multiply to int32. PyTorch: `torch.cumprod`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([1, 2, 3, 4]).cumprod(0) // [1, 2, 6, 24]
+ */
 export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumprod', {
   args: ['tensor', 'number'],
   inPlace: true,

@@ -12,6 +12,7 @@ import { pair } from './parts/window.js'
 /**
  * Maxima of windows: [N, C, L] or [C, L] → […, oL]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
  * `torch.nn.functional.max_pool1d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example maxPool1d(tensor([[1, 4, 2, 3]]), 2, { stride: 1 }) // [[4, 4, 3]]
  */
 export const maxPool1d: Functional<(x: Tensor, kernelSize: number, options?: MaxPoolOptions<number>) => Tensor> = composite('maxPool1d', {
   args: ['tensor', 'number', 'options?'],
@@ -26,6 +27,7 @@ export const maxPool1d: Functional<(x: Tensor, kernelSize: number, options?: Max
 /**
  * Maxima of windows: [N, C, H, W] or [C, H, W] → […, oH, oW]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
  * `torch.nn.functional.max_pool2d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example maxPool2d(tensor([[[1, 2, 5, 6], [3, 4, 7, 8]]]), 2) // [[[4, 8]]]
  */
 export const maxPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPoolOptions<Pair>) => Tensor> = composite('maxPool2d', {
   args: ['tensor', 'dims', 'options?'],
@@ -40,6 +42,7 @@ export const maxPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPo
 /**
  * maxPool2d, and the place of each maximum in its plane (int32, y · W + x). PyTorch: `torch.nn.functional.max_pool2d(return_indices=True)`. @throws
  * SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example maxPool2dWithIndices(tensor([[[1, 2, 5, 6], [3, 4, 7, 8]]]), 2) // [[[[4, 8]]], [[[5, 7]]]]: maxima, and their places
  */
 export const maxPool2dWithIndices: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPoolOptions<Pair>) => readonly [Tensor, Tensor]> =
   composite('maxPool2dWithIndices', {
@@ -55,6 +58,7 @@ export const maxPool2dWithIndices: Functional<(x: Tensor, kernelSize: Pair, opti
 /**
  * Means of windows: [N, C, L] or [C, L] → […, oL]. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch:
  * `torch.nn.functional.avg_pool1d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example avgPool1d(tensor([[1, 3, 5, 7]]), 2) // [[2, 6]]
  */
 export const avgPool1d: Functional<(x: Tensor, kernelSize: number, options?: AvgPoolOptions<number>) => Tensor> = composite('avgPool1d', {
   args: ['tensor', 'number', 'options?'],
@@ -69,6 +73,7 @@ export const avgPool1d: Functional<(x: Tensor, kernelSize: number, options?: Avg
 /**
  * Means of windows: [N, C, H, W] or [C, H, W] → […, oH, oW]. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch:
  * `torch.nn.functional.avg_pool2d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example avgPool2d(tensor([[[4, 8]]]), 2, { padding: 1, countIncludePad: false }) // [[[4, 8]]]
  */
 export const avgPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: AvgPoolOptions<Pair>) => Tensor> = composite('avgPool2d', {
   args: ['tensor', 'dims', 'options?'],
@@ -83,6 +88,7 @@ export const avgPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: AvgPo
 /**
  * Means over `outputSize` windows of (nearly) equal size: [N, C, L] or [C, L] → […, outputSize]. PyTorch:
  * `torch.nn.functional.adaptive_avg_pool1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example adaptiveAvgPool1d(tensor([[1, 2, 3]]), 2) // [[1.5, 2.5]]
  */
 export const adaptiveAvgPool1d: Functional<(x: Tensor, outputSize: number) => Tensor> = composite('adaptiveAvgPool1d', {
   args: ['tensor', 'number'],
@@ -96,6 +102,7 @@ export const adaptiveAvgPool1d: Functional<(x: Tensor, outputSize: number) => Te
 /**
  * Means over oH × oW windows of (nearly) equal size: [N, C, H, W] or [C, H, W] → […, oH, oW]. `outputSize` is one number or [oH, oW]. PyTorch:
  * `torch.nn.functional.adaptive_avg_pool2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example adaptiveAvgPool2d(tensor([[[1, 2], [3, 4]]]), 1) // [[[2.5]]]
  */
 export const adaptiveAvgPool2d: Functional<(x: Tensor, outputSize: Pair) => Tensor> = composite('adaptiveAvgPool2d', {
   args: ['tensor', 'dims'],

@@ -14,7 +14,7 @@ import { contract } from './parts/einsum.js'
 /**
  * Matrix product: [k]·[k] → [], [m, k]·[k] → [m], [m, k]·[k, n] → [m, n], with leading batch dimensions that broadcast. Both have one dtype.
  * PyTorch: `torch.matmul`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
- * @example const y = matmul(x, x.T)
+ * @example tensor([[1, 2], [3, 4]]).matmul(tensor([10, 1])) // [12, 34]
  */
 export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
   args: ['tensor', 'tensor'],
@@ -62,6 +62,7 @@ export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
 /**
  * Matrix products of a batch: [b, m, k] · [b, k, n] → [b, m, n]. Nothing broadcasts: `matmul` does. PyTorch: `torch.bmm`. @throws SHAPE_MISMATCH,
  * DTYPE_MISMATCH
+ * @example bmm(ones([8, 2, 3]), ones([8, 3, 4])) // shape [8, 2, 4]
  */
 export const bmm: (a: Tensor, b: Tensor) => Tensor = primitive('bmm', {
   args: ['tensor', 'tensor'],
@@ -82,7 +83,10 @@ export const bmm: (a: Tensor, b: Tensor) => Tensor = primitive('bmm', {
   },
 })
 
-/** Product of two matrices: [m, k], [k, n] → [m, n]. PyTorch: `torch.mm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+/**
+ * Product of two matrices: [m, k], [k, n] → [m, n]. PyTorch: `torch.mm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example tensor([[1, 2], [3, 4]]).mm(tensor([[0, 1], [1, 0]])) // [[2, 1], [4, 3]]
+ */
 export const mm: (a: Tensor, b: Tensor) => Tensor = composite('mm', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => {
@@ -91,7 +95,10 @@ export const mm: (a: Tensor, b: Tensor) => Tensor = composite('mm', {
   },
 })
 
-/** A matrix times a vector: [m, k], [k] → [m]. PyTorch: `torch.mv`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+/**
+ * A matrix times a vector: [m, k], [k] → [m]. PyTorch: `torch.mv`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example tensor([[1, 2], [3, 4]]).mv(tensor([1, 1])) // [3, 7]
+ */
 export const mv: (a: Tensor, b: Tensor) => Tensor = composite('mv', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => {
@@ -100,7 +107,10 @@ export const mv: (a: Tensor, b: Tensor) => Tensor = composite('mv', {
   },
 })
 
-/** Σ ab of two vectors: [k], [k] → []. PyTorch: `torch.dot`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+/**
+ * Σ ab of two vectors: [k], [k] → []. PyTorch: `torch.dot`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example tensor([1, 2, 3]).dot(tensor([4, 5, 6])) // 32
+ */
 export const dot: (a: Tensor, b: Tensor) => Tensor = composite('dot', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => {
@@ -109,7 +119,10 @@ export const dot: (a: Tensor, b: Tensor) => Tensor = composite('dot', {
   },
 })
 
-/** All products of two vectors: [m], [n] → [m, n]. PyTorch: `torch.outer`. @throws SHAPE_MISMATCH */
+/**
+ * All products of two vectors: [m], [n] → [m, n]. PyTorch: `torch.outer`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2]).outer(tensor([10, 20, 30])) // [[10, 20, 30], [20, 40, 60]]
+ */
 export const outer: (a: Tensor, b: Tensor) => Tensor = composite('outer', {
   args: ['tensor', 'tensor'],
   of: (ops) => (a, b) => {
@@ -121,6 +134,7 @@ export const outer: (a: Tensor, b: Tensor) => Tensor = composite('outer', {
 /**
  * beta · x + alpha · (a b), both factors 1 by default: a [m, k], b [k, n], x broadcasts to [m, n]. With beta 0, NaN in x does not count. PyTorch:
  * `torch.addmm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example tensor([100, 200]).addmm(tensor([[1, 2]]), tensor([[1, 0], [0, 1]]), { beta: 0.5 }) // [[51, 102]]
  */
 export const addmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) => Tensor = composite('addmm', {
   args: ['tensor', 'tensor', 'tensor', 'options?'],
@@ -134,6 +148,7 @@ export const addmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) =>
 /**
  * beta · x + alpha · (a b) for each of a batch, both factors 1 by default: a [b, m, k], b [b, k, n], x broadcasts to [b, m, n]. PyTorch:
  * `torch.baddbmm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * @example zeros([2, 4]).baddbmm(ones([8, 2, 3]), ones([8, 3, 4])) // shape [8, 2, 4]
  */
 export const baddbmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) => Tensor = composite('baddbmm', {
   args: ['tensor', 'tensor', 'tensor', 'options?'],
@@ -144,6 +159,7 @@ export const baddbmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) 
 /**
  * Sums of products over the last `dims` dimensions of a and the first of b (default 2), or over dims[0] of a with dims[1] of b. PyTorch:
  * `torch.tensordot`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * @example tensordot(ones([2, 3, 4]), ones([4, 3, 5]), [[1, 2], [1, 0]]) // shape [2, 5]
  */
 export const tensordot: Functional<(a: Tensor, b: Tensor, dims?: number | readonly [readonly number[], readonly number[]]) => Tensor> =
   composite('tensordot', {
@@ -166,6 +182,7 @@ export const tensordot: Functional<(a: Tensor, b: Tensor, dims?: number | readon
 /**
  * Sums of products by Einstein's convention: einsum('ij,jk->ik', a, b). Without '->' letters that come once are kept; '...' broadcasts; a letter
  * twice in one operand takes its diagonal. PyTorch: `torch.einsum`. @throws INVALID_ARGUMENT, SHAPE_MISMATCH
+ * @example einsum('i,ij->j', tensor([1, 10]), tensor([[1, 2], [3, 4]])) // [31, 42]
  */
 export const einsum: Functional<(equation: string, ...operands: readonly (Tensor | readonly Tensor[])[]) => Tensor> = composite('einsum', {
   of:
@@ -174,7 +191,10 @@ export const einsum: Functional<(equation: string, ...operands: readonly (Tensor
       contract(ops, equation, operands.flat() as Tensor[]),
 })
 
-/** The sum of a matrix's diagonal. PyTorch: `torch.trace`. @throws SHAPE_MISMATCH */
+/**
+ * The sum of a matrix's diagonal. PyTorch: `torch.trace`. @throws SHAPE_MISMATCH
+ * @example tensor([[1, 2], [3, 4]]).trace() // 5
+ */
 export const trace: (x: Tensor) => Tensor = composite('trace', {
   args: ['tensor'],
   of: (ops) => (x) => {
@@ -186,6 +206,7 @@ export const trace: (x: Tensor) => Tensor = composite('trace', {
 /**
  * Σ ab / (|a| |b|) along `dim` (default 1), with norms of at least `eps` (1e-8); a and b broadcast. PyTorch:
  * `torch.nn.functional.cosine_similarity`. @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example cosineSimilarity(tensor([[1, 0], [1, 1]]), tensor([[2, 0], [1, 0]])) // [1, 0.7071]
  */
 export const cosineSimilarity: Functional<(a: Tensor, b: Tensor, options?: SimilarityOptions) => Tensor> = composite('cosineSimilarity', {
   args: ['tensor', 'tensor', 'options?'],
@@ -207,6 +228,7 @@ export const cosineSimilarity: Functional<(a: Tensor, b: Tensor, options?: Simil
 /**
  * The p-norm (default 2) of a − b + eps (1e-6) over the last dimension; a and b broadcast. PyTorch: `torch.nn.functional.pairwise_distance`.
  * @throws SHAPE_MISMATCH
+ * @example pairwiseDistance(tensor([[0, 0], [1, 1]]), tensor([[3, 4], [1, 1]])) // [5, 0]
  */
 export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: DistanceOptions) => Tensor> = composite('pairwiseDistance', {
   args: ['tensor', 'tensor', 'options?'],
@@ -223,6 +245,7 @@ export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: Dista
  * The p-norm (default 2) of the difference of each row of x1 and each of x2: [..., P, M], [..., R, M] → [..., P, R]; batch dimensions broadcast. It holds all
  * P · R · M differences, since a product of matrices would lose small distances. At a distance of 0 the gradient is 0. PyTorch: `torch.cdist`. @throws
  * SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT for a negative p
+ * @example cdist(tensor([[0, 0]]), tensor([[3, 4], [1, 0]])) // [[5, 1]]
  */
 export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> = composite('cdist', {
   args: ['tensor', 'tensor', 'number?'],

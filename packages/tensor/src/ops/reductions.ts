@@ -16,6 +16,7 @@ import { gradientRows, slope } from './parts/slopes.js'
 /**
  * The sum of all elements or over `dims` (`keepdim`: default false); int32 and bool sum to int32 (PyTorch: int64). PyTorch: `torch.sum`. @throws
  * DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).sum(0, true) // [[4, 6]]
  */
 export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('sum', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
@@ -28,6 +29,7 @@ export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Reduc
 /**
  * The mean of all elements or over `dims` (`keepdim`: default false); floating point only, convert by `{ dtype }`. PyTorch: `torch.mean`. @throws
  * DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).mean(1) // [1.5, 3.5]
  */
 export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('mean', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
@@ -46,7 +48,10 @@ export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Redu
   ),
 })
 
-/** The product of all elements or along `dim`; int32 and bool multiply to int32, nothing gives 1. PyTorch: `torch.prod`. @throws DIM_OUT_OF_RANGE */
+/**
+ * The product of all elements or along `dim`; int32 and bool multiply to int32, nothing gives 1. PyTorch: `torch.prod`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).prod(0) // [3, 8]
+ */
 export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('prod', {
   args: ['tensor', 'number?', 'boolean?'],
   raw: (x, dim, keepdim) => reduce('prod', x.dtype === 'bool' ? rawOperations.to(x, 'int32') : x, dim, keepdim),
@@ -61,6 +66,7 @@ export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = prim
 /**
  * The largest element over all or over `dims` (`keepdim`: default false); NaN is the largest. The gradient is shared equally by equals. PyTorch:
  * `torch.amax`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).amax(1) // [5, 7]
  */
 export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amax', {
   args: ['tensor', 'dims?', 'boolean?'],
@@ -72,6 +78,7 @@ export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
 /**
  * The smallest element over all or over `dims` (`keepdim`: default false); NaN counts as the smallest. The gradient is shared equally by equals.
  * PyTorch: `torch.amin`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).amin(0) // [1, 2]
  */
 export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amin', {
   args: ['tensor', 'dims?', 'boolean?'],
@@ -83,6 +90,7 @@ export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
 /**
  * int32: the index of the first of the largest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmax`. @throws
  * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).argmax() // 2: as if flattened
  */
 export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmax', {
   args: ['tensor', 'number?', 'boolean?'],
@@ -93,6 +101,7 @@ export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
 /**
  * int32: the index of the first of the smallest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmin`. @throws
  * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 5], [7, 2]]).argmin(1) // [0, 1]
  */
 export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmin', {
   args: ['tensor', 'number?', 'boolean?'],
@@ -100,7 +109,10 @@ export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
   grad: null,
 })
 
-/** The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([1, 2, 3, 4]).var(0, false, { correction: 0 }) // 1.25
+ */
 const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('var', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { correction: true },
@@ -112,9 +124,19 @@ const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Varianc
   }),
 })
 
-export { variance as var }
+export {
+  // Said again: the method shows the comment of this name.
+  /**
+   * The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+   * @example tensor([1, 2, 3, 4]).var(0, false, { correction: 0 }) // 1.25
+   */
+  variance as var,
+}
 
-/** The standard deviation over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.std`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * The standard deviation over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.std`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([1, 2, 3, 4]).std() // 1.291: of a sample; the population has 1.118
+ */
 export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('std', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { correction: true },
@@ -128,14 +150,20 @@ export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Varia
   }),
 })
 
-/** [variance, mean] over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var_mean`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * [variance, mean] over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var_mean`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 3], [10, 30]]).varMean(1) // [[2, 200], [2, 20]]: variances, then means
+ */
 export const varMean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => [Tensor, Tensor] = composite('varMean', {
   args: ['tensor', 'dims?', 'boolean?', 'options?'],
   options: { correction: true },
   of: (ops) => (x, dims, keepdim, options) => [ops.var(x, dims, keepdim, options), ops.mean(x, dims, keepdim)],
 })
 
-/** log Σ eˣ over all or over `dims`, without overflow; over nothing −∞. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * log Σ eˣ over all or over `dims`, without overflow; over nothing −∞. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example tensor([1000, 1000]).logSumExp() // 1000.6932: e¹⁰⁰⁰ alone would be Infinity
+ */
 export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('logSumExp', {
   args: ['tensor', 'dims?', 'boolean?'],
   raw: (x, dims, keepdim = false) => {
@@ -159,6 +187,7 @@ export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor
 /**
  * (Σ |x|ᵖ)^(1/p) over all or over `dims`; p is 2 by default, ±Infinity gives the extreme |x|, 0 counts what is not 0; over nothing it is 0.
  * PyTorch: `torch.norm`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE, REDUCE_EMPTY for a finite negative p over nothing
+ * @example tensor([[3, -4], [0, 5]]).norm(1, 1) // [7, 5]
  */
 export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('norm', {
   args: ['tensor', 'number?', 'dims?', 'boolean?'],
@@ -184,6 +213,7 @@ export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) =>
 /**
  * Whether one element is not 0, as bool: over all, or over `dims` (`keepdim`: default false). NaN is not 0. Over nothing: false. PyTorch:
  * `torch.any`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[0, 0], [0, 3]]).any(1) // [false, true]
  */
 export const any: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('any', {
   args: ['tensor', 'dims?', 'boolean?'],
@@ -194,6 +224,7 @@ export const any: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = com
 /**
  * Whether no element is 0, as bool: over all, or over `dims` (`keepdim`: default false). Over nothing: true. PyTorch: `torch.all`. @throws
  * DIM_OUT_OF_RANGE
+ * @example tensor([[1, 0], [2, 3]]).all(1) // [false, true]
  */
 export const all: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('all', {
   args: ['tensor', 'dims?', 'boolean?'],
@@ -201,7 +232,10 @@ export const all: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = com
     x.numel === 0 ? ops.logicalNot(ofNothing(ops, x, dims, keepdim)) : ops.amin(ops.to(x, 'bool'), dims, keepdim),
 })
 
-/** int32: how many elements are not 0, of all or over `dims`. No gradient. PyTorch: `torch.count_nonzero`. @throws DIM_OUT_OF_RANGE */
+/**
+ * int32: how many elements are not 0, of all or over `dims`. No gradient. PyTorch: `torch.count_nonzero`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[0, 2], [3, 4]]).countNonzero(0) // [1, 2]
+ */
 export const countNonzero: (x: Tensor, dims?: DimsArg) => Tensor = composite('countNonzero', {
   args: ['tensor', 'dims?'],
   of: (ops) => (x, dims) => ops.sum(ops.to(x, 'bool'), dims),

@@ -30,6 +30,7 @@ export interface MultinomialOptions extends SampleOptions {
 /**
  * 1 with the probability at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
  * INVALID_ARGUMENT outside of 0 … 1
+ * @example bernoulli(tensor([0, 1, 1])) // [0, 1, 1]
  */
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
   checkTensor('bernoulli', 'probabilities', p)
@@ -49,6 +50,7 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
  * Indices drawn by weight: from weights [n] → [count], from [rows, n] → [rows, count]; int32. The weights need not add up to 1.
  * PyTorch: `torch.multinomial`.
  * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more draws than there are weights above 0 to draw from
+ * @example multinomial(tensor([0, 3, 0]), 2, { replacement: true }) // [1, 1]
  */
 export function multinomial(weights: Tensor, count: number, options?: MultinomialOptions): Tensor {
   checkTensor('multinomial', 'weights', weights)
@@ -119,6 +121,7 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
  * Normal with these means and standard deviations, which broadcast; of two numbers with the shape given.
  * PyTorch: `torch.normal`.
  * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
+ * @example normal(tensor([0, 100]), 1) // shape [2]
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
   if (options !== undefined) checkOptions('normal', options, ['dtype', 'device', 'requiresGrad', 'generator'])
@@ -145,7 +148,10 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
   return options?.requiresGrad ? drawn.requiresGrad_(true) : drawn
 }
 
-/** 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT */
+/**
+ * 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT
+ * @example randperm(5).sort().values // [0, 1, 2, 3, 4]
+ */
 export function randperm(n: number, options?: RandomOptions): Tensor {
   if (!Number.isInteger(n) || n < 0 || n > INT32_SPAN) throw invalidArgument('randperm', 'a count from 0 to 2^31', n)
   if (options !== undefined) checkOptions('randperm', options, ['dtype', 'device', 'requiresGrad', 'generator'])

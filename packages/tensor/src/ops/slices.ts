@@ -7,6 +7,7 @@ import { cut } from './parts/dims.js'
 /**
  * A view of every step-th element along `dim` from start up to (without) end; both may be negative and are cut to what is there, step ≥ 1. PyTorch:
  * `x[start:end:step]`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example tensor([0, 1, 2, 3, 4]).slice(0, 1, null, 2) // [1, 3]
  */
 export const slice: (x: Tensor, dim: number, start?: number | null, end?: number | null, step?: number) => Tensor = composite('slice', {
   args: ['tensor', 'number', 'number??', 'number??', 'number?'],
@@ -25,6 +26,7 @@ export const slice: (x: Tensor, dim: number, start?: number | null, end?: number
 /**
  * Views of `size` along `dim` (default 0), the last may be shorter; or of the sizes given, which add up to the extent. PyTorch: `torch.split`.
  * @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example tensor([1, 2, 3, 4, 5]).split([2, 3]) // [[1, 2], [3, 4, 5]]
  */
 export const split: (x: Tensor, size: number | readonly number[], dim?: number) => Tensor[] = composite('split', {
   args: ['tensor', 'dims', 'number?'],
@@ -48,6 +50,7 @@ export const split: (x: Tensor, size: number | readonly number[], dim?: number) 
 /**
  * At most `count` views of equal size along `dim` (default 0); the last may be shorter. PyTorch: `torch.chunk`. @throws INVALID_ARGUMENT,
  * DIM_OUT_OF_RANGE
+ * @example tensor([1, 2, 3, 4, 5]).chunk(2) // [[1, 2, 3], [4, 5]]
  */
 export const chunk: (x: Tensor, count: number, dim?: number) => Tensor[] = composite('chunk', {
   args: ['tensor', 'number', 'number?'],
@@ -64,6 +67,7 @@ export const chunk: (x: Tensor, count: number, dim?: number) => Tensor[] = compo
 /**
  * Views along `dim` (default 0): into so many parts, the first ones longer by 1 where it does not divide, or cut at the indices given. PyTorch:
  * `torch.tensor_split`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * @example tensor([1, 2, 3, 4, 5]).tensorSplit(3) // [[1, 2], [3, 4], [5]]
  */
 export const tensorSplit: (x: Tensor, parts: number | readonly number[], dim?: number) => Tensor[] = composite('tensorSplit', {
   args: ['tensor', 'dims', 'number?'],
@@ -82,7 +86,10 @@ export const tensorSplit: (x: Tensor, parts: number | readonly number[], dim?: n
     },
 })
 
-/** Views of all slices along `dim` (default 0), without it. PyTorch: `torch.unbind`. @throws DIM_OUT_OF_RANGE */
+/**
+ * Views of all slices along `dim` (default 0), without it. PyTorch: `torch.unbind`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).unbind(1) // [[1, 3], [2, 4]]
+ */
 export const unbind: (x: Tensor, dim?: number) => Tensor[] = composite('unbind', {
   args: ['tensor', 'number?'],
   of:

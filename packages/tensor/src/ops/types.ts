@@ -17,8 +17,9 @@ declare module '../tensor/tensor.js' {
       Disposable {
     /**
      * What stands between the brackets of PyTorch's x[…]: numbers, 'start:end:step' with parts left out, '...', null (a new dimension), int32
-     * tensors (which elements) and bool tensors (those where it is true). `x.index(0, '1:', '...', null)`. A view unless there is a tensor.
+     * tensors (which elements) and bool tensors (those where it is true). A view unless there is a tensor.
      * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+     * @example zeros([4, 5, 6]).index(0, '1:', null, '...') // shape [4, 1, 6]
      */
     index(...specs: IndexSpec<Tensor>[]): Tensor
   }

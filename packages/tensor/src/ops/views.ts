@@ -22,7 +22,10 @@ import { formula } from './define/formula.js'
 import { embedDiagonal } from './parts/common.js'
 import { cut, sumToShape, wrap } from './parts/dims.js'
 
-/** The same storage in another shape, of which one extent may be −1. PyTorch: `Tensor.view`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS */
+/**
+ * The same storage in another shape, of which one extent may be −1. PyTorch: `Tensor.view`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS
+ * @example zeros([2, 3, 4]).view([6, -1]) // shape [6, 4]
+ */
 export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('view', {
   args: ['tensor', 'numbers'],
   raw: (x, shape) => {
@@ -43,6 +46,7 @@ export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('
 /**
  * The same elements in another shape, of which one extent may be −1; a view where it can be, else a copy. PyTorch: `torch.reshape`. @throws
  * SHAPE_MISMATCH
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).reshape([3, -1]) // [[1, 2], [3, 4], [5, 6]]
  */
 export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = primitive('reshape', {
   args: ['tensor', 'numbers'],
@@ -50,7 +54,10 @@ export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = primitiv
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
-/** A view with two dimensions exchanged. PyTorch: `torch.transpose`. @throws DIM_OUT_OF_RANGE */
+/**
+ * A view with two dimensions exchanged. PyTorch: `torch.transpose`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).transpose(0, 1) // [[1, 4], [2, 5], [3, 6]]
+ */
 export const transpose: (x: Tensor, dim0: number, dim1: number) => Tensor = primitive('transpose', {
   args: ['tensor', 'number', 'number'],
   raw: (x, dim0, dim1) => {
@@ -68,7 +75,10 @@ export const transpose: (x: Tensor, dim0: number, dim1: number) => Tensor = prim
   grad: formula([], (g, s, ops) => ops.transpose(g, s.attrs[0], s.attrs[1])),
 })
 
-/** A view with the dimensions in the order of `dims`, which names each once. PyTorch: `torch.permute`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE */
+/**
+ * A view with the dimensions in the order of `dims`, which names each once. PyTorch: `torch.permute`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * @example zeros([2, 3, 4]).permute([2, 0, 1]) // shape [4, 2, 3]
+ */
 export const permute: (x: Tensor, dims: readonly number[]) => Tensor = primitive('permute', {
   args: ['tensor', 'numbers'],
   raw: (x, dims) => {
@@ -83,7 +93,10 @@ export const permute: (x: Tensor, dims: readonly number[]) => Tensor = primitive
   grad: formula([], (g, s, ops) => ops.permute(g, inverse(s.attrs[0]))),
 })
 
-/** A view in which extents of 1 are repeated to `shape`; −1 keeps an extent. PyTorch: `Tensor.expand`. @throws SHAPE_MISMATCH */
+/**
+ * A view in which extents of 1 are repeated to `shape`; −1 keeps an extent. PyTorch: `Tensor.expand`. @throws SHAPE_MISMATCH
+ * @example tensor([[1], [2]]).expand([-1, 3]) // [[1, 1, 1], [2, 2, 2]]
+ */
 export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive('expand', {
   args: ['tensor', 'numbers'],
   raw: (x, shape) => {
@@ -111,7 +124,10 @@ export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive
   grad: formula([], (g, s) => sumToShape(g, s.shapeA)),
 })
 
-/** A view without dimensions of extent 1: all of them, or those named that have it. PyTorch: `torch.squeeze`. @throws DIM_OUT_OF_RANGE */
+/**
+ * A view without dimensions of extent 1: all of them, or those named that have it. PyTorch: `torch.squeeze`. @throws DIM_OUT_OF_RANGE
+ * @example zeros([1, 3, 1]).squeeze(0) // shape [3, 1]
+ */
 export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze', {
   args: ['tensor', 'dims?'],
   raw: (x, dims) => {
@@ -123,7 +139,10 @@ export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
-/** A view with a new dimension of extent 1 at `dim`. PyTorch: `torch.unsqueeze`. @throws DIM_OUT_OF_RANGE */
+/**
+ * A view with a new dimension of extent 1 at `dim`. PyTorch: `torch.unsqueeze`. @throws DIM_OUT_OF_RANGE
+ * @example tensor([1, 2]).unsqueeze(-1) // [[1], [2]]
+ */
 export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueeze', {
   args: ['tensor', 'number'],
   raw: (x, dim) => {
@@ -134,7 +153,10 @@ export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueez
   grad: formula([], (g, s, ops) => ops.reshape(g, s.shapeA)),
 })
 
-/** A view of `length` elements along `dim` from `start` on (negative: from the end). PyTorch: `torch.narrow`. @throws INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE */
+/**
+ * A view of `length` elements along `dim` from `start` on (negative: from the end). PyTorch: `torch.narrow`. @throws INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE
+ * @example tensor([0, 1, 2, 3, 4]).narrow(0, -3, 2) // [2, 3]
+ */
 export const narrow: (x: Tensor, dim: number, start: number, length: number) => Tensor = primitive('narrow', {
   args: ['tensor', 'number', 'number', 'number'],
   raw: (x, dim, start, length) => {
@@ -164,6 +186,7 @@ export const narrow: (x: Tensor, dim: number, start: number, length: number) => 
 /**
  * A view of one slice along `dim`, without that dimension; negative indices count from the end. PyTorch: `torch.select`. @throws
  * INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2], [3, 4]]).select(1, -1) // [2, 4]
  */
 export const select: (x: Tensor, dim: number, index: number) => Tensor = primitive('select', {
   args: ['tensor', 'number', 'number'],
@@ -184,6 +207,7 @@ export const select: (x: Tensor, dim: number, index: number) => Tensor = primiti
 /**
  * A view of the diagonal of planes dim1 × dim2 (default 0, 1), shifted by `offset` (0), as the last dimension. PyTorch: `torch.diagonal`. @throws
  * DIM_OUT_OF_RANGE
+ * @example tensor([[1, 2, 3], [4, 5, 6]]).diagonal(1) // [2, 6]
  */
 export const diagonal: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = primitive('diagonal', {
   args: ['tensor', 'number?', 'number?', 'number?'],
@@ -212,6 +236,7 @@ export const diagonal: (x: Tensor, offset?: number, dim1?: number, dim2?: number
 /**
  * Dimensions startDim … endDim (default all of them) as one; a view where it can be. A 0-d tensor becomes [1]. PyTorch: `torch.flatten`. @throws
  * DIM_OUT_OF_RANGE
+ * @example zeros([2, 3, 4]).flatten(1) // shape [2, 12]
  */
 export const flatten: (x: Tensor, startDim?: number, endDim?: number) => Tensor = composite('flatten', {
   args: ['tensor', 'number?', 'number?'],
@@ -228,7 +253,10 @@ export const flatten: (x: Tensor, startDim?: number, endDim?: number) => Tensor 
     },
 })
 
-/** A view with dimension `dim` as several, of which one may be −1. PyTorch: `torch.unflatten`. @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE */
+/**
+ * A view with dimension `dim` as several, of which one may be −1. PyTorch: `torch.unflatten`. @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE
+ * @example zeros([2, 12]).unflatten(1, [3, -1]) // shape [2, 3, 4]
+ */
 export const unflatten: (x: Tensor, dim: number, sizes: readonly number[]) => Tensor = composite('unflatten', {
   args: ['tensor', 'number', 'numbers'],
   of: (ops) => (x, dim, sizes) => {
@@ -237,7 +265,10 @@ export const unflatten: (x: Tensor, dim: number, sizes: readonly number[]) => Te
   },
 })
 
-/** All elements as one dimension; a view where it can be. PyTorch: `torch.ravel`. */
+/**
+ * All elements as one dimension; a view where it can be. PyTorch: `torch.ravel`.
+ * @example tensor([[1, 2], [3, 4]]).ravel() // [1, 2, 3, 4]
+ */
 export const ravel: (x: Tensor) => Tensor = composite('ravel', {
   args: ['tensor'],
   of: (ops) => (x) => ops.reshape(x, [x.numel]),
@@ -246,6 +277,7 @@ export const ravel: (x: Tensor) => Tensor = composite('ravel', {
 /**
  * A view with dimensions `source` at the places `destination`; the others keep their order. PyTorch: `torch.movedim`. @throws DIM_OUT_OF_RANGE,
  * INVALID_ARGUMENT
+ * @example zeros([8, 3, 32, 64]).movedim(1, -1) // shape [8, 32, 64, 3]
  */
 export const movedim: (x: Tensor, source: DimsArg, destination: DimsArg) => Tensor = composite('movedim', {
   args: ['tensor', 'dims', 'dims'],
@@ -261,19 +293,28 @@ export const movedim: (x: Tensor, source: DimsArg, destination: DimsArg) => Tens
   },
 })
 
-/** A view with two dimensions exchanged. PyTorch: `torch.swapaxes`. @throws DIM_OUT_OF_RANGE */
+/**
+ * A view with two dimensions exchanged. PyTorch: `torch.swapaxes`. @throws DIM_OUT_OF_RANGE
+ * @example zeros([2, 3, 4]).swapaxes(0, -1) // shape [4, 3, 2]
+ */
 export const swapaxes: (x: Tensor, dim0: number, dim1: number) => Tensor = composite('swapaxes', {
   args: ['tensor', 'number', 'number'],
   of: (ops) => (x, dim0, dim1) => ops.transpose(x, dim0, dim1),
 })
 
-/** The tensor expanded to a shape, as a view. PyTorch: `torch.broadcast_to`. @throws SHAPE_MISMATCH */
+/**
+ * The tensor expanded to a shape, as a view. PyTorch: `torch.broadcast_to`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2]).broadcastTo([2, 2]) // [[1, 2], [1, 2]]
+ */
 export const broadcastTo: (x: Tensor, shape: readonly number[]) => Tensor = composite('broadcastTo', {
   args: ['tensor', 'numbers'],
   of: (ops) => (x, shape) => ops.expand(x, shape),
 })
 
-/** The tensors expanded to one shape, as views. PyTorch: `torch.broadcast_tensors`. @throws SHAPE_MISMATCH */
+/**
+ * The tensors expanded to one shape, as views. PyTorch: `torch.broadcast_tensors`. @throws SHAPE_MISMATCH
+ * @example broadcastTensors([tensor([[1], [2]]), tensor([3, 4])]) // [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+ */
 export const broadcastTensors: Functional<(tensors: readonly Tensor[]) => Tensor[]> = composite('broadcastTensors', {
   args: ['tensors'],
   isFunctional: true,

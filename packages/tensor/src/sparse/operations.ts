@@ -32,7 +32,10 @@ export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
   return isSparse(a) ? addSparse_(clone(b), a) : addSparse_(clone(a), b as SparseTensor)
 }
 
-/** All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`. */
+/**
+ * All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`.
+ * @example toDense(new SparseTensor(tensor([2, 0, 2]), tensor([1, 2, 3]), [4])) // [2, 0, 4, 0]
+ */
 export function toDense(x: Tensor): Tensor {
   checkTensor('toDense', 'what to make dense', x)
   return isSparse(x) ? addSparse_(Tensor.empty(x.dtype, x.shape, x.storage.memory), x) : x
@@ -41,6 +44,7 @@ export function toDense(x: Tensor): Tensor {
 /**
  * The sparse tensor with ascending indices, each once; values of one row are added up in their order. PyTorch:
  * `Tensor.coalesce`.
+ * @example coalesce(new SparseTensor(tensor([2, 0, 2]), tensor([1, 2, 3]), [4])).values() // [2, 4]: rows 0 and 2
  */
 export function coalesce(x: SparseTensor): SparseTensor {
   checkTensor('coalesce', 'what to coalesce', x)

@@ -13,6 +13,7 @@ import { contiguousStrides, numelOf, type Shape } from '../values/shape.js'
 /**
  * A tensor of which only some rows are stored: the gradient of an embedding with `sparse: true`. Operations on elements refuse it (SPARSE_TENSOR);
  * `toDense` converts. PyTorch: `torch.sparse_coo_tensor` with one sparse dimension.
+ * @example toDense(new SparseTensor(tensor([2, 0]), tensor([[1, 1], [5, 5]]), [3, 2])) // [[5, 5], [0, 0], [1, 1]]
  */
 export class SparseTensor extends Tensor {
   declare private readonly rows: Tensor

@@ -109,7 +109,7 @@ function storingNumbers(dtype: DType, shape: Shape, from: readonly number[]): Te
  * array keeps its type (Uint8Array: bool); `dtype` converts. The result of `toJSON()` becomes the same tensor again.
  * PyTorch: `torch.tensor`.
  * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT for other values, holes in arrays, and numbers that int32 cannot hold, DTYPE_MISMATCH
- * @example const x = tensor([[1, 2], [3, 4]], { requiresGrad: true })
+ * @example tensor([[1, 2], [3, 4]], { requiresGrad: true }) // [[1, 2], [3, 4]]
  */
 export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
   if (isTensorJson(data) && !isTensor(data)) {
@@ -141,6 +141,7 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
  * `array` itself as a tensor of `shape` (default [length]), without a copy: each sees what is written to the other, and what saves the tensor for a
  * backward pass does not notice writes to the array. A Uint8Array (bool) may hold only 0 and 1. PyTorch: `from_numpy`.
  * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when the shape has another number of elements
+ * @example fromTypedArray(new Float32Array([1, 2, 3, 4]), [2, 2]) // [[1, 2], [3, 4]]
  */
 export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<TensorOptions, 'requiresGrad'>): Tensor {
   const dtype = ArrayBuffer.isView(array) ? dtypeOfArray(array) : null
@@ -201,7 +202,7 @@ function remedyFor(data: unknown): string | undefined {
 /**
  * A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`.
  * @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here)
- * @example const x = zeros([2, 3], { dtype: 'float64' })
+ * @example zeros([2, 3], { dtype: 'float64' }) // [[0, 0, 0], [0, 0, 0]]
  */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   checkShape('zeros', shape)
@@ -210,7 +211,10 @@ export function zeros(shape: Shape, options?: TensorOptions): Tensor {
   return marked(Tensor.empty(dtype, shape.slice(), homeOf('zeros', options)), options)
 }
 
-/** A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT */
+/**
+ * A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT
+ * @example ones([2, 2]) // [[1, 1], [1, 1]]
+ */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
   return filled('ones', shape, 1, options)
 }
@@ -218,6 +222,7 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
 /**
  * A tensor of one value, float32 unless `dtype` says otherwise, bool for true and false. PyTorch: `torch.full`.
  * @throws INVALID_ARGUMENT, also for a number that int32 cannot hold
+ * @example full([2, 2], 7) // [[7, 7], [7, 7]]
  */
 export function full(shape: Shape, value: number | boolean, options?: TensorOptions): Tensor {
   return filled('full', shape, value, options, typeof value === 'boolean' ? 'bool' : 'float32')
@@ -247,7 +252,10 @@ export function filledAt(home: Memory, dtype: DType, shape: Shape, value: number
   return out
 }
 
-/** A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`. */
+/**
+ * A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`.
+ * @example zerosLike(tensor([true, false])) // [false, false]
+ */
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('zerosLike', 'the model', x)
   const dtype = dtypeOf('zerosLike', options, x.dtype)
@@ -261,29 +269,44 @@ function likeModel(x: Tensor, options: TensorOptions | undefined): TensorOptions
     : { ...options, device: x.device }
 }
 
-/** A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`. */
+/**
+ * A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`.
+ * @example onesLike(tensor([5, 6])) // [1, 1]
+ */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
   checkTensor('onesLike', 'the model', x)
   return filled('onesLike', x.shape, 1, likeModel(x, options), x.dtype)
 }
 
-/** A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`. */
+/**
+ * A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`.
+ * @example fullLike(zeros([2, 2]), 7) // [[7, 7], [7, 7]]
+ */
 export function fullLike(x: Tensor, value: number | boolean, options?: TensorOptions): Tensor {
   checkTensor('fullLike', 'the model', x)
   return filled('fullLike', x.shape, value, likeModel(x, options), x.dtype)
 }
 
-/** As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`. */
+/**
+ * As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`.
+ * @example empty([2]) // [0, 0]: never old memory
+ */
 export function empty(shape: Shape, options?: TensorOptions): Tensor {
   return zeros(shape, options)
 }
 
-/** As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`. */
+/**
+ * As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`.
+ * @example emptyLike(tensor([true, false])) // [false, false]
+ */
 export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
   return zerosLike(x, options)
 }
 
-/** n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`. */
+/**
+ * n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`.
+ * @example eye(2, 3) // [[1, 0, 0], [0, 1, 0]]
+ */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
   checkShape('eye', [n, m])
   const [out, array] = onHost(dtypeOf('eye', options, 'float32'), [n, m])
@@ -295,7 +318,7 @@ export function eye(n: number, m = n, options?: TensorOptions): Tensor {
 /**
  * start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise (PyTorch: int64 for integers), and good as indices.
  * PyTorch: `torch.arange`. @throws INVALID_ARGUMENT
- * @example const x = arange(0, 1, 0.25)
+ * @example arange(0, 1, 0.25) // [0, 0.25, 0.5, 0.75]
  */
 export function arange(end: number, options?: TensorOptions): Tensor
 export function arange(start: number, end: number, step?: number, options?: TensorOptions): Tensor
@@ -325,12 +348,18 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
   return finish('arange', out, options)
 }
 
-/** `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT */
+/**
+ * `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT
+ * @example linspace(0, 1, 5) // [0, 0.25, 0.5, 0.75, 1]
+ */
 export function linspace(start: number, end: number, steps: number, options?: TensorOptions): Tensor {
   return evenly('linspace', start, end, steps, options, (x) => x)
 }
 
-/** base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT */
+/**
+ * base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT
+ * @example logspace(0, 3, 4, { base: 2 }) // [1, 2, 4, 8]
+ */
 export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
   if (options !== undefined) checkOptions('logspace', options, [...OPTIONS, 'base'], REMEDY)
   const { base = 10, ...others } = options ?? {}
@@ -377,26 +406,35 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
   return finish(op, out, options)
 }
 
-/** Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers */
+/**
+ * Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers
+ * @example rand([2, 3]) // shape [2, 3]
+ */
 export function rand(shape: Shape, options?: RandomOptions): Tensor {
   return random('rand', shape, options, (g, dtype) => (dtype === 'float32' ? g.uniform() : g.uniform64()))
 }
 
 /**
  * Random numbers, standard normal, float32 unless `dtype` says otherwise. PyTorch: `torch.randn`. @throws DTYPE_MISMATCH for integers
- * @example const x = randn([8, 4], { generator: new Generator(7) })
+ * @example randn([2, 3], { generator: new Generator(7) }) // shape [2, 3]
  */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
   return random('randn', shape, options, (g) => g.normal())
 }
 
-/** As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`. */
+/**
+ * As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`.
+ * @example randLike(zeros([2, 3])) // shape [2, 3]
+ */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randLike', 'the model', x)
   return rand(x.shape, { dtype: x.dtype, ...options, device: options?.device ?? x.device })
 }
 
-/** As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers */
+/**
+ * As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers
+ * @example randnLike(zeros([2, 3], { dtype: 'float64' })).dtype // 'float64'
+ */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
   checkTensor('randnLike', 'the model', x)
   return randn(x.shape, { dtype: x.dtype, ...options, device: options?.device ?? x.device })
@@ -405,6 +443,7 @@ export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
 /**
  * Integers in low … high−1; int32 unless `dtype` says otherwise. PyTorch: `torch.randint`. @throws INVALID_ARGUMENT unless low < high, and within
  * 32 bits for int32
+ * @example randint(0, 10, [2, 3]) // shape [2, 3]
  */
 export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {
   if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high) {

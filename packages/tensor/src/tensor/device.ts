@@ -31,6 +31,7 @@ export interface KernelInfo {
 /**
  * A device: where tensors are stored, and whose kernels compute there. `device('cpu')` is this process with its default kernels; `device('wasm')` and
  * `device('js')` are this process with the kernels of that backend. Tensors of these three can be mixed. PyTorch: `torch.device`.
+ * @example device('wasm').kernelFor('matmul', 'float32').supported // true
  */
 export class Device {
   /** The name that was given to `device()`: 'cpu', 'wasm', … */
@@ -114,7 +115,10 @@ const devices = new Map<string, Device>()
 const homes = new Map<Memory, Device>()
 const FASTEST: BackendSpec = 'wasm'
 
-/** This thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN */
+/**
+ * This thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN
+ * @example zeros([2], { device: device('cpu') }).device.type // 'cpu'
+ */
 export function device(spec: DeviceSpec): Device {
   const found = devices.get(spec)
   if (found !== undefined) return found
@@ -163,7 +167,10 @@ export function deviceOf(home: Memory): Device {
 /** `device('cpu')`, at hand: every operation asks for it. */
 let cpu: Device | null = null
 
-/** The scope's device, else the cpu. */
+/**
+ * The scope's device, else the cpu.
+ * @example withDevice('js', () => currentDevice().spec) // 'js'
+ */
 export function currentDevice(): Device {
   const scoped = currentScope().device as Device | null
   if (scoped !== null) return scoped
@@ -174,6 +181,7 @@ export function currentDevice(): Device {
 /**
  * Runs `fn` with another current device, also after its awaits, and returns its result. Functions that make tensors put them on that device. Operations
  * compute where their operands are; on the cpu, the current device decides whose kernels compute. PyTorch: `with torch.device(…)`. @throws DEVICE_UNKNOWN
+ * @example withDevice('js', () => tensor([1, 2]).add(1)) // [2, 3]
  */
 export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {
   if (typeof fn !== 'function') {

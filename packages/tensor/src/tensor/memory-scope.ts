@@ -11,6 +11,9 @@ import { isTensor } from './tensor.js'
  * reaches all views of a storage. A tensor that was stored elsewhere (a field, an outer variable) without being returned is closed, and
  * using it throws TENSOR_CLOSED. For loops that never let the event loop run, in which no finalizer runs either. tfjs: `tidy`.
  * @throws INVALID_ARGUMENT when `fn` returns a promise: what others do meanwhile would count as made inside. Nothing is closed then.
+ * @example
+ * const loss = memoryScope(() => randn([64, 64]).square().mean())
+ * loss.shape // []: the other tensors are closed
  */
 export function memoryScope<T>(fn: () => T): T {
   checkFunction('memoryScope', 'the code that it is for', fn)

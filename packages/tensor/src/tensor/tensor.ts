@@ -36,6 +36,11 @@ export function installOpHandler(next: GradOps<Tensor>): GradOps<Tensor> | null 
 /**
  * An array of numbers of one dtype in any number of dimensions, with its place in the graph of gradients. Operations are methods and functions of
  * the same name; `tensor`, `zeros`, `randn` and others make one. PyTorch: `torch.Tensor`.
+ * @example
+ * const x = tensor([[1, 2], [3, 4]])
+ * x.shape // [2, 2]
+ * x.dtype // 'float32'
+ * x.sum().itemSync() // 10
  */
 export class Tensor {
   // `declare`: plain assignments in the constructor, without a definition to undefined first; a tensor is made on every operation.
@@ -172,7 +177,10 @@ export class Tensor {
     return ops().retainsGrad(this)
   }
 
-  /** Makes this leaf want a gradient, or not, and returns it. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
+  /**
+   * Makes this leaf want a gradient, or not, and returns it. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool
+   * @example tensor([1, 2]).requiresGrad_().requiresGrad // true
+   */
   requiresGrad_(flag = true): this {
     ops().requiresGrad_(this, flag)
     return this
@@ -182,12 +190,22 @@ export class Tensor {
    * Adds d this / d leaf to `.grad` of every leaf (or of `options.inputs`) that this was computed from.
    * @param gradient of this tensor's shape; may be left out for a scalar
    * @throws see `backward`
+   * @example
+   * const x = tensor([1, 2], { requiresGrad: true })
+   * x.square().sum().backward()
+   * x.grad // [2, 4]
    */
   backward(gradient?: Tensor | null, options?: BackwardPassOptions<Tensor>): void {
     ops().backward(this, gradient, options)
   }
 
-  /** The same elements (the storage is shared) without a history. */
+  /**
+   * The same elements (the storage is shared) without a history.
+   * @example
+   * const y = tensor([1, 2], { requiresGrad: true }).mul(2).detach()
+   * y.requiresGrad // false
+   * y.toArray() // [2, 4]
+   */
   detach(): Tensor {
     return ops().detach(this)
   }
@@ -202,6 +220,10 @@ export class Tensor {
    * Lets backward passes add the gradient of this non-leaf to its `.grad`, which is null otherwise; nothing to do for a leaf. After an in-place
    * operation it is the gradient of the new value. Where hooks replace the gradient, those registered earlier come first.
    * @throws RETAIN_GRAD_NEEDS_GRAD
+   * @example
+   * const y = tensor([1, 2], { requiresGrad: true }).mul(2).retainGrad()
+   * y.square().sum().backward()
+   * y.grad // [4, 8]
    */
   retainGrad(): this {
     ops().retainGrad(this)
@@ -212,6 +234,11 @@ export class Tensor {
    * Calls `hook` with the complete gradient of this tensor in every backward pass that reaches it; what it returns, unless undefined, takes the
    * gradient's place. A hook may also write into the gradient (`g.clamp_(-1, 1)`). After an in-place operation it stays with the value that it was registered for.
    * @throws HOOK_NEEDS_GRAD
+   * @example
+   * const x = tensor([3], { requiresGrad: true })
+   * x.registerHook((g) => g.clamp(-1, 1))
+   * x.square().sum().backward()
+   * x.grad // [1]
    */
   registerHook(hook: (grad: Tensor) => Tensor | undefined): RemovableHandle {
     return ops().registerHook(this, hook)
@@ -229,6 +256,10 @@ export class Tensor {
   /**
    * Gives this tensor's memory back now, instead of when it is collected. Its views share its storage and its fate. Reading it or computing with
    * it afterwards throws TENSOR_CLOSED; so does a backward pass that needs it. Closing again does nothing. PyTorch: `del`, without the counting.
+   * @example
+   * const x = zeros([1024, 1024])
+   * x.close()
+   * x.isClosed // true
    */
   close(): void {
     this.storage.close()
@@ -243,7 +274,10 @@ export class Tensor {
     return this.storage.isClosed
   }
 
-  /** A snapshot in row-major order, once the device has written it. bool gives 0 and 1. */
+  /**
+   * A snapshot in row-major order, once the device has written it. bool gives 0 and 1.
+   * @example await tensor([[1, 2], [3, 4]]).data() // [1, 2, 3, 4]
+   */
   async data(): Promise<TypedArray> {
     const { storage, offset, numel } = this
     const { buffers } = storage.memory
@@ -257,24 +291,36 @@ export class Tensor {
     return this.snapshot('data', viewOn(this.dtype, bytes.buffer, bytes.byteOffset, span), 0)
   }
 
-  /** The only element. @throws NOT_A_SCALAR */
+  /**
+   * The only element. @throws NOT_A_SCALAR
+   * @example await tensor([[1, 2], [3, 4]]).sum().item() // 10
+   */
   async item(): Promise<number> {
     this.checkSingle('item')
     return (await this.data())[0]!
   }
 
-  /** As `data()`, now. @throws READ_NOT_SYNCHRONOUS on a device that computes asynchronously */
+  /**
+   * As `data()`, now. @throws READ_NOT_SYNCHRONOUS on a device that computes asynchronously
+   * @example tensor([[1, 2], [3, 4]]).dataSync() // [1, 2, 3, 4]
+   */
   dataSync(): TypedArray {
     return this.snapshot('dataSync')
   }
 
-  /** The only element, now. @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS */
+  /**
+   * The only element, now. @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS
+   * @example tensor([[1, 2], [3, 4]]).sum().itemSync() // 10
+   */
   itemSync(): number {
     this.checkSingle('itemSync')
     return this.hostElements('itemSync', 'item()')[this.offset]!
   }
 
-  /** Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS */
+  /**
+   * Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS
+   * @example tensor([[1, 0], [3, 4]]).gt(0).toArray() // [[true, false], [true, true]]
+   */
   toArray(): NestedArray {
     return nest<number | boolean>(this.snapshot('toArray'), this.shape, this.dtype === 'bool' ? (value) => value !== 0 : (value) => value)
   }
@@ -285,6 +331,7 @@ export class Tensor {
    * `JSON.stringify` passes a key. Test frameworks that print what differs pass none, and must not fail then: without a key, `data` of a tensor that
    * cannot be read is the code of the error, which `tensor()` refuses.
    * @throws READ_NOT_SYNCHRONOUS, TENSOR_CLOSED, when a key is passed
+   * @example tensor([1, 2]).toJSON() // { dtype: 'float32', shape: [2], data: [1, 2] }
    */
   toJSON(key?: string): TensorJson {
     try {
@@ -295,7 +342,10 @@ export class Tensor {
     }
   }
 
-  /** As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed. */
+  /**
+   * As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed.
+   * @example String(tensor([1.5, 2])) // 'tensor([1.5000, 2.0000])'
+   */
   toString(): string {
     if (this.isClosed) return `tensor(closed, shape=${shapeText(this.shape)}, dtype=${this.dtype})`
     if (this.storage.memory !== CPU) return `tensor(shape=${shapeText(this.shape)}, dtype=${this.dtype}, device=${this.device})`
@@ -369,17 +419,26 @@ export class Tensor {
     return ops().arrived(read, Tensor.over(this.dtype, this.shape, await read.data()))
   }
 
-  /** All dimensions in reverse order. */
+  /**
+   * All dimensions in reverse order.
+   * @example tensor([[1, 2], [3, 4]]).T // [[1, 3], [2, 4]]
+   */
   get T(): Tensor {
     return this.permute([...this.shape.keys()].reverse())
   }
-  /** The last two dimensions exchanged; a tensor of fewer is itself, since test frameworks read every property of what they compare. PyTorch refuses those: `Tensor.mT`. */
+  /**
+   * The last two dimensions exchanged; a tensor of fewer is itself, since test frameworks read every property of what they compare. PyTorch refuses those: `Tensor.mT`.
+   * @example zeros([8, 2, 3]).mT // shape [8, 3, 2]
+   */
   get mT(): Tensor {
     return this.ndim < 2 ? this : this.transpose(-2, -1)
   }
 }
 
-/** True for a tensor of any copy of this package (`instanceof` fails across jest's realms). PyTorch: `torch.is_tensor`. */
+/**
+ * True for a tensor of any copy of this package (`instanceof` fails across jest's realms). PyTorch: `torch.is_tensor`.
+ * @example [isTensor(tensor(1)), isTensor([1])] // [true, false]
+ */
 export function isTensor(value: unknown): value is Tensor {
   return typeof value === 'object' && value !== null && 'storage' in value && 'strides' in value && 'autograd' in value
 }

@@ -22,6 +22,7 @@ export interface GeneratorState {
 /**
  * A seeded source of random numbers: the same seed gives the same numbers on every machine (other numbers than in PyTorch). The scope has a current one.
  * PyTorch: `torch.Generator`.
+ * @example new Generator(7).uniform() === new Generator(7).uniform() // true: one seed, one sequence
  */
 export class Generator {
   private source: ReturnType<typeof xoroshiro128plus>
@@ -106,14 +107,21 @@ function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {
 /** The thread's own generator, for code outside of any scope that sets one; PyTorch has the same per process. */
 const threadGenerator = new Generator(0)
 
-/** The scope's generator; outside of a scope with one, the thread's. */
+/**
+ * The scope's generator; outside of a scope with one, the thread's.
+ * @example manualSeed(7) === currentGenerator() // true
+ */
 export function currentGenerator(): Generator {
   return (currentScope().generator as Generator | null) ?? threadGenerator
 }
 
 /**
  * Seeds the current generator and returns it. PyTorch: `torch.manual_seed`. @throws INVALID_ARGUMENT
- * @example manualSeed(7)
+ * @example
+ * manualSeed(7)
+ * const x = rand([3])
+ * manualSeed(7)
+ * x.equal(rand([3])) // true
  */
 export function manualSeed(seed: number): Generator {
   return currentGenerator().manualSeed(seed)

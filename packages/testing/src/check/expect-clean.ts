@@ -37,7 +37,12 @@ export interface CleanOptions {
   readonly allow?: readonly string[]
 }
 
-/** The counts that are not 0, one line each; empty if nothing is left. */
+/**
+ * The counts that are not 0, one line each; empty if nothing is left.
+ * @example
+ * const run = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * leaks(run.debugInfo) // []
+ */
 export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanOptions = {}): string[] {
   const lines: string[] = []
   for (const [worker, info] of Object.entries(debugInfo)) {
@@ -52,6 +57,9 @@ export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanO
 /**
  * Checks that no worker holds anything after a simulation, or in a launched cluster at a moment without calls and runs.
  * @throws NOT_CLEAN with all that is left, worker by worker
+ * @example
+ * const run = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * expectClean(run) // no worker holds a reference, a context or a call
  */
 export function expectClean(
   { debugInfo, seed }: { readonly debugInfo: DebugInfos; readonly seed?: number },

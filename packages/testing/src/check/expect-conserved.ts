@@ -19,6 +19,7 @@ export interface Counted {
  * with it. It also checks the frames below: sent + repeated = delivered + dropped + lost + under way. A received message that nobody processed is a dead
  * letter; it counts as received.
  * @throws NOT_CONSERVED, NOT_COUNTED
+ * @example expectConserved(await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
  */
 export function expectConserved({ messages, seed }: Counted): void {
   const { counts, frames } = counted('expectConserved', messages)
@@ -35,6 +36,9 @@ export function expectConserved({ messages, seed }: Counted): void {
  * Checks that no request (call, remote call, fetch) arrived or began twice at a worker, whatever frames were sent again below. If a serial actor puts a
  * request off and begins it later, it counts once.
  * @throws EXECUTED_TWICE, NOT_COUNTED
+ * @example
+ * const faults = randomFaults({ crashes: 0, restarts: 0 }) // frames are lost, repeated and delayed
+ * expectExecutedOnce(await simulate({ workers: 2, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
  */
 export function expectExecutedOnce({ messages, seed }: Counted): void {
   const wrong = counted('expectExecutedOnce', messages).repeated.map(
@@ -48,6 +52,7 @@ export function expectExecutedOnce({ messages, seed }: Counted): void {
  * Checks for every two living workers: all calls and fetches of one have begun or were refused at the other; both count the same number of them and of
  * their bytes; and the sender counts as waiting exactly what the receiver has not yet reported. A lost credit would make the window smaller forever.
  * @throws CREDITS_LOST, NOT_COUNTED
+ * @example expectCreditsReturned(await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
  */
 export function expectCreditsReturned({ messages, seed }: Counted): void {
   const wrong = counted('expectCreditsReturned', messages).credits.flatMap((credit) => {

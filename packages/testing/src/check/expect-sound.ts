@@ -40,6 +40,10 @@ export interface SoundOptions extends CleanOptions {
  * every message that was sent is accounted for; every credit came back. If a worker ended, dead letters are allowed: they may be about that worker. An
  * error of this check has what the error of a failed run has: a trace if one is asked for, and the line that repeats the run.
  * @throws BITS_DIFFER, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED, NOT_CLEAN: the worst that is found, in this order, with the texts of all others in its message
+ * @example
+ * const body = (cluster: TestCluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x]))
+ * const oracle = await inlined({ workers: 2 }, body)
+ * expectSound(await simulate({ workers: 2, seed: 7 }, body), { oracle }) // all checks of this module
  */
 export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
   const { seed, result, crashed, anyEnded } = simulation
@@ -90,6 +94,9 @@ function together([worst, ...others]: readonly PostgradError[]): PostgradError {
 /**
  * Runs `body` inlined, then in a simulation, and checks the simulation with every checker. `body` receives the interface that both clusters have.
  * @throws as `simulate` and `expectSound`
+ * @example
+ * const { result } = await simulateAgainstInlined({ workers: 2, seed: 7 }, (cluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x])))
+ * result // [[2, 3], [4, 5]]
  */
 export async function simulateAgainstInlined<T>(
   options: SimulateOptions,

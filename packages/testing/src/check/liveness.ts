@@ -55,6 +55,9 @@ const WEATHER: ReadonlySet<string> = new Set([
 /**
  * Runs the body under faults that end (default drawn from the seed), and then until the body and all that it began have ended.
  * @throws (rejects) LIVENESS_VIOLATED if something is still pending at the limit; the errors of `simulate`
+ * @example
+ * const { result } = await checkLiveness({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * result // [[2, 3], [4, 5]]
  */
 export function checkLiveness<T>(options: LivenessOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   const { faults = randomFaults() } = options
@@ -104,6 +107,9 @@ function violated(sim: SimulatedWorkers, { faultsEndMs = FAULTS_END_MS, withinMs
  * Runs the body under faults that never end (default drawn from the seed). The body may stay pending, or reject with an error that faults cause (a
  * timeout, a worker's death, …).
  * @throws (rejects) SAFETY_VIOLATED if `check` throws; any other error of the body
+ * @example
+ * const { result } = await checkSafety({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * result.ended // 'value', 'error' or 'pending'
  */
 export function checkSafety<T>(options: SafetyOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<SafetyEnd<T>>> {
   const { faults = randomFaults({ untilMs: Number.POSITIVE_INFINITY }) } = options

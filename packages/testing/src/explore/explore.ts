@@ -118,6 +118,12 @@ export function checkOptions(options: ExploreOptions): void {
  * body's calls share, or that workers share except by messages, is not part of a run: see Note [Explore].
  * @throws (rejects) the error of `body`, with `order` (which run it was), `decisions`, and the line that repeats it; ORDERS_DIFFER if two orders give
  * different results; ORDERS_MISSED and NOT_DETERMINISTIC if workers share something other than messages, or use real time or unseeded random numbers; the errors of `simulate`
+ * @example
+ * const { orders, exhausted } = await explore({ workers: 2 }, async (sim) => {
+ *   const y = await sim.on('worker0').run(() => call('worker1', addOne, [x]))
+ *   if (!equal(y, x.add(1))) throw new Error('wrong') // its message has the line that repeats this order
+ * })
+ * exhausted // true
  */
 export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
   checkRun('explore', options, body)

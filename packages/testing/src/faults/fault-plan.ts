@@ -54,13 +54,21 @@ const BYTES_PER_MS_MAX = 1000
  * Draws a fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0, restarts: 0 }) }, …)`. The rules are in
  * `simulation.plan`, and a run that fails prints them.
  * @throws INVALID_ARGUMENT
+ * @example
+ * const faults = randomFaults({ crashes: 0, restarts: 0, drop: 0.1 })
+ * const { plan } = await simulate({ workers: 2, seed: 7, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  */
 export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
   checkRandom(options)
   return { draw: (seed, workers) => draw(new Random(mix32(seed ^ 0x91a75)), workers, options) }
 }
 
-/** A rule that loses the first `times` sends of every message of these kinds. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent. */
+/**
+ * A rule that loses the first `times` sends of every message of these kinds. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent.
+ * @example
+ * const faults = [failFirst(2, 'CALL')] // each call arrives at the third attempt
+ * await simulate({ workers: 2, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ */
 export function failFirst(times: number, kind: MessageKind | readonly MessageKind[]): FaultRule {
   return { match: { kind }, do: 'drop', timesEach: times }
 }
@@ -131,7 +139,12 @@ function sides(random: Random, workers: readonly string[]): [string[], string[]]
 
 // --- printing
 
-/** The rules in words, one line each. */
+/**
+ * The rules in words, one line each.
+ * @example
+ * const { plan } = await simulate({ workers: 2, seed: 7, faults: randomFaults() }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
+ * console.log(planText(plan))
+ */
 export function planText(rules: readonly FaultRule[]): string {
   return rules.map((rule, index) => `  ${index + 1}. ${ruleText(rule)}`).join('\n')
 }

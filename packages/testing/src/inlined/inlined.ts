@@ -31,6 +31,7 @@ export interface InlinedOptions {
  * Runs `body` on an inlined cluster and resolves with its result.
  * @throws (rejects) the error of `body`; INVALID_ARGUMENT, TIMEOUT_INVALID; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for
  * whom (as in `simulate`, real timers and I/O do not happen); SIM_LIMIT if it takes steps without end; RUN_TIMEOUT, CALL_CANCELLED
+ * @example await inlined({ workers: 2 }, (cluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x]))) // [[2, 3], [4, 5]]
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)

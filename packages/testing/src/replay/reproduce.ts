@@ -139,7 +139,14 @@ function lastLines(failed: FailedRun, identity: RunIdentity | null, traceDir = p
   return lines.filter((line) => line !== '')
 }
 
-/** The trace of the simulated run that failed with this error; null if the error is not from a simulated run. */
+/**
+ * The trace of the simulated run that failed with this error; null if the error is not from a simulated run.
+ * @example
+ * const fail = () => { throw new Error('no data') }
+ * expose({ fail })
+ * const error = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', fail))).catch((error) => error)
+ * console.log(runTrace(error)?.readable)
+ */
 export function runTrace(error: unknown): Trace | null {
   return failureOf(error)?.trace ?? null
 }

@@ -23,6 +23,7 @@ export interface BitDifference {
 /**
  * Proves that `got` has the bits of `expected`: same keys, dtypes, shapes, and every element the same bits (0 is not −0; a NaN is equal to a NaN of the same bits).
  * @throws BITS_DIFFER with the first difference in `values`; BITS_UNCOMPARABLE
+ * @example expectSameBits({ w: tensor([1, 2]) }, { w: tensor([1, 2]) }) // fails with BITS_DIFFER if a bit differs
  */
 export function expectSameBits(got: unknown, expected: unknown, { seed }: { readonly seed?: number } = {}): void {
   const difference = bitDifference(got, expected)
@@ -41,7 +42,12 @@ export function differenceText({ path, index, got, expected, elements }: BitDiff
   return `${where} differs\n  expected ${expected}\n  got      ${got}${more}${again}\n`
 }
 
-/** The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare (a map with tensors as keys, a function), if no bits differ */
+/**
+ * The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare (a map with tensors as keys, a function), if no bits differ
+ * @example
+ * bitDifference(tensor([1, 2]), tensor([1, 2])) // null
+ * bitDifference({ w: tensor([0]) }, { w: tensor([-0]) })?.path // 'w'
+ */
 export function bitDifference(got: unknown, expected: unknown): BitDifference | null {
   const without: PostgradError[] = []
   const difference = compare(got, expected, '', without)

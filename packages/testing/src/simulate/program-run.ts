@@ -23,6 +23,7 @@ export interface ProgramRef {
 /**
  * `simulate` with a program's function. A failed run's token is of the program: `postgrad replay <token>`.
  * @throws (rejects) PROGRAM_INVALID; what `simulate` throws
+ * @example const { result } = await simulateProgram({ program: './program.js' }, { workers: 3, seed: 7 })
  */
 export async function simulateProgram(ref: ProgramRef, options: SimulateOptions): Promise<Simulation<unknown>> {
   return runProgram(ref, options, await bodyOf(ref))
@@ -31,6 +32,9 @@ export async function simulateProgram(ref: ProgramRef, options: SimulateOptions)
 /**
  * The run of a token of a program, once.
  * @throws (rejects) REPLAY_TOKEN_INVALID, PROGRAM_INVALID, REPLAY_OTHER_TEST for a token of a test; and what the run throws
+ * @example
+ * const { trace } = await replayProgram('pg1.63a91d1b.JczNCoMw') // the token that a failed run prints
+ * console.log(trace.readable)
  */
 export async function replayProgram(token: string): Promise<Simulation<unknown>> {
   const { of, variant } = decodeToken(token)

@@ -62,6 +62,7 @@ export function parseKeyFile(text: string, options: { readonly role?: string; re
 /**
  * Reads a key file, at once. On POSIX it must be its owner's alone; Windows has no such bits, and its folder must see to that.
  * @throws KEY_FILE_OPEN, KEY_FILE_UNREADABLE, KEY_FILE_INVALID, CREDENTIALS_INVALID
+ * @example const member = await init({ credentials: readKeyFile('cluster.key'), cluster: 'training' })
  */
 export function readKeyFile(path: string, options: { readonly role?: string } = {}): KeyCredentials {
   return parseKeyFile(readPrivate(path), { ...options, path })

@@ -41,6 +41,10 @@ const NO_BYTES = new Uint8Array(0)
 /**
  * A store that processes and threads of one machine share by a file. If a process that uses it is killed, the others continue. The file
  * only grows: begin each run with a new one. PyTorch: `torch.distributed.FileStore`.
+ * @example
+ * const store = new FileStore('/tmp/my-run.store')
+ * await store.set('port', '29500')
+ * await store.getText('port') // '29500', in any process of this machine
  */
 export class FileStore implements Store {
   private readonly clock: Clock

@@ -1,5 +1,5 @@
 /** A store in the memory of one worker: `store-table.ts` under the contract. PyTorch: `HashStore`. */
-import type { Clock } from '../clock.js'
+import { type Clock, RealClock } from '../clock.js'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
 import { StoreTable } from './store-table.js'
 import { textOf } from './store-values.js'
@@ -7,7 +7,14 @@ import { textOf } from './store-values.js'
 /** For the server, which serves the table of a store that is there already. */
 let readTable: (store: HashStore) => StoreTable
 
-/** A store of keys and values in the memory of one worker. PyTorch: `torch.distributed.HashStore`. */
+/**
+ * A store of keys and values in the memory of one worker. PyTorch: `torch.distributed.HashStore`.
+ * @example
+ * const store = new HashStore()
+ * await store.set('epoch', '3')
+ * await store.getText('epoch') // '3'
+ * await store.add('arrived', 1) // 1
+ */
 export class HashStore implements Store {
   private readonly table: StoreTable
 
@@ -15,7 +22,8 @@ export class HashStore implements Store {
     readTable = (store) => store.table
   }
 
-  constructor(clock: Clock) {
+  /** `clock` measures how long a `get` or `wait` waits; by default it is the machine's. */
+  constructor(clock: Clock = new RealClock()) {
     this.table = new StoreTable(clock)
   }
 

@@ -4,7 +4,13 @@
 import { timeLimit } from '@postgrad/base/internal'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
 
-/** A part of another store: every key gets a prefix, so that groups which share a store do not meet. PyTorch: `torch.distributed.PrefixStore`. */
+/**
+ * A part of another store: every key gets a prefix, so that groups which share a store do not meet. PyTorch: `torch.distributed.PrefixStore`.
+ * @example
+ * const store = new HashStore()
+ * await new PrefixStore('run7', store).set('port', '29500')
+ * await new PrefixStore('run8', store).check(['port']) // false
+ */
 export class PrefixStore implements Store {
   /** The text before each key. */
   readonly prefix: string

@@ -14,7 +14,16 @@ export interface SequentialLROptions {
   readonly milestones: readonly number[]
 }
 
-/** Runs one scheduler after the other. Each begins at its own epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`. */
+/**
+ * Runs one scheduler after the other. Each begins at its own epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const warmUp = new LinearLR(optimizer, { startFactor: 0.1, totalIters: 5 })
+ * const decay = new ExponentialLR(optimizer, { gamma: 0.9 })
+ * const scheduler = new SequentialLR(optimizer, { schedulers: [warmUp, decay], milestones: [5] })
+ * for (let epoch = 0; epoch < 7; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.81]
+ */
 export class SequentialLR implements Scheduler {
   /** The optimizer whose rates the schedulers set. */
   readonly optimizer: Scheduled
@@ -71,7 +80,16 @@ export class SequentialLR implements Scheduler {
   }
 }
 
-/** Several schedulers that all step together, so that their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`. */
+/**
+ * Several schedulers that all step together, so that their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const warmUp = new ConstantLR(optimizer, { factor: 0.1, totalIters: 2 })
+ * const scheduler = new ChainedScheduler([warmUp, new ExponentialLR(optimizer, { gamma: 0.9 })])
+ * optimizer.step()
+ * scheduler.step() // the factors 0.1 and 0.9
+ * scheduler.getLastLr() // [0.09]
+ */
 export class ChainedScheduler implements Scheduler {
   /** The optimizer whose rates the schedulers set. */
   readonly optimizer: Scheduled

@@ -9,7 +9,14 @@ export interface CosineAnnealingLROptions extends LRSchedulerOptions {
   readonly etaMin?: number
 }
 
-/** lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`. */
+/**
+ * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new CosineAnnealingLR(optimizer, { tMax: 100, etaMin: 0.1 })
+ * for (let epoch = 0; epoch < 50; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.55]
+ */
 export class CosineAnnealingLR extends LRScheduler {
   private readonly tMax: number
   private readonly etaMin: number
@@ -55,6 +62,11 @@ export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
 /**
  * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI the epochs from that restart to the next. PyTorch:
  * `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new CosineAnnealingWarmRestarts(optimizer, { t0: 10, tMult: 2 }) // restarts at epochs 10, 30, 70
+ * for (let epoch = 0; epoch < 10; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [1]
  */
 export class CosineAnnealingWarmRestarts extends LRScheduler {
   private readonly t0: number

@@ -33,6 +33,11 @@ export interface CyclicLROptions extends LRSchedulerOptions {
 /**
  * lr = baseLr + (maxLr − baseLr) · x · scale, with x from 0 to 1 and back; momentum = maxMomentum − (maxMomentum − baseMomentum) · x · scale.
  * PyTorch: `torch.optim.lr_scheduler.CyclicLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1, momentum: 0.9 })
+ * const scheduler = new CyclicLR(optimizer, { baseLr: 0.1, maxLr: 0.5, stepSizeUp: 4 })
+ * for (let batch = 0; batch < 3; batch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.4]
  */
 export class CyclicLR extends LRScheduler {
   private readonly maxLrs: number[]

@@ -7,7 +7,15 @@ export interface LambdaLROptions extends LRSchedulerOptions {
   readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]
 }
 
-/** lr = initialLr · lrLambda(epoch). PyTorch: `torch.optim.lr_scheduler.LambdaLR`. */
+/**
+ * lr = initialLr · lrLambda(epoch). PyTorch: `torch.optim.lr_scheduler.LambdaLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
+ * const scheduler = new LambdaLR(optimizer, { lrLambda: (epoch) => 1 / (1 + epoch) })
+ * optimizer.step()
+ * scheduler.step()
+ * scheduler.getLastLr() // [0.05]
+ */
 export class LambdaLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 
@@ -23,7 +31,14 @@ export class LambdaLR extends LRScheduler {
   }
 }
 
-/** lr ← lr · lrLambda(epoch), from epoch 1 on. PyTorch: `torch.optim.lr_scheduler.MultiplicativeLR`. */
+/**
+ * lr ← lr · lrLambda(epoch), from epoch 1 on. PyTorch: `torch.optim.lr_scheduler.MultiplicativeLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
+ * const scheduler = new MultiplicativeLR(optimizer, { lrLambda: (epoch) => (epoch < 10 ? 1 : 0.5) })
+ * for (let epoch = 0; epoch < 11; epoch++) { optimizer.step(); scheduler.step() } // halved at epochs 10 and 11
+ * scheduler.getLastLr() // [0.025]
+ */
 export class MultiplicativeLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 

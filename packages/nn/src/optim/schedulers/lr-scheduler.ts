@@ -69,6 +69,15 @@ export interface LRSchedulerOptions {
 /**
  * The base class of schedulers. To write your own, extend it: set the fields, then call `start()` at the end of the constructor. PyTorch:
  * `torch.optim.lr_scheduler.LRScheduler`.
+ * @example
+ * class Halving extends LRScheduler {
+ *   constructor(optimizer: Scheduled) { super(optimizer, {}); this.start() }
+ *   protected override rates() { return this.baseLrs.map((lr) => lr * 0.5 ** this.lastEpoch) }
+ * }
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new Halving(optimizer)
+ * for (let epoch = 0; epoch < 3; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.125]
  */
 export abstract class LRScheduler implements Scheduler {
   /** The optimizer whose rates the scheduler sets. */
@@ -119,7 +128,7 @@ export abstract class LRScheduler implements Scheduler {
     this.apply(this.closedForm() ?? this.rates())
   }
 
-  /** @internal The first step, or the first one again: how SequentialLR begins. */
+  /** Sets the rates of the first epoch. Call it at the end of the constructor of your own scheduler; SequentialLR calls it again when it begins. */
   start(): void {
     this.stepCount = 0
     this.step()

@@ -38,7 +38,14 @@ interface Phase {
   readonly momentum: readonly ['base' | 'max', 'base' | 'max']
 }
 
-/** lr rises from maxLr / divFactor to maxLr, then falls to maxLr / divFactor / finalDivFactor. PyTorch: `torch.optim.lr_scheduler.OneCycleLR`. */
+/**
+ * lr rises from maxLr / divFactor to maxLr, then falls to maxLr / divFactor / finalDivFactor. PyTorch: `torch.optim.lr_scheduler.OneCycleLR`.
+ * @example
+ * const optimizer = new Adam([zeros([1], { requiresGrad: true })])
+ * const scheduler = new OneCycleLR(optimizer, { maxLr: 0.01, totalSteps: 100 })
+ * for (let batch = 0; batch < 29; batch++) { optimizer.step(); scheduler.step() } // 30 % of the steps up, then down
+ * scheduler.getLastLr() // [0.01]
+ */
 export class OneCycleLR extends LRScheduler {
   private readonly totalSteps: number
   private readonly pctStart: number

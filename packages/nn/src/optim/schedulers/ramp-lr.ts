@@ -9,7 +9,15 @@ export interface ConstantLROptions extends LRSchedulerOptions {
   readonly totalIters?: number
 }
 
-/** lr = initialLr · factor until epoch `totalIters`, then initialLr. PyTorch: `torch.optim.lr_scheduler.ConstantLR`. */
+/**
+ * lr = initialLr · factor until epoch `totalIters`, then initialLr. PyTorch: `torch.optim.lr_scheduler.ConstantLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new ConstantLR(optimizer, { factor: 0.5, totalIters: 4 })
+ * scheduler.getLastLr() // [0.5]
+ * for (let epoch = 0; epoch < 4; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [1]
+ */
 export class ConstantLR extends LRScheduler {
   private readonly factor: number
   private readonly totalIters: number
@@ -47,6 +55,11 @@ export interface LinearLROptions extends LRSchedulerOptions {
 /**
  * lr goes from initialLr · startFactor to initialLr · endFactor in equal steps, within `totalIters` epochs: a warm-up. PyTorch:
  * `torch.optim.lr_scheduler.LinearLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new LinearLR(optimizer, { startFactor: 0.2, totalIters: 4 })
+ * for (let epoch = 0; epoch < 2; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.6]
  */
 export class LinearLR extends LRScheduler {
   private readonly startFactor: number
@@ -89,7 +102,14 @@ export interface PolynomialLROptions extends LRSchedulerOptions {
   readonly power?: number
 }
 
-/** lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on. PyTorch: `torch.optim.lr_scheduler.PolynomialLR`. */
+/**
+ * lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on. PyTorch: `torch.optim.lr_scheduler.PolynomialLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new PolynomialLR(optimizer, { totalIters: 10, power: 2 })
+ * for (let epoch = 0; epoch < 5; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.25]
+ */
 export class PolynomialLR extends LRScheduler {
   private readonly totalIters: number
   private readonly power: number

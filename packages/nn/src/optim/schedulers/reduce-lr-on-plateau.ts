@@ -31,7 +31,14 @@ export interface ReduceLROnPlateauOptions {
   readonly eps?: number
 }
 
-/** Reduces the rate when a measure has stopped improving. Call `step(loss)` once an epoch. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`. */
+/**
+ * Reduces the rate when a measure has stopped improving. Call `step(loss)` once an epoch. PyTorch: `torch.optim.lr_scheduler.ReduceLROnPlateau`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
+ * const scheduler = new ReduceLROnPlateau(optimizer, { factor: 0.5, patience: 1 })
+ * for (const loss of [3, 2, 2, 2]) scheduler.step(loss) // no improvement twice
+ * scheduler.getLastLr() // [0.05]
+ */
 export class ReduceLROnPlateau implements Scheduler {
   /** The optimizer whose rates the scheduler sets. */
   readonly optimizer: Scheduled

@@ -12,7 +12,11 @@ export interface StepLROptions extends LRSchedulerOptions {
 
 /**
  * lr ← lr · gamma every `stepSize` epochs. PyTorch: `torch.optim.lr_scheduler.StepLR`.
- * @example const scheduler = new StepLR(new SGD([x], { lr: 0.1 }), { stepSize: 30 })
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
+ * const scheduler = new StepLR(optimizer, { stepSize: 30 })
+ * for (let epoch = 0; epoch < 30; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.01]
  */
 export class StepLR extends LRScheduler {
   private readonly stepSize: number
@@ -46,7 +50,14 @@ export interface MultiStepLROptions extends LRSchedulerOptions {
   readonly gamma?: number
 }
 
-/** lr ← lr · gamma at each of the milestones. PyTorch: `torch.optim.lr_scheduler.MultiStepLR`. */
+/**
+ * lr ← lr · gamma at each of the milestones. PyTorch: `torch.optim.lr_scheduler.MultiStepLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
+ * const scheduler = new MultiStepLR(optimizer, { milestones: [30, 80], gamma: 0.1 })
+ * for (let epoch = 0; epoch < 30; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.01]
+ */
 export class MultiStepLR extends LRScheduler {
   private readonly milestones: readonly number[]
   private readonly gamma: number
@@ -76,7 +87,14 @@ export interface ExponentialLROptions extends LRSchedulerOptions {
   readonly gamma: number
 }
 
-/** lr ← lr · gamma every epoch. PyTorch: `torch.optim.lr_scheduler.ExponentialLR`. */
+/**
+ * lr ← lr · gamma every epoch. PyTorch: `torch.optim.lr_scheduler.ExponentialLR`.
+ * @example
+ * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
+ * const scheduler = new ExponentialLR(optimizer, { gamma: 0.9 })
+ * for (let epoch = 0; epoch < 2; epoch++) { optimizer.step(); scheduler.step() }
+ * scheduler.getLastLr() // [0.81]
+ */
 export class ExponentialLR extends LRScheduler {
   private readonly gamma: number
 

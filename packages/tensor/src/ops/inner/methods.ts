@@ -24,19 +24,28 @@ export const everyNth: Functional<(x: Tensor, dim: number, step: number) => Tens
   }),
 })
 
-/** A view of the other tensor's shape. PyTorch: `Tensor.view_as`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS */
+/**
+ * A view of the other tensor's shape. PyTorch: `Tensor.view_as`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS
+ * @example zeros([6]).viewAs(zeros([2, 3])) // shape [2, 3]
+ */
 export const viewAs: (x: Tensor, other: Tensor) => Tensor = composite('viewAs', {
   args: ['tensor', 'tensor'],
   of: (ops) => (x, other) => ops.view(x, other.shape),
 })
 
-/** A view expanded to the other tensor's shape. PyTorch: `Tensor.expand_as`. @throws SHAPE_MISMATCH */
+/**
+ * A view expanded to the other tensor's shape. PyTorch: `Tensor.expand_as`. @throws SHAPE_MISMATCH
+ * @example tensor([1, 2]).expandAs(zeros([2, 2])) // [[1, 2], [1, 2]]
+ */
 export const expandAs: (x: Tensor, other: Tensor) => Tensor = composite('expandAs', {
   args: ['tensor', 'tensor'],
   of: (ops) => (x, other) => ops.expand(x, other.shape),
 })
 
-/** x[specs] = values, or += with accumulate; see index(). */
+/**
+ * x[specs] = values, or += with accumulate; see index().
+ * @example const x = zeros([2, 3]); x.indexPut_(['...', 0], 7); x // [[7, 0, 0], [7, 0, 0]]
+ */
 export const indexPut_: (
   x: Tensor,
   specs: readonly IndexSpec<Tensor>[],

@@ -1,0 +1,73 @@
+/** A server for the built site, for one reader on this machine: files, compressed as a public server would send them. */
+import { createReadStream, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { extname, join, normalize, sep } from 'node:path'
+import { createGzip } from 'node:zlib'
+
+const TYPES = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.md': 'text/markdown; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
+}
+const PORT = 4173
+
+/** Resolves with the address. Without a port it takes the first free one from 4173 on. */
+export async function serve(folder, port) {
+  const server = createServer((request, response) => answer(folder, request, response))
+  for (let next = port ?? PORT; ; next++) {
+    try {
+      await listening(server, next)
+      return { server, address: `http://127.0.0.1:${next}/` }
+    } catch (error) {
+      if (error.code !== 'EADDRINUSE' || port !== undefined) throw explained(error, next)
+    }
+  }
+}
+
+function listening(server, port) {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function explained(error, port) {
+  if (error.code !== 'EADDRINUSE') return error
+  return new Error(`port ${port} is in use by another program.\n  Remedy: npm run docs:serve -- --port ${port + 1}`, { cause: error })
+}
+
+function answer(folder, request, response) {
+  const path = fileOf(folder, request.url)
+  if (path === undefined) {
+    response.writeHead(404, { 'content-type': TYPES['.html'] })
+    return createReadStream(join(folder, '404.html')).pipe(response)
+  }
+  const type = TYPES[extname(path)] ?? 'application/octet-stream'
+  const compress = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '') && type !== TYPES['.png']
+  response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...(compress ? { 'content-encoding': 'gzip' } : {}) })
+  if (request.method === 'HEAD') return response.end()
+  const file = createReadStream(path)
+  if (compress) file.pipe(createGzip()).pipe(response)
+  else file.pipe(response)
+}
+
+/** The file that an address means, inside the folder: '/guide/' is guide/index.html, '/guide/launching' is guide/launching.html. */
+function fileOf(folder, url) {
+  let address
+  try {
+    address = decodeURIComponent(url.split(/[?#]/)[0])
+  } catch {
+    return undefined // not an address
+  }
+  const path = normalize(join(folder, address))
+  if (path !== folder && !path.startsWith(folder + sep)) return undefined
+  return [path, join(path, 'index.html'), `${path}.html`].find((each) => statSync(each, { throwIfNoEntry: false })?.isFile())
+}
