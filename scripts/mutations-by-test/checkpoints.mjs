@@ -178,8 +178,8 @@ export const checkpoints = [
     'packages/parallel/src/checkpoint/directory.sim.test.ts',
     'CP-17 a worker that has died',
     'packages/parallel/src/checkpoint/errors.ts',
-    '? error : failed(op, workers, error)',
-    '? error : error',
+    ') return failed(op, workers, error)',
+    ') return error',
     'errors of other workers come bare',
   ),
   t(

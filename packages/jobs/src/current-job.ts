@@ -1,6 +1,6 @@
 /** The job that runs this code: `currentJob()` finds it in the scope, where `perform.ts` has put it. */
 import { PostgradError } from '@postgrad/base'
-import { currentScope } from '@postgrad/base/internal'
+import { currentScope, ScopedAbort } from '@postgrad/base/internal'
 import { checkProgress, type Progress } from './progress.js'
 
 /** The job that runs this code: what `currentJob()` gives. */
@@ -18,7 +18,7 @@ export interface CurrentJob {
 export class RunningJob implements CurrentJob {
   private readonly look: () => void
   private readonly post: (progress: Progress) => void
-  private controller: AbortController | null = null
+  private controller: ScopedAbort | null = null
   private why: { readonly error: unknown } | null = null
 
   /** @param look reads what has come for this job, and may call `cancel` */
@@ -30,7 +30,7 @@ export class RunningJob implements CurrentJob {
   get signal(): AbortSignal {
     if (this.why === null) this.look()
     if (this.controller === null) {
-      this.controller = new AbortController()
+      this.controller = new ScopedAbort()
       if (this.why !== null) this.controller.abort(this.why.error)
     }
     return this.controller.signal

@@ -102,6 +102,28 @@ test('JOB-3 random numbers depend on the order of the calls, or on a seed, and o
   })
 })
 
+test('JOB-8 listeners of the signal find the job in which it was asked for', async () => {
+  const heard: boolean[] = []
+  const listens = (): Promise<void> => {
+    const { signal } = currentJob()
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => {
+        heard.push(currentJob().signal === signal)
+        resolve()
+      })
+    })
+  }
+  await inWorld({ listens }, async ({ jobs, sleep }) => {
+    const controller = new AbortController()
+    const job = rejection(jobs.run(listens, [], { signal: controller.signal }))
+    await sleep(1)
+    controller.abort()
+    expect((await job).code).toBe('JOB_CANCELLED')
+    await sleep(1)
+    expect(heard).toEqual([true])
+  })
+})
+
 test('JOB-8 any number of jobs may share a signal: it gets one listener', async () => {
   const { wait, open } = gate()
   await inWorld({ wait }, async ({ jobs }) => {

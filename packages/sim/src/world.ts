@@ -90,6 +90,8 @@ export class SimWorld implements LinkHost, TimeHost {
   private readonly lives = new Map<string, number>()
   private livesBegun = 0
   /** They crash before the next step. */
+  /** Workers that a fault rule brings back later, once for each time. */
+  private readonly returning: string[] = []
   private doomed: { readonly worker: string; readonly restartMs: number | null }[] = []
   private readonly arrival: 'seeded' | 'at-once' | 'alone'
   private readonly decider: Decider
@@ -227,6 +229,11 @@ export class SimWorld implements LinkHost, TimeHost {
     return this.crashed.has(worker)
   }
 
+  /** Whether a fault rule has crashed this worker and will bring it back. */
+  isReturning(worker: string): boolean {
+    return this.returning.includes(worker)
+  }
+
   /**
    * A crashed worker may begin another life under its name: `clockOf` and `link` give new ones from now on; those of the former life stay dead.
    * @throws SIM_ALIVE when it has not crashed
@@ -263,7 +270,12 @@ export class SimWorld implements LinkHost, TimeHost {
     for (const { worker, restartMs } of doomed) {
       if (!this.workers.has(worker)) throw noSuchWorker(worker, [...this.workers.keys()])
       this.crash(worker)
-      if (restartMs !== null) this.later(restartMs, () => this.crashed.has(worker) && this.faults?.restart(worker))
+      if (restartMs === null) continue
+      this.returning.push(worker)
+      this.later(restartMs, () => {
+        this.returning.splice(this.returning.indexOf(worker), 1)
+        if (this.crashed.has(worker)) this.faults?.restart(worker)
+      })
     }
   }
 

@@ -6,6 +6,7 @@ import { TrafficCounts } from './traffic.js'
 
 /** A worker in a long kernel does not answer meanwhile. */
 const ANSWER_MS = 1500
+const LIMIT = { timeoutMs: ANSWER_MS }
 
 type Asked = Pick<Cluster, 'workers' | 'debugInfo' | 'metrics' | 'inspect'>
 
@@ -28,8 +29,8 @@ class ClusterSource implements StatusSource {
   }
 
   async workers(): Promise<readonly WorkerRow[]> {
-    const fresh = await within(this.ask(), ANSWER_MS)
-    if (fresh !== null) this.known = fresh
+    const fresh = await within(this.ask(), 2 * ANSWER_MS)
+    if (fresh !== null) this.known = { ...this.known, ...fresh }
     return this.cluster.workers.map(({ name, id }) => ({
       name,
       id,
@@ -52,10 +53,10 @@ class ClusterSource implements StatusSource {
     }
   }
 
-  /** Null: the cluster is closing, or a worker does not answer. */
+  /** Of those that answer in time. Null: the cluster is closing. */
   private async ask(): Promise<Readonly<Record<string, WorkerCounts>> | null> {
     try {
-      const [debug, metrics] = await Promise.all([this.cluster.debugInfo(), this.cluster.metrics()])
+      const [debug, metrics] = await Promise.all([this.cluster.debugInfo(LIMIT), this.cluster.metrics(LIMIT)])
       return Object.fromEntries(Object.entries(debug).map(([name, info]) => [name, countsOf(info, metrics[name])]))
     } catch {
       return null

@@ -4,7 +4,10 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, sta
 import { createConnection, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { launch } from 'postgrad'
+import { block } from '../fixtures/program.js'
 import { MAIN, PROGRAM, postgradWith, run } from '../process.fixture.js'
 import { surroundings } from '../surroundings.fixture.js'
 import { clusterSource } from './cluster-source.js'
@@ -189,18 +192,25 @@ describe('clusterSource', () => {
   const info = { id: 0, name: 'a' }
 
   test('CLI-52 whoever does not answer is busy, with the counts that it had', async () => {
-    let answers = true
-    const ask = async <T>(value: T): Promise<T> => (answers ? value : new Promise<T>(() => {}))
-    const cluster = {
-      workers: [info],
-      debugInfo: () => ask({ a: { pendingCalls: 3 } }),
-      metrics: () => ask({}),
-      inspect: async () => async () => {},
+    const cluster = await launch(pathToFileURL(PROGRAM), { workers: ['a', 'b'] })
+    try {
+      const watched = clusterSource(cluster, board, 0)
+      expect(await watched.workers()).toMatchObject([
+        { name: 'a', isFresh: true },
+        { name: 'b', isFresh: true },
+      ])
+      const blocks = cluster.on('a').run(block, 3000)
+      blocks.catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(await watched.workers()).toMatchObject([
+        { name: 'a', isFresh: false, counts: { pending: 0 } },
+        { name: 'b', isFresh: true },
+      ])
+      await cluster.close({ timeoutMs: 0 })
+      expect(await watched.workers()).toMatchObject([{ isFresh: false }, { isFresh: false }])
+    } finally {
+      await cluster.close({ timeoutMs: 0 })
     }
-    const watched = clusterSource(cluster as never, board, 0)
-    expect((await watched.workers())[0]).toMatchObject({ isFresh: true, counts: { pending: 3 } })
-    answers = false
-    expect((await watched.workers())[0]).toMatchObject({ isFresh: false, counts: { pending: 3 } })
   })
 
   test('CLI-53 one listener for any number of watchers', async () => {

@@ -175,6 +175,11 @@ export class RemoteWorker {
     return this.end !== null
   }
 
+  /** This thread has ended it: it is dead, or soon will be. */
+  get isTerminated(): boolean {
+    return this.endedBy !== null
+  }
+
   /** Asks the worker. Rejects with the worker's error, WORKER_DIED, RUN_TIMEOUT. */
   ask<Q extends Query>(query: Q, args: Asked<Q>, { op = query, ...limits }: AskOptions = {}): Promise<Answer<Q>> {
     return this.request(op, () => this.facade(query, ...args), limits) as Promise<Answer<Q>>

@@ -23,5 +23,8 @@ test('INI-9 one attempt to connect never takes all of the time in which one must
   expect(limitsOf()).toEqual({ connectMs: 5000 })
   expect(limitsOf({ graceMs: 800 })).toEqual({ graceMs: 800, connectMs: 400 })
   expect(limitsOf({ graceMs: 800, connectMs: 100 })).toEqual({ graceMs: 800, connectMs: 100 })
+  for (const connection of [{ connectMs: 10_000 }, { connectMs: 3000, graceMs: 2000 }, { connectMs: 2000, graceMs: 2000 }]) {
+    expect(() => limitsOf(connection)).toThrow(/a connectMs below graceMs \(\d+\), got \d+/)
+  }
   expect(() => limitsOf({ patience: 1 } as never)).toThrow('patience')
 })

@@ -18,7 +18,7 @@ export interface ConnectionOptions {
   readonly deadMs?: number
   /** How long a process tries to connect again after its connection broke. If a process loses its connection to the store, rank 0 waits half of this. Default 10,000. */
   readonly graceMs?: number
-  /** How long one attempt to connect may take. Default 5,000, or half of `graceMs` if that is less, so that there is time for a second attempt. */
+  /** How long one attempt to connect may take: less than `graceMs`. Default 5,000, or half of `graceMs` if that is less, so that there is time for a second attempt. */
   readonly connectMs?: number
 }
 
@@ -26,11 +26,16 @@ const CONNECTION: OptionNames<ConnectionOptions> = { heartbeatMs: true, suspectM
 const TRANSPORTS: readonly GroupTransport[] = ['unix', 'tcp']
 const LOOPBACK = '127.0.0.1'
 
-/** @throws INVALID_ARGUMENT for another option; the exchange checks that each is a time */
+/** @throws INVALID_ARGUMENT for another option, or for attempts longer than all of their time; the exchange checks that each is a time */
 export function limitsOf(connection: ConnectionOptions = {}): Partial<SocketLimits> {
   checkNames('init', connection, CONNECTION)
   const given = Object.fromEntries(Object.entries(connection).filter(([, ms]) => ms !== undefined))
-  const { graceMs = SOCKET_LIMITS.graceMs } = connection
+  const { graceMs = SOCKET_LIMITS.graceMs, connectMs } = connection
+  // The link would end amid its first attempt, and its error could not say what is wrong with the address.
+  if (connectMs !== undefined && connectMs >= graceMs) {
+    const remedy = 'Pass at most half of graceMs, so that there is time for a second attempt, or leave it out.'
+    throw invalidArgument('init: connection', `a connectMs below graceMs (${graceMs})`, String(connectMs), remedy)
+  }
   return { connectMs: Math.min(SOCKET_LIMITS.connectMs, graceMs / 2), ...given }
 }
 

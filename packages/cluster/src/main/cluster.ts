@@ -2,8 +2,8 @@
  * A local cluster: its workers and their controllers, joins and leaves, and one clean end for all of them. `launch` makes it. The main thread is
  * not a worker of it, but a guest when it calls workers (`main-thread.ts`). The rules CLU-n are in `SPEC.md`; `remote-members.ts` links the threads.
  */
-import type { PostgradError } from '@postgrad/base'
-import { checkTime } from '@postgrad/base/internal'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
+import { checkTime, timeLimit } from '@postgrad/base/internal'
 import type { Jobs } from '@postgrad/jobs'
 import {
   type AnyClass,
@@ -136,6 +136,7 @@ export class Cluster {
       events: this.events,
       ending: this.ending,
       isHeardByMain: (workerId) => this.main.hearsOf(workerId),
+      isLostToMain: (workerId) => this.main.hasLost(workerId),
       close: () => this.close({ timeoutMs: 0 }),
     })
     this.closed = this.lifecycle.emptied.then(() => {
@@ -311,11 +312,13 @@ export class Cluster {
   }
 
   /**
-   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. A stalled worker is left out.
-   * Rejects with CLUSTER_CLOSED, and with RUN_TIMEOUT if a worker does not answer for 10 s and was not reported as stalled.
+   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. A stalled worker is left out, and with
+   * `timeoutMs` each worker that does not answer within that time.
+   * Rejects with CLUSTER_CLOSED, TIMEOUT_INVALID, and without `timeoutMs` with RUN_TIMEOUT if a worker does not answer for 10 s and was not reported as
+   * stalled.
    */
-  async debugInfo(): Promise<Record<string, WorkerDebugInfo>> {
-    return this.ofEach('debugInfo')
+  async debugInfo(options: { readonly timeoutMs?: number } = {}): Promise<Record<string, WorkerDebugInfo>> {
+    return this.ofEach('debugInfo', options)
   }
 
   /**
@@ -337,10 +340,10 @@ export class Cluster {
 
   /**
    * For each live worker, in total and by actor: how many calls wait, and how long calls waited and ran. Counting begins with the first call of `metrics`.
-   * Rejects with CLUSTER_CLOSED.
+   * Leaves out and rejects as `debugInfo` does.
    */
-  async metrics(): Promise<Record<string, WorkerMetrics>> {
-    return this.ofEach('metrics')
+  async metrics(options: { readonly timeoutMs?: number } = {}): Promise<Record<string, WorkerMetrics>> {
+    return this.ofEach('metrics', options)
   }
 
   /** The references that every live worker holds, by worker; also those of the main thread if it has joined. Rejects as `debugInfo` does. */
@@ -418,18 +421,21 @@ export class Cluster {
     process.emitWarning(error.message, { type: error.code })
   }
 
-  /** Of the living; one that is stalled could not answer and is left out. */
-  private async ofEach<R extends Report>(report: R): Promise<Record<string, Answer<R>>> {
+  /** Of the living. One that is stalled could not answer and is left out, as is one that takes longer than the caller wants to wait. */
+  private async ofEach<R extends Report>(report: R, options: { readonly timeoutMs?: number } = {}): Promise<Record<string, Answer<R>>> {
     this.gate.admit(report)
+    checkNames(`cluster.${report}`, options, { timeoutMs: true })
+    const isPatient = options.timeoutMs === undefined
+    const timeoutMs = isPatient ? ASK_MS : timeLimit(`cluster.${report}`, options.timeoutMs!)
     const answers: Record<string, Answer<R>> = {}
     await Promise.all(
       this.parts.members.threads.map(async (worker) => {
         const canAnswer = (): boolean => !worker.dead && !this.events.isStalled(worker)
         try {
-          if (canAnswer()) answers[worker.info.name] = (await worker.ask<Report>(report, [], { timeoutMs: ASK_MS })) as Answer<R>
+          if (canAnswer()) answers[worker.info.name] = (await worker.ask<Report>(report, [], { timeoutMs })) as Answer<R>
         } catch (error) {
           // One that dies while it is asked is not alive any more; one that stalls is known by now.
-          if (canAnswer()) throw error
+          if (canAnswer() && (isPatient || !isPostgradError(error, 'RUN_TIMEOUT'))) throw error
         }
       }),
     )

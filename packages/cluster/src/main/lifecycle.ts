@@ -28,6 +28,8 @@ export interface LifecycleParts {
   readonly supervision: SupervisionOptions | null
   /** Whether a call of the main thread rejects with this worker's death. */
   isHeardByMain(workerId: number): boolean
+  /** Whether the main thread's link to this worker has ended. */
+  isLostToMain(workerId: number): boolean
   /** Ends the cluster at once. */
   close(): Promise<void>
 }
@@ -133,6 +135,8 @@ export class Lifecycle {
       gate.admit(op)
       found = this.memberNamed(op, name, seen)
       if (found !== null) return true
+      // The end of its thread is news.
+      if (this.isAboutToEnd(seen.worker)) return false
       const supervisor = this.supervisorOf(name)
       void supervisor?.settled().then(() => {
         seen.isDown = supervisor.has(name) && supervisor.isDown(name)
@@ -233,7 +237,15 @@ export class Lifecycle {
     return this.supervisor?.has(name) ? this.supervisor : null
   }
 
-  /** Null: it is being started, or leaves. @throws UNKNOWN_WORKER, WORKER_DIED */
+  /**
+   * This thread has asked for its end, or has lost the link to it: its death is only a matter of time. A program that waits for `ready` after WORKER_DIED
+   * must not get the dead worker once more, or it would try again and again, in one turn, in which the end of the thread cannot be learnt.
+   */
+  private isAboutToEnd(worker: RemoteWorker | undefined): boolean {
+    return worker !== undefined && !worker.dead && (worker.isTerminated || this.parts.isLostToMain(worker.info.id))
+  }
+
+  /** Null: it is being started, leaves, or is about to end. @throws UNKNOWN_WORKER, WORKER_DIED */
   private memberNamed(op: string, name: string, seen: Seen): WorkerInfo | null {
     const { members } = this.parts
     const worker = members.threads.find(({ info }) => info.name === name) ?? seen.worker
@@ -243,7 +255,7 @@ export class Lifecycle {
     const isAlive = worker !== undefined && !worker.dead
     // A supervisor has it as its child when onRestart is done with it.
     const isThere = supervisor === null ? !isStarting : supervisor.child(name)?.worker === worker
-    if (isAlive && worker.leaving === null && isThere) return worker.info
+    if (isAlive && worker.leaving === null && isThere && !this.isAboutToEnd(worker)) return worker.info
     if (!isStarting && !isAlive && (supervisor === null || seen.isDown)) {
       throw worker === undefined ? unknownWorker(op, name, members.workers) : worker.death(op)
     }

@@ -77,6 +77,13 @@ export class MainThread {
     return this.heard.has(workerId) || this.isWaitingFor(workerId)
   }
 
+  /** Whether its link to this worker has ended, which it may learn before the cluster learns that the thread has. */
+  hasLost(workerId: number): boolean {
+    const { runtime } = this
+    if (runtime === null || runtime.isClosed) return false
+    return runtime.peers.get(workerId)?.link?.closed === true || runtime.deathOf(workerId) !== null
+  }
+
   /** By its name, if it has joined. */
   references(): Record<string, References> {
     return this.runtime === null ? {} : { [this.options.name]: this.runtime.references() }

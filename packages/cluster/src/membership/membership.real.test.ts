@@ -1,6 +1,7 @@
 /** Workers join, leave and restart while a cluster runs, and what the others see of it. Rules CLU-n in SPEC.md. */
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
+import { call } from '@postgrad/rpc'
 import { heapStats, threadHeap, verifyHeap } from '@postgrad/tensor/internal'
 import { launcher } from '../clusters.fixture.js'
 import * as members from '../fixtures/members.js'
@@ -183,6 +184,31 @@ describe('ready', () => {
     expect(await rejection(cluster.ready('b'))).toMatchObject({ code: 'UNKNOWN_WORKER' })
     expect(await cluster.on('a').run(members.whoIsThere)).toEqual(expect.any(Array))
     await cluster.close()
+  })
+
+  test('CLU-58 waits for the end of a worker that the main thread has killed, or to which it has lost its link', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a', 'b'], supervision: { intensity: 20, minBackoffMs: 0 } })
+    const killed = cluster.kill('a')
+    expect(await cluster.ready('a')).toEqual({ name: 'a', id: 2 })
+    await killed
+    const lives = await cluster.runHere(async () => {
+      const ready: number[] = []
+      for (let id = 1; ready.length < 5; id = ready.at(-1)!) {
+        expect(await rejection(call('b', members.exit, [7]))).toMatchObject({ code: 'WORKER_DIED', values: { workerId: id } })
+        ready.push((await cluster.ready('b')).id)
+        expect(await call('b', members.whoAmI)).toBe('b')
+      }
+      return ready
+    })
+    expect(lives).toEqual([3, 4, 5, 6, 7])
+    await cluster.close()
+  })
+
+  test('CLU-58 a worker that is being killed and that nobody starts again', async () => {
+    const cluster = await launch(PROGRAM, { workers: ['a'] })
+    const killed = cluster.kill('a')
+    expect(await rejection(cluster.ready('a'))).toMatchObject({ code: 'WORKER_DIED', values: { cause: 'killed' } })
+    await killed
   })
 })
 

@@ -69,8 +69,13 @@ describe('CP-14 versions', () => {
       await checkpoints.save(1, { done: 1 })
       const path = join(folder(1), MANIFEST)
       writeFileSync(path, readFileSync(path, 'utf8').replace('"version": 2', '"version": 3'))
-      for (const look of [checkpoints.latest(), checkpoints.list(), checkpoints.load({}), checkpoints.load({}, { step: 1 })]) {
-        expect(await failure(look)).toMatchObject({ code: 'CHECKPOINT_UNSUPPORTED', values: { version: 3 } })
+      for (const [op, look] of [
+        ['latest', checkpoints.latest()],
+        ['list', checkpoints.list()],
+        ['load', checkpoints.load({})],
+        ['load', checkpoints.load({}, { step: 1 })],
+      ] as const) {
+        expect(await failure(look)).toMatchObject({ code: 'CHECKPOINT_UNSUPPORTED', op, values: { version: 3 } })
       }
       await checkpoints.save(2, { done: 2 })
       await checkpoints.save(3, { done: 3 })
@@ -82,7 +87,7 @@ const weightOf = async (module: ReturnType<RemoteModule<Linear>['getModuleRref']
 expose({ weightOfVersion1: weightOf })
 
 describe('CP-15 what is listed', () => {
-  test('CP-15 latest and list look at lengths, with verify at the bytes, and load takes what latest gives', () =>
+  test('CP-15, CP-17 latest and list look at lengths, with verify at the bytes, and load takes what latest gives', () =>
     onCluster(1, async () => {
       const checkpoints = new Checkpoints(directory())
       for (const step of [1, 2, 3]) await checkpoints.save(step, { step, w: zeros([4]) })
@@ -93,8 +98,11 @@ describe('CP-15 what is listed', () => {
       expect([await steps(checkpoints), (await checkpoints.latest())!.step]).toEqual([[1, 2], 2])
       expect((await checkpoints.list({ verify: true })).map(({ step }) => step)).toEqual([1])
       expect((await checkpoints.latest({ verify: true }))!.step).toBe(1)
-      expect((await failure(checkpoints.load({}))).code).toBe('CHECKPOINT_CORRUPT')
-      expect((await failure(checkpoints.load({}, { step: 3 }))).code).toBe('CHECKPOINT_CORRUPT')
+      const error = await failure(checkpoints.load({}))
+      expect(error).toMatchObject({ code: 'CHECKPOINT_CORRUPT', op: 'load', message: expect.stringMatching(/^load: expected the bytes/) })
+      expect(error.stack).toContain('load: expected the bytes')
+      expect(await failure(checkpoints.load({}, { step: 3 }))).toMatchObject({ code: 'CHECKPOINT_CORRUPT', op: 'load' })
+      expect(await failure(checkpoints.load({}, { step: 9 }))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND', op: 'load' })
       rmSync(fileOf(2, '.state'))
       expect((await checkpoints.load({})).values.step).toBe(1)
       for (const wrong of [{ verify: 1 }, { deep: true }, 5] as never[]) {

@@ -44,6 +44,8 @@ export class Watch {
   readonly down: Promise<Down>
   /** The owner knows that it is watched, or it is down. */
   registered: Promise<void> = Promise.resolve()
+  /** Why the owner does not let it be watched; null: it does. Nothing has crashed then. */
+  refusal: PostgradError | null = null
   private settle!: (down: Down) => void
 
   constructor(id: number, owner: number) {
@@ -119,6 +121,7 @@ export class Watches {
         await this.core.run(() => this.rrefs.caller.call(watch.owner, WATCH_ACTOR, [rref, this.core.info.id, watch.id], NO_LIMIT))
         return
       } catch (error) {
+        if (isPostgradError(error, 'NOT_AN_ACTOR') || isPostgradError(error, 'NOT_PERMITTED')) watch.refusal = error
         if (!isPostgradError(error, 'MAILBOX_FULL')) {
           this.tell(watch, downBy(error))
           return
@@ -190,15 +193,19 @@ export class Watches {
   }
 
   /** Serves LINK_ACTOR: the actor of `rref`, which is here, crashes when `other` does. */
-  onLink(rref: unknown, to: unknown): Promise<void> {
+  async onLink(rref: unknown, to: unknown): Promise<void> {
     const [owned, other] = [ownedActor(LINK_ACTOR, rref), actorReference(LINK_ACTOR, to)]
-    return whenMade(owned, (value) => this.bind(owned, this.actors.cellOf(owned, value, 'link'), other))
+    try {
+      await whenMade(owned, (value) => this.bind(owned, this.actors.cellOf(owned, value, 'link'), other))
+    } finally {
+      other.dispose()
+    }
   }
 
   private async bind(owned: OwnerRRef, cell: ActorCell, other: RRef): Promise<void> {
     const watch = this.watchActor(other)
     void watch.down.then(({ normal, reason }) => {
-      if (!normal) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
+      if (!normal && watch.refusal === null) cell.end({ normal: false, reason: linkedDown(cell.what, reason) }, { isKnown: true })
     })
     const links = this.linksOf(owned, cell)
     const bound = links.get(other.rrefId) ?? new Set()
@@ -208,7 +215,8 @@ export class Watches {
       if (bound.size === 0 && links.get(other.rrefId) === bound) links.delete(other.rrefId)
     })
     await watch.registered
-    other.dispose()
+    // The other end of the link, which is asked for at the same time, says NOT_AN_ACTOR under the name of `link`.
+    if (watch.refusal !== null && watch.refusal.code !== 'NOT_AN_ACTOR') throw watch.refusal
   }
 
   /** The links of one actor. The actor's end undoes all of them, by one listener. */

@@ -56,7 +56,7 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
 /**
  * The signal of the call that is being served here (of the job, in one of a pool): it aborts when nobody waits for the call any more, because its caller cancelled it, ran out of
  * time, or died. When an actor crashes or is killed it aborts for all that runs of it, also for what it sent to itself. Outside of any call, it is the worker's own, which aborts at its shutdown. A long function looks at `aborted` now and then, or
- * passes it to what it waits for. After the call has ended it stays as it is. @throws RPC_NOT_INITIALIZED outside of any worker
+ * passes it to what it waits for. Listeners of the signal run in the scope of the call. After the call has ended it stays as it is. @throws RPC_NOT_INITIALIZED outside of any worker
  * @example
  * const download = async (url: string) => (await fetch(url, { signal: currentSignal() })).text()
  * expose({ download }) // the download ends when the caller cancels the call, or dies

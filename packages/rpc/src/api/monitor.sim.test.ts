@@ -385,6 +385,22 @@ describe('links', () => {
       expect((await failure(b.call('ping', []))).cause).toMatchObject({ code: 'LINKED_ACTOR_DOWN' })
     }))
 
+  test('LNK-4 a link with a value that is not an actor is refused at the caller, and the actor lives on', () =>
+    seeds(3, async () => {
+      using actor = remote('worker1', Fragile, ['a'])
+      using near = rref(new Fragile('near'))
+      using far = remote('worker2', makeValue)
+      using own = rref(new Hidden())
+      for (const value of [far, own])
+        for (const living of [actor, near]) {
+          expect(await failure(link(living, value as never))).toMatchObject({ code: 'NOT_AN_ACTOR', op: 'link' })
+          expect(await failure(link(value as never, living))).toMatchObject({ code: 'NOT_AN_ACTOR', op: 'link' })
+          await sleep(20)
+          expect(await living.call('ping', [])).toBe(living === near ? 'near' : 'a')
+        }
+      await stopActor(near)
+    }))
+
   test('LNK-3 unlink in the turn of its link undoes it, also of an actor that is still being made', () =>
     seeds(3, async ({ workers }) => {
       for (const make of [() => remote('worker1', Fragile, ['a']), () => remote('worker1', makeLate, [3])]) {

@@ -31,6 +31,16 @@ const untilCancelled = (): Promise<string> => {
     else signal.addEventListener('abort', end)
   })
 }
+/** Notes which worker and which signal a listener of its signal finds. */
+const listens = (): Promise<unknown> => {
+  const signal = currentSignal()
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => {
+      log.push(`${currentWorker().info.name} ${currentSignal() === signal}`)
+      resolve('heard')
+    })
+  })
+}
 /** Calls on through these workers; the last waits until it is cancelled. */
 const chain = async (to: readonly string[]): Promise<string> => {
   const [next, ...rest] = to
@@ -96,6 +106,7 @@ expose({
   sleep,
   echo,
   untilCancelled,
+  listens,
   chain,
   note,
   take,
@@ -598,6 +609,28 @@ describe('currentSignal', () => {
       expect(workers[1]!.run(() => currentSignal()).aborted).toBe(true)
       expect(await served).toMatchObject({ code: 'WORKER_DIED' })
       expect(log).toEqual(['worker1: RPC_SHUT_DOWN'])
+    })
+  })
+
+  test('CAN-10: listeners of the signal run in the scope in which it was asked for, however the call ends', async () => {
+    await inCluster(3, async ({ workers }) => {
+      for (const to of ['worker1', 'worker0']) {
+        const future = call(to, listens)
+        await sleep(5)
+        future.cancel()
+        await sleep(5)
+        expect(await failure(call(to, listens, [], { timeoutMs: 20 }))).toMatchObject({ code: 'RPC_TIMEOUT' })
+        await sleep(5)
+        expect(log.splice(0)).toEqual([`${to} true`, `${to} true`])
+      }
+      const ofWorker = workers[2]!.run(() => listens())
+      const served = failure(call('worker2', listens))
+      const { result } = workers[2]!.runCancellable(listens)
+      await sleep(5)
+      await workers[2]!.close()
+      expect([await ofWorker, await result]).toEqual(['heard', 'heard'])
+      expect(await served).toMatchObject({ code: 'WORKER_DIED' })
+      expect(log).toEqual(['worker2 true', 'worker2 true', 'worker2 true'])
     })
   })
 })

@@ -13,6 +13,8 @@ import {
   markHop,
   outOfTime,
   ownEnd,
+  type Scope,
+  ScopedAbort,
   timeLimit,
   withHop,
 } from '@postgrad/base/internal'
@@ -32,6 +34,8 @@ export interface RequestsHost extends CoreHost {
   readonly rpcTimeoutMs: number
   /** The error of all that the close cuts short. */
   readonly closedBy: PostgradError
+  /** Of this worker's own work. */
+  readonly scope: Scope
 }
 
 /** A request of this worker. It ends by whichever comes first: the reply, the peer's death, the deadline, the cancellation or the shutdown. */
@@ -106,7 +110,7 @@ export class Requests {
   private readonly host: RequestsHost
   private readonly messages: MessagePath
   private nextRequest = 1
-  private shutdown: AbortController | null = null
+  private shutdown: ScopedAbort | null = null
   /** Served calls that were cancelled in this turn and have called others. */
   private givenUp = new Set<ServedCall>()
 
@@ -330,7 +334,7 @@ export class Requests {
 
   /** Aborts when this worker shuts down. */
   get shutdownSignal(): AbortSignal {
-    this.shutdown ??= new AbortController()
+    this.shutdown ??= new ScopedAbort(this.host.scope)
     if (this.host.isClosed) this.shutdown.abort(this.host.closedBy)
     return this.shutdown.signal
   }

@@ -4,7 +4,7 @@
  * states. The rules CAN-1 to CAN-12 are in SPEC.md; `pending-calls.ts` is the caller's side.
  */
 import { PostgradError } from '@postgrad/base'
-import { currentScope, onAbort, type Scope } from '@postgrad/base/internal'
+import { currentScope, onAbort, type Scope, ScopedAbort } from '@postgrad/base/internal'
 import type { WorkerInfo } from '../common/worker-info.js'
 
 /** How the callee of a call that is a stream continues, or ends. */
@@ -43,7 +43,7 @@ export class ServedCall {
   crash: PostgradError | null = null
   /** Whether calls were made while it was served, or something was waited for. */
   hasCalled = false
-  private controller: AbortController | null = null
+  private controller: ScopedAbort | null = null
   private stopped: PostgradError | null = null
 
   constructor(caller: WorkerInfo, requestId: number, expiresMs: number, functionName = '') {
@@ -67,7 +67,7 @@ export class ServedCall {
   /** The actor that it was for does not take it: nobody has the references in it. */
   refuse(): void {}
 
-  /** The first reason counts. Listeners of the signal run now. */
+  /** The first reason counts. Listeners of the signal run now, in the scope in which it was asked for. */
   giveUp(reason: PostgradError): void {
     if (this.givenUp !== null) return
     this.givenUp = reason
@@ -87,10 +87,10 @@ export class ServedCall {
     return this.stopped !== null
   }
 
-  /** Made when it is first asked for. */
+  /** Made when it is first asked for; its listeners run in the scope of that moment. */
   get signal(): AbortSignal {
     if (this.controller === null) {
-      this.controller = new AbortController()
+      this.controller = new ScopedAbort()
       if (this.stopped !== null) this.controller.abort(this.stopped)
     }
     return this.controller.signal

@@ -24,7 +24,8 @@ const CHUNK = 25
 
 /**
  * `explore` of a program by its file, in as many threads as there are cores; it shows a bar on a terminal, and the first Ctrl-C ends it with what
- * there is. @throws (rejects) as `explore`; PROGRAM_INVALID
+ * there is. @throws (rejects) as `explore`; PROGRAM_INVALID. The line `Repeat it: npx postgrad replay …` is in the error's stack, and its token in `replay`;
+ * the message stays as it was, so print the stack
  * @example
  * const { orders, exhausted } = await exploreProgram({ program: './program.js', workers: 3 }) // its default export is (sim) => Promise
  * console.log(`${orders} orders${exhausted ? '' : ', not all'}`)

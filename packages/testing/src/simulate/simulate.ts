@@ -94,8 +94,8 @@ export interface SimCluster extends TestCluster {
    */
   join(name: string): TestWorker
   /**
-   * Resolves with the worker of this name when every member can call it: at once, or after its `join` or `restart` has ended.
-   * @throws (rejects) WORKER_DIED if it crashes before
+   * Resolves with the worker of this name when every member can call it: at once, or after its `join` or `restart` has ended, or after a fault rule
+   * has restarted it. @throws (rejects) WORKER_DIED if it has crashed, or crashes before, and no fault rule restarts it
    */
   ready(name: string): Promise<TestWorker>
   /**
@@ -230,7 +230,9 @@ export class SimulatedWorkers implements SimCluster {
 
   async ready(name: string): Promise<TestWorker> {
     await this.members.ready(name)
-    return this.on(name)
+    const worker = this.on(name)
+    if (this.world.isCrashed(name)) throw crashed('sim.ready', worker.info)
+    return worker
   }
 
   async leave(
@@ -279,13 +281,13 @@ export class SimulatedWorkers implements SimCluster {
 
   /** As `launch` has it: a worker's death rejects its programs, and nothing is begun on the dead. */
   private untilDeath<R>(runtime: WorkerRuntime, run: () => Promise<R>): Promise<R> {
-    if (!this.isCurrent(runtime) || this.world.isCrashed(runtime.info.name)) return Promise.reject(crashed(runtime.info))
+    if (!this.isCurrent(runtime) || this.world.isCrashed(runtime.info.name)) return Promise.reject(crashed('run', runtime.info))
     let end = () => {}
     const promise = new Promise<R>((resolve, reject) => {
       end = () => {
         // A program that nobody waits for may die.
         promise.catch(() => {})
-        reject(crashed(runtime.info))
+        reject(crashed('run', runtime.info))
       }
       run().then(resolve, reject)
     })
@@ -320,7 +322,8 @@ export class SimulatedWorkers implements SimCluster {
 
 /**
  * Runs `body` on a simulated cluster until it settles, then delivers the messages that are still under way.
- * @throws (rejects) the error of `body`, with the seed in `seed` and in the stack; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
+ * @throws (rejects) the error of `body`, with the seed in `seed`, the token that repeats the run in `replay`, and the line with that token in the stack. The
+ * message stays as it was, since tests compare it: print the stack. SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
  * @example
  * const { result, timeMs } = await simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * result // [[2, 3], [4, 5]]
@@ -378,11 +381,11 @@ async function runOnce<T, R>(
   }
 }
 
-function crashed(worker: WorkerInfo): PostgradError {
+function crashed(op: string, worker: WorkerInfo): PostgradError {
   const death = { worker, cause: 'killed', detail: 'it crashed, and with it what ran there' } as const
   const remedy =
     'Let the test wait for a program on a worker that lives, or expect this. After `restart` the name is another life: sim.on(name) again.'
-  return workerDied('run', death, { remedy })
+  return workerDied(op, death, { remedy })
 }
 
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>

@@ -1,4 +1,4 @@
-/** `sim.leave` next to what `cluster.leave` does. */
+/** `sim.leave` and `sim.ready` next to what those of a cluster do. */
 import { expect, test } from '@jest/globals'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { simulate } from './simulate.js'
@@ -15,7 +15,15 @@ const ask = (ms: number): Promise<string> =>
     (value) => value,
     (error) => error.code,
   )
-expose({ serve, ask })
+const echo = (x: number): number => x
+expose({ serve, ask, echo })
+
+const echoed = (x: number): Promise<number | string> =>
+  call('worker1', echo, [x]).then(
+    (value) => value,
+    (error) => error.code,
+  )
+const RESTART = { match: { to: 'worker1', kind: 'CALL' }, do: 'restart', delayMs: 100 } as const
 
 test('TK-86 several sim.leave of one worker all resolve when it has ended', async () => {
   for (let seed = 0; seed < 10; seed++) {
@@ -51,5 +59,40 @@ test('TK-86 a timeoutMs that is no time is refused', async () => {
     await expect(sim.leave('worker1', { timeoutMs: Number.NaN })).rejects.toMatchObject({ code: 'TIMEOUT_INVALID' })
     await expect(sim.leave('worker1', { timeoutMs: -1 })).rejects.toMatchObject({ code: 'TIMEOUT_INVALID' })
     await sim.leave('worker1')
+  })
+})
+
+test('TK-88 sim.ready waits for the worker that a fault rule brings back, in each of its lives', async () => {
+  for (let seed = 0; seed < 10; seed++) {
+    const faults = [{ ...RESTART, times: 2 }]
+    const { result } = await simulate({ workers: 2, seed, faults }, async (sim) => {
+      const run = (x: number) => sim.on('worker0').run(echoed, x)
+      const answers: unknown[] = []
+      for (let x = 0; x < 3; x++) answers.push(await run(x), (await sim.ready('worker1')).info.id)
+      return answers
+    })
+    expect(result).toEqual(['WORKER_DIED', 2, 'WORKER_DIED', 3, 2, 3])
+  }
+})
+
+test('TK-88 sim.ready rejects with WORKER_DIED if nothing brings the worker back, and gives the one that the test starts', async () => {
+  await simulate({ workers: 2, faults: [{ ...RESTART, do: 'crash' }] }, async (sim) => {
+    expect(await sim.on('worker0').run(echoed, 1)).toBe('WORKER_DIED')
+    await expect(sim.ready('worker1')).rejects.toMatchObject({
+      code: 'WORKER_DIED',
+      op: 'sim.ready',
+      values: { worker: 'worker1', workerId: 1 },
+    })
+    sim.restart('worker1')
+    expect((await sim.ready('worker1')).info.id).toBe(2)
+    expect(await sim.on('worker0').run(echoed, 2)).toBe(2)
+  })
+  await simulate({ workers: 2, faults: [] }, async (sim) => {
+    sim.restart('worker1')
+    const ready = sim.ready('worker1')
+    sim.crash('worker1')
+    await expect(ready).rejects.toMatchObject({ code: 'WORKER_DIED' })
+    await expect(sim.ready('worker1')).rejects.toMatchObject({ code: 'WORKER_DIED' })
+    await expect(sim.ready('worker9')).rejects.toMatchObject({ code: 'UNKNOWN_WORKER' })
   })
 })

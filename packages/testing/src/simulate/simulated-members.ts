@@ -47,6 +47,8 @@ export class SimulatedMembers implements MembersHost<Link> {
   private readonly controls = new Map<WorkerId, SimControl>()
   /** Of each name the latest change. */
   private readonly joins = new Map<string, Promise<unknown>>()
+  /** Of each name that a fault rule will bring back, if the program waits for that. */
+  private readonly returns = new Map<string, Future<void>>()
   private readonly leaves = new Map<WorkerId, Future<void>>()
   private isLaunched = false
 
@@ -71,12 +73,25 @@ export class SimulatedMembers implements MembersHost<Link> {
     const joining = this.members.start([name], { op: 'join', timeoutMs: 0 })
     joining.catch(() => {})
     this.joins.set(name, joining)
+    this.returns.get(name)?.resolve()
+    this.returns.delete(name)
   }
 
-  /** Resolves when all who were members when it joined can call it. Rejects when it has ended before. */
+  /** Resolves when all who were members when it joined can call it. Rejects when it has crashed, now or before that, and no fault rule brings it back. */
   async ready(name: string): Promise<void> {
     this.world.touch(CONTROLLER)
-    await this.joins.get(name)
+    for (;;) {
+      const joined = await Promise.allSettled([this.joins.get(name)])
+      if (this.world.isCrashed(name) && this.world.isReturning(name)) await this.nextJoin(name)
+      else if (joined[0].status === 'rejected') throw joined[0].reason
+      else return
+    }
+  }
+
+  private nextJoin(name: string): Promise<void> {
+    const next = this.returns.get(name) ?? new Future<void>()
+    this.returns.set(name, next)
+    return next
   }
 
   /** Resolves when it has ended. While it leaves, each further caller waits with the first, whose `timeoutMs` counts. */

@@ -205,6 +205,14 @@ export function plainFields(scheduler: object): SchedulerState {
 
 const PER_GROUP = ['baseLrs', 'lastLr', 'maxLrs', 'minLrs', 'baseMomentums', 'maxMomentums', 'lastMomentum']
 
+/** Fields of this package's schedulers that always have a value. Others, and those of users' schedulers, may be null as long as nothing is known. */
+const NEVER_NULL = new Set([
+  ...['annealStrategy', 'baseLrs', 'cooldown', 'cooldownCounter', 'endFactor', 'eps', 'etaMin', 'factor', 'gamma', 'lastEpoch', 'lastLr'],
+  ...['maxLrs', 'milestones', 'minLrs', 'mode', 'numBadEpochs', 'patience', 'pctStart', 'power', 'scaleMode', 'schedulers', 'startFactor'],
+  ...['stepCount', 'stepRatio', 'stepSize', 't0', 'tCur', 'tI', 'tMax', 'tMult', 'threePhase', 'threshold', 'thresholdMode', 'totalIters'],
+  ...['totalSize', 'totalSteps'],
+])
+
 /** @throws STATE_DICT_MISMATCH unless `state` has the names of `own`, each with a value of its kind */
 export function checkState(op: string, own: SchedulerState, state: SchedulerState, groups: number): void {
   const refuse = (expected: string, got: string): PostgradError =>
@@ -220,8 +228,8 @@ export function checkState(op: string, own: SchedulerState, state: SchedulerStat
   for (const name of names) {
     const value = state[name]
     if (value === undefined) throw refuse(`a value for ${name}`, 'none')
-    // null: not known yet.
-    if (kindOf(value) !== kindOf(own[name]!) && value !== null && own[name] !== null) {
+    const isUnknown = !NEVER_NULL.has(name) && (value === null || own[name] === null)
+    if (kindOf(value) !== kindOf(own[name]!) && !isUnknown) {
       throw refuse(`${name} to be ${kindOf(own[name]!)}`, kindOf(value))
     }
     if (!PER_GROUP.includes(name) || value === null) continue

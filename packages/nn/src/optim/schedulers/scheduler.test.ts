@@ -12,6 +12,7 @@ import {
   LambdaLR,
   LinearLR,
   MultiplicativeLR,
+  MultiStepLR,
   OneCycleLR,
   ReduceLROnPlateau,
   type ScheduledGroup,
@@ -158,6 +159,8 @@ describe('STATE_DICT_MISMATCH', () => {
     ['a value of another kind', { ...state(), gamma: 'half' }],
     ['rates of other groups', { ...state(), baseLrs: [1] }],
     ['rates that are none', { ...state(), baseLrs: ['1', '2'] }],
+    ['a setting that is null', { ...state(), gamma: null }],
+    ['rates that are null', { ...state(), lastLr: null }],
     ['null', null as unknown as object],
   ])('%s; nothing is loaded', (_, bad) => {
     const optimizer = groups(5, 6)
@@ -165,6 +168,32 @@ describe('STATE_DICT_MISMATCH', () => {
     const before = scheduler.stateDict()
     expect(refusal(() => scheduler.loadStateDict(bad as ReturnType<typeof state>))).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
     expect([scheduler.stateDict(), optimizer.paramGroups.map(({ lr }) => lr)]).toEqual([before, [5, 6]])
+  })
+
+  test('null is refused wherever no scheduler of this package has null; where one has, it loads', () => {
+    const optimizer = groups(1)
+    const kinds = [
+      new MultiStepLR(optimizer, { milestones: [3] }),
+      new ReduceLROnPlateau(optimizer),
+      new CosineAnnealingWarmRestarts(optimizer, { t0: 3 }),
+      new OneCycleLR(optimizer, { maxLr: 1, totalSteps: 9, cycleMomentum: false }),
+      new CyclicLR(optimizer, { baseLr: 1, maxLr: 2, cycleMomentum: false }),
+      new SequentialLR(optimizer, { schedulers: [new StepLR(optimizer, { stepSize: 1 })], milestones: [] }),
+    ]
+    for (const scheduler of kinds) {
+      const before = scheduler.stateDict()
+      for (const name of Object.keys(before)) {
+        const load = () => scheduler.loadStateDict({ ...before, [name]: null })
+        if (before[name] === null) load()
+        else expect(refusal(load)).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
+        expect(scheduler.stateDict()).toEqual(before)
+      }
+    }
+    const plateau = new ReduceLROnPlateau(optimizer)
+    const fresh = plateau.stateDict()
+    plateau.step(3)
+    plateau.loadStateDict(fresh)
+    expect(plateau.stateDict()).toEqual(fresh)
   })
 
   test('SequentialLR takes over the milestones, as it does the settings of its members; others than fit it are refused', () => {
