@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { root } from './setup.mjs'
 
-/** Both need their text next to the copy; the second also a NOTICE, where there is one. */
-const LICENCES = ['MIT', 'Apache-2.0']
+/** All but the last need their text next to the copy; Apache's also the NOTICE and the licences of parts, where there are some. */
+const LICENCES = ['MIT', 'Apache-2.0', 'BSD-3-Clause', '0BSD']
 
 /**
  * @param inputs of esbuild's metafiles
@@ -29,8 +29,14 @@ function notice(folder) {
   const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one))
   if (!LICENCES.includes(license) || file === undefined)
     throw new Error(`${name} ${version}: expected a file with the licence ${LICENCES.join(' or ')}, got '${license}'`)
-  if (readdirSync(folder).some((one) => /^notice/i.test(one)))
-    throw new Error(`${name} ${version}: expected no file NOTICE, which would have to be copied`)
+  const more = [...readdirSync(folder).filter((one) => /^notice/i.test(one)), ...partsOf(folder)]
+  const texts = [file, ...more].map((one) => readFileSync(join(folder, one), 'utf8').trim())
   const url = (repository?.url ?? repository).replace(/^git\+|\.git$/g, '')
-  return { name, version, license, url, text: readFileSync(join(folder, file), 'utf8').trim() }
+  return { name, version, license, url, text: texts.join('\n\n') }
+}
+
+/** echarts has a folder with the licence of each part that it took from elsewhere. */
+function partsOf(folder) {
+  const parts = join(folder, 'licenses')
+  return existsSync(parts) ? readdirSync(parts).map((one) => join('licenses', one)) : []
 }

@@ -8,6 +8,7 @@ import type { CommandContext } from './context.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
+import { plotCommand } from './plot.js'
 import { psCommand } from './ps.js'
 import { replayCommand } from './replay.js'
 import { runCommand } from './run.js'
@@ -55,6 +56,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     topCommand(context),
     doctorCommand(context),
     explainCommand(context),
+    plotCommand(context),
     keygenCommand(context),
     replayCommand(context),
     completionCommand(context, () => cli),

@@ -75,5 +75,5 @@ function argumentOf(one: Command): Values | null {
   if (first === undefined) return null
   if (first.argChoices !== undefined) return { kind: 'choices', choices: first.argChoices }
   if (one.name() === 'explain') return { kind: 'choices', choices: [...readSections().keys()].sort() }
-  return { kind: first.name() === 'program' ? 'file' : 'other' }
+  return { kind: ['program', 'file'].includes(first.name()) ? 'file' : 'other' }
 }
