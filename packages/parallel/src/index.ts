@@ -10,6 +10,7 @@ export {
 } from './checkpoint/checkpoints.js'
 export type { Stateful } from './checkpoint/entry.js'
 export type { CheckpointParts } from './checkpoint/parts.js'
+export type { CheckpointStepsOptions } from './checkpoint/training-steps.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
 export type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions } from './ddp/buffer-hook.js'
 export {
