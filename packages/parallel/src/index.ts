@@ -35,6 +35,9 @@ export {
   type ZeroRedundancyOptions,
 } from './ddp/zero-redundancy-optimizer.js'
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
+export { type LoadModelOptions, loadModel } from './full-state/load-model.js'
+export type { DistributedModel } from './full-state/model-parts.js'
+export { type SaveModelOptions, saveModel } from './full-state/save-model.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'
 export type { PipelineAction, PipelineActionKind } from './pipelining/action.js'

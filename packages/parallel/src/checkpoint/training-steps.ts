@@ -7,16 +7,17 @@
  */
 import { isPostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
-import { RRef } from '@postgrad/rpc'
+import { type CallOptions, RRef } from '@postgrad/rpc'
 import { isTensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
-import type { CheckpointCallOptions, LoadedCheckpoint } from './checkpoints.js'
 import { isStateful } from './entry.js'
 import type { CheckpointParts } from './parts.js'
 
-/** Options of `Checkpoints.steps`. */
-export interface CheckpointStepsOptions extends CheckpointCallOptions {
+type Limits = Pick<CallOptions, 'timeoutMs' | 'signal'>
+
+/** Options of `Checkpoints.steps`. `timeoutMs` and `signal` are limits of each save and load. */
+export interface CheckpointStepsOptions extends Limits {
   /** The last step. */
   readonly until: number
   /** Save after each step whose number is a multiple of this one, and after the last. */
@@ -25,8 +26,8 @@ export interface CheckpointStepsOptions extends CheckpointCallOptions {
 
 /** The two calls of `Checkpoints` that it needs. */
 export interface SavesAndLoads {
-  save(step: number, parts: CheckpointParts, options: CheckpointCallOptions): Promise<unknown>
-  load(parts: CheckpointParts, options: CheckpointCallOptions): Promise<LoadedCheckpoint>
+  save(step: number, parts: CheckpointParts, options: Limits): Promise<unknown>
+  load(parts: CheckpointParts, options: Limits): Promise<{ readonly step: number; readonly values: Readonly<Record<string, unknown>> }>
 }
 
 const OP = 'Checkpoints.steps'
@@ -49,7 +50,7 @@ async function* steps(
   parts: CheckpointParts,
   kept: ReadonlyMap<string, object>,
   { until, every }: { readonly until: number; readonly every: number },
-  options: CheckpointCallOptions,
+  options: Limits,
 ): AsyncGenerator<number, void, undefined> {
   const loaded = await checkpoints.load(parts, options).catch((error: unknown) => {
     if (isPostgradError(error, 'CHECKPOINT_NOT_FOUND')) return null

@@ -51,3 +51,16 @@ test('CP-19 a loop of steps that breaks off on threads continues in a new cluste
   await expect(run({ ...plan, stopAt: 3 })).rejects.toThrow('stopped')
   expect(await run(plan)).toEqual(whole.result)
 })
+
+test.each([{}, { processes: 3 }])('FS-1 one file of a model on three workers, and back (%j)', async (processes) => {
+  const [scattered, local] = ['scattered', 'local'].map((name) =>
+    join(directory, `${name}-${Object.keys(processes).length}.safetensors`),
+  ) as [string, string]
+  const cluster = await launch(casesProgram, { workers: 3, ...processes })
+  try {
+    const report = await cluster.on('worker0').run(cases.saveAndLoadModel, { scattered, local })
+    expect(report).toEqual({ saved: 'same', savedAgain: 'same', changed: [true, true], codes: [] })
+  } finally {
+    await cluster.close()
+  }
+})

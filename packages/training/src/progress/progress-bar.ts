@@ -128,6 +128,7 @@ export class ProgressBar {
     if (this.state === 'closed') return
     // A bar that never showed anything leaves nothing.
     if (this.last !== '') {
+      this.measureWhole()
       this.draw()
       if (this.stream.isTTY) this.stream.write('\n')
     }
@@ -156,6 +157,12 @@ export class ProgressBar {
     const newest = (1000 * (this.done - done)) / (ms - fromMs)
     this.rate = this.rate === null ? newest : SMOOTHING * newest + (1 - SMOOTHING) * this.rate
     this.rateFrom = { ms, done: this.done }
+  }
+
+  /** In the end, the rate of the whole. */
+  private measureWhole(): void {
+    const ms = this.now() - this.startMs
+    if (ms > 0) this.rate = (1000 * this.done) / ms
   }
 
   private draw(): void {
