@@ -7,7 +7,7 @@
  */
 import { PostgradError } from '@postgrad/base'
 import { type Module, openSafetensors, type SafetensorsFile, type StateDict, type StateDictDifference } from '@postgrad/nn'
-import { safetensorsPath, stateMismatch } from '@postgrad/nn/internal'
+import { safetensorsIoFailure, safetensorsPath, stateMismatch } from '@postgrad/nn/internal'
 import { type CallOptions, expose, type RRef, type WorkerInfo, workerLocal } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
@@ -54,11 +54,13 @@ export async function loadModel(path: string | URL, model: DistributedModel, opt
   }
 }
 
-/** A simulated worker reads the file at once. */
+/** A simulated worker's disk reads the file at once, and gives its bytes. */
 async function openFile(path: string): Promise<SafetensorsFile> {
-  const disk = checkpointDiskOf(currentRuntime())
-  // A file that cannot be read is for `openSafetensors` to refuse.
-  const source = (await disk.size(path)) === null ? path : await disk.source(path)
+  const source = await checkpointDiskOf(currentRuntime())
+    .source(path)
+    .catch((error: unknown) => {
+      throw safetensorsIoFailure('read', path, error)
+    })
   return await openSafetensors(source)
 }
 
