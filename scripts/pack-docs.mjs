@@ -4,10 +4,12 @@
  * asks `deadLinks` whether it was done.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { dirname, join, normalize, relative } from 'node:path'
 
 /** `[text](target)` and `![text](target)`, with an anchor or without; not where the target has a scheme. */
 const LINK = /(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)/g
+/** Their sources are at another place in the tarball (`pack-examples.mjs`). */
+const EXAMPLES = 'apps/examples/src/'
 const TRAVELS = /\.(md|svg|sh|yaml)$/
 
 /**
@@ -40,6 +42,8 @@ export function packDocs(root, stage, repository) {
   function rewritten(path, [link, , text, target, anchor = '']) {
     const place = resolved(path, target)
     if (found.has(place)) return link
+    if (place.startsWith(EXAMPLES))
+      return `[${text}](${relative(dirname(path), place.replace(EXAMPLES, 'examples/')).replaceAll('\\', '/')}${anchor})`
     return base === undefined ? text : `[${text}](${base}/blob/main/${place}${anchor})`
   }
 }

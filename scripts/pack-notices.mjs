@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { root } from './setup.mjs'
 
-/** All but the last need their text next to the copy; Apache's also the NOTICE and the licences of parts, where there are some. */
+/** All but the last need their text next to the copy; Apache's also a NOTICE, and the licences of parts, where there are some. */
 const LICENCES = ['MIT', 'Apache-2.0', 'BSD-3-Clause', '0BSD']
 
 /**
@@ -29,14 +29,9 @@ function notice(folder) {
   const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one))
   if (!LICENCES.includes(license) || file === undefined)
     throw new Error(`${name} ${version}: expected a file with the licence ${LICENCES.join(' or ')}, got '${license}'`)
-  const more = [...readdirSync(folder).filter((one) => /^notice/i.test(one)), ...partsOf(folder)]
-  const texts = [file, ...more].map((one) => readFileSync(join(folder, one), 'utf8').trim())
+  const parts = existsSync(join(folder, 'licenses')) ? readdirSync(join(folder, 'licenses')).map((one) => join('licenses', one)) : []
+  const files = [file, ...readdirSync(folder).filter((one) => /^notice/i.test(one)), ...parts]
+  const text = files.map((one) => readFileSync(join(folder, one), 'utf8').trim()).join('\n\n')
   const url = (repository?.url ?? repository).replace(/^git\+|\.git$/g, '')
-  return { name, version, license, url, text: texts.join('\n\n') }
-}
-
-/** echarts has a folder with the licence of each part that it took from elsewhere. */
-function partsOf(folder) {
-  const parts = join(folder, 'licenses')
-  return existsSync(parts) ? readdirSync(parts).map((one) => join('licenses', one)) : []
+  return { name, version, license, url, text }
 }

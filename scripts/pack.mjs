@@ -5,8 +5,10 @@
  *   dist/types/           the declarations of all packages, side by side, as CommonJS; those at the doors pass them on (`pack-types.mjs`)
  *   dist/cli/             apps/cli, the command `postgrad`; it finds the library by its own name (a package may import itself)
  *   dist/cjs/             its doors for `require`
+ *   dist/templates/       apps/cli/templates, the projects that `postgrad new` writes
+ *   dist/examples/        apps/examples, for `postgrad example`; examples/ has the sources (`pack-examples.mjs`)
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
- *   THIRD-PARTY.md        the licences of what is copied in: gpu.js, echarts and what they need (`bundle-gpujs.mjs`, `bundle-echarts.mjs`), and what the library holds
+ *   THIRD-PARTY.md        the licences of what is copied in: gpu.js, echarts and what they need (`bundle-gpujs.mjs`, `bundle-echarts.mjs`), and what the library and the examples hold
  *
  * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
@@ -16,6 +18,7 @@ import { bundleEcharts, loadsCharts } from './bundle-echarts.mjs'
 import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
 import { BY_PLACE, buildLibrary, nameOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
+import { packExamples } from './pack-examples.mjs'
 import { noticesOf } from './pack-notices.mjs'
 import { copyTypes, writeTypesDoor } from './pack-types.mjs'
 import { wrongIn } from './pack-verify.mjs'
@@ -41,14 +44,17 @@ const doors = Object.entries(postgrad.exports).filter(([, path]) => path.endsWit
 const { exports, inputs } = await library(doors)
 copyTypes(packages, join(stage, 'dist/types'))
 copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
+cpSync(join(root, 'apps/cli/templates'), join(stage, 'dist/templates'), { recursive: true })
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
 const docs = packDocs(root, stage, postgrad.repository)
-const copied = [
+const examples = await packExamples(stage)
+const copied = byName([
   ...(await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))),
   ...(await bundleEcharts(join(stage, 'dist/training'), join(packages, 'training'))),
   ...noticesOf(inputs),
-]
-writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
+  ...examples.copied,
+])
+writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied, examples.files))
 writeJson(join(stage, 'package.json'), outer({ ...exports, './package.json': './package.json' }))
 // Two builds at once do not wait for each other, and the other may have written while this one read.
 if ([builtFrom(), buildKey()].join() !== packedFrom) {
@@ -111,11 +117,17 @@ async function library(doors) {
   return { exports, inputs }
 }
 
-function thirdParty(packages) {
+/** A package that is in several files is named once. */
+function byName(packages) {
+  return [...new Map(packages.map((one) => [`${one.name} ${one.version}`, one])).values()]
+}
+
+function thirdParty(packages, files) {
+  const list = ['dist/library.cjs', ...files].map((path) => `\`${path}\``).join(', ')
   const parts = packages.map(({ name, version, license, url, text }) => `## ${name} ${version}, ${license}\n\n${url}\n\n${text}\n`)
   return `# Third-party software in this package
 
-\`dist/library.cjs\`, \`dist/tensor/kernels/gpujs/gpu.cjs\` and \`dist/training/chart/echarts.cjs\` hold the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
+${list}, \`dist/tensor/kernels/gpujs/gpu.cjs\` and \`dist/training/chart/echarts.cjs\` hold the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
 https://github.com/robertleeplummerjr/gl-wiretap). Packages that are installed beside this one have licence files of their own.
 
 ${parts.join('\n')}`
@@ -160,7 +172,7 @@ function outer(exports) {
     main: './dist/cjs/index.cjs',
     exports,
     ...olderTypes(exports),
-    files: ['dist', 'THIRD-PARTY.md', ...docs],
+    files: ['dist', 'examples', 'THIRD-PARTY.md', ...docs],
     dependencies: Object.fromEntries(Object.entries(dependencies).sort()),
     ...(peers.length > 0 && { peerDependencies: Object.fromEntries(peers), peerDependenciesMeta: postgrad.peerDependenciesMeta }),
     engines,

@@ -1,7 +1,8 @@
 /**
  * Projects as users have them, outside this repository and with the packed tarball installed. Here are those of test runners: stock ts-jest (CommonJS), @swc/jest, babel-jest and
- * vitest. Each runs one program of its own under `simulate`, `inlined` and on threads, with the stock environment of its runner. `users/` has those of bundlers, compilers, and other
- * package managers. Needs the registry; `npm run pack:check` runs it after `pack-check.mjs`. `node scripts/users-projects.mjs swc vitest` runs some of them, `--keep` leaves their folder.
+ * vitest. Each runs one program of its own under `simulate`, `inlined` and on threads, with the stock environment of its runner. `users/` has those of bundlers, compilers, other
+ * package managers, the examples, and the templates of `postgrad new`. Needs the registry; `npm run pack:check` runs it after `pack-check.mjs`.
+ * `node scripts/users-projects.mjs swc vitest` runs some of them, `--keep` leaves their folder.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,8 +10,10 @@ import { dirname, join } from 'node:path'
 import { environmentOf, otherNode } from './other-node.mjs'
 import { capture, root, timed } from './setup.mjs'
 import { BUNDLERS } from './users/bundlers.mjs'
+import { exampleProjects } from './users/examples.mjs'
 import { managers } from './users/managers.mjs'
 import { linters } from './users/publish.mjs'
+import { templateProjects } from './users/templates.mjs'
 import { typeProjects } from './users/types.mjs'
 
 const { version } = JSON.parse(readFileSync(join(root, 'packages/postgrad/package.json'), 'utf8'))
@@ -147,7 +150,7 @@ const VITEST_RUNS = [
 
 /**
  * Each one's files next to the program: nothing of ours in any configuration. The project's own tools run the commands in turn; for some, the test checks the output or the failure.
- * With `node`, the project runs on that Node; with `isAlone`, the package is not installed by npm.
+ * With `node`, the project, or one of its commands, runs on that Node; with `isAlone`, the package is not installed by npm.
  */
 const PROJECTS = {
   'ts-jest': {
@@ -202,6 +205,8 @@ const PROJECTS = {
   ...typeProjects(tarball),
   ...managers(tarball),
   ...linters(tarball),
+  ...exampleProjects,
+  ...templateProjects,
 }
 
 if (!existsSync(tarball)) {
@@ -236,26 +241,28 @@ async function tryOne(name, { dependencies, files, runs, type, node, isAlone = f
   const install = [npm, 'install', '--ignore-scripts=false', '--no-audit', '--no-fund', ...(isAlone ? [] : [tarball])]
   if (!(await step(`${name}: npm install`, install, cwd, more))) return
   for (const run of runs) {
-    const { command, ...wanted } = Array.isArray(run) ? { command: run } : run
+    const { command, node, ...wanted } = Array.isArray(run) ? { command: run } : run
     const [tool, ...rest] = command
-    const path = tool === 'node' ? tool : join(cwd, 'node_modules/.bin', tool)
-    if (!(await step(`${name}: ${command.join(' ')}`, [path, ...rest], cwd, more, wanted))) return
+    const path = tool === 'node' ? tool : tool === 'npm' ? npm : join(cwd, 'node_modules/.bin', tool)
+    const [on, where] = node === undefined ? [more, ''] : [environmentOf(await otherNode(node)), `, on Node ${node}`]
+    if (!(await step(`${name}: ${command.join(' ')}${where}`, [path, ...rest], cwd, on, wanted))) return
   }
 }
 
-/** @param prints a line of what it prints @param fails it fails, and says this */
-async function step(title, [command, ...commandArgs], cwd, more, { prints, fails } = {}) {
+/** @param prints a line of what it prints @param shows a part of it @param fails it fails, and says this */
+async function step(title, [command, ...commandArgs], cwd, more, { prints, shows, fails } = {}) {
   const done = timed(console.log, `users: ${title}`)
   const env = { ...process.env, ...more, npm_config_loglevel: 'error', NODE_OPTIONS: '' }
   const { code, output } = await capture(command, commandArgs, { cwd, env, shell: process.platform === 'win32' })
   const isAsWanted =
     (code === 0) === (fails === undefined) &&
     (prints === undefined || output.split('\n').includes(prints)) &&
+    (shows === undefined || output.includes(shows)) &&
     (fails === undefined || output.includes(fails))
   done(isAsWanted ? 'passed' : 'FAILED')
   if (isAsWanted) return true
   console.error(
-    `${output}\n(exit code ${code}${prints === undefined ? '' : `, expected '${prints}'`}${fails === undefined ? '' : `, expected '${fails}'`})`,
+    `${output}\n(exit code ${code}${prints === undefined ? '' : `, expected '${prints}'`}${shows === undefined ? '' : `, expected '${shows}'`}${fails === undefined ? '' : `, expected '${fails}'`})`,
   )
   failed.push(title)
   return false

@@ -6,8 +6,10 @@ import type { Surroundings } from '../surroundings.js'
 import { completionCommand } from './completion.js'
 import type { CommandContext } from './context.js'
 import { doctorCommand } from './doctor.js'
+import { exampleCommand } from './example.js'
 import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
+import { newCommand } from './new.js'
 import { plotCommand } from './plot.js'
 import { psCommand } from './ps.js'
 import { replayCommand } from './replay.js'
@@ -56,6 +58,8 @@ export function commandTree(version: string, context: CommandContext): Command {
     topCommand(context),
     doctorCommand(context),
     explainCommand(context),
+    exampleCommand(context),
+    newCommand(context),
     plotCommand(context),
     keygenCommand(context),
     replayCommand(context),

@@ -3,11 +3,10 @@ import type { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
 import { readSections, type Section } from '../explain/sections.js'
 import { listText, sectionText } from '../explain/text.js'
+import { similarNames } from '../similar.js'
 import { type CommandContext, command } from './context.js'
 
 const COLUMNS = 80
-/** At most so many similar codes are offered for an unknown one. */
-const SIMILAR_MAX = 5
 const LIKE_MIN = 4
 
 export function explainCommand({ around: { stdout, stderr }, exitWith }: CommandContext): Command {
@@ -47,23 +46,14 @@ function matching(text: string, sections: readonly Section[]): readonly Section[
 }
 
 function unknownText(text: string, sections: readonly Section[]): string {
-  const similar = sections
-    .map(({ code }) => [code, likeness(code, text)] as const)
-    .filter(([, like]) => like >= LIKE_MIN)
-    .sort(([, a], [, b]) => b - a)
-    .slice(0, SIMILAR_MAX)
-    .map(([code]) => code)
+  const similar = similarNames(
+    text,
+    sections.map(({ code }) => code),
+    LIKE_MIN,
+  )
   return `postgrad explain: '${text}' is not an error code of postgrad. ${
     similar.length > 0 ? `Similar: ${similar.join(', ')}.` : 'A program may throw codes of its own.'
   } 'postgrad explain' lists all.\n`
-}
-
-/** How many letters the two have in common at their beginning, and in whole words. */
-function likeness(code: string, text: string): number {
-  let begin = 0
-  while (begin < text.length && code[begin] === text[begin]) begin++
-  const words = new Set(code.split('_'))
-  return begin + text.split(/[^A-Z0-9]+/).reduce((sum, word) => sum + (words.has(word) ? word.length : 0), 0)
 }
 
 const HELP = `

@@ -1,6 +1,8 @@
 /** Commander's tree for the shells' scripts: commands, options, and the values that each takes. */
 import type { Command, Option } from 'commander'
+import { readExamples } from '../example/catalog.js'
 import { readSections } from '../explain/sections.js'
+import { TEMPLATES } from '../new/templates.js'
 
 /** The values of an option or an argument. */
 export type Values =
@@ -74,6 +76,8 @@ function argumentOf(one: Command): Values | null {
   const [first] = one.registeredArguments
   if (first === undefined) return null
   if (first.argChoices !== undefined) return { kind: 'choices', choices: first.argChoices }
+  if (one.name() === 'example') return { kind: 'choices', choices: [...readExamples().keys()] }
+  if (one.name() === 'new') return { kind: 'choices', choices: Object.keys(TEMPLATES) }
   if (one.name() === 'explain') return { kind: 'choices', choices: [...readSections().keys()].sort() }
   return { kind: ['program', 'file'].includes(first.name()) ? 'file' : 'other' }
 }

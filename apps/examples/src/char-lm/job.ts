@@ -4,6 +4,7 @@
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, launch } from 'postgrad'
+import { writeLog } from '../shared/log.js'
 import { prepareOut } from '../shared/out-file.js'
 import { progressDisplay } from '../shared/progress-display.js'
 import { type TrainOptions, type TrainReport, train, WORKERS } from './program.js'
@@ -60,7 +61,8 @@ export async function runJob({ program, settings, corpus, out, signal }: JobOpti
   // Loaded when it is needed: the charts take a while.
   const { writeCurve } = await import('./curve.js')
   await writeCurve(out, report, unigram, corpus.source)
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(out, [...report.training, ...report.heldOut.map(({ loss, ...at }) => ({ ...at, heldOut: loss }))])
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }
 
 function trainOptions(settings: Settings, { alphabet, training, heldOut, prompt }: Corpus): TrainOptions {

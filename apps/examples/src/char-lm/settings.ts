@@ -2,9 +2,10 @@
 import { parseArgs } from 'node:util'
 import type { DeviceSpec } from 'postgrad'
 import { countOption, numberOption, positiveOption } from '../shared/number-option.js'
+import { commandOf, withOptions } from '../shared/place.js'
 
 export interface Settings {
-  /** Null: this repository's own text. */
+  /** Null: postgrad's own text. */
   readonly data: string | null
   readonly device: DeviceSpec
   readonly seconds: number
@@ -17,7 +18,7 @@ export interface Settings {
   readonly learningRate: number
   readonly momentum: number
   readonly seed: number
-  /** Null: `out/char-lm.svg` in the repository. */
+  /** Null: `out/char-lm.svg`. */
   readonly out: string | null
   /** Characters of the text that are held out at most. */
   readonly heldOutMax: number
@@ -38,7 +39,7 @@ const DEVICES = Object.keys(BY_DEVICE) as readonly DeviceSpec[]
 const SECONDS = 45
 const MOMENTUM = 0.9
 
-export const HELP = `Usage: npm start -- [options]
+export const HELP = `Usage: ${withOptions(commandOf('char-lm'), '[options]')}
 
 Trains a character-level language model that is spread over three workers:
 ps holds the embedding and the decoder, trainer the LSTM and the loop, evaluator measures and samples.
@@ -46,7 +47,7 @@ ps holds the embedding and the decoder, trainer the LSTM and the loop, evaluator
 Where there are two defaults, the second is for devices other than wasm: they are slower.
 
 Options:
-  --data FILE        the text to learn, in UTF-8 (default: this repository's source and documents)
+  --data FILE        the text to learn, in UTF-8 (default: postgrad's own sources and documents)
   --device DEVICE    ${DEVICES.join(', ')} (default: wasm)
   --seconds N        how long to train (default: ${SECONDS})
   --steps N          train N steps instead, however long they take

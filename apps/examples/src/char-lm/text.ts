@@ -1,7 +1,8 @@
 /**
- * The text that the model learns: read, turned into numbers, cut into a part to train on and one that is held out. By default it is this
- * repository's own source and documents.
+ * The text that the model learns: read, turned into numbers, cut into a part to train on and one that is held out. By default it is
+ * postgrad's own sources and documents.
  */
+import { existsSync } from 'node:fs'
 import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PostgradError } from 'postgrad'
@@ -133,10 +134,17 @@ function unreadable(file: string, why: string, remedy: string, cause?: unknown):
   return new PostgradError('TEXT_UNREADABLE', { op: '--data', message: `${file} ${why}`, remedy, values: { file }, cause })
 }
 
-/** The repository's own source and documents, in a fixed order that mixes the packages. */
-export async function repositoryText(root: string): Promise<Text> {
+/** Of the repository, and of the installed package, which has declarations in place of sources. */
+const FOLDERS = [
+  ['packages', 'apps', 'scripts'],
+  ['dist/types', 'docs', 'examples'],
+]
+
+/** postgrad's own sources and documents, in a fixed order that mixes the packages. @param root the top folder of the repository, or of the package */
+export async function ownText(root: string): Promise<Text> {
   const files: string[] = []
-  for (const folder of ['packages', 'apps', 'scripts']) await collect(join(root, folder), files)
+  const folders = FOLDERS.find((all) => all.every((folder) => existsSync(join(root, folder)))) ?? []
+  for (const folder of folders) await collect(join(root, folder), files)
   for (const entry of await readdir(root)) if (entry.endsWith('.md')) files.push(join(root, entry))
   files.sort()
   // The end is held out, so it should resemble the rest.
@@ -146,7 +154,7 @@ export async function repositoryText(root: string): Promise<Text> {
     characters += await readFile(file, 'utf8')
     if (characters.length > CHARS_MAX) break
   }
-  return { characters: characters.slice(0, CHARS_MAX), source: "this repository's source and documents", prompt: 'export function ' }
+  return { characters: characters.slice(0, CHARS_MAX), source: "postgrad's sources and documents", prompt: 'export function ' }
 }
 
 async function collect(folder: string, into: string[]): Promise<void> {

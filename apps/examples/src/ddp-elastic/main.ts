@@ -1,11 +1,15 @@
-/** `npm run example ddp-elastic`: trains; meanwhile kills a trainer and adds another. */
-import { runCommand } from '../shared/command.js'
+/** `npm run example ddp-elastic`: trains; meanwhile kills a trainer and adds another; draws the loss. */
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
-import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
+import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { trainerNames } from '../shared/replicas.js'
 import { coordinate } from './program.js'
 
-const NAME = 'npm run example ddp-elastic'
+const NAME = commandOf('ddp-elastic')
 const OPTIONS = {
   trainers: countUpTo(16, 3, 'trainers in the beginning'),
   steps: count(600, 'steps; after a third one trainer is killed, and another is started'),
@@ -13,6 +17,7 @@ const OPTIONS = {
   batch: count(48, 'samples of a step, over all trainers'),
   lr: positive(0.003, 'learning rate of Adam'),
   seed: seed(),
+  out: outFile('out/ddp-elastic.svg'),
 }
 const { help, read } = commandLine(
   NAME,
@@ -20,12 +25,14 @@ const { help, read } = commandLine(
   OPTIONS,
 )
 
-process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
 async function run(
-  { trainers: size, 'round-steps': roundSteps, ...settings }: SettingsOf<typeof OPTIONS>,
+  { out: given, trainers: size, 'round-steps': roundSteps, ...settings }: SettingsOf<typeof OPTIONS>,
   signal: AbortSignal,
 ): Promise<void> {
+  const out = userPath(given ?? 'out/ddp-elastic.svg')
+  await prepareOut(out)
   const trainers = trainerNames(size)
   const program = new URL('./program.js', import.meta.url)
   const waiting: { readonly from: number; readonly go: () => void }[] = []
@@ -57,4 +64,25 @@ async function run(
   }
   for (const [name, { rounds: count, checksum }] of Object.entries(last))
     console.log(`${name}: ${count} rounds, its parameters add up to ${checksum}`)
+  // A round that a death ended at once has no loss.
+  const trained = rounds.filter(({ loss }) => Number.isFinite(loss))
+  const log = await writeLog(out, trained)
+  // Loaded when it is needed: the charts take a while.
+  const { writeChart } = await import('../shared/chart.js')
+  await writeChart(out, {
+    title: 'A trainer is killed, another joins, and the others train on',
+    subtitle: `${size} trainers at first · ${rounds.length} rounds`,
+    x: { name: 'steps', max: steps },
+    y: { name: 'cross-entropy', min: 0 },
+    curves: [
+      {
+        name: 'loss at the end of a round',
+        kind: 'dark',
+        label: (trained.at(-1)?.loss ?? Number.NaN).toFixed(3),
+        points: trained.map(({ step, loss }) => [step, loss] as const),
+        dots: true,
+      },
+    ],
+  })
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

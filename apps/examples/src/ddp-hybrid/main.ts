@@ -1,12 +1,16 @@
-/** `npm run example ddp-hybrid`: trains the model of `program.ts`. */
-import { runCommand } from '../shared/command.js'
+/** `npm run example ddp-hybrid`: trains the model of `program.ts`, and draws the loss. */
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
-import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
+import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { sayWhetherAlike, trainerNames } from '../shared/replicas.js'
 import { run as runMaster } from './program.js'
 
-const NAME = 'npm run example ddp-hybrid'
+const NAME = commandOf('ddp-hybrid')
 const OPTIONS = {
   trainers: countUpTo(16, 2, 'trainers, each with a replica of the dense part'),
   rows: count(100, 'rows of the embedding table'),
@@ -14,6 +18,7 @@ const OPTIONS = {
   steps: count(200, 'steps'),
   lr: positive(0.5, 'learning rate of SGD'),
   seed: seed(),
+  out: outFile('out/ddp-hybrid.svg'),
 }
 const { help, read } = commandLine(
   NAME,
@@ -21,10 +26,14 @@ const { help, read } = commandLine(
   OPTIONS,
 )
 const SHOWN = 5
+/** A curve of so many points; each is a mean over steps. */
+const POINTS = 50
 
-process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
-async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  const out = userPath(given ?? 'out/ddp-hybrid.svg')
+  await prepareOut(out)
   const trainers = trainerNames(size)
   const options = { ...settings, trainers, server: 'ps' }
   const program = new URL('./program.js', import.meta.url)
@@ -38,4 +47,36 @@ async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, 
     console.log(`${trainers[i]}: loss ${means.map((loss) => loss.toFixed(3)).join(', ')}; its dense part adds up to ${checksum}`)
   }
   sayWhetherAlike('the dense parts', reports, startedMs)
+  const all = reports[0]!.losses.map(
+    (_, step) =>
+      meanOver(
+        reports.map(({ losses }) => losses[step]!),
+        size,
+      )[0]!,
+  )
+  const log = await writeLog(
+    out,
+    all.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  // Loaded when it is needed: the charts take a while.
+  const { writeChart } = await import('../shared/chart.js')
+  const { steps } = settings
+  const window = Math.max(1, Math.ceil(steps / POINTS))
+  const means = meanOver(all, window)
+  await writeChart(out, {
+    title: 'An embedding table on a server, the dense part in replicas',
+    subtitle: `${size} ${size === 1 ? 'trainer' : 'trainers'} · ${steps} steps`,
+    x: { name: 'steps', max: steps },
+    y: { name: 'cross-entropy', min: 0 },
+    curves: [
+      { name: 'every step, mean of all trainers', kind: 'pale', points: all.map((loss, i) => [i + 1, loss] as const) },
+      {
+        name: `mean of ${window} steps`,
+        kind: 'dark',
+        label: means.at(-1)!.toFixed(3),
+        points: means.map((loss, i) => [Math.min(steps, (i + 1) * window), loss] as const),
+      },
+    ],
+  })
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -1,11 +1,16 @@
-/** `npm run example ddp`: trains the network of `program.ts` on several trainers. */
-import { runCommand } from '../shared/command.js'
+/** `npm run example ddp`: trains the network of `program.ts` on several trainers, and draws their losses. */
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
+import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
-import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
+import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { sayWhetherAlike, trainerNames } from '../shared/replicas.js'
 import { train } from './program.js'
 
-const NAME = 'npm run example ddp'
+const NAME = commandOf('ddp')
 const OPTIONS = {
   trainers: countUpTo(16, 2, 'trainers, each with a replica'),
   samples: count(960, 'samples of an epoch, over all trainers'),
@@ -13,6 +18,7 @@ const OPTIONS = {
   epochs: count(4, 'epochs'),
   lr: positive(0.05, 'learning rate of SGD with momentum'),
   seed: seed(),
+  out: outFile('out/ddp.svg'),
 }
 const { help, read } = commandLine(
   NAME,
@@ -20,9 +26,11 @@ const { help, read } = commandLine(
   OPTIONS,
 )
 
-process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was kept' }, process.argv.slice(2))
+process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
-async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  const out = userPath(given ?? 'out/ddp.svg')
+  await prepareOut(out)
   const trainers = trainerNames(size)
   const program = new URL('./program.js', import.meta.url)
   const startedMs = performance.now()
@@ -34,4 +42,35 @@ async function run({ trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, 
     console.log(`${trainers[i]}: loss of the epochs ${shown}; ${(100 * accuracy).toFixed(1)} % right; its parameters add up to ${checksum}`)
   }
   sayWhetherAlike('the replicas', reports, startedMs)
+  const rows = reports.flatMap(({ losses }, i) => losses.map((loss, epoch) => ({ epoch: epoch + 1, trainer: trainers[i], loss })))
+  const log = await writeLog(out, rows)
+  // Loaded when it is needed: the charts take a while.
+  const { writeChart } = await import('../shared/chart.js')
+  const { epochs } = settings
+  const mean = Array.from(
+    { length: epochs },
+    (_, epoch) =>
+      [
+        epoch + 1,
+        meanOver(
+          reports.map(({ losses }) => losses[epoch]!),
+          size,
+        )[0]!,
+      ] as const,
+  )
+  await writeChart(out, {
+    title: 'Replicas of a small network learn together',
+    subtitle: `${size} ${size === 1 ? 'trainer' : 'trainers'} · ${epochs} epochs`,
+    x: { name: 'epochs', max: epochs },
+    y: { name: 'cross-entropy', min: 0 },
+    curves: [
+      ...reports.map(({ losses }, i) => ({
+        name: trainers[i]!,
+        kind: 'pale' as const,
+        points: losses.map((loss, epoch) => [epoch + 1, loss] as const),
+      })),
+      { name: 'mean of all trainers', kind: 'dark', label: mean.at(-1)![1].toFixed(3), points: mean, dots: true },
+    ],
+  })
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -1,16 +1,21 @@
-/** `npm run example design-note`: both programs of PyTorch's documents, on a cluster of threads. */
+/** `npm run example design-note`: both programs of PyTorch's documents, on a cluster of threads; draws the loss of the second. */
+import { relative } from 'node:path'
 import type { Tensor } from 'postgrad'
-import { runCommand } from '../shared/command.js'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
-import { commandLine, count, countUpTo, positive, type SettingsOf, seed } from '../shared/options.js'
+import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
+import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { designNote, endToEnd } from './program.js'
 
-const NAME = 'npm run example design-note'
+const NAME = commandOf('design-note')
 const OPTIONS = {
   workers: countUpTo(64, 2, 'workers of the second program, in a ring: each trains two tensors of its neighbour'),
   steps: count(5, 'steps of its optimizer'),
   lr: positive(0.05, "the optimizer's learning rate"),
   seed: seed(),
+  out: outFile('out/design-note.svg'),
 }
 const { help, read } = commandLine(
   NAME,
@@ -20,12 +25,14 @@ const { help, read } = commandLine(
 
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
-async function run({ workers, steps, lr, seed }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+async function run({ out: given, workers, steps, lr, seed }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
+  const out = userPath(given ?? 'out/design-note.svg')
+  await prepareOut(out)
   // The first program needs two.
   const names = Array.from({ length: Math.max(2, workers) }, (_, i) => `worker${i}`)
   const ring = names.slice(0, workers)
   const program = new URL('./program.js', import.meta.url)
-  await onCluster({ program, workers: names, seed, signal }, async (cluster) => {
+  const losses = await onCluster({ program, workers: names, seed, signal }, async (cluster) => {
     const note = await cluster.on('worker0').run(designNote)
     console.log(`The design note: t3 = myAdd(t1, t2) on worker1, loss = (t3 · t4).sum() = ${note.loss.toFixed(4)}`)
     for (const [i, name] of ['t1', 't2', 't4'].entries()) {
@@ -37,7 +44,27 @@ async function run({ workers, steps, lr, seed }: SettingsOf<typeof OPTIONS>, sig
     for (const [i, name] of ring.entries()) {
       console.log(`${name} → ${ring[(i + 1) % ring.length]}: loss ${losses[i]!.map((loss) => loss.toFixed(3)).join(', ')}`)
     }
+    return losses
   })
+  const log = await writeLog(
+    out,
+    losses.flatMap((of, i) => of.map((loss, step) => ({ step, worker: ring[i], loss }))),
+  )
+  // Loaded when it is needed: the charts take a while.
+  const { writeChart } = await import('../shared/chart.js')
+  await writeChart(out, {
+    title: 'Every worker trains two tensors of its neighbour',
+    subtitle: `${steps} steps of SGD on ${workers} workers at once`,
+    x: { name: 'steps', max: steps },
+    y: { name: 'sum of all elements' },
+    curves: losses.map((of, i) => ({
+      name: `${ring[i]} → ${ring[(i + 1) % ring.length]}`,
+      kind: i === 0 ? ('dark' as const) : ('pale' as const),
+      points: of.map((loss, step) => [step, loss] as const),
+      dots: true,
+    })),
+  })
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }
 
 /** Matrices of the same height, row by row. */

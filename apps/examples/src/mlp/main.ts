@@ -1,12 +1,14 @@
 /** `npm run example mlp`: trains the layers of `program.ts` and draws the loss. */
-import { join, relative } from 'node:path'
-import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { train } from './program.js'
 
-const NAME = 'npm run example mlp'
+const NAME = commandOf('mlp')
 const OPTIONS = {
   layers: countUpTo(32, 3, 'layers, each on a worker of its own'),
   hidden: count(32, 'size of the hidden layers'),
@@ -25,7 +27,7 @@ const { help, read } = commandLine(
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
 async function run({ out: given, layers, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
-  const out = given === null ? join(REPOSITORY, 'out', 'mlp.svg') : userPath(given)
+  const out = userPath(given ?? 'out/mlp.svg')
   await prepareOut(out)
   const { steps, seed } = settings
   const workers = Array.from({ length: layers }, (_, i) => `layer${i + 1}`)
@@ -50,5 +52,9 @@ async function run({ out: given, layers, ...settings }: SettingsOf<typeof OPTION
       { name: 'loss', kind: 'dark', label: losses.at(-1)!.toFixed(3), points: losses.map((loss, i) => [i + 1, loss] as const) },
     ],
   })
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    losses.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -1,13 +1,15 @@
 /** `npm run example parameter-server`: trains the tables of `program.ts` from several trainers and draws the loss. */
-import { join, relative } from 'node:path'
-import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { choice, commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { run as runServer } from './program.js'
 
-const NAME = 'npm run example parameter-server'
+const NAME = commandOf('parameter-server')
 const OPTIONS = {
   mode: choice(['together', 'alone'], 'whether the server steps once for all trainers, or for each'),
   trainers: countUpTo(64, 3, 'trainers'),
@@ -32,7 +34,7 @@ const POINTS = 50
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
 async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
-  const out = given === null ? join(REPOSITORY, 'out', 'parameter-server.svg') : userPath(given)
+  const out = userPath(given ?? 'out/parameter-server.svg')
   await prepareOut(out)
   const { mode, users, items, width, batch, steps, seed } = settings
   const trainers = Array.from({ length: size }, (_, i) => `trainer${i + 1}`)
@@ -72,7 +74,11 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
       },
     ],
   })
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    all.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }
 
 function sizeText(bytes: number): string {

@@ -1,15 +1,17 @@
 /** `npm run example pipeline`: trains the transformer of `program.ts` in stages, and draws what was planned for a step and what was measured. */
 import { writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { relative } from 'node:path'
 import { drawPipeline, measuredCosts, measuredSteps, type PipelineScheduleName, simulateSchedule } from 'postgrad/pipelining'
-import { encode, repositoryText, unigramLoss } from '../char-lm/text.js'
-import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
+import { encode, ownText, unigramLoss } from '../char-lm/text.js'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { choice, commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
+import { commandOf, HOME } from '../shared/place.js'
 import { scheduleOfRun, type TrainOptions, train } from './program.js'
 
-const NAME = 'npm run example pipeline'
+const NAME = commandOf('pipeline')
 const SCHEDULES = [
   '1F1B',
   'GPipe',
@@ -45,10 +47,10 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
   const { replicas } = settings
   if (settings.batch % replicas !== 0)
     throw new RangeError(`--batch: expected a multiple of the ${replicas} replicas, got ${settings.batch}`)
-  const out = given === null ? join(REPOSITORY, 'out', 'pipeline.svg') : userPath(given)
+  const out = userPath(given ?? 'out/pipeline.svg')
   await prepareOut(out)
   const { schedule: name, batch, context } = settings
-  const corpus = encode(await repositoryText(REPOSITORY), { heldOutMax: 1000, batch, sequence: context })
+  const corpus = encode(await ownText(HOME), { heldOutMax: 1000, batch, sequence: context })
   const workers = Array.from({ length: ranks * replicas }, (_, rank) => `rank${rank}`)
   const stagesPerRank = name === '1F1B' || name === 'GPipe' ? 1 : 2
   const options: TrainOptions = { ...settings, workers, stagesPerRank, text: corpus.training, alphabet: corpus.alphabet.length }
@@ -78,5 +80,9 @@ async function run({ out: given, workers: ranks, ...settings }: SettingsOf<typeo
       { title: `${name}, measured`, steps: measured, unit: 'ms' },
     ]),
   )
-  console.log(`picture: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    losses.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`picture: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

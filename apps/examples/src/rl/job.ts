@@ -5,6 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { isPostgradError, launch } from 'postgrad'
+import { writeLog } from '../shared/log.js'
 import { prepareOut } from '../shared/out-file.js'
 import { progressDisplay } from '../shared/progress-display.js'
 import { actorCriticEpisode } from './actor-critic.js'
@@ -87,5 +88,9 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
   // Loaded when it is needed: the charts take a while.
   const { writeCurve } = await import('./curve.js')
   await writeCurve(out, points, settings, seconds)
-  console.log(`learning curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    points.map((point, i) => ({ episode: i + 1, ...point })),
+  )
+  console.log(`learning curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

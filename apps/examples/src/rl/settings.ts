@@ -1,6 +1,7 @@
 /** Settings: the command line of `npm run example rl`, read and checked. */
 import { parseArgs } from 'node:util'
 import { countOption, numberOption } from '../shared/number-option.js'
+import { commandOf, withOptions } from '../shared/place.js'
 
 export const VARIANTS = ['reinforce', 'batched', 'actor-critic'] as const
 export type Variant = (typeof VARIANTS)[number]
@@ -13,7 +14,7 @@ export interface Settings {
   readonly episodes: number
   /** Ends when the running reward is above this. */
   readonly target: number
-  /** Null: `out/rl.svg` in the repository. */
+  /** Null: `out/rl.svg`. */
   readonly out: string | null
 }
 
@@ -23,7 +24,7 @@ const EPISODES = 3000
 /** At which CartPole-v1 counts as solved. */
 const TARGET = 475
 
-export const HELP = `Usage: npm run example rl -- [options]
+export const HELP = `Usage: ${withOptions(commandOf('rl'), '[options]')}
 
 An agent learns to balance a pole on a cart (CartPole) from observers that play it.
 

@@ -1,14 +1,16 @@
 /** `npm run example rnn`: trains the network of `program.ts` and draws the loss. */
-import { join, relative } from 'node:path'
-import { REPOSITORY, runCommand, userPath } from '../shared/command.js'
+import { relative } from 'node:path'
+import { runCommand, userPath } from '../shared/command.js'
+import { writeLog } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
+import { commandOf } from '../shared/place.js'
 import { leastLoss } from './melodies.js'
 import { train, WORKERS } from './program.js'
 
-const NAME = 'npm run example rnn'
+const NAME = commandOf('rnn')
 const OPTIONS = {
   epochs: count(30, 'epochs'),
   batches: count(20, 'batches of an epoch'),
@@ -30,7 +32,7 @@ const { help, read } = commandLine(
 process.exitCode = await runCommand({ name: NAME, help, read, run, interrupted: 'nothing was written' }, process.argv.slice(2))
 
 async function run({ out: given, ...settings }: SettingsOf<typeof OPTIONS>, signal: AbortSignal): Promise<void> {
-  const out = given === null ? join(REPOSITORY, 'out', 'rnn.svg') : userPath(given)
+  const out = userPath(given ?? 'out/rnn.svg')
   await prepareOut(out)
   const { epochs, batches, length, layers, seed } = settings
   const least = leastLoss(length)
@@ -61,5 +63,9 @@ async function run({ out: given, ...settings }: SettingsOf<typeof OPTIONS>, sign
       },
     ],
   })
-  console.log(`loss curve: ${relative(process.cwd(), out)}`)
+  const log = await writeLog(
+    out,
+    losses.map((loss, step) => ({ step: step + 1, loss })),
+  )
+  console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

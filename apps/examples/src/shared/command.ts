@@ -1,7 +1,7 @@
 /** Common to the commands of all examples: help, mistakes in options, Ctrl-C, errors that a user can mend, and the exit code of each. */
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { isPostgradError } from 'postgrad'
+import { withOptions } from './place.js'
 
 // npm runs a script in the package's folder and says here where the user was.
 const FROM = process.env.INIT_CWD ?? process.cwd()
@@ -9,9 +9,6 @@ const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 /** As a shell reports a process that SIGINT has ended. */
 const EXIT_INTERRUPTED = 130
-
-/** Where results go by default. */
-export const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url))
 
 export interface Command<S> {
   /** As the user calls it: 'npm start'. */
@@ -36,7 +33,7 @@ export async function runCommand<S>({ name, help, read, run, interrupted }: Comm
   try {
     settings = read(argv)
   } catch (error) {
-    console.error(`${name}: ${(error as Error).message}\nTry: ${name} -- --help`)
+    console.error(`${name}: ${(error as Error).message}\nTry: ${withOptions(name, '--help')}`)
     return EXIT_USAGE
   }
   if (settings === null) {

@@ -13,8 +13,23 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const main = (name: string) => new URL(`../${name}/main.js`, import.meta.url)
 
+/** A line of JSON for each step. */
+async function expectLosses(log: string): Promise<void> {
+  const lines = (await readFile(log, 'utf8')).trimEnd().split('\n')
+  for (const line of lines) expect(Number.isFinite((JSON.parse(line) as { loss: unknown }).loss)).toBe(true)
+}
+
 test('design-note: gradients, and losses that fall by the learning rate', async () => {
-  const { code, stdout, stderr } = await runScript(main('design-note'), ['--workers', '3', '--steps', '2', '--lr', '0.5'])
+  const { code, stdout, stderr } = await runScript(main('design-note'), [
+    '--workers',
+    '3',
+    '--steps',
+    '2',
+    '--lr',
+    '0.5',
+    '--out',
+    join(folder, 'note.svg'),
+  ])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('t4, and its gradient (t1 + t2):')
   const [, first, second, third] = /^worker2 → worker0: loss ([\d.]+), ([-\d.]+), ([-\d.]+)$/m.exec(stdout)!.map(Number)
@@ -37,16 +52,20 @@ test.each([
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(says)
   expectWellFormed(await readFile(out, 'utf8'))
+  await expectLosses(join(folder, name, 'curve.jsonl'))
 })
 
 test.each([
   ['ddp', ['--epochs', '1', '--samples', '32'], /the replicas are alike/],
   ['ddp-hybrid', ['--steps', '3'], /the dense parts are alike/],
   ['ddp-elastic', ['--steps', '30', '--round-steps', '5', '--batch', '6'], /trainer0: \d+ rounds/],
-])('%s: what it says', async (name, args, says) => {
-  const { code, stdout, stderr } = await runScript(main(name), args)
+])('%s: what it says, the picture and the log', async (name, args, says) => {
+  const out = join(folder, name, 'curve.svg')
+  const { code, stdout, stderr } = await runScript(main(name), [...args, '--out', out])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(says)
+  expectWellFormed(await readFile(out, 'utf8'))
+  await expectLosses(join(folder, name, 'curve.jsonl'))
 })
 
 test('Ctrl-C in the middle ends cleanly', async () => {

@@ -1,6 +1,7 @@
 /** A command line from one table: name, value and purpose of each option; prints its help, and reads it with messages for the user. */
 import { parseArgs } from 'node:util'
 import { countOption, numberOption, positiveOption } from './number-option.js'
+import { withOptions } from './place.js'
 
 type Given = Readonly<Record<string, string | boolean | undefined>>
 
@@ -73,7 +74,7 @@ export function commandLine<T extends Readonly<Record<string, Option<unknown>>>>
   const width = Math.max(...names.map((name) => left(name).length)) + 2
   const lines = [...names.map((name) => [left(name), table[name]!.what] as const), ['--help', 'print this'] as const]
   return {
-    help: `Usage: ${command} -- [options]\n\n${about}\n\nOptions:\n${lines.map(([l, r]) => `  ${l.padEnd(width)}${r}`).join('\n')}`,
+    help: `Usage: ${withOptions(command, '[options]')}\n\n${about}\n\nOptions:\n${lines.map(([l, r]) => `  ${l.padEnd(width)}${r}`).join('\n')}`,
     read(argv) {
       const text = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
       const { values } = parseArgs({ args: [...argv], options: { ...text, help: { type: 'boolean' } } })
