@@ -51,14 +51,14 @@ export function formatOf(op: string, path: string): Format {
 const numberText = (x: number): string => (Object.is(x, -0) ? '-0' : String(x))
 
 export function jsonText({ step, seconds, values }: Row): string {
-  const all: [string, number][] = [[STEP, step], [SECONDS, seconds], ...values]
+  const all: [string, number][] = [[STEP, step], ...(Number.isNaN(seconds) ? [] : [[SECONDS, seconds] as [string, number]]), ...values]
   const pairs = all.map(([name, x]) => `${JSON.stringify(name)}:${Number.isFinite(x) ? numberText(x) : JSON.stringify(String(x))}`)
   return `{${pairs.join(',')}}\n`
 }
 
 export function csvText({ step, seconds, values }: Row, tags: readonly string[]): string {
   const cells = tags.map((tag) => (values.has(tag) ? numberText(values.get(tag)!) : ''))
-  return `${[numberText(step), numberText(seconds), ...cells].join(',')}\n`
+  return `${[numberText(step), Number.isNaN(seconds) ? '' : numberText(seconds), ...cells].join(',')}\n`
 }
 
 export const csvHeader = (tags: readonly string[]): string => `${[STEP, SECONDS, ...tags].map(cellText).join(',')}\n`

@@ -25,7 +25,7 @@ export interface MetricsWriterOptions {
   readonly purgeStep?: number
   /** For how many milliseconds a line may wait in memory; default 1000. PyTorch: `flush_secs`, 120 s. */
   readonly flushMs?: number
-  /** The clock of `seconds`, in milliseconds; default the machine's monotonic one. */
+  /** The clock of `seconds`, in milliseconds; default the machine's monotonic one. Seconds of NaN are left out. */
   readonly now?: () => number
 }
 
@@ -41,7 +41,7 @@ interface Entry {
 const FLUSH_MS = 1000
 
 /**
- * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the run began, and the values by tag. `postgrad plot` and
+ * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the writer was made, and the values by tag. `postgrad plot` and
  * `plot` draw the file, `readMetrics` reads it.
  *
  * If the file exists, the run continues it. The lines before the first step that is written stay; the lines from that step on, which a killed run wrote after its last checkpoint, are removed. So a run
@@ -61,7 +61,9 @@ export class MetricsWriter {
   private old: Content | null
   /** The columns of the file, if it is CSV; null before its header is written. */
   private columns: string[] | null = null
+  /** Of the run; with an earlier one, so long ago as that had taken. null: nothing is written yet. */
   private startMs: number | null = null
+  private readonly madeMs: number
   private readonly entries: Entry[] = []
   private readonly reads = new Set<Promise<void>>()
   /** Lines as bytes, of which a write has written a part at most. */
@@ -88,6 +90,7 @@ export class MetricsWriter {
     this.purgeStep = purgeStep
     this.flushMs = flushMs
     this.now = now
+    this.madeMs = now()
     this.old = this.readOld()
     process.on('exit', this.atExit)
   }
@@ -132,7 +135,7 @@ export class MetricsWriter {
       checkTag(op, tag)
       checkValue(op, tag, value)
     }
-    this.startMs ??= this.now() - 1000 * this.secondsBefore(step)
+    this.startMs ??= this.madeMs - 1000 * this.secondsBefore(step)
     const last = this.entries.at(-1)
     const isShared = last?.step === step && !values.some(([tag]) => last.values.has(tag) || last.awaited.has(tag))
     const entry = isShared ? last : { step, seconds: this.seconds(), values: new Map<string, number>(), awaited: new Set<string>() }

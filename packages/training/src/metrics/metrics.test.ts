@@ -73,6 +73,20 @@ test('TR-1 a line has step, seconds and values; values of one step share a line'
     })
 })
 
+test('TR-1 seconds count from the making of the writer, and are left out without a clock', async () => {
+  for (const path of [fresh('jsonl'), fresh('csv')]) {
+    const { now, pass } = clock()
+    const writer = new MetricsWriter(path, { now })
+    pass(2)
+    writer.log({ loss: 1 }, 1)
+    await writer.close()
+    expect((await readMetrics(path)).rows[0]!.seconds).toBe(2)
+    await write(path, [1, 2], { now: () => Number.NaN })
+    expect(textOf(path)).not.toContain('NaN')
+    expect((await readMetrics(path)).rows.map(({ seconds }) => seconds)).toEqual([Number.NaN, Number.NaN])
+  }
+})
+
 test.each(['jsonl', 'ndjson', 'csv'])('TR-1 values of one step in two lines are one row (%s)', async (extension) => {
   const path = fresh(extension)
   const writer = new MetricsWriter(path)
