@@ -1,4 +1,4 @@
-/** What an example leaves: the log of its run, JSON lines with one a step, and next to it the picture, which is drawn from the log. */
+/** The log of an example, JSON lines with one a step, and next to it the picture, which is drawn from the log. */
 import { rm } from 'node:fs/promises'
 import { join, parse } from 'node:path'
 import { MetricsWriter, plot } from 'postgrad/training'
