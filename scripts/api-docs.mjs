@@ -16,6 +16,7 @@ export const DOORS = [
   ['types', 'postgrad/types'],
   ['pipelining', 'postgrad/pipelining'],
   ['jobs', 'postgrad/jobs'],
+  ['training', 'postgrad/training'],
   ['distributed', 'postgrad/distributed'],
   ['data', 'postgrad/data'],
   ['optim', 'postgrad/optim'],

@@ -22,6 +22,7 @@ const ROWS = {
   tensor: 1,
   transport: 1,
   autograd: 2,
+  training: 2,
   wire: 2,
   sim: 2,
   nn: 3,

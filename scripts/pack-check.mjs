@@ -64,7 +64,7 @@ console.log((await pool.run(twice, [ones([2])])).toArray().join())
 await pool.close()
 `,
   'called.mjs': `import { tensor } from 'postgrad'
-const doors = ['', '/nn', '/optim', '/data', '/jobs', '/distributed', '/pipelining', '/testing', '/plugin']
+const doors = ['', '/nn', '/optim', '/data', '/jobs', '/distributed', '/pipelining', '/training', '/testing', '/plugin']
 const aliases = ['rpcAsync', 'rpcSync']
 for (const door of doors) for (const [name, value] of Object.entries(await import('postgrad' + door)))
   if (typeof value === 'function' && value.name !== name && !aliases.includes(name)) console.log(door, name, 'is called', value.name)
@@ -86,6 +86,16 @@ session.on('Debugger.scriptParsed', ({ params: { url, sourceMapURL } }) => /libr
 session.post('Debugger.enable')
 await import('postgrad')
 session.disconnect()
+`,
+  // Drawn by the parts of echarts that come with the package.
+  'plot.mjs': `import { MetricsWriter, plot } from 'postgrad/training'
+import { readFileSync } from 'node:fs'
+const writer = new MetricsWriter('run.csv')
+for (const step of [1, 2, 3]) writer.log({ loss: 1 / step, accuracy: step / 3 }, step)
+await writer.close()
+await plot('run.csv', 'run.svg', { smooth: 0.5, log: true, title: 'A run' })
+const svg = readFileSync('run.svg', 'utf8')
+console.log(['A run', 'accuracy', 'smoothed 0.5', '#1f4e8c'].every((text) => svg.includes(text)))
 `,
   'door.mjs': "import { SGD } from 'postgrad/nn'\nexport default () => SGD\n",
   'wrong-door.mjs': `import { launch } from 'postgrad'
@@ -145,6 +155,7 @@ const EXPECTED = {
   'called.mjs': ['TENSOR_CLOSED add', 'true'],
   'debugged.mjs': ['true'],
   'one.mjs': ['one library'],
+  'plot.mjs': ['true'],
   'wrong-door.mjs': ["it is in 'postgrad/optim'"],
   'run-threads.cjs': ['true', 'true,piscina'],
   'run.mjs': ['0,1,4', '9,16,25', '524288', '524288', 'init 524288', '2,2'],
@@ -255,6 +266,7 @@ async function check() {
     'postgrad/jobs',
     'postgrad/distributed',
     'postgrad/pipelining',
+    'postgrad/training',
     'postgrad/types',
     'postgrad/plugin',
     'postgrad/testing',
@@ -288,6 +300,15 @@ async function check() {
     if (output !== expected.join('\n')) fail(`${name} printed\n${output}\ninstead of\n${expected.join('\n')}`)
   }
   console.log((await step('postgrad --help', join(folder, 'node_modules/.bin/postgrad'), ['--help'])).trimEnd())
+  const plotted = await step('postgrad plot', join(folder, 'node_modules/.bin/postgrad'), [
+    'plot',
+    'run.csv',
+    '--tags',
+    'loss',
+    '-o',
+    'loss.svg',
+  ])
+  if (!plotted.startsWith('loss.svg: loss\n')) fail(`postgrad plot printed\n${plotted}`)
   const explained = await step('postgrad explain', join(folder, 'node_modules/.bin/postgrad'), ['explain', 'WORKER_DIED'])
   if (!/^WORKER_DIED\n\n.+\nWhat to do: /s.test(explained)) fail(`postgrad explain printed\n${explained}`)
 }

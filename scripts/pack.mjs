@@ -8,12 +8,13 @@
  *   dist/templates/       apps/cli/templates, the projects that `postgrad new` writes
  *   dist/examples/        apps/examples, for `postgrad example`; examples/ has the sources (`pack-examples.mjs`)
  *   README.md, docs/ …    what the README leads to (`pack-docs.mjs`)
- *   THIRD-PARTY.md        the licences of what is copied in: gpu.js and what it needs (`bundle-gpujs.mjs`), and what the library and the examples hold
+ *   THIRD-PARTY.md        the licences of what is copied in: gpu.js, echarts and what they need (`bundle-gpujs.mjs`, `bundle-echarts.mjs`), and what the library holds
  *
  * Other third-party dependencies of all packages are this one's, with their exact versions.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
+import { bundleEcharts, loadsCharts } from './bundle-echarts.mjs'
 import { bundleGpujs, loadsFile } from './bundle-gpujs.mjs'
 import { BY_PLACE, buildLibrary, nameOf } from './library.mjs'
 import { packDocs } from './pack-docs.mjs'
@@ -46,13 +47,13 @@ copyDist(join(root, 'apps/cli'), stage, 'dist/cli')
 cpSync(join(root, 'apps/cli/templates'), join(stage, 'dist/templates'), { recursive: true })
 cpSync(join(root, 'LICENSE'), join(stage, 'LICENSE'))
 const docs = packDocs(root, stage, postgrad.repository)
-const examples = await packExamples(stage)
+packExamples(stage)
 const copied = byName([
   ...(await bundleGpujs(join(stage, 'dist/tensor'), join(packages, 'tensor'))),
+  ...(await bundleEcharts(join(stage, 'dist/training'), join(packages, 'training'))),
   ...noticesOf(inputs),
-  ...examples.copied,
 ])
-writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied, examples.files))
+writeFileSync(join(stage, 'THIRD-PARTY.md'), thirdParty(copied))
 writeJson(join(stage, 'package.json'), outer({ ...exports, './package.json': './package.json' }))
 // Two builds at once do not wait for each other, and the other may have written while this one read.
 if ([builtFrom(), buildKey()].join() !== packedFrom) {
@@ -97,7 +98,12 @@ async function library(doors) {
     paths.map((path) => ({ from: join(packages, name, 'dist', path), to: [join(dist, name, path)] })),
   )
   const opened = doors.map(([door, path]) => ({ door, path, from: join(packages, 'postgrad', path), to: [join(stage, path)] }))
-  const inputs = await buildLibrary({ modules: [...opened, ...placed], outdir: dist, edit: loadsFile, withMap: true })
+  const inputs = await buildLibrary({
+    modules: [...opened, ...placed],
+    outdir: dist,
+    edit: (text, path) => loadsCharts(loadsFile(text, path), path),
+    withMap: true,
+  })
   writeJson(join(dist, 'cjs/package.json'), { type: 'commonjs' })
   const exports = {}
   for (const { door, path, from } of opened) {
@@ -116,12 +122,11 @@ function byName(packages) {
   return [...new Map(packages.map((one) => [`${one.name} ${one.version}`, one])).values()]
 }
 
-function thirdParty(packages, files) {
-  const list = ['dist/library.cjs', ...files].map((path) => `\`${path}\``).join(', ')
+function thirdParty(packages) {
   const parts = packages.map(({ name, version, license, url, text }) => `## ${name} ${version}, ${license}\n\n${url}\n\n${text}\n`)
   return `# Third-party software in this package
 
-${list} and \`dist/tensor/kernels/gpujs/gpu.cjs\` hold the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
+\`dist/library.cjs\`, \`dist/tensor/kernels/gpujs/gpu.cjs\` and \`dist/training/chart/echarts.cjs\` hold the packages below. gpu.js contains gl-wiretap 0.6.2 (MIT,
 https://github.com/robertleeplummerjr/gl-wiretap). Packages that are installed beside this one have licence files of their own.
 
 ${parts.join('\n')}`

@@ -10,6 +10,7 @@ export {
 } from './checkpoint/checkpoints.js'
 export type { Stateful } from './checkpoint/entry.js'
 export type { CheckpointParts } from './checkpoint/parts.js'
+export type { CheckpointStepsOptions } from './checkpoint/training-steps.js'
 export { type ClipNormOptions, clipGradNorm, clipGradValue } from './clip-grad.js'
 export type { BufferCommHook, BufferCommHookLocation, BufferCommHookOptions } from './ddp/buffer-hook.js'
 export {
@@ -34,6 +35,9 @@ export {
   type ZeroRedundancyOptions,
 } from './ddp/zero-redundancy-optimizer.js'
 export { DistributedOptimizer, type OptionsOf, type SettingsOf, type StepOptions } from './distributed-optimizer.js'
+export { type LoadModelOptions, loadModel } from './full-state/load-model.js'
+export type { DistributedModel } from './full-state/model-parts.js'
+export { type SaveModelOptions, saveModel } from './full-state/save-model.js'
 export type { OptimizerClass } from './local-optimizer.js'
 export type { DistributedGroupOptions, DistributedParamGroup } from './optimizer-groups.js'
 export type { PipelineAction, PipelineActionKind } from './pipelining/action.js'

@@ -9,8 +9,9 @@ import * as functional from './nn-functional.js'
 import * as optim from './optim.js'
 import * as pipelining from './pipelining.js'
 import * as testing from './testing.js'
+import * as training from './training.js'
 
-const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, functional, optim, data, jobs, pipelining]
+const DOORS: readonly Readonly<Record<string, unknown>>[] = [index, nn, functional, optim, data, jobs, pipelining, training]
 /** Collectives have names that functions of tensors have, too. */
 const ALL = [...DOORS, distributed as Readonly<Record<string, unknown>>]
 const BELOW = [
@@ -27,6 +28,7 @@ const BELOW = [
   'parallel',
   'cluster',
   'jobs',
+  'training',
 ] as const
 /** Two of one name: the function of tensors, which records, goes before. */
 const HIDDEN: readonly string[] = []

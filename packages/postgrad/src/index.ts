@@ -234,7 +234,9 @@ export {
   clipGradValue,
   DistributedOptimizer,
   getAllRemoteParams,
+  loadModel,
   RemoteModule,
+  saveModel,
 } from '@postgrad/parallel'
 export {
   Actor,

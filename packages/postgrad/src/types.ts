@@ -34,5 +34,6 @@ export type {
 } from '@postgrad/process-group'
 export type * from '@postgrad/rpc'
 export type * from '@postgrad/tensor'
+export type * from '@postgrad/training'
 export type * from '@postgrad/transport'
 export type * from '@postgrad/wire'

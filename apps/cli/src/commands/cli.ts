@@ -10,6 +10,7 @@ import { exampleCommand } from './example.js'
 import { explainCommand } from './explain.js'
 import { keygenCommand } from './keygen.js'
 import { newCommand } from './new.js'
+import { plotCommand } from './plot.js'
 import { psCommand } from './ps.js'
 import { replayCommand } from './replay.js'
 import { runCommand } from './run.js'
@@ -59,6 +60,7 @@ export function commandTree(version: string, context: CommandContext): Command {
     explainCommand(context),
     exampleCommand(context),
     newCommand(context),
+    plotCommand(context),
     keygenCommand(context),
     replayCommand(context),
     completionCommand(context, () => cli),

@@ -79,5 +79,5 @@ function argumentOf(one: Command): Values | null {
   if (one.name() === 'example') return { kind: 'choices', choices: [...readExamples().keys()] }
   if (one.name() === 'new') return { kind: 'choices', choices: Object.keys(TEMPLATES) }
   if (one.name() === 'explain') return { kind: 'choices', choices: [...readSections().keys()].sort() }
-  return { kind: first.name() === 'program' ? 'file' : 'other' }
+  return { kind: ['program', 'file'].includes(first.name()) ? 'file' : 'other' }
 }

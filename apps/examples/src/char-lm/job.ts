@@ -4,9 +4,9 @@
 import { relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cluster, launch } from 'postgrad'
-import { writeLog } from '../shared/log.js'
 import { prepareOut } from '../shared/out-file.js'
 import { progressDisplay } from '../shared/progress-display.js'
+import { writeCurve } from './curve.js'
 import { type TrainOptions, type TrainReport, train, WORKERS } from './program.js'
 import { readable } from './readable.js'
 import type { Settings } from './settings.js'
@@ -58,10 +58,7 @@ export async function runJob({ program, settings, corpus, out, signal }: JobOpti
     await cluster.close({ timeoutMs: 0 })
   }
   show(report, corpus, unigram)
-  // Loaded when it is needed: the charts take a while.
-  const { writeCurve } = await import('./curve.js')
-  await writeCurve(out, report, unigram, corpus.source)
-  const log = await writeLog(out, [...report.training, ...report.heldOut.map(({ loss, ...at }) => ({ ...at, heldOut: loss }))])
+  const log = await writeCurve(out, report, unigram, corpus.source)
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }
 

@@ -1,7 +1,7 @@
 /** `npm run example ddp-elastic`: trains; meanwhile kills a trainer and adds another; draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { writeRun } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
@@ -66,21 +66,16 @@ async function run(
     console.log(`${name}: ${count} rounds, its parameters add up to ${checksum}`)
   // A round that a death ended at once has no loss.
   const trained = rounds.filter(({ loss }) => Number.isFinite(loss))
-  const log = await writeLog(out, trained)
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
-  await writeChart(out, {
+  const rows = trained.map(({ step, loss, members }) => ({ step, loss, trainers: members.length }))
+  const log = await writeRun(out, rows, {
     title: 'A trainer is killed, another joins, and the others train on',
     subtitle: `${size} trainers at first · ${rounds.length} rounds`,
-    x: { name: 'steps', max: steps },
-    y: { name: 'cross-entropy', min: 0 },
-    curves: [
+    xName: 'steps',
+    panels: [
       {
-        name: 'loss at the end of a round',
-        kind: 'dark',
-        label: (trained.at(-1)?.loss ?? Number.NaN).toFixed(3),
-        points: trained.map(({ step, loss }) => [step, loss] as const),
-        dots: true,
+        name: 'cross-entropy',
+        min: 0,
+        curves: [{ tag: 'loss', name: 'loss at the end of a round', label: (trained.at(-1)?.loss ?? Number.NaN).toFixed(3), dots: true }],
       },
     ],
   })

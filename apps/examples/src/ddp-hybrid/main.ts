@@ -1,7 +1,7 @@
 /** `npm run example ddp-hybrid`: trains the model of `program.ts`, and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { lossRows, writeRun } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -54,27 +54,21 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
         size,
       )[0]!,
   )
-  const log = await writeLog(
-    out,
-    all.map((loss, step) => ({ step: step + 1, loss })),
-  )
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
   const { steps } = settings
   const window = Math.max(1, Math.ceil(steps / POINTS))
-  const means = meanOver(all, window)
-  await writeChart(out, {
+  const rows = lossRows(all, window)
+  const log = await writeRun(out, rows, {
     title: 'An embedding table on a server, the dense part in replicas',
     subtitle: `${size} ${size === 1 ? 'trainer' : 'trainers'} · ${steps} steps`,
-    x: { name: 'steps', max: steps },
-    y: { name: 'cross-entropy', min: 0 },
-    curves: [
-      { name: 'every step, mean of all trainers', kind: 'pale', points: all.map((loss, i) => [i + 1, loss] as const) },
+    xName: 'steps',
+    panels: [
       {
-        name: `mean of ${window} steps`,
-        kind: 'dark',
-        label: means.at(-1)!.toFixed(3),
-        points: means.map((loss, i) => [Math.min(steps, (i + 1) * window), loss] as const),
+        name: 'cross-entropy',
+        min: 0,
+        curves: [
+          { tag: 'loss', name: 'every step, mean of all trainers', style: 'pale' },
+          { tag: 'mean', name: `mean of ${window} steps`, label: rows.at(-1)!.mean!.toFixed(3) },
+        ],
       },
     ],
   })

@@ -1,7 +1,7 @@
 /** `npm run example ddp`: trains the network of `program.ts` on several trainers, and draws their losses. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { type LogRow, writeRun } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -42,34 +42,24 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
     console.log(`${trainers[i]}: loss of the epochs ${shown}; ${(100 * accuracy).toFixed(1)} % right; its parameters add up to ${checksum}`)
   }
   sayWhetherAlike('the replicas', reports, startedMs)
-  const rows = reports.flatMap(({ losses }, i) => losses.map((loss, epoch) => ({ epoch: epoch + 1, trainer: trainers[i], loss })))
-  const log = await writeLog(out, rows)
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
   const { epochs } = settings
-  const mean = Array.from(
-    { length: epochs },
-    (_, epoch) =>
-      [
-        epoch + 1,
-        meanOver(
-          reports.map(({ losses }) => losses[epoch]!),
-          size,
-        )[0]!,
-      ] as const,
-  )
-  await writeChart(out, {
+  const rows = Array.from({ length: epochs }, (_, i): LogRow => {
+    const losses = reports.map((report) => report.losses[i]!)
+    return { step: i + 1, loss: meanOver(losses, size)[0]!, ...Object.fromEntries(losses.map((loss, k) => [trainers[k]!, loss])) }
+  })
+  const log = await writeRun(out, rows, {
     title: 'Replicas of a small network learn together',
     subtitle: `${size} ${size === 1 ? 'trainer' : 'trainers'} · ${epochs} epochs`,
-    x: { name: 'epochs', max: epochs },
-    y: { name: 'cross-entropy', min: 0 },
-    curves: [
-      ...reports.map(({ losses }, i) => ({
-        name: trainers[i]!,
-        kind: 'pale' as const,
-        points: losses.map((loss, epoch) => [epoch + 1, loss] as const),
-      })),
-      { name: 'mean of all trainers', kind: 'dark', label: mean.at(-1)![1].toFixed(3), points: mean, dots: true },
+    xName: 'epochs',
+    panels: [
+      {
+        name: 'cross-entropy',
+        min: 0,
+        curves: [
+          ...trainers.map((tag) => ({ tag, style: 'pale' as const })),
+          { tag: 'loss', name: 'mean of all trainers', label: rows.at(-1)!.loss!.toFixed(3), dots: true },
+        ],
+      },
     ],
   })
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)

@@ -2,7 +2,8 @@
 import { relative } from 'node:path'
 import type { Tensor } from 'postgrad'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { type LogRow, writeRun } from '../shared/log.js'
+import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
@@ -46,23 +47,21 @@ async function run({ out: given, workers, steps, lr, seed }: SettingsOf<typeof O
     }
     return losses
   })
-  const log = await writeLog(
-    out,
-    losses.flatMap((of, i) => of.map((loss, step) => ({ step, worker: ring[i], loss }))),
-  )
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
-  await writeChart(out, {
+  const arrows = ring.map((name, i) => `${name} → ${ring[(i + 1) % ring.length]}`)
+  const rows = losses[0]!.map((_, step): LogRow => {
+    const all = losses.map((of) => of[step]!)
+    return { step, loss: meanOver(all, all.length)[0]!, ...Object.fromEntries(arrows.map((name, i) => [name, all[i]!])) }
+  })
+  const log = await writeRun(out, rows, {
     title: 'Every worker trains two tensors of its neighbour',
     subtitle: `${steps} steps of SGD on ${workers} workers at once`,
-    x: { name: 'steps', max: steps },
-    y: { name: 'sum of all elements' },
-    curves: losses.map((of, i) => ({
-      name: `${ring[i]} → ${ring[(i + 1) % ring.length]}`,
-      kind: i === 0 ? ('dark' as const) : ('pale' as const),
-      points: of.map((loss, step) => [step, loss] as const),
-      dots: true,
-    })),
+    xName: 'steps',
+    panels: [
+      {
+        name: 'sum of all elements',
+        curves: arrows.map((tag, i) => ({ tag, style: i === 0 ? ('dark' as const) : ('pale' as const), dots: true })),
+      },
+    ],
   })
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

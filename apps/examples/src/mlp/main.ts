@@ -1,7 +1,7 @@
 /** `npm run example mlp`: trains the layers of `program.ts` and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { writeRun } from '../shared/log.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
 import { prepareOut } from '../shared/out-file.js'
@@ -40,21 +40,19 @@ async function run({ out: given, layers, ...settings }: SettingsOf<typeof OPTION
   const seconds = (performance.now() - startedMs) / 1000
   const right = `${(100 * accuracy).toFixed(1)} % of the points right`
   console.log(`loss of the first step ${losses[0]!.toFixed(3)}, of the last ${losses.at(-1)!.toFixed(3)}; ${right}`)
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
-  await writeChart(out, {
+  const rows = losses.map((loss, i) => ({ step: i + 1, loss }))
+  const log = await writeRun(out, rows, {
     title: 'Layers on workers of their own learn to separate the arms of a spiral',
     subtitle: `${layers} layers · ${steps} steps in ${seconds.toFixed(1)} s · ${right}`,
-    x: { name: 'steps', max: steps },
-    y: { name: 'cross-entropy', min: 0 },
-    curves: [
-      { name: 'guessing', kind: 'limit', label: 'guessing', points: [0, steps].map((x) => [x, Math.log(3)] as const) },
-      { name: 'loss', kind: 'dark', label: losses.at(-1)!.toFixed(3), points: losses.map((loss, i) => [i + 1, loss] as const) },
+    xName: 'steps',
+    panels: [
+      {
+        name: 'cross-entropy',
+        min: 0,
+        lines: [{ name: 'guessing', label: 'guessing', value: Math.log(3) }],
+        curves: [{ tag: 'loss', label: losses.at(-1)!.toFixed(3) }],
+      },
     ],
   })
-  const log = await writeLog(
-    out,
-    losses.map((loss, step) => ({ step: step + 1, loss })),
-  )
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -1,7 +1,7 @@
 /** `npm run example parameter-server`: trains the tables of `program.ts` from several trainers and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { lossRows, writeRun } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { choice, commandLine, count, countUpTo, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -57,27 +57,21 @@ async function run({ out: given, trainers: size, ...settings }: SettingsOf<typeo
   console.log(
     `loss in the beginning ${means[0]!.toFixed(3)}, in the end ${means.at(-1)!.toFixed(3)}; ${Math.round((steps * size) / seconds)} steps a second`,
   )
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
-  await writeChart(out, {
+  const log = await writeRun(out, lossRows(all, window), {
     title: `A parameter server learns from trainers that step ${mode === 'together' ? 'together' : 'each for itself'}`,
     subtitle: `${size} trainers · tables of ${sizeText(whole)}, of which a step moves ${sizeText(travels)} · ${seconds.toFixed(1)} s`,
-    x: { name: 'steps of each trainer', max: steps },
-    y: { name: 'squared error of a rating', min: 0 },
-    curves: [
-      { name: 'every step', kind: 'pale', points: all.map((loss, i) => [i + 1, loss] as const) },
+    xName: 'steps of each trainer',
+    panels: [
       {
-        name: `mean of ${window} steps`,
-        kind: 'dark',
-        label: means.at(-1)!.toFixed(2),
-        points: means.map((loss, i) => [Math.min(steps, (i + 1) * window), loss] as const),
+        name: 'squared error of a rating',
+        min: 0,
+        curves: [
+          { tag: 'loss', name: 'every step', style: 'pale' },
+          { tag: 'mean', name: `mean of ${window} steps`, label: means.at(-1)!.toFixed(2) },
+        ],
       },
     ],
   })
-  const log = await writeLog(
-    out,
-    all.map((loss, step) => ({ step: step + 1, loss })),
-  )
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }
 

@@ -1,5 +1,5 @@
 /** The learning curve as a picture. */
-import { writeChart } from '../shared/chart.js'
+import { writeRun } from '../shared/log.js'
 import type { Settings } from './settings.js'
 
 /** The reward of an episode, and the running reward. */
@@ -14,30 +14,28 @@ const TITLES = {
   'actor-critic': 'An actor and its critic learn CartPole from jobs',
 } as const
 
+/** @returns the path of the log */
 export async function writeCurve(
   path: string,
   points: readonly Point[],
   { variant, observers, target }: Settings,
   seconds: number,
-): Promise<void> {
-  const last = points.at(-1)?.running ?? 0
-  await writeChart(path, {
+): Promise<string> {
+  const rows = points.map((point, i) => ({ step: i + 1, ...point }))
+  return await writeRun(path, rows, {
     title: TITLES[variant],
     subtitle: `${observers} ${observers === 1 ? 'observer' : 'observers'} · ${points.length} episodes in ${seconds.toFixed(1)} s`,
-    x: { name: 'episodes', max: Math.max(points.length, 1) },
-    y: { name: 'reward (steps upright)', min: 0, max: 500 },
-    curves: [
-      { name: 'each episode, mean of all observers', kind: 'pale', points: points.map(({ reward }, i) => [i + 1, reward] as const) },
+    xName: 'episodes',
+    panels: [
       {
-        name: `solved (${target})`,
-        kind: 'limit',
-        points: [0, Math.max(points.length, 1)].map((x) => [x, target] as const),
-      },
-      {
-        name: 'running reward',
-        kind: 'dark',
-        label: `running ${last.toFixed(0)}`,
-        points: points.map(({ running }, i) => [i + 1, running] as const),
+        name: 'reward (steps upright)',
+        min: 0,
+        max: 500,
+        lines: [{ name: `solved (${target})`, value: target }],
+        curves: [
+          { tag: 'reward', name: 'each episode, mean of all observers', style: 'pale' },
+          { tag: 'running', name: 'running reward', label: `running ${(points.at(-1)?.running ?? 0).toFixed(0)}` },
+        ],
       },
     ],
   })

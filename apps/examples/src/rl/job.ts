@@ -5,12 +5,11 @@
 import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { isPostgradError, launch } from 'postgrad'
-import { writeLog } from '../shared/log.js'
 import { prepareOut } from '../shared/out-file.js'
 import { progressDisplay } from '../shared/progress-display.js'
 import { actorCriticEpisode } from './actor-critic.js'
 import { batchedEpisode } from './batched.js'
-import type { Point } from './curve.js'
+import { type Point, writeCurve } from './curve.js'
 import type { Episode, Team } from './episode.js'
 import { episode } from './program.js'
 import { total } from './returns.js'
@@ -85,12 +84,7 @@ export async function run({ settings, out, signal }: RunOptions): Promise<void> 
   console.log(
     `${solved}: running reward ${running.toFixed(1)} after ${points.length} episodes, ${steps} steps in ${seconds.toFixed(1)} s (${rate} a second)`,
   )
-  // Loaded when it is needed: the charts take a while.
-  const { writeCurve } = await import('./curve.js')
-  await writeCurve(out, points, settings, seconds)
-  const log = await writeLog(
-    out,
-    points.map((point, i) => ({ episode: i + 1, ...point })),
-  )
+  if (points.length === 0) return
+  const log = await writeCurve(out, points, settings, seconds)
   console.log(`learning curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

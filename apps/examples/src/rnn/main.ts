@@ -1,7 +1,7 @@
 /** `npm run example rnn`: trains the network of `program.ts` and draws the loss. */
 import { relative } from 'node:path'
 import { runCommand, userPath } from '../shared/command.js'
-import { writeLog } from '../shared/log.js'
+import { lossRows, writeRun } from '../shared/log.js'
 import { meanOver } from '../shared/means.js'
 import { onCluster } from '../shared/on-cluster.js'
 import { commandLine, count, outFile, positive, type SettingsOf, seed } from '../shared/options.js'
@@ -45,27 +45,21 @@ async function run({ out: given, ...settings }: SettingsOf<typeof OPTIONS>, sign
   console.log(
     `loss of the first epoch ${perEpoch[0]!.toFixed(3)} nats a tone, of the last ${perEpoch.at(-1)!.toFixed(3)}; best possible ${least.toFixed(3)}`,
   )
-  // Loaded when it is needed: the charts take a while.
-  const { writeChart } = await import('../shared/chart.js')
-  await writeChart(out, {
+  const log = await writeRun(out, lossRows(losses, batches), {
     title: 'A recurrent network over two workers learns melodies',
     subtitle: `${epochs} epochs of ${batches} batches in ${seconds.toFixed(1)} s`,
-    x: { name: 'epochs', max: epochs },
-    y: { name: 'nats a tone', min: 0 },
-    curves: [
-      { name: 'every batch', kind: 'pale', points: losses.map((loss, i) => [(i + 1) / batches, loss] as const) },
-      { name: 'best possible', kind: 'limit', points: [0, epochs].map((x) => [x, least] as const) },
+    xName: 'batches',
+    panels: [
       {
-        name: 'mean of each epoch',
-        kind: 'dark',
-        label: `${perEpoch.at(-1)!.toFixed(2)} (best ${least.toFixed(2)})`,
-        points: perEpoch.map((loss, i) => [i + 1, loss] as const),
+        name: 'nats a tone',
+        min: 0,
+        lines: [{ name: 'best possible', value: least }],
+        curves: [
+          { tag: 'loss', name: 'every batch', style: 'pale' },
+          { tag: 'mean', name: 'mean of each epoch', label: `${perEpoch.at(-1)!.toFixed(2)} (best ${least.toFixed(2)})` },
+        ],
       },
     ],
   })
-  const log = await writeLog(
-    out,
-    losses.map((loss, step) => ({ step: step + 1, loss })),
-  )
   console.log(`loss curve: ${relative(process.cwd(), out)}, log: ${relative(process.cwd(), log)}`)
 }

@@ -334,7 +334,8 @@ export abstract class Module {
     const fitting = [...own].filter(([name]) => state[name] !== undefined)
     const shapes = fitting.filter(([name, { shape }]) => !sameShape(state[name]!.shape, shape))
     if (shapes.length > 0 || (strict && missingKeys.length + unexpectedKeys.length > 0)) {
-      throw mismatch(
+      throw stateMismatch(
+        'loadStateDict',
         missingKeys,
         unexpectedKeys,
         shapes.map(([name, { shape }]) => `${name} is [${shape.join(', ')}], not [${state[name]!.shape.join(', ')}]`),
@@ -631,14 +632,20 @@ function checkStateDict(state: unknown, own: ReadonlyMap<string, Tensor>): void 
   }
 }
 
-function mismatch(missing: readonly string[], unexpected: readonly string[], shapes: readonly string[]): PostgradError {
+/** STATE_DICT_MISMATCH with the names that differ. */
+export function stateMismatch(
+  op: string,
+  missing: readonly string[],
+  unexpected: readonly string[],
+  shapes: readonly string[],
+): PostgradError {
   const parts = [
     missing.length > 0 && `missing: ${missing.join(', ')}`,
     unexpected.length > 0 && `unexpected: ${unexpected.join(', ')}`,
     shapes.length > 0 && `of another shape: ${shapes.join('; ')}`,
   ]
   return new PostgradError('STATE_DICT_MISMATCH', {
-    op: 'loadStateDict',
+    op,
     message: `the state does not fit this module; ${parts.filter(Boolean).join('; ')}`,
     // A load that is not strict refuses other shapes, too.
     remedy: `Load it into a module of the same structure and sizes${shapes.length === 0 ? ', or pass { strict: false } to skip names that do not fit' : ''}.`,

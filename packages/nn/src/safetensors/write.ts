@@ -7,8 +7,8 @@ import { endianness } from 'node:os'
 import { dirname } from 'node:path'
 import { threadId } from 'node:worker_threads'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { isTensor, type Tensor } from '@postgrad/tensor'
-import { byteSize, invalidArgument, type Storage } from '@postgrad/tensor/internal'
+import { type DType, isTensor, type Tensor } from '@postgrad/tensor'
+import { BYTES_PER_ELEMENT, byteSize, invalidArgument, numelOf, type Storage } from '@postgrad/tensor/internal'
 import type { StateDict } from '../module/module.js'
 import { FILE_DTYPES } from './convert.js'
 import { HEADER_BYTES_MAX, LONE_SURROGATE, METADATA, PREFIX_BYTES } from './header.js'
@@ -102,15 +102,42 @@ interface Plan {
 const STATE_DICT = 'Pass model.stateDict(), or tensors by name.'
 const ALIGNMENT = Object.keys(FILE_DTYPES)
 
-function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptions): Plan {
+function planOf(tensors: Readonly<StateDict>, options: SaveSafetensorsOptions): Plan {
   const op = 'saveSafetensors'
-  if (endianness() !== 'LE') throw invalidArgument(op, 'a little-endian machine', endianness())
   if (typeof tensors !== 'object' || tensors === null) {
     throw invalidArgument(op, 'tensors by name', tensors === null ? 'null' : typeof tensors, STATE_DICT)
   }
   const entries = Object.entries(tensors)
   for (const [name, tensor] of entries) {
     if (!isTensor(tensor)) throw invalidArgument(op, `a tensor as '${name}'`, typeof tensor, STATE_DICT)
+  }
+  const { head, order } = safetensorsHead(
+    op,
+    entries.map(([name, { dtype, shape }]) => ({ name, dtype, shape })),
+    options,
+  )
+  const inOrder = order.map((name) => tensors[name]!)
+  return { head, order: inOrder, versions: inOrder.map(({ storage }) => storage.version) }
+}
+
+/** A tensor of a file, without its elements. */
+export interface TensorInfo {
+  readonly name: string
+  readonly dtype: DType
+  readonly shape: readonly number[]
+}
+
+/**
+ * The first bytes of a file with these tensors, and the order in which the elements of the tensors follow them, for a caller that does not have all tensors at once.
+ * @throws INVALID_ARGUMENT
+ */
+export function safetensorsHead(
+  op: string,
+  infos: readonly TensorInfo[],
+  { metadata }: SaveSafetensorsOptions,
+): { readonly head: Uint8Array; readonly order: readonly string[] } {
+  if (endianness() !== 'LE') throw invalidArgument(op, 'a little-endian machine', endianness())
+  for (const { name } of infos) {
     if (name === METADATA || LONE_SURROGATE.test(name)) {
       throw invalidArgument(op, `names of whole characters other than ${METADATA}`, JSON.stringify(name), 'Rename the tensor.')
     }
@@ -120,15 +147,15 @@ function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptio
     throw invalidArgument(op, `text as metadata '${name}'`, typeof value, 'Turn it into text, for example by JSON.stringify().')
   }
   // Names by their UTF-8 bytes, which is another order than that of UTF-16.
-  entries.sort(
-    ([a, x], [b, y]) => ALIGNMENT.indexOf(x.dtype) - ALIGNMENT.indexOf(y.dtype) || Buffer.compare(Buffer.from(a), Buffer.from(b)),
+  const sorted = [...infos].sort(
+    (a, b) => ALIGNMENT.indexOf(a.dtype) - ALIGNMENT.indexOf(b.dtype) || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)),
   )
   const parts = metadata === undefined ? [] : [`${JSON.stringify(METADATA)}:${JSON.stringify(metadata)}`]
   let end = 0
-  for (const [name, tensor] of entries) {
+  for (const { name, dtype, shape } of sorted) {
     const begin = end
-    end += byteSize(tensor)
-    const info = { dtype: FILE_DTYPES[tensor.dtype], shape: tensor.shape, data_offsets: [begin, end] }
+    end += numelOf(shape) * BYTES_PER_ELEMENT[dtype]
+    const info = { dtype: FILE_DTYPES[dtype], shape, data_offsets: [begin, end] }
     parts.push(`${JSON.stringify(name)}:${JSON.stringify(info)}`)
   }
   const header = Buffer.from(`{${parts.join(',')}}`)
@@ -137,7 +164,7 @@ function planOf(tensors: Readonly<StateDict>, { metadata }: SaveSafetensorsOptio
   const head = new Uint8Array(PREFIX_BYTES + length).fill(0x20)
   new DataView(head.buffer).setBigUint64(0, BigInt(length), true)
   head.set(header, PREFIX_BYTES)
-  return { head, order: entries.map(([, tensor]) => tensor), versions: entries.map(([, { storage }]) => storage.version) }
+  return { head, order: sorted.map(({ name }) => name) }
 }
 
 /** Between two awaits a step of the training may have come: half of its weights would be worse than none. */

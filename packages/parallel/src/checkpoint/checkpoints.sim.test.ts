@@ -746,3 +746,61 @@ function flip(path: string, at: number): void {
   bytes[place] = bytes[place]! ^ 1
   writeFileSync(path, bytes)
 }
+
+describe('CP-19', () => {
+  test('CP-19 arguments that a loop of steps cannot use are refused at the call', async () => {
+    await overSeeds(
+      1,
+      async () => {
+        const checkpoints = new Checkpoints(join(tmpdir(), 'postgrad-never-made'))
+        const wrong: (() => unknown)[] = [
+          () => checkpoints.steps({ done: 1 }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ mean: zeros([1]) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ nothing: null }, { until: 2, every: 1 }),
+          () => checkpoints.steps({}, { until: 2, every: 0 }),
+          () => checkpoints.steps({}, { until: 1.5, every: 1 }),
+          () => checkpoints.steps({}, { until: 2 } as never),
+          () => checkpoints.steps({}, { until: 2, each: 1 } as never),
+        ]
+        for (const one of wrong) expect(one).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+        expect(wrong[0]).toThrow('Put it into an object of the program: const kept = { done }, and pass kept.')
+      },
+      1,
+    )
+  })
+
+  test('CP-19 objects and arrays get their contents back; a loop that ends early saves nothing; a damaged checkpoint fails', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'postgrad-steps-'))
+    try {
+      const run = async (stop: number, kept: { sum: number; more?: boolean }, list: number[]): Promise<number[]> => {
+        const given: number[] = []
+        await overSeeds(
+          1,
+          async ([worker]) => {
+            useCheckpointDisk(worker!, syncDisk)
+            for await (const step of new Checkpoints(directory).steps({ kept, list }, { until: 5, every: 2 })) {
+              given.push(step)
+              kept.sum += step
+              list.push(step)
+              if (step === stop) break
+            }
+          },
+          1,
+        )
+        return given
+      }
+      expect(await run(3, { sum: 0 }, [])).toEqual([1, 2, 3])
+      const [kept, list] = [{ sum: 99, more: true }, [9, 9, 9]]
+      expect(await run(0, kept, list)).toEqual([3, 4, 5])
+      expect([kept, list]).toEqual([{ sum: 15 }, [1, 2, 3, 4, 5]])
+      expect(readdirSync(directory).filter((name) => name.startsWith('step-'))).toHaveLength(3)
+      for (const name of readdirSync(directory)) {
+        const folder = join(directory, name)
+        for (const file of readdirSync(folder)) if (file !== MANIFEST) truncateSync(join(folder, file), 1)
+      }
+      await expect(run(0, kept, list)).rejects.toThrow('Load an earlier checkpoint')
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+})

@@ -41,6 +41,7 @@ import { Moment } from './moment.js'
 import { type CheckpointParts, type Plan, planOf, refused } from './parts.js'
 import { restore, valuesOf } from './restore.js'
 import { type Step, Steps } from './steps.js'
+import { type CheckpointStepsOptions, trainingSteps } from './training-steps.js'
 import { workerFile } from './worker-file.js'
 
 /** Options of `Checkpoints`. */
@@ -175,20 +176,31 @@ export class Checkpoints {
   }
 
   /**
+   * The numbers of the steps that are left of a training, from 1 to `until`: loads the newest checkpoint if there is one, and saves after every `every`th step and after the last. So a program that was
+   * killed and is started again continues after its last save, with the same bits. An object or an array among the parts gets the contents back that it had; a number, a text or a tensor must be in one.
+   * A loop that ends early, by `break` or an error, saves nothing.
+   * @throws INVALID_ARGUMENT. The loop rejects as `load` and `save` do. Without a checkpoint, it begins with step 1
+   * @example for await (const step of new Checkpoints('checkpoints').steps({ model: new Linear(2, 1) }, { until: 100, every: 10 })) console.log(step)
+   */
+  steps(parts: CheckpointParts, options: CheckpointStepsOptions): AsyncGenerator<number, void, undefined> {
+    return trainingSteps(this, parts, options)
+  }
+
+  /**
    * All complete checkpoints, the newest last. A complete checkpoint has its manifest, and all files with the right lengths. `{ verify: true }` also reads the files, and leaves out checkpoints with changed bytes.
    * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote one), CHECKPOINT_FAILED (the directory cannot be read)
    */
   async list(options: CheckpointLookOptions = {}): Promise<CheckpointInfo[]> {
     const verify = verifyOf('Checkpoints.list', options)
     return await looking('list', async () =>
-      (await this.steps().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)),
+      (await this.stepsOnDisk().whole(verify)).map(({ directory, manifest }) => infoOf(directory, manifest)),
     )
   }
 
   /** The newest complete checkpoint, or null. `verify` is the same as in `list`. Rejects as `list` does. */
   async latest(options: CheckpointLookOptions = {}): Promise<CheckpointInfo | null> {
     const verify = verifyOf('Checkpoints.latest', options)
-    const newest = await looking('latest', () => this.steps().newest(verify))
+    const newest = await looking('latest', () => this.stepsOnDisk().newest(verify))
     return newest === null ? null : infoOf(newest.directory, newest.manifest)
   }
 
@@ -206,13 +218,13 @@ export class Checkpoints {
     return this.options.workers?.map((target) => getWorkerInfo(target)) ?? getWorkerInfos()
   }
 
-  private steps(): Steps {
+  private stepsOnDisk(): Steps {
     return new Steps(checkpointDiskOf(currentRuntime()), this.directory)
   }
 
   /** The step that a load reads. @throws CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT */
   private async chosen(step: number | undefined): Promise<Step> {
-    const steps = this.steps()
+    const steps = this.stepsOnDisk()
     if (step === undefined) {
       // One that is damaged, where there is none that is whole: the load says what is wrong with it.
       const newest = (await steps.newest(false)) ?? (await steps.newestOfAll())
@@ -237,7 +249,7 @@ export class Checkpoints {
   ): Promise<CheckpointInfo> {
     const self = currentRuntime().info.name
     const disk = checkpointDiskOf(currentRuntime())
-    const [steps, directory, attempt] = [this.steps(), stepDirectory(this.directory, step), newAttempt()]
+    const [steps, directory, attempt] = [this.stepsOnDisk(), stepDirectory(this.directory, step), newAttempt()]
     const before = await steps.before(step)
     await disk.makeDirectory(directory)
     let manifest: Manifest

@@ -34,3 +34,33 @@ test('CP-1 2N steps are N steps, a checkpoint, a new cluster, and N steps; the s
   const there = await simulate({ workers: 3, dataSeed: SEED }, (sim) => sim.on('worker0').run(cases.train, plan))
   expect(there.result).toEqual(rest)
 })
+
+test('CP-19 a loop of steps that breaks off on threads continues in a new cluster', async () => {
+  const plan = { directory: join(directory, 'steps'), until: 5, every: 2, stopAt: 0 }
+  const run = async (one: cases.StepsPlan): Promise<cases.TrainingReport> => {
+    const cluster = await launch(casesProgram, { workers: 3, seed: SEED })
+    try {
+      return await cluster.on('worker0').run(cases.trainInSteps, one)
+    } finally {
+      await cluster.close()
+    }
+  }
+  const whole = await simulate({ workers: 3, dataSeed: SEED }, (sim) =>
+    sim.on('worker0').run(cases.trainInSteps, { ...plan, directory: join(directory, 'whole') }),
+  )
+  await expect(run({ ...plan, stopAt: 3 })).rejects.toThrow('stopped')
+  expect(await run(plan)).toEqual(whole.result)
+})
+
+test.each([{}, { processes: 3 }])('FS-1 one file of a model on three workers, and back (%j)', async (processes) => {
+  const [scattered, local] = ['scattered', 'local'].map((name) =>
+    join(directory, `${name}-${Object.keys(processes).length}.safetensors`),
+  ) as [string, string]
+  const cluster = await launch(casesProgram, { workers: 3, ...processes })
+  try {
+    const report = await cluster.on('worker0').run(cases.saveAndLoadModel, { scattered, local })
+    expect(report).toEqual({ saved: 'same', savedAgain: 'same', changed: [true, true], codes: [] })
+  } finally {
+    await cluster.close()
+  }
+})

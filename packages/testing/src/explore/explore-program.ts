@@ -7,8 +7,8 @@ import { ownFile } from '@postgrad/base/internal'
 import { Jobs } from '@postgrad/jobs'
 import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
+import { ProgressBar } from '@postgrad/training'
 import { RealClock } from '@postgrad/transport/internal'
-import type { SingleBar } from 'cli-progress'
 import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
@@ -38,12 +38,13 @@ export async function exploreProgram(options: ExploreProgramOptions): Promise<Ex
   const { strategy = 'exhaustive', seeds = SEEDS, seed = 0, ordersMax = ORDERS_MAX } = rest
   const isSearch = strategy === 'exhaustive'
   const runsMax = (isSearch ? ordersMax : 0) + seeds
-  const bar = await Bar.of(runsMax)
+  // A program's output belongs to the program: only a terminal gets a bar.
+  const bar = process.stderr.isTTY ? new ProgressBar({ total: runsMax, label: 'explore', unit: 'run' }) : null
   const end = new AbortController()
   const stop = () => end.abort()
   const ends = signal === undefined ? end.signal : AbortSignal.any([signal, end.signal])
   const tell = () => {
-    bar.show(whole.soFar.runs)
+    bar?.show({ done: whole.soFar.runs })
     onProgress?.({ ...whole.soFar, runsMax })
   }
   const whole = new Explorer({ ...rest, signal: ends, onProgress: tell }, await bodyOf({ program: url, export: name }))
@@ -65,7 +66,7 @@ export async function exploreProgram(options: ExploreProgramOptions): Promise<Ex
     })
     return whole.report()
   } finally {
-    bar.stop()
+    bar?.close()
     process.off('SIGINT', stop)
   }
 }
@@ -88,30 +89,4 @@ async function spread(chunks: readonly ExploreTask[], threads: number, signal: A
 /** A placeholder of the threads' function, which has a name only there. Its task may be unsendable: fault rules may hold functions. */
 const runChunk = (_task: unknown): Part => {
   throw new Error('it runs in the threads of the pool')
-}
-
-/** On a terminal; nothing elsewhere. */
-class Bar {
-  private readonly bar: SingleBar | null
-
-  private constructor(bar: SingleBar | null) {
-    this.bar = bar
-  }
-
-  static async of(total: number): Promise<Bar> {
-    if (!process.stderr.isTTY) return new Bar(null)
-    // Loaded here: every thread loads this module, and it is some twenty files.
-    const { default: progress } = await import('cli-progress')
-    const bar = new progress.SingleBar({ format: 'explore {bar} {value}/{total} runs, {eta_formatted} left', stream: process.stderr })
-    bar.start(total, 0)
-    return new Bar(bar)
-  }
-
-  show(runs: number): void {
-    this.bar?.update(runs)
-  }
-
-  stop(): void {
-    this.bar?.stop()
-  }
 }

@@ -1,0 +1,307 @@
+/**
+ * Writes the metrics of a training loop to a file, a line for each step. `format.ts` has the formats, `read-metrics.ts` reads the file. PyTorch:
+ * `torch.utils.tensorboard.SummaryWriter`.
+ *
+ * Note [A line is written, or an error says that it is not]
+ * A line waits in memory for at most `flushMs`. All writes are synchronous: so a program that ends by `process.exit` or by an uncaught error still writes its last lines (the listener of 'exit'),
+ * and a writer works in a simulated worker, which cannot wait for files. After a write that failed (a full disk) the lines stay in memory, the next write begins where the failed one stopped, and
+ * `flush` and `close` reject until all is written. A write by the timer has no caller, so it prints a warning, once.
+ */
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { clearTimeout, now as nowMs, setTimeout } from '@postgrad/base/internal'
+import type { Tensor } from '@postgrad/tensor'
+import { argumentText, checkOptions, invalidArgument, isReadable, isTensor } from '@postgrad/tensor/internal'
+import { closed, ioFailure } from './errors.js'
+import { type Content, csvHeader, csvText, type Format, formatOf, jsonText, parse, SECONDS, STEP } from './format.js'
+import { pathOf } from './read-metrics.js'
+
+/** A value of a metric: a number, or a tensor of one element, such as a loss. */
+export type MetricsValue = number | Tensor
+
+/** Options of `MetricsWriter`. */
+export interface MetricsWriterOptions {
+  /** If the file has lines of an earlier run: those of this step and later ones are removed. Default: the first step that is written. PyTorch: `purge_step`. */
+  readonly purgeStep?: number
+  /** For how many milliseconds a line may wait in memory; default 1000. PyTorch: `flush_secs`, 120 s. */
+  readonly flushMs?: number
+  /** The clock of `seconds`, in milliseconds; default the machine's monotonic one. Seconds of NaN are left out. */
+  readonly now?: () => number
+}
+
+/** A line that is not written yet. */
+interface Entry {
+  readonly step: number
+  readonly seconds: number
+  readonly values: Map<string, number>
+  /** Tags whose tensor is still read from its device. */
+  readonly awaited: Set<string>
+}
+
+const FLUSH_MS = 1000
+
+/**
+ * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the writer was made, and the values by tag. `postgrad plot` and
+ * `plot` draw the file, `readMetrics` reads it.
+ *
+ * If the file exists, the run continues it. The lines before the first step that is written stay; the lines from that step on, which a killed run wrote after its last checkpoint, are removed. So a run
+ * that begins at its first step replaces the file. Only one writer may write a file at a time.
+ *
+ * PyTorch: `torch.utils.tensorboard.SummaryWriter`.
+ * @example await using writer = new MetricsWriter('run.jsonl'); writer.log({ loss: 0.25 }, 1)
+ */
+export class MetricsWriter {
+  /** The file. */
+  readonly path: string
+  private readonly format: Format
+  private readonly flushMs: number
+  private readonly now: () => number
+  private readonly purgeStep: number | null
+  /** Of an earlier run, until the first write. */
+  private old: Content | null
+  /** The columns of the file, if it is CSV; null before its header is written. */
+  private columns: string[] | null = null
+  /** Of the run; with an earlier one, so long ago as that had taken. null: nothing is written yet. */
+  private startMs: number | null = null
+  private readonly madeMs: number
+  private readonly entries: Entry[] = []
+  private readonly reads = new Set<Promise<void>>()
+  /** Lines as bytes, of which a write has written a part at most. */
+  private unwritten: Buffer = Buffer.alloc(0)
+  private failedRead: unknown = null
+  private timer: ReturnType<typeof setTimeout> | null = null
+  private warned = false
+  private state: 'open' | 'closed' = 'open'
+  private readonly atExit = (): void => this.writeUnattended()
+
+  /**
+   * Makes the folder of the file if there is none. The file itself appears with the first line.
+   * @throws INVALID_ARGUMENT, METRICS_IO (the folder cannot be made, or the file cannot be read), METRICS_INVALID (the file exists, and holds something else)
+   */
+  constructor(path: string | URL, options: MetricsWriterOptions = {}) {
+    const op = 'MetricsWriter'
+    checkOptions(op, options, ['purgeStep', 'flushMs', 'now'])
+    const { purgeStep = null, flushMs = FLUSH_MS, now = nowMs } = options
+    this.path = pathOf(op, path)
+    this.format = formatOf(op, this.path)
+    if (purgeStep !== null) checkStep(op, 'purgeStep', purgeStep)
+    if (typeof flushMs !== 'number' || !(flushMs >= 0)) throw invalidArgument(op, 'milliseconds from 0 as flushMs', argumentText(flushMs))
+    if (typeof now !== 'function') throw invalidArgument(op, 'a function as now', argumentText(now))
+    this.purgeStep = purgeStep
+    this.flushMs = flushMs
+    this.now = now
+    this.madeMs = now()
+    this.old = this.readOld()
+    process.on('exit', this.atExit)
+  }
+
+  /** Adds one value. Values of one step that follow each other share a line. PyTorch: `add_scalar`. @throws as `log` */
+  addScalar(tag: string, value: MetricsValue, step: number): void {
+    this.add('addScalar', [[tag, value]], step)
+  }
+
+  /**
+   * Adds values of one step, by tag. A tensor is read at once, or if its device computes asynchronously as soon as it can be. PyTorch: `add_scalars`.
+   * @throws INVALID_ARGUMENT (a tag that is empty, has a line break, or is 'step' or 'seconds'; a value that is neither a number nor a tensor of one element; a step that is not finite), METRICS_CLOSED
+   */
+  log(values: Readonly<Record<string, MetricsValue>>, step: number): void {
+    if (typeof values !== 'object' || values === null || isTensor(values))
+      throw invalidArgument('log', 'values by tag', argumentText(values), 'Write writer.log({ loss }, step).')
+    this.add('log', Object.entries(values), step)
+  }
+
+  /** Writes everything that was added. Rejects with METRICS_IO, such as for a full disk: the lines stay in memory, and the next `flush` tries again; with METRICS_CLOSED; or as the reading of a tensor failed. */
+  async flush(): Promise<void> {
+    if (this.state === 'closed') throw closed('flush', this.path)
+    await this.writeAll('flush')
+  }
+
+  /** Writes everything, and ends the writer. Idempotent. Rejects as `flush` does; the writer is still open then. */
+  async close(): Promise<void> {
+    if (this.state === 'closed') return
+    await this.writeAll('close')
+    this.state = 'closed'
+    process.off('exit', this.atExit)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  private add(op: string, values: readonly (readonly [tag: string, value: MetricsValue])[], step: number): void {
+    if (this.state === 'closed') throw closed(op, this.path)
+    checkStep(op, 'a step', step)
+    for (const [tag, value] of values) {
+      checkTag(op, tag)
+      checkValue(op, tag, value)
+    }
+    this.startMs ??= this.madeMs - 1000 * this.secondsBefore(step)
+    const last = this.entries.at(-1)
+    const isShared = last?.step === step && !values.some(([tag]) => last.values.has(tag) || last.awaited.has(tag))
+    const entry = isShared ? last : { step, seconds: this.seconds(), values: new Map<string, number>(), awaited: new Set<string>() }
+    if (!isShared) this.entries.push(entry)
+    for (const [tag, value] of values) {
+      if (typeof value === 'number') entry.values.set(tag, value)
+      else if (isReadable(value)) entry.values.set(tag, value.itemSync())
+      else this.read(entry, tag, value)
+    }
+    this.timer ??= setTimeout(() => this.onTimer(), this.flushMs)
+  }
+
+  private read(entry: Entry, tag: string, value: Tensor): void {
+    entry.awaited.add(tag)
+    const done = value.item().then(
+      (x) => {
+        entry.values.set(tag, x)
+      },
+      (error: unknown) => {
+        this.failedRead ??= error
+      },
+    )
+    const read = done.then(() => {
+      entry.awaited.delete(tag)
+      this.reads.delete(read)
+    })
+    this.reads.add(read)
+  }
+
+  private seconds(): number {
+    return Math.round(this.now() - this.startMs!) / 1000
+  }
+
+  /** The time that the earlier run had taken when it came to this step. */
+  private secondsBefore(step: number): number {
+    return this.kept(step).at(-1)?.seconds || 0
+  }
+
+  private kept(first: number): Content['lines'] {
+    return this.old?.lines.filter((line) => line.step < (this.purgeStep ?? first)) ?? []
+  }
+
+  private readOld(): Content | null {
+    const op = 'MetricsWriter'
+    try {
+      mkdirSync(dirname(this.path), { recursive: true })
+      return parse(op, this.path, this.format, readFileSync(this.path, 'utf8'))
+    } catch (error) {
+      if ((error as { code?: unknown }).code === 'ENOENT') return null
+      if ((error as { syscall?: unknown }).syscall !== undefined) throw ioFailure(op, 'read', this.path, error)
+      throw error
+    }
+  }
+
+  private onTimer(): void {
+    this.timer = null
+    this.writeUnattended()
+    // A tensor of a slow device, or a disk that is full: later once more.
+    if (this.state === 'open' && this.entries.length + this.unwritten.length > 0)
+      this.timer = setTimeout(() => this.onTimer(), this.flushMs)
+  }
+
+  /** Without a caller who could get the error. */
+  private writeUnattended(): void {
+    try {
+      this.writeReady('flush')
+    } catch (error) {
+      if (this.warned) return
+      this.warned = true
+      process.emitWarning(`${(error as Error).message} flush() and close() fail until the lines are written.`, 'METRICS_IO')
+    }
+  }
+
+  private async writeAll(op: string): Promise<void> {
+    while (this.reads.size > 0) await Promise.all(this.reads)
+    if (this.timer !== null) clearTimeout(this.timer)
+    this.timer = null
+    this.writeReady(op)
+    const { failedRead } = this
+    this.failedRead = null
+    if (failedRead !== null) throw failedRead
+  }
+
+  /** Writes the lines up to the first that waits for a tensor. @throws METRICS_IO */
+  private writeReady(op: string): void {
+    const waits = this.entries.findIndex(({ awaited }) => awaited.size > 0)
+    const ready = waits < 0 ? this.entries : this.entries.slice(0, waits)
+    if (ready.length === 0 && this.unwritten.length === 0) return
+    try {
+      this.removeOld(ready)
+      this.widen(ready)
+      const text = ready.map((entry) => (this.format === 'csv' ? csvText(entry, this.columns!) : jsonText(entry))).join('')
+      // From here on the lines are bytes, which `append` takes off as it writes them.
+      this.unwritten = Buffer.concat([this.unwritten, Buffer.from(text)])
+      this.entries.splice(0, ready.length)
+      this.append()
+      this.warned = false
+    } catch (error) {
+      throw ioFailure(op, 'write', this.path, error)
+    }
+  }
+
+  /** Before the first line: lines of an earlier run that this one writes again, and one that it did not finish. */
+  private removeOld(ready: readonly Entry[]): void {
+    const { old } = this
+    if (old === null || ready.length === 0) return
+    const kept = this.kept(ready[0]!.step)
+    if (kept.length > 0 && this.format === 'csv') this.columns = [...old.tags]
+    if (kept.length < old.lines.length || old.truncated !== null || kept.length === 0) {
+      const header = this.columns === null ? '' : csvHeader(this.columns)
+      this.replace(header + kept.map(({ text }) => `${text}\n`).join(''))
+    }
+    this.old = null
+  }
+
+  /** A header that has all tags; a file with a shorter one is written again. */
+  private widen(ready: readonly Entry[]): void {
+    if (this.format !== 'csv') return
+    const known = new Set(this.columns ?? [])
+    const added = [...new Set(ready.flatMap(({ values }) => [...values.keys()]))].filter((tag) => !known.has(tag))
+    if (this.columns !== null && added.length === 0) return
+    const columns = [...known, ...added]
+    if (this.columns === null) this.unwritten = Buffer.concat([this.unwritten, Buffer.from(csvHeader(columns))])
+    else {
+      this.append()
+      const [, ...lines] = readFileSync(this.path, 'utf8').split('\n')
+      const cells = ','.repeat(added.length)
+      this.replace(csvHeader(columns) + lines.map((line) => (line === '' ? '' : `${line}${cells}\n`)).join(''))
+    }
+    this.columns = columns
+  }
+
+  /** Whole, or not at all. */
+  private replace(text: string): void {
+    const temporary = `${this.path}.tmp`
+    writeFileSync(temporary, text)
+    renameSync(temporary, this.path)
+  }
+
+  private append(): void {
+    if (this.unwritten.length === 0) return
+    const file = openSync(this.path, 'a')
+    try {
+      while (this.unwritten.length > 0) this.unwritten = this.unwritten.subarray(writeSync(file, this.unwritten))
+    } finally {
+      closeSync(file)
+    }
+  }
+}
+
+function checkStep(op: string, what: string, step: number): void {
+  if (!Number.isFinite(step)) throw invalidArgument(op, `a finite number as ${what}`, argumentText(step))
+}
+
+function checkTag(op: string, tag: string): void {
+  const isTag = typeof tag === 'string' && tag !== '' && !/[\r\n]/.test(tag) && tag !== STEP && tag !== SECONDS
+  if (!isTag)
+    throw invalidArgument(
+      op,
+      `a tag in one line, other than '${STEP}' and '${SECONDS}'`,
+      typeof tag === 'string' ? JSON.stringify(tag) : argumentText(tag),
+    )
+}
+
+function checkValue(op: string, tag: string, value: MetricsValue): void {
+  if (typeof value === 'number' || (isTensor(value) && value.numel === 1)) return
+  const got = isTensor(value) ? `a tensor of shape [${value.shape.join(', ')}]` : argumentText(value)
+  throw invalidArgument(op, `a number, or a tensor of one element, as '${tag}'`, got, 'Reduce it first, for example by mean().')
+}

@@ -1,0 +1,315 @@
+/** Metrics files: what is written is read back, runs continue each other, and nothing is lost. */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { Future } from '@postgrad/base'
+import { type Tensor, tensor } from '@postgrad/tensor'
+import { MetricsWriter, type MetricsWriterOptions } from './metrics-writer.js'
+import { readMetrics } from './read-metrics.js'
+
+let folder = ''
+let files = 0
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'postgrad-metrics-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const fresh = (extension: string): string => join(folder, `${++files}.${extension}`)
+const textOf = (path: string): string => readFileSync(path, 'utf8')
+/** A clock that a test moves. */
+const clock = () => {
+  let ms = 5000
+  return {
+    now: () => ms,
+    pass: (seconds: number) => {
+      ms += 1000 * seconds
+    },
+  }
+}
+
+async function write(path: string, steps: readonly number[], options: MetricsWriterOptions = {}): Promise<void> {
+  const { now, pass } = clock()
+  await using writer = new MetricsWriter(path, { now, ...options })
+  for (const step of steps) {
+    writer.log({ loss: 1 / step }, step)
+    pass(1)
+  }
+}
+
+/** Removes what is in the way, and puts it back. */
+async function code(action: () => unknown): Promise<unknown> {
+  try {
+    await action()
+    return null
+  } catch (error) {
+    return (error as { code?: unknown }).code
+  }
+}
+
+test('TR-1 a line has step, seconds and values; values of one step share a line', async () => {
+  const { now, pass } = clock()
+  const [json, csv] = [fresh('jsonl'), fresh('csv')]
+  for (const path of [json, csv]) {
+    const writer = new MetricsWriter(path, { now })
+    writer.addScalar('loss', 0.5, 1)
+    writer.addScalar('accuracy', 0.25, 1)
+    pass(1.5)
+    writer.log({ loss: 0.25 }, 2)
+    await writer.close()
+  }
+  expect(textOf(json)).toBe('{"step":1,"seconds":0,"loss":0.5,"accuracy":0.25}\n{"step":2,"seconds":1.5,"loss":0.25}\n')
+  expect(textOf(csv)).toBe('step,seconds,loss,accuracy\n1,0,0.5,0.25\n2,1.5,0.25,\n')
+  for (const path of [json, csv])
+    expect(await readMetrics(path)).toEqual({
+      path,
+      rows: [
+        { step: 1, seconds: 0, values: { loss: 0.5, accuracy: 0.25 } },
+        { step: 2, seconds: 1.5, values: { loss: 0.25 } },
+      ],
+      tags: ['loss', 'accuracy'],
+      truncated: null,
+    })
+})
+
+test('TR-1 seconds count from the making of the writer, and are left out without a clock', async () => {
+  for (const path of [fresh('jsonl'), fresh('csv')]) {
+    const { now, pass } = clock()
+    const writer = new MetricsWriter(path, { now })
+    pass(2)
+    writer.log({ loss: 1 }, 1)
+    await writer.close()
+    expect((await readMetrics(path)).rows[0]!.seconds).toBe(2)
+    await write(path, [1, 2], { now: () => Number.NaN })
+    expect(textOf(path)).not.toContain('NaN')
+    expect((await readMetrics(path)).rows.map(({ seconds }) => seconds)).toEqual([Number.NaN, Number.NaN])
+  }
+})
+
+test.each(['jsonl', 'ndjson', 'csv'])('TR-1 values of one step in two lines are one row (%s)', async (extension) => {
+  const path = fresh(extension)
+  const writer = new MetricsWriter(path)
+  writer.log({ a: 1 }, 1)
+  await writer.flush()
+  writer.log({ b: 2 }, 1)
+  writer.log({ b: 3 }, 1)
+  await writer.close()
+  expect((await readMetrics(path)).rows.map(({ values }) => values)).toEqual([{ a: 1, b: 2 }, { b: 3 }])
+})
+
+test.each(['jsonl', 'csv'])('TR-2 numbers have the same bits (%s)', async (extension) => {
+  const path = fresh(extension)
+  const numbers = [
+    0.1,
+    -0,
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    Number.NEGATIVE_INFINITY,
+    5e-324,
+    Number.MAX_VALUE,
+    Math.fround(0.3),
+    1e21,
+  ]
+  await using writer = new MetricsWriter(path)
+  numbers.forEach((x, i) => {
+    writer.log({ x, 'a "quoted", tag': i, __proto__x: x }, i)
+  })
+  await writer.flush()
+  const { rows } = await readMetrics(path)
+  expect(rows.map(({ values }) => values.x)).toEqual(numbers)
+  expect(rows.map(({ values }) => values['a "quoted", tag'])).toEqual(numbers.map((_, i) => i))
+})
+
+describe('TR-3', () => {
+  test('TR-3 a tensor of one element is a value', async () => {
+    const path = fresh('jsonl')
+    await using writer = new MetricsWriter(path)
+    writer.log({ loss: tensor([[0.25]]), right: tensor([true], { dtype: 'bool' }) }, 1)
+    await writer.flush()
+    expect((await readMetrics(path)).rows[0]!.values).toEqual({ loss: 0.25, right: 1 })
+  })
+
+  test('TR-3 a tensor of a slow device keeps its place', async () => {
+    const path = fresh('jsonl')
+    const item = new Future<number>()
+    const slow = Object.create(tensor(0), { storage: { value: { memory: null } }, item: { value: () => item } }) as Tensor
+    await using writer = new MetricsWriter(path)
+    writer.log({ loss: 3 }, 1)
+    writer.log({ loss: slow }, 2)
+    writer.log({ loss: 1 }, 3)
+    const flushed = writer.flush()
+    item.resolve(2)
+    await flushed
+    expect((await readMetrics(path)).rows.map(({ values }) => values.loss)).toEqual([3, 2, 1])
+  })
+
+  test('TR-3 a tensor that cannot be read fails the flush', async () => {
+    const item = new Future<number>()
+    const slow = Object.create(tensor(0), { storage: { value: { memory: null } }, item: { value: () => item } }) as Tensor
+    await using writer = new MetricsWriter(fresh('jsonl'))
+    writer.log({ loss: slow }, 2)
+    item.reject(new RangeError('lost'))
+    await expect(writer.flush()).rejects.toThrow('lost')
+  })
+})
+
+describe.each(['jsonl', 'csv'])('TR-4 (%s)', (extension) => {
+  test('TR-4 a run that continues keeps the lines before its first step', async () => {
+    const path = fresh(extension)
+    await write(path, [1, 2, 3, 4])
+    await write(path, [3, 4, 5])
+    const { rows } = await readMetrics(path)
+    expect(rows.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5])
+    // The second run continues the time of the first.
+    expect(rows.map(({ seconds }) => seconds)).toEqual([0, 1, 1, 2, 3])
+    await write(path, [1, 2])
+    expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([1, 2])
+  })
+
+  test('TR-4 purgeStep says from which step on', async () => {
+    const path = fresh(extension)
+    await write(path, [1, 2, 3, 4])
+    await write(path, [10], { purgeStep: 3 })
+    expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([1, 2, 10])
+  })
+
+  test('TR-4 a line that a killed run did not finish goes; a writer that writes nothing changes nothing', async () => {
+    const path = fresh(extension)
+    await write(path, [1, 2])
+    writeFileSync(path, textOf(path).slice(0, -3))
+    const before = textOf(path)
+    await write(path, [])
+    expect(textOf(path)).toBe(before)
+    await write(path, [2])
+    expect((await readMetrics(path)).rows.map(({ step, values }) => [step, values])).toEqual([
+      [1, { loss: 1 }],
+      [2, { loss: 0.5 }],
+    ])
+  })
+})
+
+test('TR-5 a new tag adds a column, in a file that continues, too', async () => {
+  const path = fresh('csv')
+  await write(path, [1, 2])
+  const { now } = clock()
+  const writer = new MetricsWriter(path, { now })
+  writer.log({ other: 5 }, 3)
+  await writer.flush()
+  writer.log({ third: 7, loss: 1 }, 4)
+  await writer.close()
+  expect(textOf(path)).toBe('step,seconds,loss,other,third\n1,0,1,,\n2,1,0.5,,\n3,1,,5,\n4,1,1,,7\n')
+  expect(existsSync(`${path}.tmp`)).toBe(false)
+})
+
+describe('TR-6', () => {
+  test('TR-6 lines of a write that failed are written by the next', async () => {
+    const path = fresh('jsonl')
+    const writer = new MetricsWriter(path)
+    mkdirSync(path) // no file can have this name
+    writer.log({ loss: 1 }, 1)
+    expect(await code(() => writer.flush())).toBe('METRICS_IO')
+    writer.log({ loss: 2 }, 2)
+    expect(await code(() => writer.close())).toBe('METRICS_IO')
+    rmdirSync(path)
+    await writer.close()
+    expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([1, 2])
+  })
+
+  test('TR-6 the timer writes, and warns once of a write that fails', async () => {
+    const path = fresh('jsonl')
+    const warnings: string[] = []
+    const listen = (warning: Error): void => void warnings.push(warning.message)
+    process.on('warning', listen)
+    const writer = new MetricsWriter(path, { flushMs: 5 })
+    mkdirSync(path)
+    writer.log({ loss: 1 }, 1)
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    rmdirSync(path)
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    process.off('warning', listen)
+    expect(warnings.filter((text) => text.includes(path))).toEqual([expect.stringContaining('cannot write')])
+    // Without flush or close.
+    expect(textOf(path)).toContain('"step":1')
+    await writer.close()
+  })
+
+  const endings = { 'process.exit': 'process.exit(3)', 'an error that nobody catches': "throw new Error('stop')", nothing: '' }
+  test.each(Object.entries(endings))('TR-6 a program that ends by %s writes its lines', async (_, ending) => {
+    const path = fresh('csv')
+    const module = new URL('./metrics-writer.js', import.meta.url).href
+    const program = `import { MetricsWriter } from '${module}'\nnew MetricsWriter(${JSON.stringify(path)}, { flushMs: 50 }).log({ loss: 1 }, 7)\n${ending}`
+    spawnSync(process.execPath, ['--input-type=module', '-e', program])
+    expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([7])
+  })
+})
+
+describe('TR-7', () => {
+  test.each([
+    ['jsonl', '{"step":1,"seconds":0,"loss":1}\n{"step":2,"sec', '{"step":2,"sec'],
+    ['csv', 'step,seconds,loss\n1,0,1\n2,1,0.', '2,1,0.'],
+    // Whole but for its line feed.
+    ['jsonl', '{"step":1,"loss":1}', null],
+  ])('TR-7 an unfinished last line is left out (%s %j)', async (extension, text, truncated) => {
+    const path = fresh(extension)
+    writeFileSync(path, text)
+    const metrics = await readMetrics(path)
+    expect([metrics.rows.length, metrics.truncated]).toEqual([1, truncated])
+  })
+
+  test.each([
+    ['jsonl', '{"step":1}\nnot JSON\n', 2],
+    ['jsonl', '[1]\n', 1],
+    ['jsonl', '{"loss":1}\n', 1],
+    ['jsonl', '{"step":1,"loss":"low"}\n', 1],
+    ['csv', 'epoch,loss\n1,2\n', 1],
+    ['csv', 'step,loss\n1,2\n2,low\n', 3],
+    ['csv', 'step,loss\n1,2,3\n', 2],
+    ['csv', 'step,loss\n,2\n', 2],
+  ])('TR-7 a line of something else is refused (%s %j)', async (extension, text, line) => {
+    const path = fresh(extension)
+    writeFileSync(path, text)
+    await expect(readMetrics(path)).rejects.toMatchObject({ code: 'METRICS_INVALID', values: { path, line } })
+    expect(() => new MetricsWriter(path)).toThrow(expect.objectContaining({ code: 'METRICS_INVALID' }))
+  })
+})
+
+describe('TR-8', () => {
+  test('TR-8 wrong arguments', async () => {
+    await using writer = new MetricsWriter(fresh('jsonl'))
+    const wrong: (() => unknown)[] = [
+      () => new MetricsWriter(join(folder, 'run.txt')),
+      () => new MetricsWriter(5 as never),
+      () => new MetricsWriter(fresh('jsonl'), { flush: 1 } as never),
+      () => new MetricsWriter(fresh('jsonl'), { flushMs: -1 }),
+      () => writer.log({ loss: '1' as never }, 1),
+      () => writer.log({ loss: tensor([1, 2]) }, 1),
+      () => writer.log({ step: 1 }, 1),
+      () => writer.log({ '': 1 }, 1),
+      () => writer.log({ 'a\nb': 1 }, 1),
+      () => writer.log(5 as never, 1),
+      () => writer.addScalar('loss', 1, Number.NaN),
+    ]
+    for (const one of wrong) expect([String(one), await code(one)]).toEqual([String(one), 'INVALID_ARGUMENT'])
+    expect(await code(() => readMetrics(join(folder, 'none.jsonl')))).toBe('METRICS_IO')
+  })
+
+  test('TR-8 a path that cannot be used', async () => {
+    expect(await code(() => new MetricsWriter(join(folder, 'file.csv', 'run.csv')))).toBe(null)
+    writeFileSync(join(folder, 'file'), '')
+    expect(await code(() => new MetricsWriter(join(folder, 'file', 'run.csv')))).toBe('METRICS_IO')
+    if (process.getuid?.() !== 0) {
+      mkdirSync(join(folder, 'closed'), { mode: 0o500 })
+      expect(await code(() => new MetricsWriter(join(folder, 'closed', 'a', 'run.csv')))).toBe('METRICS_IO')
+      chmodSync(join(folder, 'closed'), 0o700)
+    }
+  })
+
+  test('TR-8 a call after close', async () => {
+    const writer = new MetricsWriter(fresh('jsonl'))
+    await writer.close()
+    await writer.close()
+    expect(await code(() => writer.log({ loss: 1 }, 1))).toBe('METRICS_CLOSED')
+    expect(await code(() => writer.flush())).toBe('METRICS_CLOSED')
+  })
+})

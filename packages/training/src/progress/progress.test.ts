@@ -1,0 +1,136 @@
+/** Progress bars on a terminal and elsewhere, with a clock of the test. */
+import { expect, test } from '@jest/globals'
+import { ProgressBar, type ProgressBarOptions, type ProgressStream, progress } from './progress-bar.js'
+import { barText, lineText, metricsText, type Shown } from './text.js'
+
+function streamOf(isTTY: boolean, columns = 80): ProgressStream & { readonly written: string[] } {
+  const written: string[] = []
+  return { isTTY, columns, written, write: (text: string) => written.push(text) }
+}
+
+/** A clock, and a bar that it drives. */
+function barOf(isTTY: boolean, options: ProgressBarOptions = {}) {
+  let ms = 0
+  const stream = streamOf(isTTY)
+  const bar = new ProgressBar({ stream, now: () => ms, ...options })
+  const pass = (by: number): void => {
+    ms += by
+  }
+  return { bar, pass, written: stream.written }
+}
+
+const SHOWN: Shown = { label: 'epoch 1', done: 42, total: 100, unit: 'it', seconds: 10, rate: 4.2, postfix: 'loss 0.3125' }
+
+test('TR-20 a line of the terminal', () => {
+  expect(barText(SHOWN, 79)).toBe('epoch 1  42% ████████▊            | 42/100 [00:10<00:14, 4.20 it/s] loss 0.3125')
+  expect(barText({ ...SHOWN, total: null }, 79)).toBe('epoch 1 42 it [00:10, 4.20 it/s] loss 0.3125')
+  expect(barText({ ...SHOWN, rate: null, label: '', postfix: '' }, 60)).toBe(' 42% ██████████              | 42/100 [00:10]')
+  expect(barText({ ...SHOWN, seconds: 3725, rate: 0.25 }, 90)).toContain('[1:02:05<03:52, 4.00 s/it]')
+  expect(barText({ ...SHOWN, done: 0, total: 0 }, 79)).toContain('100% ')
+  for (let columns = 1; columns < 100; columns++) expect(barText(SHOWN, columns).length).toBeLessThanOrEqual(columns)
+  expect(metricsText({ loss: 0.123456, step: 120_000, phase: 'warm' })).toBe('loss 0.1235, step 120000, phase warm')
+})
+
+test('TR-20 a terminal is drawn at most every 100 ms, and in the end', () => {
+  const { bar, pass, written } = barOf(true, { total: 1000, label: 'x' })
+  for (let i = 0; i < 1000; i++) {
+    pass(1)
+    bar.update()
+  }
+  bar.close()
+  bar.close()
+  bar.update()
+  expect(written.length).toBe(12)
+  expect(written.every((text, i) => text.startsWith('\r\u001b[K') || i === 11)).toBe(true)
+  expect(written.at(-2)).toContain('1000/1000 [00:01<00:00, 1000 it/s]')
+  expect(written.at(-1)).toBe('\n')
+})
+
+test('TR-20 the rate follows the last second; text above the bar leaves it whole', () => {
+  const { bar, pass, written } = barOf(true, { total: 100 })
+  for (const ms of [1000, 1000, 1000, 100, 100, 100, 100, 100, 100, 100, 100]) {
+    pass(ms)
+    bar.update()
+  }
+  expect(Number(/([\d.]+) it\/s/.exec(written.at(-1)!)![1])).toBeGreaterThan(8)
+  bar.write('a line')
+  expect(written.at(-1)!.split('\n')).toEqual(['\r\u001b[Ka line', expect.stringMatching(/^ 11% /)])
+})
+
+test('TR-21 elsewhere there are lines with growing pauses, and the last state', () => {
+  const { bar, pass, written } = barOf(false, { total: 300, label: 'training', lineMs: 2000 })
+  const at: number[] = []
+  for (let i = 1; i <= 300; i++) {
+    pass(100)
+    bar.postfix({ loss: 1 / i })
+    const before = written.length
+    bar.update()
+    if (written.length > before) at.push(i)
+  }
+  bar.close()
+  // 0.5, 1, 2, 2 … s apart.
+  expect(at.slice(0, 5)).toEqual([1, 6, 16, 36, 56])
+  expect(written[1]).toBe('training 2%: loss 0.1667 (6/300, 10.0 it/s, 00:29 left)\n')
+  expect(written.at(-1)).toBe('training 100%: loss 0.003333 (300/300, 10.0 it/s, 00:00 left)\n')
+  expect(lineText({ ...SHOWN, rate: null })).toBe('epoch 1 42%: loss 0.3125')
+  expect(lineText({ ...SHOWN, total: null, postfix: '' })).toBe('epoch 1 42 it (4.20 it/s)')
+})
+
+test('TR-21 reports of a cluster are shown', () => {
+  const { bar, pass, written } = barOf(false, { label: 'training', rate: false })
+  bar.show({ done: 1, total: 4, text: 'loss 3' })
+  pass(10)
+  bar.show({ done: 4 })
+  bar.close()
+  expect(written).toEqual(['training 25%: loss 3\n', 'training 100%: loss 3\n'])
+})
+
+test('TR-22 a loop gives every item, and its length is the total', async () => {
+  const stream = streamOf(false)
+  const seen: number[] = []
+  for await (const each of progress([1, 2, 3], { stream })) seen.push(each)
+  async function* later() {
+    yield 4
+    yield 5
+  }
+  for await (const each of progress(later(), { stream, label: 'later' })) seen.push(each)
+  expect(seen).toEqual([1, 2, 3, 4, 5])
+  expect(stream.written.some((text) => text.startsWith('100% '))).toBe(true)
+  expect(stream.written.at(-1)).toMatch(/^later 2 it/)
+})
+
+test('TR-22 a loop that ends early ends its bar and its iterable', async () => {
+  const stream = streamOf(true)
+  const ended: string[] = []
+  async function* items() {
+    try {
+      for (;;) yield 1
+    } finally {
+      ended.push('items')
+    }
+  }
+  for await (const _ of progress(items(), { stream })) if (stream.written.length > 0) break
+  expect(ended).toEqual(['items'])
+  expect(stream.written.at(-1)).toBe('\n')
+  const throwing = async () => {
+    for await (const _ of progress(items(), { stream })) throw new RangeError('mine')
+  }
+  await expect(throwing()).rejects.toThrow('mine')
+  expect(ended).toEqual(['items', 'items'])
+})
+
+test('TR-22 a bar that showed nothing leaves nothing', () => {
+  const { bar, written } = barOf(true)
+  bar.close()
+  expect(written).toEqual([])
+})
+
+test('TR-8 wrong arguments of bars', () => {
+  const wrong: (() => unknown)[] = [
+    () => progress(5 as never),
+    () => new ProgressBar({ totals: 5 } as never),
+    () => new ProgressBar({ total: -1 }),
+    () => new ProgressBar({ stream: streamOf(true) }).update(Number.NaN),
+  ]
+  for (const one of wrong) expect(one).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+})
