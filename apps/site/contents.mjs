@@ -22,6 +22,7 @@ export const SECTIONS = {
     ['docs/guide/launching.md', 'Launching'],
     ['docs/guide/main-thread.md', 'The main thread'],
     ['docs/guide/training.md', 'Training'],
+    ['docs/guide/training-loop.md', 'Around a training loop'],
     ['docs/guide/data-parallel.md', 'Data-parallel training'],
     ['docs/guide/collectives.md', 'Collectives'],
     ['docs/guide/pipelines.md', 'Pipelines'],

@@ -61,7 +61,12 @@ export const API_SECTIONS = {
         'parallel/clip-grad',
       ],
     ],
-    ['checkpoints', 'Checkpoints', 'save a distributed run, and continue it', ['parallel/checkpoint']],
+    [
+      'checkpoints',
+      'Checkpoints and model files',
+      'save a distributed run, and continue it; save a model of several workers in one file',
+      ['parallel/checkpoint', 'parallel/full-state'],
+    ],
     ['ddp', 'DistributedDataParallel', 'train copies of a model on parts of each batch', ['parallel/ddp', 'parallel/sync-norm']],
     [
       'ddp-hooks',
@@ -181,6 +186,7 @@ export const API_SECTIONS = {
     ['optimizers', 'Optimizers', 'choose an optimizer', ['nn/optim']],
     ['schedulers', 'Learning-rate schedulers', 'change the learning rate during a run', ['nn/optim/schedulers']],
     ['data', 'Datasets and loaders', 'read batches of examples', ['data']],
+    ['metrics', 'Metrics, progress and plots', 'log, watch and draw a training run', ['training']],
     ['files', 'CSV and IDX files', 'read tables and MNIST files', ['data/csv', 'data/idx']],
   ],
   Testing: [

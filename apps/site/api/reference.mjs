@@ -9,20 +9,18 @@ import { read, root } from '../../../scripts/setup.mjs'
 import { code, entry } from './entry.mjs'
 import { API_PAGES, API_SECTIONS } from './pages.mjs'
 
-/** The declarations of each import path. If a name has several paths, readers see the first. */
-export const DOORS = {
-  'postgrad/plugin': 'plugin',
-  postgrad: 'index',
-  'postgrad/nn': 'nn',
-  'postgrad/nn/functional': 'nn-functional',
-  'postgrad/optim': 'optim',
-  'postgrad/data': 'data',
-  'postgrad/distributed': 'distributed',
-  'postgrad/pipelining': 'pipelining',
-  'postgrad/jobs': 'jobs',
-  'postgrad/testing': 'testing',
-  'postgrad/testing/matchers': 'testing-matchers',
-  'postgrad/types': 'types',
+const LAST = ['postgrad/types']
+/** The declarations of each import path, as package.json names them. If a name has several paths, readers see the first. */
+export const DOORS = doorsOf(JSON.parse(read(join(root, 'packages/postgrad/package.json'))).exports)
+
+function doorsOf(exports) {
+  const files = Object.entries(exports).flatMap(([path, file]) => {
+    const [, name] = /^\.\/dist\/(.+)\.js$/.exec(file) ?? []
+    return name === undefined ? [] : [[path.replace(/^\./, 'postgrad'), name]]
+  })
+  const plugin = files.filter(([path]) => path === 'postgrad/plugin')
+  const last = files.filter(([path]) => LAST.includes(path))
+  return Object.fromEntries([...plugin, ...files.filter((one) => !plugin.includes(one) && !last.includes(one)), ...last])
 }
 
 /**

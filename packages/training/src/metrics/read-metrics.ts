@@ -30,6 +30,9 @@ export interface Metrics {
 /**
  * Reads a metrics file: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Every number has the bits that were written, NaN and Infinity included. A last line that is not finished is skipped, and is in
  * `truncated`. Rejects with METRICS_IO (the file cannot be read), METRICS_INVALID (a line does not hold metrics), INVALID_ARGUMENT.
+ * @example
+ * const { rows, tags } = await readMetrics('out/run.jsonl') // tags: ['loss']
+ * for (const { step, values } of rows) console.log(step, values.loss)
  */
 export async function readMetrics(path: string | URL): Promise<Metrics> {
   const op = 'readMetrics'
