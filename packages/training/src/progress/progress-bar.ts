@@ -169,7 +169,7 @@ export class ProgressBar {
     const { label, done, total, unit, text: postfix } = this
     const seconds = (this.now() - this.startMs) / 1000
     const shown: Shown = { label, done, total, unit, seconds, rate: this.showsRate ? this.rate : null, postfix }
-    const text = this.stream.isTTY ? barText(shown, (this.stream.columns ?? COLUMNS) - 1) : lineText(shown)
+    const text = this.stream.isTTY ? barText(shown, (this.stream.columns || COLUMNS) - 1) : lineText(shown)
     if (text === this.last) return
     this.last = text
     this.stream.write(this.stream.isTTY ? `${TO_BEGIN}${text}` : `${text}\n`)

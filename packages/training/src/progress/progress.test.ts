@@ -46,6 +46,16 @@ test('TR-20 a terminal is drawn at most every 100 ms, and in the end', () => {
   expect(written.at(-1)).toBe('\n')
 })
 
+test('TR-20 a terminal that does not know its width, or says 0, counts as 80 columns', () => {
+  for (const columns of [0, undefined]) {
+    const written: string[] = []
+    const size = columns === undefined ? {} : { columns }
+    const bar = new ProgressBar({ total: 2, stream: { isTTY: true, ...size, write: (text) => written.push(text) } })
+    bar.update()
+    expect(written[0]).toContain(' 50% ')
+  }
+})
+
 test('TR-20 the rate follows the last second; text above the bar leaves it whole', () => {
   const { bar, pass, written } = barOf(true, { total: 100 })
   for (const ms of [1000, 1000, 1000, 100, 100, 100, 100, 100, 100, 100, 100]) {
