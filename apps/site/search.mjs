@@ -21,7 +21,7 @@ export const WORDS = {
   'guide/launching.md#debugging': 'debugger breakpoint inspect vscode',
   'guide/launching.md#ending-a-cluster': 'stop shutdown exit quit close',
   'guide/main-thread.md': 'call a worker from main, send tensor to worker',
-  'guide/training.md#weights-from-files': 'save model, load model, export weights, pretrained, pytorch weights',
+  'guide/training.md#save-and-load-a-model': 'save model, load model, export weights, pretrained, pytorch weights',
   'guide/training.md#checkpoints': 'save model, resume training, continue after a crash, save and load checkpoint',
   'guide/training.md#memory': 'memory leak, out of memory, free a tensor, garbage collection',
   'guide/data-parallel.md': 'ddp distributed data parallel multi worker training',
