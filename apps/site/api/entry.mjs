@@ -43,13 +43,17 @@ function callsOf(reflection) {
   if (reflection.signatures?.length > 0) return reflection.signatures
   const type = reflection.type
   if (type?.type === 'reflection') return type.declaration.signatures ?? []
+  // `typeof call`: the same function under another name.
+  if (type?.type === 'query') return type.queryType.reflection?.signatures ?? []
   // WithInPlace<(x: Tensor) => Tensor>: an operation with an in-place form.
   const inner = type?.type === 'reference' ? type.typeArguments?.[0] : undefined
   return ['WithInPlace', 'Functional'].includes(type?.name) && inner?.type === 'reflection' ? (inner.declaration.signatures ?? []) : []
 }
 
+/** That of a function itself, if it has one: TypeDoc takes the comment at the head of a file for that of each function in an `export { … }` below it. */
 function commentOf(reflection) {
-  return reflection.comment ?? callsOf(reflection).find(({ comment }) => comment !== undefined)?.comment
+  const own = reflection.type?.type === 'query' ? [] : callsOf(reflection)
+  return own.find(({ comment }) => comment !== undefined)?.comment ?? reflection.comment
 }
 
 // ---- signatures ----
