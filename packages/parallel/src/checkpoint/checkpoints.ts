@@ -177,7 +177,8 @@ export class Checkpoints {
 
   /**
    * The numbers of the steps that are left of a training, from 1 to `until`: loads the newest checkpoint if there is one, and saves after every `every`th step and after the last. So a program that was
-   * killed and is started again continues after its last save, with the same bits. An object or an array among the parts gets the contents back that it had; a number, a text or a tensor must be in one.
+   * killed and is started again continues after its last save, with the same bits. Plain objects and arrays are refilled in place. A bare number, text or tensor cannot be a part: put it into an object of the
+   * program, `const kept = { running: 0 }`, and pass `{ kept }`. A `Generator` that the program made is a part, too; each worker's current one is saved by itself.
    * A loop that ends early, by `break` or an error, saves nothing.
    * @throws INVALID_ARGUMENT. The loop rejects as `load` and `save` do. Without a checkpoint, it begins with step 1
    * @example for await (const step of new Checkpoints('checkpoints').steps({ model: new Linear(2, 1) }, { until: 100, every: 10 })) console.log(step)
