@@ -60,6 +60,12 @@ const OPTIONS = ['total', 'initial', 'label', 'unit', 'rate', 'stream', 'lineMs'
  * A progress bar: call `update` for each unit, and `close` at the end. On a terminal it draws one line again and again; elsewhere (a file, a pipe, CI) it writes a line now and then. `progress` makes
  * one for a loop. When all units are done, the bar ends its line; before that, write other lines by `write`, or `close` the bar first. Python: `tqdm`.
  * @example using bar = new ProgressBar({ total: 100, label: 'training' }); bar.update(1)
+ * @example
+ * const bar = new ProgressBar({ label: 'training' })
+ * await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2, onProgress: (report) => bar.show(report) })
+ * const result = await cluster.on('worker0').run(addOne, x)
+ * bar.close() // before the result is printed
+ * console.log(String(result))
  */
 export class ProgressBar {
   private readonly stream: ProgressStream
