@@ -30,8 +30,11 @@ export function plotCommand({ around: { stdout, stderr }, exitWith }: CommandCon
   return plotting.action(async (files: readonly string[], { out = pictureOf(files[0]!), json, ...options }: PlotFlags) => {
     try {
       const runs = await Promise.all(files.map((file) => readMetrics(file)))
-      for (const { path, truncated } of runs)
+      for (const { path, truncated, outOfOrder } of runs) {
         if (truncated !== null) stderr.write(`postgrad plot: the last line of ${path} is not finished; it was left out.\n`)
+        if (outOfOrder !== null)
+          stderr.write(`postgrad plot: the steps of ${path} are not in order at step ${outOfOrder}: did two runs write this file?\n`)
+      }
       await plot(runs, out, options)
       const tags = options.tags ?? [...new Set(runs.flatMap((run) => run.tags))]
       stdout.write(json === undefined ? `${out}: ${tags.join(', ')}\n${runs.map(lineOf).join('')}` : jsonOf(out, tags, runs))
@@ -51,7 +54,10 @@ function lineOf({ path, rows }: Metrics): string {
 }
 
 function jsonOf(out: string, tags: readonly string[], runs: readonly Metrics[]): string {
-  const described = runs.map(({ path, rows, truncated }) => ({ path, lines: rows.length, lastStep: rows.at(-1)?.step ?? null, truncated }))
+  const described = runs.map(({ path, rows, truncated, outOfOrder }) => ({
+    ...{ path, lines: rows.length, lastStep: rows.at(-1)?.step ?? null },
+    ...{ truncated, outOfOrder },
+  }))
   return `${JSON.stringify({ out, tags, runs: described }, null, 2)}\n`
 }
 

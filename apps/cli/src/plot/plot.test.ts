@@ -54,10 +54,17 @@ test('CLI-95 several files, options, JSON; an unfinished line is reported', asyn
     out: svg,
     tags: ['loss'],
     runs: [
-      { path: a, lines: 2, lastStep: 2, truncated: null },
-      { path: b, lines: 1, lastStep: 1, truncated: '2,1,' },
+      { path: a, lines: 2, lastStep: 2, truncated: null, outOfOrder: null },
+      { path: b, lines: 1, lastStep: 1, truncated: '2,1,', outOfOrder: null },
     ],
   })
+})
+
+test('CLI-95 a file of two runs at once is drawn with a warning', async () => {
+  const path = file('two.jsonl')
+  writeFileSync(path, [1, 2, 3, 2, 3, 4].map((step) => `{"step":${step},"seconds":${step},"loss":1}\n`).join(''))
+  const { code, err } = await plot(path)
+  expect([code, err]).toEqual([0, `postgrad plot: the steps of ${path} are not in order at step 2: did two runs write this file?\n`])
 })
 
 test('CLI-95 what cannot be drawn says why, with exit code 1; what makes no sense has 2', async () => {

@@ -2,13 +2,14 @@
 import { crossEntropy, expose, Generator, noGrad, type RRef, remote, rref, tensor } from 'postgrad'
 import { Linear, ReLU, Sequential } from 'postgrad/nn'
 import { Adam } from 'postgrad/optim'
-import { isOver, next, STEPS_MAX, type State, start } from './cart-pole.js'
+import { ACTIONS, isOver, next, reward, STATE_SIZE, STEPS_MAX, type State, start } from './cart-pole.js'
 
 export const OBSERVERS = ['observer1', 'observer2']
 
 interface Played {
   readonly states: readonly State[]
   readonly actions: readonly number[]
+  readonly rewards: readonly number[]
 }
 
 /** Lives on an observer's worker, next to its environment. */
@@ -22,40 +23,52 @@ export class Observer {
   /** One episode. The observer draws each action, so that it does not depend on which observer asks first. */
   async play(agent: RRef<Agent>): Promise<Played> {
     using policy = agent
-    const [states, actions]: [State[], number[]] = [[], []]
+    const [states, actions, rewards]: [State[], number[], number[]] = [[], [], []]
     for (let state = start(this.random); !isOver(state) && states.length < STEPS_MAX; ) {
-      const left = await policy.rpcSync().chanceOfLeft(state)
-      const action = this.random.uniform() < left ? 0 : 1
+      const action = draw(await policy.rpcSync().chances(state), this.random.uniform())
       states.push(state)
       actions.push(action)
       state = next(state, action)
+      rewards.push(reward(state))
     }
-    return { states, actions }
+    return { states, actions, rewards }
   }
+
+  /** For `Checkpoints`, which save each worker's own generator by themselves, but not one that the program made. */
+  stateDict() {
+    return { random: this.random.stateDict() }
+  }
+
+  loadStateDict({ random }: ReturnType<Observer['stateDict']>): void {
+    this.random.loadStateDict(random)
+  }
+}
+
+/** The action whose share of [0, 1) has x. */
+function draw(chances: readonly number[], x: number): number {
+  let [action, sum] = [0, chances[0]!]
+  while (x >= sum && action < chances.length - 1) sum += chances[++action]!
+  return action
 }
 
 /** Lives on the agent's worker. */
 export class Agent {
-  private readonly policy = new Sequential(new Linear(4, 64), new ReLU(), new Linear(64, 2))
+  private readonly policy = new Sequential(new Linear(STATE_SIZE, 64), new ReLU(), new Linear(64, ACTIONS))
   private readonly optimizer = new Adam(this.policy.parameters(), { lr: 0.01 })
 
-  chanceOfLeft(state: State): number | Promise<number> {
-    return noGrad(() =>
-      this.policy
-        .forward(tensor([[...state]]))
-        .softmax(1)
-        .select(1, 0),
-    ).item()
+  /** The chance of each action. */
+  async chances(state: State): Promise<number[]> {
+    return [...(await noGrad(() => this.policy.forward(tensor([[...state]])).softmax(1)).data())]
   }
 
-  /** REINFORCE: an action counts as much as the steps that came after it, next to those of the other actions. */
+  /** REINFORCE: an action counts as much as the rewards that came after it, next to those of the other actions. */
   learn(played: readonly Played[]): void {
     const states = tensor(played.flatMap((each) => each.states.map((state) => [...state])))
     const actions = tensor(
       played.flatMap((each) => each.actions),
       { dtype: 'int32' },
     )
-    const returns = tensor(played.flatMap(({ states }) => discounted(states.length)))
+    const returns = tensor(played.flatMap(({ rewards }) => discounted(rewards)))
     const advantages = returns.sub(returns.mean()).div(returns.std().add(1e-6))
     this.optimizer.zeroGrad()
     crossEntropy(this.policy.forward(states), actions, { reduction: 'none' }).mul(advantages).mean().backward()
@@ -63,12 +76,14 @@ export class Agent {
   }
 }
 
-/** For each step of an episode, how many follow, the later ones for less. */
-function discounted(length: number): number[] {
-  return Array.from({ length }, (_, step) => (1 - 0.99 ** (length - step)) / (1 - 0.99))
+/** For each step of an episode, the sum of its reward and those that follow, the later ones for less. */
+function discounted(rewards: readonly number[]): number[] {
+  const sums = [...rewards]
+  for (let step = sums.length - 2; step >= 0; step--) sums[step]! += 0.99 * sums[step + 1]!
+  return sums
 }
 
-/** On the agent's worker. Gives how long each episode lasted, as a mean of all observers. */
+/** On the agent's worker. Gives the sum of each episode's rewards, as a mean of all observers. */
 export async function main(episodes: number): Promise<number[]> {
   const agent = new Agent()
   const observers = OBSERVERS.map((name, i) => remote(name, Observer, [i]))
@@ -77,7 +92,7 @@ export async function main(episodes: number): Promise<number[]> {
     using self = rref(agent)
     const played = await Promise.all(observers.map((observer) => observer.rpcAsync({ timeoutMs: 0 }).play(self)))
     agent.learn(played)
-    means.push(played.reduce((sum, { states }) => sum + states.length, 0) / played.length)
+    means.push(played.flatMap(({ rewards }) => rewards).reduce((sum, each) => sum + each) / played.length)
   }
   for (const observer of observers) observer.dispose()
   return means

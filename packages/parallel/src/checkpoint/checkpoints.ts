@@ -181,7 +181,8 @@ export class Checkpoints {
    * step and after the last. So a program that was killed and is started again continues after its last save, with the same bits. A loop that ends early, by `break`
    * or an error, saves nothing.
    *
-   * Plain objects and arrays are refilled in place. A bare number, text or tensor cannot be a part: put it into an object, `{ kept: { running: 0 } }`.
+   * Plain objects and arrays are refilled in place. A bare number, text or tensor cannot be a part: put it into an object of the program, `const kept = { running: 0 }`,
+   * and pass `{ kept }`. A `Generator` that the program made can be a part, too; each worker's current generator is saved in any case.
    * @throws INVALID_ARGUMENT if an option or a part is not valid; in the loop the errors of `load` and `save`. Without a checkpoint, it begins with step 1
    * @example for await (const step of new Checkpoints('checkpoints').steps({ model: new Linear(2, 1) }, { until: 100, every: 10 })) console.log(step)
    */

@@ -31,6 +31,14 @@ test('a state can be kept and put back, in the middle of a normal pair too', () 
   expect([generator.normal(), generator.uniform(), generator.normal()]).toEqual(first)
 })
 
+test('a generator is a part of a checkpoint', () => {
+  const [generator, other] = [new Generator(3), new Generator(4)]
+  generator.normal()
+  other.loadStateDict(JSON.parse(JSON.stringify(generator.stateDict())))
+  expect([other.normal(), other.uniform()]).toEqual([generator.normal(), generator.uniform()])
+  expect(() => other.loadStateDict({} as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+})
+
 test('the scope carries a generator; manualSeed seeds that one only', () => {
   const generator = new Generator(0)
   manualSeed(5)

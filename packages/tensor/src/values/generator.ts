@@ -88,6 +88,16 @@ export class Generator {
     }
     this.spare = state.spare
   }
+
+  /** The same as `state()`: so a generator can be a part of a checkpoint. */
+  stateDict(): GeneratorState {
+    return this.state()
+  }
+
+  /** The same as `restore(state)`. @throws INVALID_ARGUMENT */
+  loadStateDict(state: GeneratorState): void {
+    this.restore(state)
+  }
 }
 
 function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {

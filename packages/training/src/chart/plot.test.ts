@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** A run of these values of `loss`, from step 1. */
 function runOf(path: string, loss: readonly number[], more: Readonly<Record<string, number>> = {}): Metrics {
   const rows = loss.map((x, i) => ({ step: i + 1, seconds: i / 2, values: { loss: x, ...more } }))
-  return { path, rows, tags: ['loss', ...Object.keys(more)], truncated: null }
+  return { path, rows, tags: ['loss', ...Object.keys(more)], truncated: null, outOfOrder: null }
 }
 const RUN = runOf('out/run.jsonl', [4, 2, 1], { accuracy: 0.5 })
 

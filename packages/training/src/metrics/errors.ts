@@ -59,6 +59,15 @@ export function unknownTag(op: string, tag: string, tags: readonly string[], pat
   })
 }
 
+export function notReadYet(op: string, path: string, step: number): PostgradError {
+  return new PostgradError('READ_NOT_SYNCHRONOUS', {
+    op,
+    message: `the line of step ${step} of '${path}' waits for a tensor of another device`,
+    remedy: 'Await flush() of the MetricsWriter before the save.',
+    values: { path, step },
+  })
+}
+
 export function closed(op: string, path: string): PostgradError {
   return new PostgradError('METRICS_CLOSED', {
     op,

@@ -6,13 +6,17 @@
  * A line waits in memory for at most `flushMs`. All writes are synchronous: so a program that ends by `process.exit` or by an uncaught error still writes its last lines (the listener of 'exit'),
  * and a writer works in a simulated worker, which cannot wait for files. After a write that failed (a full disk) the lines stay in memory, the next write begins where the failed one stopped, and
  * `flush` and `close` reject until all is written. A write by the timer has no caller, so it prints a warning, once.
+ *
+ * Note [A checkpoint has the length of the file]
+ * `stateDict` writes and syncs all lines, then gives their count: so a checkpoint on disk never has lines that the file lacks. `loadStateDict` only keeps the count. The next write removes the later lines:
+ * if another worker refuses the load, the state from before is loaded again, and the file must be as it was.
  */
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { clearTimeout, now as nowMs, setTimeout } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument, isReadable, isTensor } from '@postgrad/tensor/internal'
-import { closed, ioFailure } from './errors.js'
+import { closed, ioFailure, notReadYet } from './errors.js'
 import { type Content, csvHeader, csvText, type Format, formatOf, jsonText, parse, SECONDS, STEP } from './format.js'
 import { pathOf } from './read-metrics.js'
 
@@ -29,6 +33,14 @@ export interface MetricsWriterOptions {
   readonly now?: () => number
 }
 
+/** The state of a `MetricsWriter`: plain data, for `loadStateDict`. */
+export interface MetricsWriterState {
+  /** How many lines the file had; null: the run had not written a line. */
+  readonly lines: number | null
+  /** The run's `seconds` at that time; null as for `lines`. */
+  readonly seconds: number | null
+}
+
 /** A line that is not written yet. */
 interface Entry {
   readonly step: number
@@ -41,11 +53,13 @@ interface Entry {
 const FLUSH_MS = 1000
 
 /**
- * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the writer was made, and the values by tag. `postgrad plot` and
+ * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the run began, and the values by tag. `postgrad plot` and
  * `plot` draw the file, `readMetrics` reads it.
  *
  * If the file exists, the run continues it. The lines before the first step that is written stay; the lines from that step on, which a killed run wrote after its last checkpoint, are removed. So a run
  * that begins at its first step replaces the file. Only one writer may write a file at a time.
+ *
+ * In a checkpoint, let the writer be a part: `checkpoints.steps({ model, metrics }, …)`. Then the file has all lines up to the checkpoint, also after `kill -9`, and a load removes those after it.
  *
  * PyTorch: `torch.utils.tensorboard.SummaryWriter`.
  * @example await using writer = new MetricsWriter('run.jsonl'); writer.log({ loss: 0.25 }, 1)
@@ -57,11 +71,13 @@ export class MetricsWriter {
   private readonly flushMs: number
   private readonly now: () => number
   private readonly purgeStep: number | null
-  /** Of an earlier run, until the first write. */
+  /** Of an earlier run, until the first write; after `loadStateDict`, the file until the next write. */
   private old: Content | null
+  /** How many lines the file has; of `old`, how many stay. null: nothing is written yet, and the first step decides. */
+  private lines: number | null = null
   /** The columns of the file, if it is CSV; null before its header is written. */
   private columns: string[] | null = null
-  /** Of the run; with an earlier one, so long ago as that had taken. null: nothing is written yet. */
+  /** Of the run; with an earlier one, so long ago as that had taken. null: nothing is added yet. */
   private startMs: number | null = null
   private readonly madeMs: number
   private readonly entries: Entry[] = []
@@ -91,7 +107,7 @@ export class MetricsWriter {
     this.flushMs = flushMs
     this.now = now
     this.madeMs = now()
-    this.old = this.readOld()
+    this.old = this.readOld(op)
     process.on('exit', this.atExit)
   }
 
@@ -126,6 +142,35 @@ export class MetricsWriter {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /**
+   * Writes everything that was added, and returns the position in the file, for a checkpoint. It does not wait: if a tensor is still read from its device, it throws READ_NOT_SYNCHRONOUS.
+   * @throws METRICS_CLOSED, METRICS_IO, READ_NOT_SYNCHRONOUS
+   */
+  stateDict(): MetricsWriterState {
+    const op = 'stateDict'
+    if (this.state === 'closed') throw closed(op, this.path)
+    this.writeReady(op)
+    if (this.entries.length > 0) throw notReadYet(op, this.path, this.entries[0]!.step)
+    if (this.lines !== null && this.old === null) this.writing(op, () => this.append(true))
+    return { lines: this.lines, seconds: this.startMs === null ? null : this.seconds() }
+  }
+
+  /**
+   * Continues the file after the lines that it had at the time of `stateDict`. The next write removes all later lines, those that are still in memory included. `seconds` continues, too.
+   * @throws INVALID_ARGUMENT, METRICS_CLOSED, METRICS_IO, METRICS_INVALID
+   */
+  loadStateDict(state: MetricsWriterState): void {
+    const op = 'loadStateDict'
+    if (this.state === 'closed') throw closed(op, this.path)
+    const { lines, seconds } = stateOf(op, state)
+    this.old = this.readOld(op)
+    this.entries.length = 0
+    this.unwritten = Buffer.alloc(0)
+    this.columns = null
+    this.lines = lines
+    this.startMs = seconds === null ? null : this.now() - 1000 * (seconds || 0)
   }
 
   private add(op: string, values: readonly (readonly [tag: string, value: MetricsValue])[], step: number): void {
@@ -175,11 +220,11 @@ export class MetricsWriter {
   }
 
   private kept(first: number): Content['lines'] {
-    return this.old?.lines.filter((line) => line.step < (this.purgeStep ?? first)) ?? []
+    const all = this.old?.lines ?? []
+    return this.lines === null ? all.filter((line) => line.step < (this.purgeStep ?? first)) : all.slice(0, this.lines)
   }
 
-  private readOld(): Content | null {
-    const op = 'MetricsWriter'
+  private readOld(op: string): Content | null {
     try {
       mkdirSync(dirname(this.path), { recursive: true })
       return parse(op, this.path, this.format, readFileSync(this.path, 'utf8'))
@@ -223,31 +268,41 @@ export class MetricsWriter {
   private writeReady(op: string): void {
     const waits = this.entries.findIndex(({ awaited }) => awaited.size > 0)
     const ready = waits < 0 ? this.entries : this.entries.slice(0, waits)
-    if (ready.length === 0 && this.unwritten.length === 0) return
-    try {
+    const isLoaded = this.old !== null && this.lines !== null
+    if (ready.length === 0 && this.unwritten.length === 0 && !isLoaded) return
+    this.writing(op, () => {
       this.removeOld(ready)
+      if (ready.length === 0 && this.unwritten.length === 0) return
       this.widen(ready)
       const text = ready.map((entry) => (this.format === 'csv' ? csvText(entry, this.columns!) : jsonText(entry))).join('')
       // From here on the lines are bytes, which `append` takes off as it writes them.
       this.unwritten = Buffer.concat([this.unwritten, Buffer.from(text)])
+      this.lines = (this.lines ?? 0) + ready.length
       this.entries.splice(0, ready.length)
       this.append()
       this.warned = false
+    })
+  }
+
+  private writing(op: string, fn: () => void): void {
+    try {
+      fn()
     } catch (error) {
       throw ioFailure(op, 'write', this.path, error)
     }
   }
 
-  /** Before the first line: lines of an earlier run that this one writes again, and one that it did not finish. */
+  /** Before the first line, or the first after a load: lines that this run writes again, and one that an earlier run did not finish. */
   private removeOld(ready: readonly Entry[]): void {
     const { old } = this
-    if (old === null || ready.length === 0) return
-    const kept = this.kept(ready[0]!.step)
+    if (old === null || (ready.length === 0 && this.lines === null)) return
+    const kept = this.kept(ready[0]?.step ?? 0)
     if (kept.length > 0 && this.format === 'csv') this.columns = [...old.tags]
     if (kept.length < old.lines.length || old.truncated !== null || kept.length === 0) {
       const header = this.columns === null ? '' : csvHeader(this.columns)
       this.replace(header + kept.map(({ text }) => `${text}\n`).join(''))
     }
+    this.lines = kept.length
     this.old = null
   }
 
@@ -275,15 +330,24 @@ export class MetricsWriter {
     renameSync(temporary, this.path)
   }
 
-  private append(): void {
-    if (this.unwritten.length === 0) return
+  /** @param isSynced also waits until the disk has all lines */
+  private append(isSynced = false): void {
+    if (this.unwritten.length === 0 && !isSynced) return
     const file = openSync(this.path, 'a')
     try {
       while (this.unwritten.length > 0) this.unwritten = this.unwritten.subarray(writeSync(file, this.unwritten))
+      if (isSynced) fsyncSync(file)
     } finally {
       closeSync(file)
     }
   }
+}
+
+function stateOf(op: string, state: MetricsWriterState): MetricsWriterState {
+  const { lines, seconds } = Object(state) as Partial<MetricsWriterState>
+  const isCount = lines === null || (Number.isSafeInteger(lines) && lines! >= 0)
+  if (isCount && (seconds === null || typeof seconds === 'number')) return { lines: lines!, seconds }
+  throw invalidArgument(op, 'a state of a MetricsWriter', argumentText(state), 'Pass the result of stateDict().')
 }
 
 function checkStep(op: string, what: string, step: number): void {

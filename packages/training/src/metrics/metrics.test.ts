@@ -70,6 +70,7 @@ test('TR-1 a line has step, seconds and values; values of one step share a line'
       ],
       tags: ['loss', 'accuracy'],
       truncated: null,
+      outOfOrder: null,
     })
 })
 
@@ -272,6 +273,93 @@ describe('TR-7', () => {
     await expect(readMetrics(path)).rejects.toMatchObject({ code: 'METRICS_INVALID', values: { path, line } })
     expect(() => new MetricsWriter(path)).toThrow(expect.objectContaining({ code: 'METRICS_INVALID' }))
   })
+})
+
+describe.each(['jsonl', 'csv'])('TR-9 (%s)', (extension) => {
+  const stepsIn = async (path: string) => (await readMetrics(path)).rows.map(({ step }) => step)
+
+  test('TR-9 a state has all lines in the file; after a load, later ones go with the next write', async () => {
+    const path = fresh(extension)
+    const { now, pass } = clock()
+    const first = new MetricsWriter(path, { now, flushMs: 1e6 })
+    expect(first.stateDict()).toEqual({ lines: null, seconds: null })
+    expect(existsSync(path)).toBe(false)
+    for (const step of [1, 2, 3]) {
+      first.log({ loss: 1 / step }, step)
+      pass(1)
+    }
+    const state = first.stateDict()
+    expect([state, await stepsIn(path)]).toEqual([{ lines: 3, seconds: 3 }, [1, 2, 3]])
+    first.log({ loss: 0, other: 1 }, 4)
+    await first.close()
+
+    const second = new MetricsWriter(path, { now })
+    second.log({ lr: 1 }, 77) // before the load
+    second.loadStateDict(structuredClone(state))
+    expect(await stepsIn(path)).toEqual([1, 2, 3, 4])
+    expect([second.stateDict(), await stepsIn(path)]).toEqual([state, [1, 2, 3]])
+    pass(1)
+    // Not a later step: the count decides.
+    second.log({ loss: 5 }, 3)
+    await second.flush()
+    expect(await stepsIn(path)).toEqual([1, 2, 3, 3])
+    expect((await readMetrics(path)).rows.at(-1)).toEqual({ step: 3, seconds: 4, values: { loss: 5 } })
+    second.log({ loss: 6 }, 5)
+    second.loadStateDict(state)
+    await second.close()
+    expect(await stepsIn(path)).toEqual([1, 2, 3])
+  })
+
+  test('TR-9 a load that is taken back changes nothing', async () => {
+    const path = fresh(extension)
+    await write(path, [1, 2, 3])
+    const text = textOf(path)
+    const writer = new MetricsWriter(path)
+    const before = writer.stateDict()
+    writer.loadStateDict({ lines: 1, seconds: 0 })
+    writer.loadStateDict(before)
+    expect(writer.stateDict()).toEqual({ lines: null, seconds: null })
+    await writer.flush()
+    expect(textOf(path)).toBe(text)
+    writer.log({ loss: 0 }, 3)
+    const begun = writer.stateDict()
+    writer.loadStateDict({ lines: 1, seconds: 0 })
+    writer.loadStateDict(begun)
+    writer.log({ loss: 0 }, 4)
+    await writer.close()
+    expect(await stepsIn(path)).toEqual([1, 2, 3, 4])
+  })
+
+  test('TR-9 what cannot be a state fails, and so does a line that waits for a device', async () => {
+    const writer = new MetricsWriter(fresh(extension))
+    for (const wrong of [null, {}, { lines: -1, seconds: 0 }, { lines: 1 }])
+      expect(await code(() => writer.loadStateDict(wrong as never))).toBe('INVALID_ARGUMENT')
+    const item = new Future<number>()
+    writer.log({ loss: Object.create(tensor(0), { storage: { value: { memory: null } }, item: { value: () => item } }) as Tensor }, 2)
+    expect(await code(() => writer.stateDict())).toBe('READ_NOT_SYNCHRONOUS')
+    item.resolve(2)
+    await writer.flush()
+    expect(writer.stateDict().lines).toBe(1)
+    await writer.close()
+    for (const call of [() => writer.stateDict(), () => writer.loadStateDict({ lines: 1, seconds: 0 })])
+      expect(await code(call)).toBe('METRICS_CLOSED')
+  })
+})
+
+test.each(['jsonl', 'csv'])('TR-10 steps or seconds that go back are found (%s)', async (extension) => {
+  const found = async (rows: readonly (readonly [step: number, seconds: number])[]) => {
+    const path = fresh(extension)
+    const lines = rows.map(([step, seconds]) =>
+      extension === 'csv' ? `${step},${seconds},1` : `{"step":${step},"seconds":${seconds},"loss":1}`,
+    )
+    writeFileSync(path, `${[...(extension === 'csv' ? ['step,seconds,loss'] : []), ...lines].join('\n')}\n`)
+    return (await readMetrics(path)).outOfOrder
+  }
+  const at = [1, 2, 2, 3].map((x) => [x, x] as const)
+  expect(await found(at)).toBe(null)
+  expect(await found([...at, [2, 4]])).toBe(2)
+  // Two runs that are equally fast.
+  expect(await found([...at, [3, 2.9]])).toBe(3)
 })
 
 describe('TR-8', () => {

@@ -9,7 +9,7 @@ import { formatOf, parse, type Row } from './format.js'
 export interface MetricsRow {
   /** The step, as the program passed it. */
   readonly step: number
-  /** Seconds since the run began; NaN if the file has none. */
+  /** Seconds since the run began; a resumed run continues them. NaN if the file has none. */
   readonly seconds: number
   /** The values of the step, by tag. */
   readonly values: Readonly<Record<string, number>>
@@ -25,6 +25,8 @@ export interface Metrics {
   readonly tags: readonly string[]
   /** The text of an unfinished last line, which a run leaves that was killed while it wrote; `rows` does not have it. null: the last line is whole. */
   readonly truncated: string | null
+  /** The first step before which the steps, or the seconds, go back, as they do if two runs write one file at the same time; null: all lines are in order. */
+  readonly outOfOrder: number | null
 }
 
 /**
@@ -42,7 +44,13 @@ export async function readMetrics(path: string | URL): Promise<Metrics> {
     throw ioFailure(op, 'read', name, error)
   })
   const { lines, tags, truncated } = parse(op, name, format, text)
-  return { path: name, rows: joined(lines).map(publicRow), tags, truncated }
+  return { path: name, rows: joined(lines).map(publicRow), tags, truncated, outOfOrder: outOfOrder(lines) }
+}
+
+/** One writer's steps may repeat, but its seconds do not go back. */
+function outOfOrder(rows: readonly Row[]): number | null {
+  const at = rows.findIndex((row, i) => i > 0 && (row.step < rows[i - 1]!.step || row.seconds < rows[i - 1]!.seconds))
+  return rows[at]?.step ?? null
 }
 
 const publicRow = ({ step, seconds, values }: Row): MetricsRow => ({ step, seconds, values: Object.fromEntries(values) })

@@ -10,6 +10,8 @@ import { barText, lineText, metricsText, type Shown } from './text.js'
 export interface ProgressBarOptions {
   /** How many units there are; default the `length` of what `progress` loops over. Without it the bar and the remaining time are left out. */
   readonly total?: number
+  /** How many units were done before, such as the steps of a resumed run; default 0. They do not count for the rate. tqdm: `initial`. */
+  readonly initial?: number
   /** A text before the bar, such as 'epoch 3'. tqdm: `desc`. */
   readonly label?: string
   /** The name of a unit; default 'it'. */
@@ -52,12 +54,18 @@ const SMOOTHING = 0.3
 const RATE_MS = 100
 const TO_BEGIN = '\r\u001b[K'
 
-const OPTIONS = ['total', 'label', 'unit', 'rate', 'stream', 'lineMs', 'now'] as const
+const OPTIONS = ['total', 'initial', 'label', 'unit', 'rate', 'stream', 'lineMs', 'now'] as const
 
 /**
  * A progress bar: call `update` for each unit, and `close` at the end. On a terminal it draws one line again and again; elsewhere (a file, a pipe, CI) it writes a line now and then. `progress` makes
- * one for a loop. Python: `tqdm`.
+ * one for a loop. When all units are done, the bar ends its line; before that, write other lines by `write`, or `close` the bar first. Python: `tqdm`.
  * @example using bar = new ProgressBar({ total: 100, label: 'training' }); bar.update(1)
+ * @example
+ * const bar = new ProgressBar({ label: 'training' })
+ * await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2, onProgress: (report) => bar.show(report) })
+ * const result = await cluster.on('worker0').run(addOne, x)
+ * bar.close() // before the result is printed
+ * console.log(String(result))
  */
 export class ProgressBar {
   private readonly stream: ProgressStream
@@ -67,24 +75,41 @@ export class ProgressBar {
   private readonly lineMs: number
   private readonly now: () => number
   private readonly startMs: number
+  private readonly initial: number
   private total: number | null
-  private done = 0
+  private done: number
   private text = ''
   private rate: number | null = null
   private rateFrom: { readonly ms: number; readonly done: number }
   private nextMs = Number.NEGATIVE_INFINITY
   private pauseMs = FIRST_PAUSE_MS
-  /** The text that the stream got last. */
+  /** The text in the line of the terminal, or in the last line elsewhere; '' in a line that is still empty. */
   private last = ''
+  /** The state that was drawn last. */
+  private drawn: ProgressReport | null = null
+  /** Whether the bar has ended its line, since all units are done. */
+  private isComplete = false
   private state: 'open' | 'closed' = 'open'
 
   /** @throws INVALID_ARGUMENT */
   constructor(options: ProgressBarOptions = {}) {
     checkOptions('ProgressBar', options, OPTIONS)
-    const { total = null, label = '', unit = 'it', rate = true, stream = process.stderr, lineMs = LINE_MS, now = nowMs } = options
+    const {
+      total = null,
+      initial = 0,
+      label = '',
+      unit = 'it',
+      rate = true,
+      stream = process.stderr,
+      lineMs = LINE_MS,
+      now = nowMs,
+    } = options
     if (total !== null) checkCount('a total', total)
+    checkCount('initial', initial)
     checkCount('lineMs', lineMs)
     this.total = total
+    this.initial = initial
+    this.done = initial
     this.label = label
     this.unit = unit
     this.showsRate = rate
@@ -92,7 +117,7 @@ export class ProgressBar {
     this.lineMs = lineMs
     this.now = now
     this.startMs = now()
-    this.rateFrom = { ms: this.startMs, done: 0 }
+    this.rateFrom = { ms: this.startMs, done: initial }
   }
 
   /** Adds `count` units. */
@@ -126,13 +151,12 @@ export class ProgressBar {
   /** Shows the last state, and ends the bar: nothing is shown afterwards. Idempotent. */
   close(): void {
     if (this.state === 'closed') return
-    // A bar that never showed anything leaves nothing.
-    if (this.last !== '') {
-      this.measureWhole()
-      this.draw()
-      if (this.stream.isTTY) this.stream.write('\n')
-    }
     this.state = 'closed'
+    const { drawn, done, total, text } = this
+    // A bar that never showed anything leaves nothing.
+    if (drawn === null) return
+    const isShown = drawn.done === done && drawn.total === (total ?? undefined) && drawn.text === text
+    if (!isShown || (this.stream.isTTY && this.last !== '')) this.drawEnd()
   }
 
   [Symbol.dispose](): void {
@@ -144,6 +168,12 @@ export class ProgressBar {
     this.done = done
     const ms = this.now()
     this.measure(ms)
+    const wasComplete = this.isComplete
+    this.isComplete = this.total !== null && done >= this.total
+    if (this.isComplete && !wasComplete) {
+      this.drawEnd()
+      return
+    }
     if (ms < this.nextMs) return
     this.nextMs = ms + (this.stream.isTTY ? DRAW_MS : this.pauseMs)
     if (!this.stream.isTTY) this.pauseMs = Math.min(2 * this.pauseMs, Math.max(this.lineMs, 0))
@@ -159,10 +189,14 @@ export class ProgressBar {
     this.rateFrom = { ms, done: this.done }
   }
 
-  /** In the end, the rate of the whole. */
-  private measureWhole(): void {
+  /** In the end, the rate of the whole. The line ends here, so that what the program prints next has a line of its own. */
+  private drawEnd(): void {
     const ms = this.now() - this.startMs
-    if (ms > 0) this.rate = (1000 * this.done) / ms
+    if (ms > 0) this.rate = (1000 * (this.done - this.initial)) / ms
+    this.draw()
+    if (!this.stream.isTTY) return
+    this.stream.write('\n')
+    this.last = ''
   }
 
   private draw(): void {
@@ -170,6 +204,7 @@ export class ProgressBar {
     const seconds = (this.now() - this.startMs) / 1000
     const shown: Shown = { label, done, total, unit, seconds, rate: this.showsRate ? this.rate : null, postfix }
     const text = this.stream.isTTY ? barText(shown, (this.stream.columns || COLUMNS) - 1) : lineText(shown)
+    this.drawn = { done, text: postfix, ...(total === null ? {} : { total }) }
     if (text === this.last) return
     this.last = text
     this.stream.write(this.stream.isTTY ? `${TO_BEGIN}${text}` : `${text}\n`)

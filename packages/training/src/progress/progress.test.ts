@@ -95,6 +95,47 @@ test('TR-21 reports of a cluster are shown', () => {
   expect(written).toEqual(['training 25%: loss 3\n', 'training 100%: loss 3\n'])
 })
 
+test('TR-21 the last line comes once, also if it was just drawn', () => {
+  const { bar, pass, written } = barOf(false)
+  bar.update()
+  pass(1000)
+  bar.update(9)
+  pass(1000)
+  bar.close()
+  expect(written).toEqual(['1 it\n', '10 it (10.0 it/s)\n'])
+})
+
+test('TR-23 units that were done before do not count for the rate', () => {
+  const { bar, pass, written } = barOf(false, { total: 100, initial: 80 })
+  pass(1000)
+  bar.update(10)
+  pass(1000)
+  bar.update(10)
+  bar.close()
+  expect(written).toEqual(['90% (90/100, 10.0 it/s, 00:01 left)\n', '100% (100/100, 10.0 it/s, 00:00 left)\n'])
+})
+
+test('TR-23 a complete bar ends its line, and a later report begins one', () => {
+  const { bar, written } = barOf(true, { total: 2, rate: false })
+  bar.show({ done: 1 })
+  bar.show({ done: 2 })
+  expect(written.at(-1)).toBe('\n')
+  bar.write('between')
+  expect(written.at(-1)).toBe('between\n')
+  const { length } = written
+  bar.show({ done: 2 })
+  bar.close()
+  expect(written).toHaveLength(length)
+  const next = barOf(true, { total: 2 })
+  next.bar.show({ done: 2 })
+  next.bar.show({ done: 2, text: 'saved' })
+  next.pass(100)
+  next.bar.show({ done: 1, total: 4 })
+  next.bar.close()
+  expect(next.written.filter((text) => text === '\n')).toHaveLength(2)
+  expect(next.written.at(-2)).toContain('1/4')
+})
+
 test('TR-22 a loop gives every item, and its length is the total', async () => {
   const stream = streamOf(false)
   const seen: number[] = []
