@@ -9,6 +9,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
+import { didYouMean } from './similar-name.js'
 
 /** The action of a fault rule on a frame. */
 export type FaultAction =
@@ -241,6 +242,7 @@ export class Faults {
   }
 
   private checked(rule: FaultRule): Rule {
+    checkKeys(rule)
     if (this.kinds !== null) checkKinds(rule, this.kinds)
     return new Rule(rule)
   }
@@ -255,6 +257,59 @@ function isOneOf(name: string, names: string | readonly string[] | undefined): b
   return names === undefined || (typeof names === 'string' ? names === name : names.includes(name))
 }
 
+/** All keys of a rule and of its match: one that is missing here does not compile. */
+const RULE_KEYS = Object.keys({
+  match: true,
+  do: true,
+  delayMs: true,
+  bytesPerMs: true,
+  worker: true,
+  times: true,
+  timesEach: true,
+  fromMs: true,
+  untilMs: true,
+} satisfies Record<keyof FaultRule, true>)
+const MATCH_KEYS = Object.keys({
+  from: true,
+  to: true,
+  between: true,
+  kind: true,
+  when: true,
+  nth: true,
+  every: true,
+  probability: true,
+} satisfies Record<keyof FaultMatch, true>)
+
+/** A condition with a wrong name would be ignored, and the rule would apply to every frame. */
+function checkKeys(rule: FaultRule): void {
+  if (typeof rule !== 'object' || rule === null) throw unknownKeys('a rule', RULE_KEYS, String(rule), 'Write { match: { … }, do: … }.', [])
+  const { match } = rule
+  if (match !== undefined && typeof match !== 'function' && (typeof match !== 'object' || match === null))
+    throw unknownKeys('match', MATCH_KEYS, String(match), 'Write { match: { kind: … }, do: … }, or a function as match.', [])
+  refuseUnknown('a rule', rule, RULE_KEYS, MATCH_KEYS, 'in match')
+  if (typeof match === 'object') refuseUnknown('match', match, MATCH_KEYS, RULE_KEYS, 'next to match')
+}
+
+/** @param elsewhere keys that are known in another place, `place` */
+function refuseUnknown(what: string, object: object, known: readonly string[], elsewhere: readonly string[], place: string): void {
+  const unknown = Object.keys(object).filter((key) => !known.includes(key))
+  if (unknown.length === 0) return
+  const meant = unknown
+    .map((key) => (elsewhere.includes(key) ? `Write ${key} ${place}.` : didYouMean(key, known)))
+    .filter((text) => text !== '')
+  throw unknownKeys(what, known, unknown.join(', '), meant.join(' ') || 'Correct the name, or leave it out.', unknown)
+}
+
+function unknownKeys(what: string, known: readonly string[], got: string, remedy: string, unknown: readonly string[]): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: `${what} with the keys ${known.join(', ')}`,
+    got,
+    remedy,
+    values: { unknown },
+  })
+}
+
 function checkKinds({ match }: FaultRule, known: readonly string[]): void {
   const { kind = [] } = typeof match === 'object' ? match : {}
   const unknown = (typeof kind === 'string' ? [kind] : kind).filter((each) => !known.includes(each))
@@ -263,7 +318,7 @@ function checkKinds({ match }: FaultRule, known: readonly string[]): void {
     op: 'faults',
     expected: `kinds of messages: ${known.join(', ')}`,
     got: unknown.join(', '),
-    remedy: 'A rule about a kind that there is not would never apply.',
+    remedy: didYouMean(unknown[0]!, known) || 'A rule about a kind that does not exist would never apply.',
     values: { unknown },
   })
 }
