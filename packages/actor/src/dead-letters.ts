@@ -21,18 +21,35 @@ export const DEAD_LETTER_REASONS = {
   'stale-pass': 'it belonged to a backward pass that had been aborted',
 } as const
 
-/** Why a message was not served: 'stopped', 'expired', 'mailbox-full', 'unreadable', … */
+/**
+ * Why a worker did not process a message:
+ *
+ * - `stopped`: the worker had stopped.
+ * - `tombstone`: the message was about a released context.
+ * - `unknown-request`: a reply for which nothing waits: sent twice, timed out or cancelled.
+ * - `unknown-reference`: the message was about an RRef that this worker does not have.
+ * - `unreadable`: the message could not be decoded.
+ * - `invalid`: the message was read, but its sender may not send it, or it names an object that does not exist.
+ * - `failed`: the message's handler threw an error.
+ * - `draining`: the worker was draining and took no more calls.
+ * - `mailbox-full`: the sender had too many calls waiting on this worker.
+ * - `expired`: the call's deadline had passed before its turn.
+ * - `cancelled`: the caller had cancelled the call before its turn.
+ * - `link-closed`: no link to the receiver was open any more.
+ * - `unwatched-crash`: an actor crashed and no code watched it, or `remote` failed and no code used the reference.
+ * - `stale-pass`: the message belonged to an aborted backward pass.
+ */
 export type DeadLetterReason = keyof typeof DEAD_LETTER_REASONS
 
-/** A record of a message that a worker received or held and could not process. It has plain values only, so it keeps no message alive. */
+/** A message that a worker could not process, or an error that no code noticed. The record has plain values only, so it keeps no message alive. */
 export interface DeadLetter {
   /** Why the message was not processed. */
   readonly reason: DeadLetterReason
-  /** When, in ms on the worker's clock. */
+  /** When it happened, in ms on the worker's clock. */
   readonly atMs: number
-  /** The worker that sent the message; null if the message arose on this worker. */
+  /** The name of the worker that sent the message; null if it arose on this worker. */
   readonly from: string | null
-  /** The kind of the message, for people: 'CALL myAdd', 'PROPAGATE_GRADIENTS'. */
+  /** A description for people: 'CALL myAdd', 'PROPAGATE_GRADIENTS'. */
   readonly what: string
 }
 

@@ -18,11 +18,11 @@ import { PostgradError } from '@postgrad/base'
 import { checkTime } from '@postgrad/base/internal'
 import type { Clock, Timer } from '@postgrad/transport'
 
-/** How a child ended. */
+/** How a supervised actor or worker, or a supervision, ended. */
 export interface Exit {
-  /** True if the child had nothing more to do, or was asked to end. */
+  /** Whether the end was normal: it had nothing more to do, or was asked to end. */
   readonly normal: boolean
-  /** The error that ended it; undefined if there was none. */
+  /** The error that caused the end; undefined if there was none. */
   readonly reason?: unknown
 }
 
@@ -36,27 +36,27 @@ export interface Child {
   kill(): void
 }
 
-/** Which other children are restarted when a child is restarted: none, all, or those that were started after it. */
+/** Which other children restart with a child: none ('one-for-one'), all ('one-for-all'), or those that were started after it ('rest-for-one'). */
 export type Strategy = 'one-for-one' | 'one-for-all' | 'rest-for-one'
-/** When a child is restarted: always, only if it did not end normally, or never. */
+/** When a child restarts after its end: always ('permanent'), only if it did not end normally ('transient'), or never ('temporary'). */
 export type Restart = 'permanent' | 'transient' | 'temporary'
 
-/** How a supervisor restarts its children, and when it gives up. */
+/** How a supervisor restarts its children, and when it gives up. The children are actors (`supervise`) or workers (`launch`). */
 export interface RestartOptions {
-  /** Which children are restarted when one has crashed; default 'one-for-one': that child alone. */
+  /** Which children restart when one has crashed; default 'one-for-one': that child alone. */
   readonly strategy?: Strategy
-  /** How many restarts within `periodMs` are allowed. One more ends the supervisor. Default 1, as in Erlang. */
+  /** How many restarts are allowed within `periodMs`; default 1, as in Erlang. With one more the supervisor gives up, and ends all children. */
   readonly intensity?: number
   /** The period over which restarts are counted, in ms; default 5000. */
   readonly periodMs?: number
   /**
-   * How long the first restart waits, in ms. Each time the child ends again before it has run for `periodMs`, the next wait is twice as long, up to `maxBackoffMs`. Default 0: restarts do
-   * not wait, as in Erlang. (The names are Akka's.)
+   * How long the first restart waits, in ms; default 0: restarts do not wait, as in Erlang. Each time that the child ends again before it has run for
+   * `periodMs`, the next wait is twice as long, up to `maxBackoffMs`. (The names are Akka's.)
    */
   readonly minBackoffMs?: number
   /** The longest wait before a restart, in ms; default 30,000. */
   readonly maxBackoffMs?: number
-  /** Makes each wait longer by a random part of it, so that many children do not restart at once: 0.2 adds up to 20 %. Default 0. */
+  /** Makes each wait longer by a random part, so that many children do not restart at once; default 0. With 0.2, up to 20 % is added. */
   readonly randomFactor?: number
 }
 

@@ -5,25 +5,25 @@
 import { types } from 'node:util'
 import { beginAtProgram, IS_INSTALLED } from './program-stack.js'
 
-/** The parts of an error, so that each message reads "op: expected …, got …. Remedy." */
+/** The parts of a `PostgradError`. Its message reads "op: expected …, got …. Remedy." */
 export interface ErrorParts {
   /** The operation as the user called it: `call`, `matmul`, `backward`. */
   readonly op: string
-  /** The right value, in words. */
+  /** The value that would be right, in words: 'a number ≥ 0'. */
   readonly expected?: string
-  /** The value that came, in words. */
+  /** The value that was given, in words. */
   readonly got?: string
-  /** A way out for the reader: a full sentence. */
+  /** The way out for the reader: a full sentence, the end of the message. */
   readonly remedy?: string
-  /** Takes the place of "expected …, got …" where that form does not fit. */
+  /** Replaces "expected …, got …" if that form does not fit. */
   readonly message?: string
-  /** The error that led to this one; null: none. */
+  /** The error that led to this one; null or left out if there is none. */
   readonly cause?: unknown
-  /** Plain values that identify the case: worker names, ids as strings, shapes. They survive the wire, so they must be JSON-like. */
+  /** Values that identify the case: worker names, ids as strings, shapes. They are sent with the error, so they must be JSON-like. */
   readonly values?: Readonly<Record<string, unknown>>
 }
 
-/** One hop of an error's way back to its caller. */
+/** A worker that an error passed through on its way back to the caller. */
 export interface WorkerHop {
   /** The worker's name. */
   readonly name: string
@@ -41,8 +41,8 @@ export function withHop(path: readonly WorkerHop[], { name, id }: WorkerHop): re
 }
 
 /**
- * Every expected failure of this library: a stable `code`, the values of the case, and what to do. It crosses workers whole. Test it by
- * `isPostgradError(error, 'WORKER_DIED')`.
+ * The error class of every expected failure in postgrad. It has a stable `code`, the `values` of the case, and a `remedy`. Another worker receives the error
+ * with all its fields. To test for an error, use `isPostgradError(error, 'WORKER_DIED')`; `npx postgrad explain WORKER_DIED` explains a code.
  * @example
  * try {
  *   zeros([2]).add(zeros([3]))
@@ -54,11 +54,11 @@ export function withHop(path: readonly WorkerHop[], { name, id }: WorkerHop): re
  * }
  */
 export class PostgradError extends Error {
-  /** Stable: what programs compare. */
+  /** The code of the failure, such as `WORKER_DIED`. It is stable across versions: programs compare the code, not the message. */
   readonly code: string
-  /** The operation as its caller named it: `call`, `matmul`, `backward`. */
+  /** The operation that failed, as the user called it: `call`, `matmul`, `backward`. */
   readonly op: string
-  /** Plain values that identify the case: worker names, ids as strings, shapes. */
+  /** Values that identify the case: worker names, ids as strings, shapes. */
   readonly values: Readonly<Record<string, unknown>>
   // Fields that a printed error shows already, in its message and its stack, are none of its own, or it would show them twice.
   readonly #remedy: string | undefined
@@ -75,12 +75,12 @@ export class PostgradError extends Error {
     this.#remedy = parts.remedy
   }
 
-  /** A way out for the reader; the end of the message. */
+  /** The way out for the reader: the end of the message. Undefined if the message has none. */
   get remedy(): string | undefined {
     return this.#remedy
   }
 
-  /** The stack on the worker where the error arose; undefined when it arose here. */
+  /** The stack on the worker where the error arose; undefined if it arose on this worker. */
   get remoteStack(): string | undefined {
     return this.#remoteStack
   }
@@ -89,7 +89,7 @@ export class PostgradError extends Error {
     this.#remoteStack = stack
   }
 
-  /** The workers that the error passed through, where it arose first; the first and the last 16 hops. Empty when it arose here. */
+  /** The workers that the error passed through, beginning with the worker where it arose: the first 16 and the last 16. Empty if it arose on this worker. */
   get workers(): readonly WorkerHop[] {
     return this.#workers
   }
@@ -114,7 +114,8 @@ export function whatOf({ op, message, remedy = '' }: PostgradError): string {
 }
 
 /**
- * True for a `PostgradError` of any realm or copy of this package (`instanceof` fails across jest's realms).
+ * Returns whether a value is a `PostgradError`, and if `code` is given, one with this code. Unlike `instanceof`, it also recognises errors of another copy of
+ * postgrad, or of another realm, as in jest.
  * @example
  * try {
  *   zeros([2]).add(zeros([3]))

@@ -4,7 +4,7 @@
  */
 import { PostgradError } from './errors.js'
 
-/** The number of a worker, from 0 to 65,535, unique in its cluster. */
+/** The id of a worker: an integer from 0 to 65,535, unique in its cluster. A restarted worker has a new id. */
 export type WorkerId = number
 
 export const WORKER_ID_MAX = 0xffff
@@ -28,7 +28,7 @@ export function globalId(worker: WorkerId, local: number): bigint {
 }
 
 /**
- * The worker that made an id (of a context, a reference, a pass): its upper 16 bits.
+ * Returns the id of the worker that made a context, a reference or a pass, from the upper 16 bits of its 64-bit id. `localOf` returns the rest.
  * @example workerOf((2n << 48n) | 7n) // 2
  */
 export function workerOf(id: bigint): WorkerId {
@@ -36,7 +36,7 @@ export function workerOf(id: bigint): WorkerId {
 }
 
 /**
- * The counter in an id on the worker that made it: its lower 48 bits.
+ * Returns the lower 48 bits of the id of a context, a reference or a pass: a counter of the worker that made it. `workerOf` returns that worker.
  * @example localOf((2n << 48n) | 7n) // 7
  */
 export function localOf(id: bigint): number {

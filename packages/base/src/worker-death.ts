@@ -5,24 +5,28 @@
 import { PostgradError, tooManyOpenFiles, type WorkerHop } from './errors.js'
 import { placeOfThrown } from './program-frames.js'
 
-/** Why a worker died, one gloss a line. */
+/**
+ * Why a worker ended, as `values.cause` of WORKER_DIED names it:
+ *
+ * - `left`: the worker was asked to end, by `leave`, `restart` or `shutdown`. It did not die, but its values are gone.
+ * - `link-closed`: its link has closed; the other workers know nothing more.
+ * - `exited`: it called `process.exit`, or it had ended before the asking worker began.
+ * - `out-of-memory`: its JavaScript heap reached the limit (`resourceLimits`).
+ * - `uncaught-exception`: its code threw an error that nothing caught.
+ * - `unhandled-rejection`: a promise of its code was rejected, and nothing handled that.
+ * - `killed`: it was ended from outside: by `kill`, by a `launch`, join or close that did not wait for it, or by the crash of a simulation.
+ * - `stalled`: its thread was blocked for `stallMs`, and it was ended for that (`onStall: 'kill'`).
+ * - `process-ended`: its process has ended with all of its workers: by a native crash, for lack of memory, or by a signal.
+ */
 export type DeathCause =
-  /** It was asked to end, by `leave`, `restart` or `shutdown`: no death, but what it owned is gone. */
   | 'left'
-  /** Its link has closed; its peers know no more than that. */
   | 'link-closed'
-  /** It called `process.exit`, or had ended before the asking worker began. */
   | 'exited'
-  /** Its JavaScript heap reached the limit (`resourceLimits`). */
   | 'out-of-memory'
-  /** It threw an error that nobody caught. */
   | 'uncaught-exception'
   | 'unhandled-rejection'
-  /** It was ended from outside: by `kill`, by a launch, join or close that did not wait for it, by the crash of a simulation. */
   | 'killed'
-  /** It did nothing for `stallMs` and was ended for that (`onStall: 'kill'`). */
   | 'stalled'
-  /** The process that it ran in has ended, with all of its workers: a native crash, its memory, a signal. */
   | 'process-ended'
 
 /** How a worker ended, as far as its observer knows. */

@@ -9,7 +9,7 @@ import { sameShape, shapeText } from '@postgrad/tensor/internal'
 
 type SampleArray = Float32Array | Float64Array | Int32Array | Int16Array | Int8Array | Uint8Array | Uint16Array | Uint8ClampedArray
 
-/** The result of `defaultCollate` for samples of type T. */
+/** The type of a batch that `defaultCollate` makes of samples of type T. */
 export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleArray
   ? Tensor
   : T extends string
@@ -21,13 +21,14 @@ export type Collated<T> = T extends Tensor | number | bigint | boolean | SampleA
         : never
 
 /**
- * Makes a batch of B samples, by their kind:
- * - tensors of one shape S and dtype → [B, …S]; typed arrays likewise (integers of up to 32 bits become int32);
- * - numbers → float32 [B]; bigints → int32 [B]; booleans → bool [B]. For labels give a bigint, or a 0-d int32 tensor. PyTorch goes by Python's types; in
- *   JavaScript a number does not say whether it is an integer, and a dtype must not depend on the values of a batch;
- * - strings stay as they are, in an array;
- * - arrays (tuples) of one length and plain objects of the same keys → an array or object of collated entries.
- * @throws COLLATE_MISMATCH for samples that do not fit together, COLLATE_UNSUPPORTED for other kinds, with the place in the sample
+ * Makes one batch of B samples. The kind of the samples decides the result. PyTorch: `default_collate`.
+ * - Tensors of one shape S and one dtype become a tensor of shape [B, …S]. So do typed arrays; their integers become int32.
+ * - Numbers become a float32 tensor of shape [B], bigints an int32 tensor, booleans a bool tensor. For labels use bigints, or 0-d int32 tensors: a JavaScript number
+ *   does not say whether it is an integer.
+ * - Strings become an array of strings.
+ * - Arrays of one length, and plain objects with the same keys, become one array or object, whose entries are batches.
+ * @throws COLLATE_MISMATCH if the list is empty, or the samples do not fit together; COLLATE_UNSUPPORTED if a value has another type. Both name the place in the
+ * sample
  * @example
  * const [images, labels] = defaultCollate([[ones([2]), 3n], [zeros([2]), 5n]])
  * images // [[1, 1], [0, 0]]

@@ -16,36 +16,36 @@ import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
 /** The type of a column: 'bool' reads true, false, 1 and 0, in upper or lower case; 'int32' reads only whole numbers. */
 export type CsvType = DType | 'string'
-/** The columns to read, with their types: { age: 'float32', name: 'string' }. */
+/** The columns to read, by name, with their types: `{ age: 'float32', name: 'string' }`. */
 export type CsvSchema = Readonly<Record<string, CsvType>>
 
 /**
- * A path (a '.gz' file is unpacked while it is read), or the text in pieces. Bytes are UTF-8, or UTF-16 with a byte order mark. For another encoding pass
- * the text: `createReadStream(path, 'latin1')`.
+ * Where CSV comes from: a path or `file:` URL (a '.gz' file is unpacked while it is read), or the text in pieces. Bytes must be UTF-8, or UTF-16 with a byte order
+ * mark. For another encoding, pass decoded text: `createReadStream(path, 'latin1')`.
  */
 export type CsvSource = string | URL | Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>
 
 /** Options of `readCsv` and `csvDataset`. */
 export interface CsvOptions<C extends CsvSchema> {
-  /** The columns to read, with their names and types. Other columns are skipped, whatever they contain. */
+  /** The columns to read, by name, with their types. Other columns are skipped, and may contain anything. */
   readonly columns: C
-  /** true (default): the first row has the names. An array: these are the names, and the first row is data. */
+  /** The names of the columns in the file. true (default): the first row has them. An array: the file has no such row. */
   readonly header?: true | readonly string[]
-  /** The character between fields; default ','. */
+  /** The character between fields. Default ','. */
   readonly delimiter?: string
-  /** Lines that begin with this text are skipped; by default none. */
+  /** Lines that begin with this text are skipped. Default: none are skipped. */
   readonly comment?: string
-  /** The texts that mean a missing value, in columns of numbers; default: '', 'NA', 'NaN', 'nan', 'null'. */
+  /** The texts that mean a missing value, in columns other than strings. Default: '', 'NA', 'NaN', 'nan', 'null'. */
   readonly missing?: readonly string[]
-  /** Per column, the number that replaces a missing value. Default: NaN in float32 and float64; in int32 and bool, a missing value makes the row a bad row. */
+  /** The number that replaces a missing value, by column. Default: NaN for float32 and float64. For int32 and bool, a row with a missing value is a bad row. */
   readonly fill?: { readonly [K in keyof C]?: number }
-  /** Receives the error of each bad row, and the row is left out. Without it, the first bad row ends the reading. Unclosed quotes are reported some rows early. */
+  /** Receives the error of each bad row, and the row is left out. Default: the first bad row ends reading with its error. Unclosed quotes are reported some rows early. */
   readonly onBadRow?: (error: PostgradError) => void
 }
 
-/** The columns of `readCsv`: tensors of shape [rows], and arrays of strings. */
+/** The result of `readCsv`, by column: a tensor of shape [rows], or an array of strings. */
 export type CsvColumns<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string[] : Tensor }
-/** A row of `csvDataset`: 0-d tensors, and strings. `defaultCollate` makes columns of them. */
+/** A row of `csvDataset`, by column: a 0-d tensor, or a string. `defaultCollate` makes columns of rows. */
 export type CsvRow<C extends CsvSchema> = { -readonly [K in keyof C]: C[K] extends 'string' ? string : Tensor }
 
 const MISSING = ['', 'NA', 'NaN', 'nan', 'null'] as const
@@ -53,9 +53,10 @@ const MISSING = ['', 'NA', 'NaN', 'nan', 'null'] as const
 const ROW_CHARACTERS_MAX = 2 ** 24
 
 /**
- * Reads all rows, column by column. To make features of shape [rows, 2] from two columns, write `stack([a, b], 1)`.
- * @throws (rejects) CSV_INVALID with `line` (where the row ends), and `column` if it concerns one field; CSV_COLUMN_MISSING; CSV_IO with the path for a
- * file that cannot be read; INVALID_ARGUMENT
+ * Reads the chosen columns of all rows of a CSV file. PyTorch has no such function; pandas: `read_csv`. To make a tensor of shape [rows, 2] from two columns, write
+ * `stack([a, b], 1)`.
+ * @throws CSV_INVALID if a row is bad, with `values.line` (the line in which the row ends), and `values.column` if one field is bad; CSV_COLUMN_MISSING;
+ * CSV_IO if the file cannot be read; INVALID_ARGUMENT
  * @example
  * const { sepal, species } = await readCsv(['sepal,species\n5.1,setosa\n6.2,virginica\n'], {
  *   columns: { sepal: 'float64', species: 'string' },
@@ -76,7 +77,8 @@ export async function readCsv<const C extends CsvSchema>(source: CsvSource, opti
 }
 
 /**
- * Reads row by row, in the file's order. Every iteration reads a file again. Reading a row rejects as `readCsv` does. @throws INVALID_ARGUMENT
+ * Makes a dataset that reads a CSV file row by row, in the file's order, without holding the whole file in memory. Each iteration reads the file again.
+ * @throws INVALID_ARGUMENT. An iteration fails with the errors of `readCsv`
  * @example
  * const rows = csvDataset('people.csv', { columns: { height: 'float32', name: 'string' } })
  * for await (const { height, name } of new DataLoader(rows, { batchSize: 32 })) console.log(height.shape, name) // [32] and 32 names

@@ -43,27 +43,27 @@ import { WorkerPool } from './worker-pool.js'
 
 /** Options of `DataLoader`. */
 export interface DataLoaderOptions<T, B = Collated<T>> {
-  /** Samples in a batch; default 1. For single samples (None in PyTorch) use batchSize 1 and `collate: ([sample]) => sample`. */
+  /** How many samples a batch has. Default 1. For samples without a batch dimension (PyTorch: None), use 1 and `collate: ([sample]) => sample`. */
   readonly batchSize?: number
-  /** A new random order in each epoch; default false. */
+  /** Whether each epoch has a new random order. Default false. */
   readonly shuffle?: boolean
-  /** The order of the samples, instead of `shuffle`. */
+  /** Decides the order of the samples, in place of `shuffle`. */
   readonly sampler?: Sampler
-  /** The samples of each batch, instead of `batchSize`, `shuffle`, `sampler` and `dropLast`. */
+  /** Decides the samples of each batch, in place of `batchSize`, `shuffle`, `sampler` and `dropLast`. */
   readonly batchSampler?: Sampler<readonly number[]>
-  /** Leaves out the last batch if it is not full; default false. */
+  /** Whether to leave out the last batch if it is not full. Default false. */
   readonly dropLast?: boolean
-  /** Makes a batch of samples; default `defaultCollate`, which runs in the loader's workers. Your own function runs in this thread, on samples that the workers sent. */
+  /** Makes a batch of a list of samples. Your own function runs in this thread, also with `workers`. Default: `defaultCollate`, which runs in the workers. */
   readonly collate?: (samples: readonly T[]) => B | Promise<B>
-  /** The source of random numbers (Note [What an epoch depends on]). Default: at the start of each iteration, the scope's generator, else the thread's. */
+  /** The generator from which each epoch draws its seeds when it begins. Default: the current generator (`currentGenerator`) at that moment. */
   readonly generator?: Generator
-  /** How many threads load batches; default 0: this thread loads a batch when it is asked for. Threads need a dataset made by `workerDataset`. */
+  /** How many threads load batches. They need a dataset of `workerDataset`. Default 0: this thread loads a batch when the loop asks for it. PyTorch: `num_workers`. */
   readonly workers?: number
-  /** How many batches each worker loads ahead; default 2. */
+  /** How many batches each worker loads ahead. Default 2. */
   readonly prefetchFactor?: number
-  /** Keeps the threads and their datasets from one epoch to the next, until `close`; default false. */
+  /** Whether to keep the threads and their datasets from one epoch to the next, until `close`. Default false. */
   readonly persistentWorkers?: boolean
-  /** How long to wait for a batch of a worker, in ms. Default 60,000. 0: without a limit. The first batch includes making the dataset. */
+  /** How long to wait for a batch of a worker, in ms. For the first batch, this includes making the dataset. Default 60,000. 0: without a limit. */
   readonly timeoutMs?: number
 }
 
@@ -87,12 +87,11 @@ const TIMEOUT_MS = 60_000
 const clock = new RealClock()
 
 /**
- * Batches of a dataset, for `for await`; each iteration is one epoch. With workers, batches arrive in the order of the sampler, whichever worker is first.
- * When a loop ends, early or not, its threads end, unless `persistentWorkers` keeps them. `close`, or `await using`, ends those too.
- *
- * An iteration rejects with DATASET_FAILED (values: index, batch; the cause is the dataset's error), with the code of collate's error or COLLATE_FAILED,
- * with SAMPLE_NOT_SENDABLE for a sample that cannot be sent between threads, WORKER_DIED, BATCH_TIMEOUT, LOADER_CLOSED. The error ends the iteration.
- * PyTorch: `torch.utils.data.DataLoader`.
+ * Loads a dataset in batches, for `for await`. Each loop is one epoch. Batches arrive in the order of the sampler, also with several workers. When a loop ends, early
+ * or not, its threads end, too, unless `persistentWorkers` keeps them. `close`, or `await using`, ends all threads. PyTorch: `torch.utils.data.DataLoader`.
+ * @throws INVALID_ARGUMENT, TIMEOUT_INVALID if an option is invalid; DATASET_NOT_SENDABLE if there are workers and the dataset is not of `workerDataset`. A loop fails
+ * with DATASET_FAILED if the dataset fails (`values.index`, `values.batch`, and its error in `cause`); with the code of collate's error, or COLLATE_FAILED if
+ * that error has no code; SAMPLE_NOT_SENDABLE if a worker cannot send a sample; WORKER_DIED; BATCH_TIMEOUT after `timeoutMs`; LOADER_CLOSED
  * @example
  * const dataset = new TensorDataset(randn([10, 4]), zeros([10]))
  * for await (const [inputs, targets] of new DataLoader(dataset, { batchSize: 4, shuffle: true })) {
@@ -100,11 +99,11 @@ const clock = new RealClock()
  * }
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
-  /** The dataset; an array that was given has become a `Dataset`. */
+  /** The dataset. An array of samples was wrapped in a `Dataset`. */
   readonly dataset: Dataset<T> | IterableDataset<T>
-  /** Samples in a batch. */
+  /** How many samples a batch has. */
   readonly batchSize: number
-  /** How many threads load batches; 0: this thread does. */
+  /** How many threads load batches. 0: this thread loads them. */
   readonly workers: number
   private readonly options: DataLoaderOptions<T, B>
   /** null for an IterableDataset. */
@@ -145,7 +144,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     }
   }
 
-  /** How many batches an epoch has. @throws INVALID_ARGUMENT for an IterableDataset, whose length is not known */
+  /** How many batches an epoch has. @throws INVALID_ARGUMENT if the dataset is an `IterableDataset`, whose length is not known */
   get length(): number {
     if (this.batches !== null) return this.batches.length
     throw invalidArgument('DataLoader.length', 'a dataset with a length', 'an IterableDataset', 'Count the batches while they come.')
@@ -166,12 +165,12 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * The loader's position as plain data (JSON): how many batches of the latest epoch the loop has received, and everything that this epoch depends on.
-   * Batches that were loaded ahead do not count, and the number of workers does not matter. After a loop that ended early, the position is still in its epoch.
+   * Returns the loader's position as plain data (JSON): how many batches of the latest epoch the loop has received, and everything that this epoch depends on.
+   * Batches that were loaded ahead do not count, and the number of workers does not matter. After a loop that ended early, the position is still in that epoch.
    *
-   * The state contains a generator that was passed to the loader or its sampler. It does not contain the scope's generator: without { generator }, later
-   * epochs depend on `currentGenerator().state()`, which your program must save too. If your own sampler has a state, give it `stateDict` and
-   * `loadStateDict`. PyTorch: torchdata's `StatefulDataLoader.state_dict`.
+   * The state includes the generator that was passed to the loader or its sampler. Without such a generator, later epochs depend on the current generator: save
+   * `currentGenerator().state()`, too. If your own sampler has a state, give it `stateDict` and `loadStateDict`. PyTorch: torchdata's
+   * `StatefulDataLoader.state_dict`.
    */
   stateDict(): DataLoaderState {
     const epoch = this.resumed ?? this.epoch
@@ -185,8 +184,8 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
   }
 
   /**
-   * The next loop continues from the state: the same batches with the same bits, then the same epochs. A stream is read again up to that position.
-   * @throws STATE_DICT_MISMATCH for a value that is not a state, or the state of a loader with another dataset, batch size or sampler; nothing is changed then
+   * Makes the next loop continue from a state: with the same batches, to the last bit, and then the same epochs. An `IterableDataset` is read again up to the position.
+   * @throws STATE_DICT_MISMATCH if the value is not a state, or is of a loader with another length, batch size or kind of sampler. Then the loader has not changed
    */
   loadStateDict(state: DataLoaderState): void {
     checkLoaderState(state, this.made(), this.options.generator !== undefined)
@@ -253,7 +252,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B> {
     if (this.epoch === epoch) this.epoch = null
   }
 
-  /** Ends all threads. Loops that wait for a batch reject with LOADER_CLOSED. Idempotent. */
+  /** Ends all threads of the loader. Loops that wait for a batch fail with LOADER_CLOSED. Idempotent. */
   async close(): Promise<void> {
     this.closed = true
     await Promise.all([...this.pools].map((pool) => this.end(pool)))

@@ -5,15 +5,15 @@ import { Generator, type Tensor } from '@postgrad/tensor'
 import { checkIterable, checkTensor, indexOutOfRange, invalidArgument, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
-/** Samples by index, from 0 to length−1. Any object of this form is a dataset; `get` may be asynchronous. PyTorch: `Dataset`, `__len__`, `__getitem__`. */
+/** Samples by index, from 0 to length−1. Any object with these two members is a dataset. PyTorch: `Dataset` with `__len__` and `__getitem__`. */
 export interface Dataset<T> {
-  /** How many samples there are. */
+  /** How many samples the dataset has. */
   readonly length: number
-  /** The sample at an index, or a promise of it. */
+  /** Returns the sample at an index, or a promise of it. */
   get(index: number): T | Promise<T>
 }
 
-/** Samples in the dataset's own order, each time it is iterated. PyTorch: `IterableDataset`. */
+/** A dataset without indices: samples in its own order, anew in each iteration. PyTorch: `IterableDataset`. */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>
 
 /**
@@ -51,7 +51,9 @@ function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
 }
 
 /**
- * A dataset of tensors with the same first extent N. Sample i is the i-th slice of each: `[x[i], y[i]]`, as views without a copy. PyTorch: `TensorDataset`.
+ * A dataset of tensors, whose first dimensions all have the extent N, the number of samples. Sample i has the i-th slice of each tensor, `[x[i], y[i]]`, as views
+ * without a copy. PyTorch: `TensorDataset`.
+ * @throws INVALID_ARGUMENT without tensors; SHAPE_MISMATCH if their first extents differ
  * @example
  * const dataset = new TensorDataset(tensor([[1, 2], [3, 4]]), tensor([0, 1]))
  * dataset.length // 2
@@ -60,7 +62,7 @@ function isMapStyle(dataset: unknown): dataset is Dataset<unknown> {
 export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
   /** The tensors of the dataset. */
   readonly tensors: T
-  /** The first extent of the tensors. */
+  /** How many samples the dataset has: the first extent of the tensors. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT without tensors, SHAPE_MISMATCH unless all have the same first extent */
@@ -81,7 +83,7 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
     this.length = first.shape[0] as number
   }
 
-  /** The index-th slices of all tensors, as views. @throws INDEX_OUT_OF_RANGE */
+  /** Returns the slices at this index of all tensors, as views. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T {
     checkIndex('TensorDataset.get', index, this.length)
     return this.tensors.map((one) => one.select(0, index)) as readonly Tensor[] as T
@@ -89,7 +91,8 @@ export class TensorDataset<T extends readonly Tensor[]> implements Dataset<T> {
 }
 
 /**
- * The samples of another dataset at the given indices, in that order. PyTorch: `Subset`.
+ * The samples of another dataset at the given indices, in the order of the indices. PyTorch: `Subset`.
+ * @throws INDEX_OUT_OF_RANGE if the dataset does not have an index; INVALID_ARGUMENT
  * @example
  * const vowels = new Subset(['a', 'b', 'c', 'd', 'e'], [0, 4])
  * vowels.get(1) // 'e'
@@ -108,17 +111,17 @@ export class Subset<T> implements Dataset<T> {
     this.indices = [...indices]
   }
 
-  /** How many samples there are. */
+  /** How many samples the subset has. */
   get length(): number {
     return this.indices.length
   }
 
-  /** The sample at a position of `indices`. @throws INDEX_OUT_OF_RANGE */
+  /** Returns the subset's sample number `index`, or a promise of it. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     return this.dataset.get(this.indexOf(index))
   }
 
-  /** The index in `dataset` of the subset's sample number `index`. @throws INDEX_OUT_OF_RANGE */
+  /** Returns the index in `dataset` of the subset's sample number `index`. @throws INDEX_OUT_OF_RANGE */
   indexOf(index: number): number {
     checkIndex('Subset.get', index, this.length)
     return this.indices[index] as number
@@ -126,16 +129,17 @@ export class Subset<T> implements Dataset<T> {
 }
 
 /**
- * Several datasets, one after the other. PyTorch: `ConcatDataset`.
+ * Several datasets as one, in their order. PyTorch: `ConcatDataset`.
+ * @throws INVALID_ARGUMENT if the list is empty
  * @example
  * const both = new ConcatDataset([['a', 'b'], ['c']])
  * both.get(2) // 'c'
  * both.locate(2)[1] // 0
  */
 export class ConcatDataset<T> implements Dataset<T> {
-  /** The parts, in their order. */
+  /** The datasets, in their order. */
   readonly datasets: readonly Dataset<T>[]
-  /** How many samples all parts have together. */
+  /** How many samples the datasets have together. */
   readonly length: number
 
   /** @throws INVALID_ARGUMENT for no datasets */
@@ -145,13 +149,13 @@ export class ConcatDataset<T> implements Dataset<T> {
     this.length = this.datasets.reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** The sample at an index, counted over all parts. @throws INDEX_OUT_OF_RANGE */
+  /** Returns the sample at an index, which counts through all datasets, or a promise of it. @throws INDEX_OUT_OF_RANGE */
   get(index: number): T | Promise<T> {
     const [dataset, own] = this.locate(index)
     return dataset.get(own)
   }
 
-  /** The part that holds the sample at an index, and the sample's index in that part. @throws INDEX_OUT_OF_RANGE */
+  /** Returns the dataset that has the sample at an index, and the sample's index in that dataset. @throws INDEX_OUT_OF_RANGE */
   locate(index: number): readonly [dataset: Dataset<T>, index: number] {
     checkIndex('ConcatDataset.get', index, this.length)
     let own = index
@@ -164,9 +168,10 @@ export class ConcatDataset<T> implements Dataset<T> {
 }
 
 /**
- * Disjoint random subsets. `lengths` are their sizes, or fractions that add up to 1; samples that remain after rounding down go to the first subsets, one
- * to each. It draws one seed from the generator. PyTorch: `random_split`.
- * @throws INVALID_ARGUMENT unless the lengths add up to the dataset's, or the fractions to 1
+ * Splits a dataset into random subsets without common samples. `lengths` are the sizes of the subsets, or fractions that add up to 1. Sizes from fractions are
+ * rounded down, and the remaining samples go to the first subsets, one to each. It draws one seed from `generator`, by default the current generator. PyTorch:
+ * `random_split`.
+ * @throws INVALID_ARGUMENT if sizes do not add up to the dataset's length, or fractions to 1
  * @example
  * const all = new TensorDataset(randn([100, 4]), zeros([100]))
  * const [train, test] = randomSplit(all, [0.8, 0.2], { generator: new Generator(7) })

@@ -15,7 +15,7 @@ import { type DType, Tensor } from '@postgrad/tensor'
 import { allocate, dtypeMismatch, invalidArgument, isDType, shapeText } from '@postgrad/tensor/internal'
 import { checkPath, ioFailure, isOfFileSystem } from './file-errors.js'
 
-/** Names of the format's element types. */
+/** The type of the elements in an IDX file: 8, 8, 16 and 32 bit integers ('ubyte' is unsigned), 32 and 64 bit floats. */
 export type IdxType = 'ubyte' | 'byte' | 'short' | 'int' | 'float' | 'double'
 
 interface TypeRow {
@@ -57,13 +57,13 @@ const DEFLATE_RATIO_MAX = 1032
 
 /** Options of `readIdx` and `decodeIdx`. */
 export interface IdxReadOptions {
-  /** Convert to it while reading; default: int32 of ubyte, byte, short and int, float32 of float, float64 of double. */
+  /** The dtype of the tensor. Default: int32 for a file of ubyte, byte, short or int, float32 for float, float64 for double. */
   readonly dtype?: DType
 }
 
 /**
- * The tensor of a file; gzipped ones are recognized by their first bytes.
- * @throws (rejects) IDX_INVALID with the file in `values`; IDX_IO for a file that cannot be read; INVALID_ARGUMENT
+ * Reads an IDX file (the format of MNIST), and resolves with its tensor. Gzipped files are recognized by their first bytes.
+ * @throws IDX_INVALID if the file is not an IDX file, with the path in `values`; IDX_IO if the file cannot be read; INVALID_ARGUMENT
  * @example
  * const images = await readIdx('train-images-idx3-ubyte.gz') // MNIST: [60000, 28, 28], pixels from 0 to 255
  * const inputs = images.to('float32').div(255)
@@ -81,7 +81,8 @@ export async function readIdx(path: string | URL, options: IdxReadOptions = {}):
 }
 
 /**
- * As `readIdx`, of bytes. @throws (rejects) IDX_INVALID, INVALID_ARGUMENT
+ * Decodes the bytes of an IDX file, plain or gzipped, and resolves with the tensor.
+ * @throws IDX_INVALID if the bytes are not an IDX file; INVALID_ARGUMENT
  * @example await decodeIdx(encodeIdx(tensor([[1, 2], [3, 255]], { dtype: 'int32' }), { type: 'ubyte' })) // [[1, 2], [3, 255]]
  */
 export async function decodeIdx(bytes: Uint8Array, options: IdxReadOptions = {}): Promise<Tensor> {
@@ -158,15 +159,16 @@ async function gunzipped(bytes: Uint8Array): Promise<Uint8Array> {
 
 /** Options of `writeIdx`. */
 export interface IdxWriteOptions {
-  /** Default: float of float32, double of float64, int of int32, ubyte of bool. */
+  /** The type of the elements in the file. Default: float for a float32 tensor, double for float64, int for int32, ubyte for bool. */
   readonly type?: IdxType
-  /** Default: whether the path ends in '.gz'. */
+  /** Whether to gzip the file. Default: true if the path ends in '.gz'. */
   readonly gzip?: boolean
 }
 
 /**
- * Writes a tensor as an IDX file (the format of MNIST), gzipped where the path ends in '.gz'. @throws (rejects) IDX_OUT_OF_RANGE for a value that
- * the type cannot hold, DTYPE_MISMATCH for floats as integers; IDX_IO for a file that cannot be written; INVALID_ARGUMENT
+ * Writes a tensor as an IDX file (the format of MNIST), gzipped if the path ends in '.gz'.
+ * @throws IDX_OUT_OF_RANGE if the type cannot hold a value; DTYPE_MISMATCH if a tensor of floats is to be written as integers; IDX_IO if the file cannot
+ * be written; INVALID_ARGUMENT
  * @example
  * await writeIdx('labels.idx.gz', tensor([3, 1, 4], { dtype: 'int32' }), { type: 'ubyte' })
  * await readIdx('labels.idx.gz') // an int32 tensor: [3, 1, 4]
@@ -183,7 +185,8 @@ export async function writeIdx(path: string | URL, x: Tensor, options: IdxWriteO
 }
 
 /**
- * The bytes of a file, not gzipped. @throws as `writeIdx`
+ * Returns the bytes of the IDX file of a tensor, not gzipped.
+ * @throws IDX_OUT_OF_RANGE if the type cannot hold a value; DTYPE_MISMATCH if a tensor of floats is to be written as integers; INVALID_ARGUMENT
  * @example encodeIdx(zeros([28, 28], { dtype: 'int32' }), { type: 'ubyte' }).byteLength // 796
  */
 export function encodeIdx(x: Tensor, options: Pick<IdxWriteOptions, 'type'> = {}): Uint8Array {

@@ -1,4 +1,4 @@
-/** The public names of data: datasets, samplers, the DataLoader, file readers. */
+/** The public names of data: datasets, samplers, the DataLoader, file readers. @packageDocumentation */
 export { type Collated, defaultCollate } from './collate.js'
 export { type CsvColumns, type CsvOptions, type CsvRow, type CsvSchema, type CsvSource, type CsvType, csvDataset, readCsv } from './csv.js'
 export { DataLoader, type DataLoaderOptions } from './data-loader.js'

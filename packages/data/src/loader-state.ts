@@ -9,41 +9,41 @@ import { structuredClone } from '@postgrad/base/internal'
 import type { GeneratorState } from '@postgrad/tensor'
 import { argumentText } from '@postgrad/tensor/internal'
 
-/** The states before an epoch's first random number is drawn. */
+/** The states of generators and sampler before an epoch drew its first random number. */
 export interface EpochBegin {
-  /** The state of the loader's own generator; null if it has none. */
+  /** The state of the generator that was passed to the loader. Null if there was none. */
   readonly generator: GeneratorState | null
-  /** The state of the scope's generator, else of the thread's. */
+  /** The state of the current generator (`currentGenerator`). */
   readonly current: GeneratorState
-  /** The state of the sampler, as its `stateDict` returned it; null for a sampler without one. */
+  /** The state of the sampler, as its `stateDict` returned it. Null if the sampler has no `stateDict`. */
   readonly sampler: unknown
 }
 
-/** The position of a DataLoader: plain data, for `loadStateDict`. PyTorch: `StatefulDataLoader.state_dict()` of torchdata. */
+/** The position of a DataLoader, as plain data: the result of `stateDict`. PyTorch: `StatefulDataLoader.state_dict()` of torchdata. */
 export interface DataLoaderState {
   /** How many batches of the epoch the loop has received. */
   readonly batches: number
-  /** The states at the start of the epoch; null between epochs. */
+  /** The states at the start of the epoch. Null between epochs. */
   readonly begin: EpochBegin | null
-  /** The present state of the loader's own generator; null if it has none. */
+  /** The present state of the generator that was passed to the loader. Null if there was none. */
   readonly generator: GeneratorState | null
-  /** The present state of the sampler; null for a sampler without `stateDict`. */
+  /** The present state of the sampler. Null if the sampler has no `stateDict`. */
   readonly sampler: unknown
-  /** The loader's batch size. Like the properties below, it must match when the state is loaded. */
+  /** The loader's batch size. The loader that loads the state must have the same `batchSize`, `samples`, `order` and `dropLast`. */
   readonly batchSize: number
-  /** The dataset's length; null for a stream. */
+  /** The dataset's length. Null for an `IterableDataset`. */
   readonly samples: number | null
-  /** The source of the order: the name of a sampler of this library, 'own' for another sampler, 'stream' for none. */
+  /** The kind of sampler: the class name of a sampler of this library, 'own' for another sampler, 'stream' for an `IterableDataset`. */
   readonly order: string
-  /** Whether a last batch that is not full is left out. */
+  /** Whether the last batch is left out if it is not full. */
   readonly dropLast: boolean
 }
 
-/** A sampler with a state. */
+/** The optional methods of a sampler that has a state, which a DataLoader then keeps in its own state. */
 export interface Stateful {
-  /** Returns everything that decides the next iteration except the scope's generator, as plain data. A DataLoader keeps it in its own state. */
+  /** Returns all that decides the next iteration, except the current generator, as plain data. */
   stateDict?(): unknown
-  /** Continues from such a state. @throws STATE_DICT_MISMATCH */
+  /** Makes the next iteration the one that a state of `stateDict` decides. @throws STATE_DICT_MISMATCH if the state is not of such a sampler */
   loadStateDict?(state: unknown): void
 }
 

@@ -4,9 +4,9 @@
  */
 import { currentGenerator, type Generator } from '@postgrad/tensor'
 
-/** Where random numbers of samplers and splits come from. */
+/** Options of functions and samplers that use random numbers. */
 export interface RandomSource {
-  /** Where the seed is drawn from; default: the scope's generator, else the thread's. */
+  /** The generator from which the seed is drawn. Default: the current generator (`currentGenerator`). */
   readonly generator?: Generator
 }
 

@@ -7,9 +7,9 @@ import { argumentText, checkOptions, invalidArgument, shapeText } from '@postgra
 import { checkGeneratorState, loadSamplerState, mismatch, type Stateful, samplerState } from './loader-state.js'
 import { type RandomSource, shuffled, sourceOf } from './random.js'
 
-/** Indices (for a `BatchSampler`: lists of indices), a new sequence each time it is iterated. */
+/** Decides the order of a dataset's samples: an iterable of indices, or of lists of indices (`BatchSampler`). Each iteration is one epoch. */
 export interface Sampler<I = number> extends Iterable<I>, Stateful {
-  /** The length of one iteration. */
+  /** How many indices (or lists of indices) one iteration has. */
   readonly length: number
 }
 
@@ -29,14 +29,14 @@ abstract class SeededSampler {
   }
 }
 
-/** A dataset, as samplers use it. */
+/** Something with a length, such as a dataset or an array: the only part of a dataset that samplers need. */
 export interface Sized {
   /** How many samples there are. */
   readonly length: number
 }
 
 /**
- * The indices 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`.
+ * Yields the indices of a dataset in order: 0, 1, 2, …. PyTorch: `torch.utils.data.SequentialSampler`.
  * @example [...new SequentialSampler(['a', 'b', 'c'])] // [0, 1, 2]
  */
 export class SequentialSampler implements Sampler {
@@ -57,14 +57,15 @@ export class SequentialSampler implements Sampler {
 
 /** Options of `RandomSampler`. */
 export interface RandomSamplerOptions extends RandomSource {
-  /** true: draws each index from all indices. false (default): every index once, then again in another order if numSamples asks for more. */
+  /** true: each index is drawn from all indices. false (default): each index comes once; if `numSamples` is larger, then again, in another order. */
   readonly replacement?: boolean
-  /** Default: the number of samples in the dataset. */
+  /** How many indices one iteration has. Default: the dataset's length. */
   readonly numSamples?: number
 }
 
 /**
- * Indices in random order. PyTorch: `torch.utils.data.RandomSampler`.
+ * Yields the indices of a dataset in random order. PyTorch: `torch.utils.data.RandomSampler`.
+ * @throws INVALID_ARGUMENT if `numSamples` is not an integer from 1, or is given for an empty dataset
  * @example
  * const sampler = new RandomSampler(['a', 'b', 'c'], { generator: new Generator(7) })
  * const indices = [...sampler] // [1, 2, 0]
@@ -109,7 +110,7 @@ export class RandomSampler extends SeededSampler implements Sampler {
 type Sequence<T> = globalThis.Generator<T, void, undefined>
 
 /**
- * These indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`.
+ * Yields the given indices in random order. PyTorch: `torch.utils.data.SubsetRandomSampler`.
  * @example [...new SubsetRandomSampler([2, 5, 9], { generator: new Generator(7) })] // [5, 9, 2]
  */
 export class SubsetRandomSampler extends SeededSampler implements Sampler {
@@ -141,7 +142,9 @@ export interface WeightedRandomSamplerOptions extends RandomSource {
 }
 
 /**
- * Random indices: the probability of index i is proportional to weights[i]. The weights need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`.
+ * Yields `numSamples` random indices. The probability of index i is proportional to `weights[i]`. `weights` is a tensor of shape [n], or an iterable of numbers, and
+ * need not add up to 1. PyTorch: `torch.utils.data.WeightedRandomSampler`.
+ * @throws INVALID_ARGUMENT if a weight is negative or not finite, or all are 0; or if, without replacement, `numSamples` is larger than the number of weights above 0
  * @example
  * const sampler = new WeightedRandomSampler([0.1, 0.9], 4, { generator: new Generator(7) })
  * const indices = [...sampler] // [1, 1, 1, 1]
@@ -217,7 +220,9 @@ function firstAbove(ends: readonly number[], value: number): number {
 }
 
 /**
- * Lists of `batchSize` indices of another sampler. The last list may be shorter; dropLast leaves it out. PyTorch: `torch.utils.data.BatchSampler`.
+ * Yields lists of `batchSize` indices of another sampler. The last list may be shorter; `dropLast` (default false) leaves it out. PyTorch:
+ * `torch.utils.data.BatchSampler`.
+ * @throws INVALID_ARGUMENT if `batchSize` is not an integer from 1
  * @example [...new BatchSampler(new SequentialSampler(['a', 'b', 'c', 'd', 'e']), 2)] // [[0, 1], [2, 3], [4]]
  */
 export class BatchSampler implements Sampler<number[]> {
@@ -275,15 +280,15 @@ export function restOf<T>(iterator: Iterator<T>): Iterable<T> {
 
 /** Options of `DistributedSampler`. */
 export interface DistributedSamplerOptions {
-  /** Into how many parts the dataset is divided: one per worker that trains. */
+  /** How many parts the dataset is divided into: one for each worker that trains. */
   readonly numReplicas: number
-  /** Which part to use, from 0 to numReplicas−1. */
+  /** Which part this sampler yields, from 0 to numReplicas−1. */
   readonly rank: number
   /** Whether each epoch has a random order. Default true. */
   readonly shuffle?: boolean
-  /** The seed of the order, the same at all replicas. The order depends on the seed and the epoch. Default 0. */
+  /** The seed of the random order, which also depends on the epoch. Give all replicas the same seed. Default 0. */
   readonly seed?: number
-  /** If the dataset cannot be divided evenly: true leaves the last samples out; false (default) uses the first samples again. */
+  /** If the parts cannot have equal lengths: true leaves out the last samples, false (default) uses the first samples again. */
   readonly dropLast?: boolean
 }
 
@@ -302,8 +307,9 @@ export interface DistributedSamplerState {
 }
 
 /**
- * This replica's part of the dataset: every numReplicas-th index, starting at `rank`, the same number for each replica. Call `setEpoch` before each epoch.
- * PyTorch: `torch.utils.data.DistributedSampler`.
+ * Yields one replica's part of a dataset: every numReplicas-th index, from number `rank` on. All replicas have the same number of indices. Call `setEpoch` before each
+ * epoch. PyTorch: `torch.utils.data.DistributedSampler`.
+ * @throws INVALID_ARGUMENT if an option is invalid
  * @example
  * const sampler = new DistributedSampler(new TensorDataset(zeros([6])), { numReplicas: 2, rank: 1, shuffle: false })
  * const indices = [...sampler] // [1, 3, 5]
@@ -331,19 +337,21 @@ export class DistributedSampler implements Sampler {
     this.length = batchCount(dataset.length, numReplicas, dropLast)
   }
 
-  /** Sets the epoch. Without this call every epoch has the same order: so that the replicas agree, the order depends only on seed and epoch. @throws INVALID_ARGUMENT */
+  /** Sets the epoch, which with the seed decides the order. Without this call, all epochs have the same order. @throws INVALID_ARGUMENT if it is not an integer from 0 */
   setEpoch(epoch: number): void {
     if (!Number.isSafeInteger(epoch) || epoch < 0) throw invalidArgument('setEpoch', 'an integer ≥ 0', epoch)
     this.epoch = epoch
   }
 
-  /** The epoch, and the options that decide its order. A state with another order would leave samples out or repeat them, so `loadStateDict` refuses it. */
+  /** Returns the epoch, and the options that decide its order, as plain data. */
   stateDict(): DistributedSamplerState {
     const { numReplicas, shuffle = true, dropLast = false } = this.options
     return { epoch: this.epoch, numReplicas, shuffle, seed: this.seed, dropLast }
   }
 
-  /** @throws STATE_DICT_MISMATCH */
+  /**
+   * Sets the epoch of a state. @throws STATE_DICT_MISMATCH if the state has other options than this sampler: its epoch would leave out samples, or repeat them
+   */
   loadStateDict(state: unknown): void {
     const { epoch, ...order } = (state ?? {}) as Partial<DistributedSamplerState>
     if (!Number.isSafeInteger(epoch) || (epoch as number) < 0) throw mismatch('the epoch of a DistributedSampler', argumentText(state))

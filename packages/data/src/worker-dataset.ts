@@ -25,11 +25,11 @@ export interface WorkerSource {
   readonly args: Payload
 }
 
-/** Makes a dataset: it runs in the thread that calls `workerDataset`, and once in each worker. */
+/** A function that makes a dataset. It runs in the thread that calls `workerDataset`, and once in each worker. */
 export type DatasetFactory<A extends readonly unknown[], T> = (...args: A) => Dataset<T> | readonly T[] | Promise<Dataset<T> | readonly T[]>
 
 /**
- * A dataset that exists in this thread and can be made again in others. `workerDataset` makes it.
+ * A dataset that the workers of a DataLoader can make again: the result of `workerDataset`.
  * @example
  * const train: WorkerDataset<[Tensor]> = await workerDataset(new URL('./digits.js', import.meta.url), 'digits', ['train.idx.gz'])
  * const [first] = await train.get(0) // made in this thread
@@ -45,24 +45,26 @@ export class WorkerDataset<T> implements Dataset<T> {
     this.here = here
   }
 
-  /** How many samples there are. */
+  /** How many samples the dataset has. */
   get length(): number {
     return this.here.length
   }
 
-  /** The sample at an index, made in this thread. */
+  /** Returns the sample at an index, which is made in this thread, or a promise of it. */
   get(index: number): T | Promise<T> {
     return this.here.get(index)
   }
 }
 
 /**
- * A dataset for a DataLoader with workers. `factory` is exported by the module at `url`, under the name given or, if it is the function itself (whose types are
- * then checked against `args`), under whatever name it has there. It is called here too, for the length and for `workers: 0`; it must give the same dataset
- * for the same arguments. If the module that exports the function also makes this call at its top level, put the call into `if (isMainThread) { … }`: workers import the module, too. Arguments are copied: what wire carries
- * (plain values, typed arrays, tensors) and nothing else. A function that needs none takes no list.
- * @throws (rejects) INVALID_ARGUMENT, THREADS_WHILE_LOADING on a thread that loads that module, DATASET_MODULE_NOT_FOUND, DATASET_EXPORT_MISSING, DATASET_INVALID for a value that is not a dataset, DATASET_FAILED with the error of module or factory
- * as cause, WIRE_UNSUPPORTED_VALUE for an argument that cannot be sent
+ * Makes a dataset for a DataLoader with workers. `factory` is a function that the module at `url` exports, or the name of its export. If you pass the function,
+ * TypeScript checks `args`. `factory(...args)` runs in this thread and in each worker, and must make the same dataset each time. `args` are copied to the workers:
+ * plain values, typed arrays and tensors. Leave `args` out if the function needs none.
+ *
+ * If this call is in the module at `url` itself, at its top level, put it into `if (isMainThread) { … }`, because workers import that module, too.
+ * @throws INVALID_ARGUMENT; THREADS_WHILE_LOADING if a worker that loads the module makes this call; DATASET_MODULE_NOT_FOUND; DATASET_EXPORT_MISSING;
+ * DATASET_INVALID if the function does not return a dataset; DATASET_FAILED if the module or the function throws, with the error in `cause`;
+ * WIRE_UNSUPPORTED_VALUE if an argument cannot be copied
  * @example
  * // digits.ts has: export const digits = async (path: string) => new TensorDataset(await readIdx(path))
  * const train = await workerDataset<[Tensor]>(new URL('./digits.js', import.meta.url), 'digits', ['train.idx.gz'])

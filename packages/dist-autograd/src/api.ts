@@ -17,20 +17,22 @@ import {
 import { currentDistAutograd } from './install.js'
 import type { RootPass } from './pass/pass.js'
 
-/** Options of `distAutograd.context`. */
+/** Options of `distAutograd.context`: which gradients its passes wait for. */
 export interface ContextOptions {
   /**
-   * Which send functions the passes of the context wait for. `smart`, the default: those that the roots depend on, so that unused results do no harm.
-   * `fast`, PyTorch's: all of the context; what no root depends on ends in UNUSED_SEND.
+   * Which gradients each worker waits for in a pass. 'smart', the default: those of the calls that the roots depend on, so that unused results do no harm.
+   * 'fast', as in PyTorch: those of all calls of the context. If a tensor of one of them does not enter the loss, the pass fails with UNUSED_SEND.
    */
   readonly mode?: BackwardMode
 }
 
 /**
- * Makes a distributed context, runs `fn` with it as the current one, and releases it on all workers when `fn` has settled. Calls made inside are
- * recorded at both ends, whatever they call in turn. A context inside a context is one of its own. If passes that `fn` has begun are still under way
- * then, which it should have awaited, this rejects as the first of them does, with CONTEXT_RELEASED. @throws RPC_NOT_INITIALIZED, INVALID_ARGUMENT
+ * Makes a distributed context, runs `fn` with it as the current context, and resolves with the result of `fn`. When `fn` has settled, the context is released
+ * on all workers. The calls of `fn`, and the calls that these make, are recorded on both ends. A context inside a context is independent of the outer one.
  * PyTorch: `with torch.distributed.autograd.context() as context_id`.
+ * @throws CONTEXT_RELEASED if a pass that `fn` began, and did not await, is still running when `fn` has settled
+ * @throws INVALID_ARGUMENT if `fn` is not a function, or if an option is wrong
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  */
 export async function context<T>(fn: (ctx: DistAutogradContext) => T | Promise<T>, options: ContextOptions = {}): Promise<T> {
   checkOptions('distAutograd.context', options, ['mode'])
@@ -59,8 +61,9 @@ function end(ctx: DistAutogradContext): RootPass[] {
 }
 
 /**
- * `ctx.backward(roots, options)` for a context, or for its id, by which this worker knows it. Rejects as that does, and with CONTEXT_NOT_FOUND.
+ * Runs `ctx.backward(roots, options)` of a context that this worker knows. `context` is the context or its id. Also rejects as `ctx.backward` does.
  * PyTorch: `torch.distributed.autograd.backward`.
+ * @throws CONTEXT_NOT_FOUND if this worker does not know the context
  */
 export function backward(context: ContextOrId, roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
   try {
@@ -72,16 +75,21 @@ export function backward(context: ContextOrId, roots: readonly Tensor[], options
 }
 
 /**
- * The gradients that this worker's leaves have in a context. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, as `ctx.gradients`
+ * Returns `ctx.gradients()` of a context that this worker knows: its leaves with their gradients. `context` is the context or its id.
  * PyTorch: `torch.distributed.autograd.get_gradients`.
+ * @throws CONTEXT_NOT_FOUND if this worker does not know the context
+ * @throws CONTEXT_RELEASED if the context was released
+ * @throws PASS_UNDER_WAY if a pass that the same program began on this worker has not ended
  */
 export function getGradients(context: ContextOrId): Map<Tensor, Tensor> {
   return currentDistAutograd().container.retrieve(idOf(context), 'getGradients').gradients()
 }
 
 /**
- * `ctx.release()` for a context, or for its id, by which this worker knows it, whoever made it. @throws CONTEXT_NOT_FOUND, CONTEXT_RELEASED
+ * Releases a context that this worker knows, on all workers, as `ctx.release()` does. `context` is the context or its id; any worker may have made it.
  * PyTorch: `torch.distributed.autograd._release_context`.
+ * @throws CONTEXT_NOT_FOUND if this worker does not know the context
+ * @throws CONTEXT_RELEASED if the context was released already
  */
 export function releaseContext(context: ContextOrId): void {
   currentDistAutograd().container.release(idOf(context))
@@ -106,8 +114,15 @@ function noMode(mode: unknown): PostgradError {
 }
 
 /**
- * Distributed autograd: `context` runs a function with a context of its own, in which calls are recorded; `backward`, `getGradients` and
- * `releaseContext` take it or its id. PyTorch: `torch.distributed.autograd`.
+ * Distributed autograd: runs a forward pass in a context, and the backward pass through all of its workers. PyTorch: `torch.distributed.autograd`.
+ *
+ * - `context(fn, options)`: runs `fn` with a new context, which records the calls of `fn`, and resolves with its result. Releases the context at the end.
+ * - `backward(context, roots, options)`: runs a pass, as `ctx.backward` does.
+ * - `getGradients(context)`: returns this worker's leaves and their gradients in a `Map`, as `ctx.gradients` does.
+ * - `releaseContext(context)`: releases a context, as `ctx.release` does.
+ * - `currentContext()`: returns the context of the running code, or null.
+ *
+ * Except for the first, `context` is a context or its id, as in PyTorch.
  * @example await distAutograd.context(async (ctx) => ctx.backward([await call('worker1', addOne, [x]).then((y) => y.sum())]))
  */
 export const distAutograd = { context, backward, getGradients, releaseContext, currentContext } as const

@@ -3,14 +3,17 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope, ScopedAbort } from '@postgrad/base/internal'
 import { checkProgress, type Progress } from './progress.js'
 
-/** The job that runs this code: what `currentJob()` gives. */
+/** The job that runs the current code: the result of `currentJob()`. */
 export interface CurrentJob {
   /**
-   * Aborts when the job is cancelled or its time is over; its result is dropped then. Reading it looks for news, so a loop without an
-   * await that reads `currentJob().signal.aborted` learns of it as well. A job that continues loses its thread after 5 s.
+   * Aborts when the job is cancelled or has timed out. Then its result is dropped, and if the job still runs after 5 s, its thread is ended. Reading this property
+   * also reads new messages of the thread. So a loop without an await can check `currentJob().signal.aborted`.
    */
   readonly signal: AbortSignal
-  /** Calls the caller's `onProgress`: in order, at most every 50 ms, the last one always. @throws INVALID_ARGUMENT */
+  /**
+   * Reports progress to `onProgress` of the job's caller. Reports arrive in order, at most one every 50 ms, and always the last one.
+   * @throws INVALID_ARGUMENT if `done` or `total` is not a finite number
+   */
   report(progress: Progress): void
 }
 
@@ -53,7 +56,7 @@ export function jobOfScope(): CurrentJob | null {
 }
 
 /**
- * The job that runs this code. @throws JOB_NOT_CURRENT outside of any
+ * Returns the job that runs this code. @throws JOB_NOT_CURRENT if no job runs it
  * @example
  * const step = () => {
  *   const job = currentJob()

@@ -13,38 +13,41 @@ import type { JobHost } from './job-host.js'
 import { cancelled } from './job-queue.js'
 import type { Progress } from './progress.js'
 
-/** A function that a pool can run: exposed by the pool's module. */
+/** A function that a pool can run: one that the pool's module exposes. */
 export type JobFunction = (...args: never[]) => unknown
 
 /** Options of `jobs.run`. */
 export interface JobOptions {
-  /** Cancels the job: it rejects at once with JOB_CANCELLED; one that waits will not run, the `currentJob().signal` of one that runs aborts. */
+  /**
+   * When this signal aborts, the job is cancelled and rejects at once with JOB_CANCELLED. A job that waits for a thread will not run. In a job that runs,
+   * `currentJob().signal` aborts.
+   */
   readonly signal?: AbortSignal
-  /** Receives the job's reports (`currentJob().report`). An error that it throws is an uncaught error of its own; the job continues. */
+  /** Receives the job's reports (`currentJob().report`). If this function throws, the error is an uncaught exception of the caller's thread; the job continues. */
   readonly onProgress?: (progress: Progress) => void
-  /** Time for the whole job in ms, from now to its result, the wait for a thread included; default and 0: without a limit. Then JOB_TIMEOUT, and the job is cancelled. */
+  /** How long the job may take, in ms. The wait for a thread counts. Then the job is cancelled, and rejects with JOB_TIMEOUT. Default 0: without a limit. */
   readonly timeoutMs?: number
-  /** The seed of the job's random numbers. Default: drawn from the pool's seed (on a worker: the worker's), in the order of its calls, whichever thread runs them. */
+  /** The seed of the job's random numbers. Default: the next seed from the pool's seed (on a worker: the worker's seed). It does not depend on the thread that runs the job. */
   readonly seed?: number
 }
 
 /** Options of `jobs.map`. */
 export interface MapOptions {
-  /** Cancels all jobs of the map. */
+  /** When this signal aborts, all jobs of the map are cancelled. */
   readonly signal?: AbortSignal
-  /** How many results there are, whenever one more has come. */
+  /** Receives the number of finished items each time an item is finished, and the total if `items` is an array. */
   readonly onProgress?: (progress: Progress) => void
-  /** The deadline of each job, in ms. */
+  /** How long each job may take, in ms. The wait for a thread counts. Default 0: without a limit. */
   readonly timeoutMs?: number
-  /** Jobs that wait, run, or lie ready before their result is asked for; default twice the number of threads. */
+  /** How many jobs may be submitted before the loop has taken their results, at least 1. Default: twice the number of threads. */
   readonly ahead?: number
 }
 
-/** How many jobs run and wait, of all who use the pool. */
+/** How many jobs of a pool run and wait: all of them on the main thread; on a worker those that the worker has submitted, which all count as running. */
 export interface JobCounts {
-  /** Jobs that threads are at. */
+  /** How many jobs run. */
   readonly running: number
-  /** Jobs that wait for a thread. */
+  /** How many jobs wait for a thread. */
   readonly waiting: number
 }
 
@@ -67,7 +70,7 @@ type Rest<A extends readonly unknown[]> = [] extends A
 const SEEDS = 2 ** 31
 
 /**
- * A pool of threads for stateless work: rollouts, sweeps, batches. PyTorch: a `multiprocessing.Pool`.
+ * A pool of threads for stateless work: rollouts, sweeps, batches. `jobs` and `cluster.jobs` make pools. PyTorch: `multiprocessing.Pool`.
  * @example
  * await using pool: Jobs = jobs(new URL('./program.js', import.meta.url))
  * for await (const y of pool.map(addOne, [x, x.mul(2)])) console.log(y) // in the order of the list
@@ -81,7 +84,7 @@ export class Jobs {
     this.parts = parts
   }
 
-  /** How many jobs can run at once. */
+  /** How many jobs can run at once. On a worker, this is the number of cores of the machine. */
   get threads(): number {
     return this.parts.host.threads
   }
@@ -92,10 +95,10 @@ export class Jobs {
   }
 
   /**
-   * Runs an exposed function of the pool's module in a thread of the pool. Arguments and result travel by value: structured-clone types and tensors,
-   * nested, as leaves.
-   * Rejects with the function's own error (class, code, cause, values, and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, JOB_CANCELLED,
-   * JOB_TIMEOUT, JOBS_QUEUE_FULL, JOBS_CLOSED, and WORKER_DIED when the thread ended under it. It is never repeated.
+   * Runs an exposed function of the pool's module on a thread of the pool, and resolves with its result. Arguments and result are copied: they may contain
+   * structured-clone types and tensors. Tensors arrive as leaves. A job is never repeated, even if its thread dies.
+   * @throws the function's own error, with its class, code, cause, values and the stack in the job; FUNCTION_NOT_EXPOSED; WIRE_UNSUPPORTED_VALUE if an
+   * argument or the result cannot be copied; JOB_CANCELLED; JOB_TIMEOUT; JOBS_QUEUE_FULL; JOBS_CLOSED if the pool closes; WORKER_DIED if the job's thread ends
    */
   run<F extends JobFunction>(fn: F, ...[args, options]: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
     const run = async () => this.submit(this.parts.nameOf(fn), (args ?? []) as readonly unknown[], options ?? {})
@@ -103,9 +106,9 @@ export class Jobs {
   }
 
   /**
-   * Runs a function of one argument on every item, and gives the results in the order of the items. Items are taken when there is room for them, so an
-   * endless iterable will do. The first failure ends it with that error; it, and a loop that is left early, cancel what is under way.
-   * Rejects as `run` does.
+   * Runs a function of one argument on every item, and yields the results in the order of the items. At most `ahead` items are taken before their results are
+   * needed, so `items` may be endless. If a job fails, or the loop is left early, the remaining jobs are cancelled.
+   * @throws the error of the first job in this order that fails; INVALID_ARGUMENT; the errors of `run`
    */
   async *map<F extends JobFunction>(
     fn: F,
@@ -148,7 +151,10 @@ export class Jobs {
     }
   }
 
-  /** Ends the pool wherever its threads are; what was not done rejects with JOBS_CLOSED. Resolves when no thread is left. Idempotent. */
+  /**
+   * Ends the pool at once, also its running jobs. Unfinished jobs reject with JOBS_CLOSED. Resolves when no thread is left. Idempotent. Has no effect on the pools
+   * of `currentJobs`.
+   */
   close(): Promise<void> {
     this.parts.onClose?.()
     return this.parts.host.close()
@@ -249,8 +255,9 @@ export function attachJobs(worker: SlotHolder, make: (name: string) => Jobs): vo
 }
 
 /**
- * A pool of the cluster that the current worker belongs to, by the name that `cluster.jobs` gave it. Its jobs are cancelled when the worker dies; it is not
- * the worker's to close. @throws JOBS_NOT_HERE outside of a cluster's worker, and in a simulation that has no pool of that name (on threads the job itself then fails so)
+ * Returns a pool of the current worker's cluster, by the name that `cluster.jobs` gave the pool. If the worker dies, its jobs are cancelled. A worker cannot
+ * end the pool: `close` has no effect here.
+ * @throws JOBS_NOT_HERE if no worker of a cluster runs this code, or a simulation has no pool of this name. On threads, a job of an unknown pool fails with this code
  * @example const y = await currentJobs().run(addOne, [x]) // on a worker, after cluster.jobs(url) on the main thread
  */
 export function currentJobs(name = 'jobs'): Jobs {

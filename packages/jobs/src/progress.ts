@@ -2,13 +2,13 @@
 import { PostgradError } from '@postgrad/base'
 import type { Clock, Timer } from '@postgrad/transport'
 
-/** How far a program or a job is, in its own units. */
+/** The progress of a program or a job, in units of its choice. */
 export interface Progress {
-  /** How much is done. */
+  /** How many units are done. */
   readonly done: number
-  /** Unknown when left out. */
+  /** How many units there are. Leave it out if this is unknown. */
   readonly total?: number
-  /** Text next to the numbers: a loss, a rate. */
+  /** A text to show next to the numbers, such as a loss or a rate. */
   readonly text?: string
 }
 

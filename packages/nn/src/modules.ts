@@ -67,7 +67,8 @@ export {
 } from './layers/transformer.js'
 export { ModuleDict, ModuleList, ParameterList } from './module/containers.js'
 /**
- * How parameters may begin: functions such as `init.kaimingUniform_(weight)` fill a tensor in place, unrecorded, and return it. PyTorch: `torch.nn.init`.
+ * Functions that fill a tensor with initial values, such as `init.kaimingUniform_(weight)`. They write in place, are not recorded, and return the tensor.
+ * PyTorch: `torch.nn.init`.
  */
 export * as init from './module/init.js'
 export {

@@ -15,9 +15,9 @@ import { gradientsIn } from './local-optimizer.js'
 
 /** Options of `clipGradNorm`. */
 export interface ClipNormOptions extends CallOptions {
-  /** p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
+  /** The p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number
-  /** Reject instead of scaling by a norm that is infinite or NaN; default false. */
+  /** Whether to reject with GRAD_NOT_FINITE, instead of scaling, if the norm is infinite or NaN; default false. */
   readonly errorIfNonfinite?: boolean
 }
 
@@ -32,13 +32,12 @@ export interface ClipPart {
 }
 
 /**
- * Scales the gradients that `params` have in a context, in place on their owners, by min(1, maxNorm / norm), where norm is the p-norm of all of them as one
- * vector. The shares are summed in the order of `params`, wherever they live, so the bits are those of `clipGradNorm_` over the same parameters in one
- * place. Do it between backward and step, with no pass of the context under way anywhere.
- * PyTorch: `torch.nn.utils.clip_grad_norm_`, for one process.
- * @returns the norm before, a tensor []
- * Rejects with INVALID_ARGUMENT, GRAD_NOT_FINITE (nothing is scaled), CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED (values: owners that failed, scaled:
- * those that have scaled, none if the norm could not be computed; cause: the first owner's error).
+ * Scales the gradients that `params` have in a context by min(1, maxNorm / norm), in place on their owners. The norm is the p-norm of all gradients as one
+ * vector. Returns the norm before the scaling, a tensor []. The result has the same bits as `clipGradNorm_` over the same parameters in one process. Call it
+ * between backward and step, while no pass of the context is under way. PyTorch: `torch.nn.utils.clip_grad_norm_`, for one process.
+ * @throws INVALID_ARGUMENT if an argument is not valid; GRAD_NOT_FINITE if `errorIfNonfinite` is set and the norm is not finite (then nothing is scaled);
+ * CONTEXT_NOT_FOUND or CONTEXT_RELEASED if the context does not exist; PASS_UNDER_WAY if a pass of the context has not ended; GRAD_CLIP_FAILED if an owner
+ * fails. Its `values.owners` names owners that failed, and `values.scaled` owners that have scaled; its cause is the first owner's error
  * @example
  * using w = remote('worker1', zeros, [[2, 2], { requiresGrad: true }])
  * await distAutograd.context(async (ctx) => {
@@ -61,9 +60,10 @@ export async function clipGradNorm(
 }
 
 /**
- * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners; NaN stays.
- * Rejects with INVALID_ARGUMENT, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY, GRAD_CLIP_FAILED.
- * PyTorch: `torch.nn.utils.clip_grad_value_`, for one process.
+ * Clamps the gradients that `params` have in a context to −clipValue … clipValue, in place on their owners. NaN stays NaN. PyTorch:
+ * `torch.nn.utils.clip_grad_value_`, for one process.
+ * @throws INVALID_ARGUMENT if an argument is not valid; CONTEXT_NOT_FOUND or CONTEXT_RELEASED if the context does not exist; PASS_UNDER_WAY if a pass of the
+ * context has not ended; GRAD_CLIP_FAILED if an owner fails
  * @example
  * using w = remote('worker1', zeros, [[2, 2], { requiresGrad: true }])
  * await distAutograd.context(async (ctx) => {

@@ -38,15 +38,15 @@ import {
   unassign,
 } from './optimizer-groups.js'
 
-/** The options of an optimizer class: the second argument of its constructor. */
+/** The options of an optimizer class: the type of the second argument of its constructor. */
 export type OptionsOf<C extends OptimizerClass> = ConstructorParameters<C>[1]
 
-/** The settings of one group of an optimizer class. */
+/** The settings of one parameter group of an optimizer class. */
 export type SettingsOf<C extends OptimizerClass> = Omit<InstanceType<C>['paramGroups'][number], 'params'>
 
 /** Options of `DistributedOptimizer.step`. */
 export interface StepOptions<Settings = object> extends CallOptions {
-  /** Settings for this step and later ones, set on every group. They are sent with the step, so they cost no extra message. */
+  /** Settings for this step and later ones, for every group. They travel with the step, so they cost no extra message. */
   readonly settings?: Partial<Settings>
 }
 
@@ -93,10 +93,12 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   private loads = 0
 
   /**
-   * Makes one `optimizerClass` on every owner of `params`. The class must be exposed on the owners (those of `postgrad/optim` are). The constructor does not wait for the owners; `ready()` and the first
-   * `step` do. When settings are first needed here (`paramGroups`, settings of a step, a state), this worker also makes one, over a parameter of one element per group, to check the settings.
-   * @param params RRefs to parameters, or groups of them with settings of their own; settings that a group leaves out are the optimizer's
-   * @throws NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, FUNCTION_NOT_EXPOSED, RPC_NOT_INITIALIZED
+   * Makes an optimizer of the class on every owner of `params`. The class must be exposed on the owners; the classes of `postgrad/optim` are. The constructor
+   * does not wait for the owners; `ready()` and the first `step` do. When this worker first needs settings (`paramGroups`, settings of a step, a state), it
+   * makes an optimizer here, too. That one has a parameter of one element for each group, and checks settings.
+   * @param params references to parameters, or groups of them with settings of their own; settings that a group leaves out are those of the optimizer
+   * @throws NO_PARAMETERS, INVALID_ARGUMENT or DUPLICATE_PARAMETER if the parameters or options are not valid; FUNCTION_NOT_EXPOSED if the class is not
+   * exposed; RPC_NOT_INITIALIZED if the code does not run on a worker
    */
   constructor(
     optimizerClass: C,
@@ -113,8 +115,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * The groups with their settings. You, or a scheduler of `postgrad/optim`, may change the settings as in a local optimizer. Changed settings are checked before the next step, and
-   * sent with it.
+   * The parameter groups with their settings. You may change the settings, or let a scheduler of `postgrad/optim` do so. Changed settings are checked before
+   * the next step, and travel with it.
    */
   get paramGroups(): readonly DistributedParamGroup<SettingsOf<C>>[] {
     return this.groups.asked() as unknown as readonly DistributedParamGroup<SettingsOf<C>>[]
@@ -125,20 +127,23 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return this.steps
   }
 
-  /** Waits until every owner has its optimizer. Rejects with OPTIMIZER_CREATION_FAILED (values: owners; cause: the first owner's error). */
+  /**
+   * Waits until every owner has its optimizer.
+   * @throws OPTIMIZER_CREATION_FAILED if an owner fails: `values.owners` names the owners, and the cause is the first owner's error
+   */
   async ready(): Promise<void> {
     await this.optimizers()
   }
 
   /**
-   * Steps every owner's parameters with the gradients that the owner has in the context; a parameter without one stays untouched. Resolves when all
-   * owners have stepped. Each owner runs the steps of several callers one after the other; the order may differ between owners. It needs no
-   * `zeroGrad`, since gradients belong to the context and end with it: use one context per batch.
-   * Rejects with INVALID_ARGUMENT for a setting that the class refuses, CONTEXT_NOT_FOUND, CONTEXT_RELEASED, PASS_UNDER_WAY (a pass that this program began on this worker in the
-   * context has not ended: await it first), OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED (no owner
-   * has stepped then), or OPTIMIZER_STEP_FAILED (values: `owners` that failed, and `stepped`: owners that have stepped, which is not undone; cause:
-   * the first owner's error). An owner that died or did not answer in time may have stepped or not.
+   * Steps the parameters of every owner by their gradients in a context, given as an object or by its id. A parameter without a gradient does not change.
+   * Resolves when all owners have stepped. Each owner runs the steps of several callers one after the other; the order may differ between owners. `zeroGrad` is
+   * not needed: gradients belong to the context and end with it, so use one context per batch.
    * @param context a context, or its id
+   * @throws INVALID_ARGUMENT if the class refuses a setting; CONTEXT_NOT_FOUND or CONTEXT_RELEASED if the context does not exist; PASS_UNDER_WAY if a pass that
+   * this program began on this worker in the context has not ended; OPTIMIZER_DISPOSED or OPTIMIZER_CREATION_FAILED if the optimizer does not exist (no owner
+   * has stepped then); OPTIMIZER_STEP_FAILED if an owner fails. Its `values.owners` names owners that failed, and `values.stepped` owners that have stepped,
+   * which is not undone; its cause is the first owner's error. An owner that died, or did not answer in time, may have stepped or not
    */
   async step(context: DistAutogradContext | bigint, given: StepOptions<OptionsOf<C>> = {}): Promise<void> {
     checkOptions('DistributedOptimizer.step', given, STEP_OPTIONS)
@@ -154,8 +159,9 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Announces to the owners that a step will follow the context's next pass, so that each owner computes its part as soon as its gradients are final. It
-   * costs one call to each owner, without waiting, and the owners need memory for a copy of parameters and states. It is worth that if a step is long. `ctx.backward(roots, { optimizer })` calls it.
+   * Announces to the owners that a step will follow the context's next pass. Each owner then computes its step as soon as its gradients are final, which saves
+   * time if a step is long. It costs one call to each owner, without waiting, and memory for a copy of parameters and state. `ctx.backward(roots, { optimizer
+   * })` calls it.
    */
   announce(context: DistAutogradContext): void {
     if (this.disposed) return
@@ -171,23 +177,25 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     }
   }
 
-  /** As `clipGradNorm`, over all parameters of this optimizer. No references to them are sent. */
+  /** The same as the function `clipGradNorm`, over all parameters of this optimizer. It sends no references to them. */
   async clipGradNorm(context: DistAutogradContext | bigint, maxNorm: number, options: ClipNormOptions = {}): Promise<Tensor> {
     const contextId = contextIdOf(context, 'clipGradNorm')
     return await clipNormOver(await this.clipParts(limitsOf('clipGradNorm', options, NORM_OPTIONS)), contextId, maxNorm, options)
   }
 
-  /** As `clipGradValue`, over all parameters of this optimizer. */
+  /** The same as the function `clipGradValue`, over all parameters of this optimizer. It sends no references to them. */
   async clipGradValue(context: DistAutogradContext | bigint, clipValue: number, options: CallOptions = {}): Promise<void> {
     const contextId = contextIdOf(context, 'clipGradValue')
     await clipValueOver(await this.clipParts(limitsOf('clipGradValue', options)), contextId, clipValue)
   }
 
   /**
-   * Adds a group of parameters to the training. Settings that the group leaves out are the optimizer's. Await it before the next step.
-   * Rejects with NO_PARAMETERS, INVALID_ARGUMENT, DUPLICATE_PARAMETER, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_GROUP_REFUSED (values: owners; cause: the first
-   * owner's error, such as NOT_A_PARAMETER). Then no worker has added anything, unless an owner died meanwhile. `options` limit the time in which the owners check the group. Once all have agreed, they
-   * add it, also after an abort.
+   * Adds a group of parameters to the training. Settings that the group leaves out are those of the optimizer. Await it before the next step. `options` limit
+   * the time in which the owners check the group. Once all have agreed, they add it, also after an abort. If the call fails, no worker has added anything,
+   * unless an owner died meanwhile.
+   * @throws NO_PARAMETERS, INVALID_ARGUMENT or DUPLICATE_PARAMETER if the group is not valid; OPTIMIZER_DISPOSED or OPTIMIZER_CREATION_FAILED if the optimizer
+   * does not exist; OPTIMIZER_GROUP_REFUSED if an owner refuses the group: `values.owners` names the owners, and the cause is the first owner's error, such as
+   * NOT_A_PARAMETER
    */
   async addParamGroup(group: DistributedGroupOptions<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
     if (this.disposed) throw disposedError()
@@ -222,9 +230,11 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * The settings of all groups, and copies of the state of all parameters, gathered from their owners. It has the layout of a local optimizer's state dict: a local optimizer over the same
-   * parameters in the same groups can load it, and `toTorchOptimizerState` can convert it. Await earlier steps before you call it.
-   * Rejects with OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first owner's error).
+   * The settings of all groups and copies of the state of all parameters, gathered from their owners. Await earlier steps before you call it. The state has the
+   * layout of a local optimizer's state dict. So a local optimizer over the same parameters in the same groups can load it, and `toTorchOptimizerState` can
+   * convert it.
+   * @throws OPTIMIZER_DISPOSED or OPTIMIZER_CREATION_FAILED if the optimizer does not exist; OPTIMIZER_STATE_FAILED if an owner fails: `values.owners` names
+   * the owners, and the cause is the first owner's error
    */
   async stateDict(options: CallOptions = {}): Promise<OptimizerState<SettingsOf<C>>> {
     if (this.disposed) throw disposedError()
@@ -240,10 +250,12 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
   }
 
   /**
-   * Loads the settings of all groups and the state of all parameters, and sends them to the owners. `saved` is a state dict of such an optimizer, or of a local one over the same
-   * parameters in the same groups. Either all owners load it or none, unless one dies meanwhile. A load that is aborted, or whose time is over, rejects when the owners have put their state back.
-   * Rejects with STATE_DICT_MISMATCH, INVALID_ARGUMENT, OPTIMIZER_DISPOSED, OPTIMIZER_CREATION_FAILED, OPTIMIZER_STATE_FAILED (values: owners; cause: the first owner's error, such as
-   * STATE_DICT_MISMATCH for another shape).
+   * Loads the settings of all groups and the state of all parameters, and sends them to the owners. `saved` is the state dict of a DistributedOptimizer, or of
+   * a local optimizer over the same parameters in the same groups. Either all owners load it or none, unless one dies meanwhile. If the load is aborted or its
+   * time is over, it rejects as soon as the owners have restored their old state.
+   * @throws STATE_DICT_MISMATCH or INVALID_ARGUMENT if the state does not fit; OPTIMIZER_DISPOSED or OPTIMIZER_CREATION_FAILED if the optimizer does not exist;
+   * OPTIMIZER_STATE_FAILED if an owner fails: `values.owners` names the owners, and the cause is the first owner's error, such as STATE_DICT_MISMATCH if a
+   * shape differs
    */
   async loadStateDict(saved: OptimizerState<SettingsOf<C>>, options: CallOptions = {}): Promise<void> {
     if (this.disposed) throw disposedError()
@@ -299,7 +311,7 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
     return { owners, groups: { stateDict, loadStateDict } as GroupsState }
   }
 
-  /** Drops the owners' optimizers with their state, such as momentum. A later `step` rejects with OPTIMIZER_DISPOSED. Idempotent. */
+  /** Drops the optimizers of all owners with their state, such as momentum. A later `step` rejects with OPTIMIZER_DISPOSED. A second call does nothing. */
   dispose(): void {
     this.disposed = true
     for (const part of this.parts.values()) giveUp(part)

@@ -14,7 +14,7 @@ import { isTensor, type Tensor } from '@postgrad/tensor'
 import { clampGrads, gradShares, scaleGrads } from './clip-shares.js'
 import { EarlyStep, type StepsEarly } from './early-step.js'
 
-/** A class of optimizers: what it is made of is a list of parameters (or of groups of them) and options that can travel. */
+/** A class of optimizers. Its constructor takes a list of parameters (or of groups of them), and options that can be sent to another worker. */
 // biome-ignore lint/suspicious/noExplicitAny: any optimizer's options; `unknown` would refuse every typed one
 export type OptimizerClass<O = any> = new (params: Tensor[], options: O) => Optimizer
 

@@ -11,10 +11,10 @@ import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
 import { invalidArgument } from '@postgrad/tensor/internal'
 import type { GroupSettings, OptimizerClass } from './local-optimizer.js'
 
-/** Parameters, on any workers, that share settings. You, or a schedule, may change the settings; the next step uses the new ones. */
+/** Parameters, on any workers, that share settings. You, or a scheduler, may change the settings; the next step uses the new ones. */
 export type DistributedParamGroup<Settings> = { readonly params: readonly RRef<Tensor>[] } & Settings
 
-/** A parameter group as you pass it to a `DistributedOptimizer`. Settings that it leaves out are the optimizer's. */
+/** A parameter group as you pass it to a `DistributedOptimizer`. Settings that it leaves out are those of the optimizer. */
 export type DistributedGroupOptions<Settings = object> = Partial<Settings> & { readonly params: Iterable<RRef<Tensor>> }
 
 const OP = 'DistributedOptimizer'

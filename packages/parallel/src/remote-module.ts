@@ -10,10 +10,10 @@ import { currentRuntime, registerValueType, type travels } from '@postgrad/rpc/i
 import { type DeviceSpec, type Tensor, withDevice } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
 
-/** A class of modules with a forward. */
+/** A module with a `forward`. */
 // biome-ignore lint/suspicious/noExplicitAny: a module of any constructor and any forward; `unknown[]` would refuse every typed one
 export type ForwardModule = Module & { forward(...args: any[]): any }
-/** A class of modules, as `RemoteModule` takes it: exposed on the worker where it shall live. */
+/** A class of modules, for `RemoteModule`. It must be exposed on the worker where the module will live. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export type ModuleClass<M extends ForwardModule = ForwardModule> = new (...args: any[]) => M
 
@@ -23,7 +23,8 @@ type ForwardResult<M extends ForwardModule> = Awaited<ReturnType<M['forward']>>
 type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendable<A>>] : [args: Readonly<Sendable<A>>]
 
 /**
- * A module that lives on another worker and is called as if it were here. PyTorch: `torch.distributed.nn.RemoteModule`.
+ * A module that lives on another worker, and that you call as if it were here. In a distributed context gradients return through it. PyTorch:
+ * `torch.distributed.nn.RemoteModule`.
  * @example
  * const model = new RemoteModule('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
  * const output = await model.forward(x)
@@ -41,13 +42,13 @@ export class RemoteModule<
   private readonly device: string | null
 
   /**
-   * Makes a module on a worker. Returns at once; `ready()` and every use wait for it, and reject with the error of its constructor.
-   * @param remoteDevice a worker, or 'worker1/wasm': a worker's name and the device on which the module is made and computes
-   * @param moduleClass exposed on the owner, as what it is made of must be able to travel
-   * @throws INVALID_ARGUMENT, REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, RPC_NOT_INITIALIZED
+   * Makes a module on a worker. The constructor returns at once. `ready()` and every use wait for the module, and reject with the error of its constructor.
+   * @param remoteDevice a worker, or 'worker1/wasm': the name of a worker, and the device on which the module is made and computes
+   * @param moduleClass a class that is exposed on that worker; the arguments of its constructor must be able to travel
+   * @throws INVALID_ARGUMENT, REMOTE_DEVICE_INVALID, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED or RPC_NOT_INITIALIZED
    */
   constructor(remoteDevice: Target, moduleClass: new (...args: A) => M, ...rest: Rest<A>)
-  /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
+  /** Uses a module that exists on another worker. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID if that worker does not own the module */
   constructor(remoteDevice: Target, moduleRref: RRef<M>)
   constructor(remoteDevice: Target, source: ModuleClass<M> | RRef<M>, ...[args = []]: readonly [args?: readonly unknown[]]) {
     super()
@@ -63,48 +64,58 @@ export class RemoteModule<
     }
   }
 
-  /** Over a module that is there already. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID */
+  /** Uses a module that exists on another worker. PyTorch: `RemoteModule.init_from_module_rref`. @throws REMOTE_DEVICE_INVALID if that worker does not own the module */
   static initFromModuleRref<M extends ForwardModule>(remoteDevice: Target, moduleRref: RRef<M>): RemoteModule<M> {
     return new RemoteModule(remoteDevice, moduleRref)
   }
 
-  /** As it was given, the worker by its name: 'worker1' or 'worker1/wasm'. */
+  /** The name of the owner, and the device if one was given: 'worker1' or 'worker1/wasm'. */
   get remoteDevice(): string {
     const name = this.moduleRref.ownerName()
     return this.device === null ? name : `${name}/${this.device}`
   }
 
-  /** Waits until the module has been made. Rejects with NOT_A_MODULE, DEVICE_UNKNOWN, FUNCTION_NOT_EXPOSED, what its constructor throws, and as `toHere`. */
+  /**
+   * Waits until the module exists.
+   * @throws NOT_A_MODULE if the class made something else; DEVICE_UNKNOWN if the owner does not have the device; FUNCTION_NOT_EXPOSED if the class is not
+   * exposed there; the errors of the module's constructor, and of `toHere`
+   */
   ready(options: CallOptions = {}): Future<void> {
     return this.moduleRref.created(options)
   }
 
-  /** Runs the module's forward on its owner. Rejects with its error, and as `call` does. */
+  /** Runs the forward of the module on its owner. @throws the errors of that forward, and of `call` */
   forward(...args: ForwardArgs<M>): Future<ForwardResult<M>> {
     return this.forwardWith({}, ...args)
   }
 
-  /** The same, for those who do not await at once. PyTorch: `forward_async`. */
+  /** The same as `forward`, under PyTorch's name. PyTorch: `forward_async`. */
   forwardAsync(...args: ForwardArgs<M>): Future<ForwardResult<M>> {
     return this.forwardWith({}, ...args)
   }
 
-  /** `forward` with a deadline or a signal. */
+  /** Runs `forward` with a deadline or a signal. */
   forwardWith(options: CallOptions, ...args: ForwardArgs<M>): Future<ForwardResult<M>> {
     return call(this.moduleRref.owner(), forwardThere, [this.moduleRref, this.device, args], options) as Future<ForwardResult<M>>
   }
 
-  /** References to the parameters, owned by the module's worker, as DistributedOptimizer takes them. Dispose of them when they are not used any more. */
+  /**
+   * References to the parameters, for a DistributedOptimizer. The worker of the module owns the parameters. Dispose of the references when you do not need them
+   * any more.
+   */
   remoteParameters({ recurse = true }: WalkOptions = {}): Future<RRef<Tensor>[]> {
     return call(this.moduleRref.owner(), parametersThere, [this.moduleRref, recurse])
   }
 
-  /** The reference to the module itself. PyTorch: `get_module_rref`. */
+  /** The reference to the module. PyTorch: `get_module_rref`. */
   getModuleRref(): RRef<M> {
     return this.moduleRref
   }
 
-  /** Says so to the module; what is called later finds it so, since the calls of one worker to another begin in their order. */
+  /**
+   * Sets training mode (or evaluation mode, if `mode` is false) of the module on its owner. Later calls from this worker find the mode set, since calls from
+   * one worker to another begin in order.
+   */
   override train(mode = true): this {
     this.training = mode
     // Every later use throws such an error (its constructor failed, its worker died).
@@ -112,12 +123,12 @@ export class RemoteModule<
     return this
   }
 
-  /** `train(false)`. */
+  /** Sets evaluation mode of the module on its owner: `train(false)`. */
   override eval(): this {
     return this.train(false)
   }
 
-  /** Gives the module up; with the last reference to it its worker drops it. */
+  /** Releases the reference to the module. The owner drops the module with the last reference. */
   dispose(): void {
     this.moduleRref.dispose()
   }

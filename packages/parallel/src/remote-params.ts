@@ -9,10 +9,11 @@ import type { Tensor } from '@postgrad/tensor'
 import { RemoteModule } from './remote-module.js'
 
 /**
- * References to the parameters of a tree of modules, in the order of `parameters()`: of modules here to their tensors, of every RemoteModule in the tree to
- * those of its module, which may have RemoteModules of its own. A tensor or RemoteModule in several places comes once; one tensor in two
- * modules elsewhere comes twice, and the optimizer refuses it (DUPLICATE_PARAMETER). Dispose of the references when they are not used any more.
- * Rejects with INVALID_ARGUMENT for a value that is not a module, and as `remoteParameters` does.
+ * References to all parameters of a tree of modules, in the order of `parameters()`. Modules here give references to their own tensors. Each RemoteModule in
+ * the tree gives references to the parameters of its module, which may contain RemoteModules, too. A tensor or RemoteModule in several places is listed once. A
+ * tensor that two modules on another worker share is listed twice, and an optimizer refuses it (DUPLICATE_PARAMETER). Dispose of the references when you do not
+ * need them any more.
+ * @throws INVALID_ARGUMENT if a value is not a module; the errors of `remoteParameters`
  * @example
  * class Net extends Module {
  *   local = new Linear(2, 4)

@@ -13,13 +13,13 @@ import type { NamedEvent } from './trace-event.js'
 
 /** Options of `trace.diagram`. */
 export interface DiagramOptions {
-  /** The line above the diagram; default none. */
+  /** The line above the diagram. Default: none. */
   readonly title?: string
-  /** The line below the diagram, for example why the run ended. */
+  /** The line below the diagram, for example why the run ended. Default: none. */
   readonly note?: string
-  /** How many events are drawn; default 300. */
+  /** How many events to draw. Of more events, the diagram shows the first and the last ones. Default 300. */
   readonly eventsMax?: number
-  /** Whether to draw deferred turns, acknowledgements of sessions and the world's own timers too. Default false. */
+  /** Whether to draw also deferred turns, acknowledgements of sessions, and timers that belong to no worker. Default false. */
   readonly all?: boolean
 }
 

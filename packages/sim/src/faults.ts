@@ -11,41 +11,50 @@ import type { Frame } from '@postgrad/transport'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
 import { didYouMean } from './similar-name.js'
 
-/** The action of a fault rule on a frame. */
+/**
+ * The effect of a fault rule on a frame.
+ * - 'pass': the frame is delivered, and later rules do not apply to it
+ * - 'drop': the frame is lost; its session sends it again
+ * - 'duplicate': the frame is delivered, and once more after `delayMs` (0: after the frames in flight)
+ * - 'delay': the frame arrives `delayMs` later, and later frames overtake it
+ * - 'slow': the frame takes `delayMs`, and waits for its turn on a line of `bytesPerMs`; the frames of a pair keep their order
+ * - 'crash': the frame is lost, and a worker (`worker`, by default the receiver) crashes
+ * - 'restart': as 'crash', and after `delayMs` the worker starts again under its name
+ */
 export type FaultAction =
-  /** It is delivered, and later rules are not asked. */
+  /** The frame is delivered, and later rules do not apply to it. */
   | 'pass'
-  /** It is lost; its session sends it again. */
+  /** The frame is lost; its session sends it again. */
   | 'drop'
-  /** It is delivered, and once more after `delayMs` (0: after the frames that are in flight). */
+  /** The frame is delivered, and once more after `delayMs` (0: after the frames in flight). */
   | 'duplicate'
-  /** It arrives `delayMs` later; frames after it overtake it. */
+  /** The frame arrives `delayMs` later, and later frames overtake it. */
   | 'delay'
-  /** It takes `delayMs`, and its turn on a line of `bytesPerMs`: frames of a pair keep their order. Counted as a delay. */
+  /** The frame takes `delayMs`, and waits for its turn on a line of `bytesPerMs`: frames of a pair keep their order. It counts as a delay. */
   | 'slow'
-  /** It is lost, and a worker (`worker`, default its receiver) crashes before the world's next step. */
+  /** The frame is lost, and a worker (`worker`, by default the receiver) crashes before the world's next step. */
   | 'crash'
-  /** As `crash`, and after `delayMs` the worker comes back under its name, as `SimCluster.restart` does it. */
+  /** As `crash`, and after `delayMs` the worker starts again under its name, as by `SimCluster.restart`. */
   | 'restart'
 
-/** The actions whose occurrences the world counts. */
+/** The actions of fault rules that `simulation.faults` counts. 'slow' counts as 'delay'. */
 export type FaultKind = Exclude<FaultAction, 'pass' | 'slow'>
 
 export const FAULT_KINDS: readonly FaultKind[] = ['drop', 'duplicate', 'delay', 'crash', 'restart']
 
-/** A frame that is about to be delivered. */
+/** A frame that is about to be delivered: the argument of a fault rule's `match` function. */
 export interface FaultFrame {
-  /** The sender. */
+  /** The sender's name. */
   readonly from: string
-  /** The receiver. */
+  /** The receiver's name. */
   readonly to: string
-  /** The kind of message (`CALL`, `RREF_ACK`, … in a cluster). SESSION_ACK and SESSION_END are frames of the session itself; '' if nothing classifies frames. */
+  /** The kind of its message: CALL, RREF_ACK, …. Frames of the session itself have SESSION_ACK and SESSION_END. */
   readonly kind: string
-  /** The size of header and segments together. */
+  /** The size of the frame's header and segments. */
   readonly bytes: number
-  /** The virtual time at which it was sent, in ms. */
+  /** The virtual time at which the frame was sent, in ms. */
   readonly timeMs: number
-  /** The number of the message from `from` to `to`. A message that is sent again keeps its number. 0 for a SESSION_ACK. */
+  /** The number of the message among those from `from` to `to`. A message that is sent again keeps its number. 0 for a SESSION_ACK. */
   readonly message: number
 }
 

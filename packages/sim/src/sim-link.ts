@@ -56,19 +56,19 @@ class Late implements Frame {
   }
 }
 
-/** How many frames met which end: sent + repeated = delivered + dropped + lost + putOff + those in flight. */
+/** How many frames of a run ended in which way. sent + repeated = delivered + dropped + lost + putOff + the frames in flight. */
 export interface FrameCounts {
-  /** Sent by programs and sessions. */
+  /** Frames that programs and sessions have sent. */
   sent: number
-  /** Delivered to their receivers. */
+  /** Frames that were delivered to their receivers. */
   delivered: number
-  /** Dropped by fault rules. */
+  /** Frames that fault rules dropped. */
   dropped: number
-  /** Repeated by fault rules. */
+  /** Frames that fault rules added, as copies of others. */
   repeated: number
-  /** Lost because a link or a worker ended. */
+  /** Frames that were lost because a link or a worker ended. */
   lost: number
-  /** Delayed by fault rules, and not yet in flight again. */
+  /** Frames that fault rules have delayed, and that are not in flight again yet. */
   putOff: number
 }
 

@@ -25,7 +25,7 @@ export const TRACE_EVENTS_MAX = 65_536
 const KEPT_BYTES_MAX = 4096
 
 /**
- * The events of a run, in order: `events` to search, `readable` for people, and a `hash` that is equal for equal runs.
+ * The events of a simulated run, in order: `events` to search in, `readable` and `diagram` to look at, and a `hash` that is equal for equal runs.
  * @example
  * const run = () => simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * const { trace } = await run()
@@ -33,14 +33,14 @@ const KEPT_BYTES_MAX = 4096
  * trace.hash === (await run()).trace.hash // true
  */
 export class Trace {
-  /** How many events there were, kept or not. */
+  /** How many events the run had. The trace keeps the last 65,536 of them (`world.traceEventsMax` of `simulate`). */
   count = 0
   private readonly eventsMax: number
   private readonly observer: StepObserver | null
   private readonly kept: TraceEvent[] = []
   /** Of the frames of events that are kept, so that they can be named when somebody asks. */
   private readonly headers: (Uint8Array | null)[] = []
-  /** Makes the namer of the frames; null: frames are named by their bytes. */
+  /** Makes the function that names frames. Null: frames are named by their size and hash. `simulate` sets it. */
   namer: (() => FrameNamer) | null = null
   private oldest = 0
   private high = 0x243f6a88
@@ -55,6 +55,7 @@ export class Trace {
     this.observer = observer
   }
 
+  /** Adds an event. The simulated world calls it. */
   add(step: number, timeMs: number, kind: TraceKind, from: string, to: string, bytes: number, hash: number, frame?: Frame): void {
     this.count++
     this.observer?.event(kind, from, to, hash)
@@ -77,17 +78,17 @@ export class Trace {
     this.oldest = (this.oldest + 1) % this.eventsMax
   }
 
-  /** A hash of all events since the beginning; 16 hex digits. Equal runs have equal hashes. */
+  /** A hash of all events of the run, also of those that are not kept: 16 hex digits. Equal runs have equal hashes. */
   get hash(): string {
     return hex(this.high) + hex(this.low)
   }
 
-  /** The last events, up to the limit, oldest first. */
+  /** The events that are kept, oldest first. */
   get events(): readonly TraceEvent[] {
     return this.oldest === 0 ? this.kept : [...this.kept.slice(this.oldest), ...this.kept.slice(0, this.oldest)]
   }
 
-  /** The last events with the names of their frames. */
+  /** The events that are kept, oldest first, with the names of their frames. */
   get named(): readonly NamedEvent[] {
     const namer = this.namer?.() ?? null
     const headers = [...this.headers.slice(this.oldest), ...this.headers.slice(0, this.oldest)]
@@ -99,7 +100,7 @@ export class Trace {
     })
   }
 
-  /** One line per event, for readers, with the names of messages, functions, contexts and passes where they are known. */
+  /** The events that are kept as text, one line each, with the names of messages, functions, contexts and passes. */
   get readable(): string {
     const lines = this.named.map(readableLine)
     const dropped = this.count - lines.length
@@ -107,12 +108,12 @@ export class Trace {
     return lines.join('\n')
   }
 
-  /** A sequence diagram of the last events, as the text of an SVG file. */
+  /** Returns a sequence diagram of the events that are kept, as the text of an SVG file. */
   diagram(options: DiagramOptions = {}): string {
     return diagram(this.named, this.count, options)
   }
 
-  /** One line per event: step, time, kind, from→to, bytes, hash. The first line says how many older events were not kept. */
+  /** The events that are kept as text, one line each: step, time, kind, from→to, bytes, hash. If older events were not kept, the first line says how many. */
   get text(): string {
     const lines = this.events.map(line)
     const dropped = this.count - lines.length

@@ -6,24 +6,24 @@
 import { strict as assert } from 'node:assert'
 import { clearImmediate, clearTimeout, isInspected, now, setImmediate, setTimeout } from '@postgrad/base/internal'
 
-/** A pending call of `setTimer`. */
+/** A function call that `setTimer` has scheduled. */
 export interface Timer {
-  /** The function will not be called any more; without effect after it was. */
+  /** Cancels the call. Has no effect if the function was called already. */
   cancel(): void
 }
 
-/** Time as everything here sees it: the machine's, or a simulation's virtual one. */
+/** The source of time for workers and stores: the machine's clock, or a simulation's virtual clock. */
 export interface Clock {
-  /** Milliseconds since some fixed moment, never going back. Only differences mean something. */
+  /** The time in ms since some fixed moment. It never decreases. Only differences between two times have a meaning. */
   now(): number
   /**
-   * Calls `fn` once, in a turn of its own, not before `delayMs` milliseconds have passed. A pending timer keeps a real process alive; one of Infinity never comes,
-   * and keeps nothing alive.
+   * Calls `fn` once, in a turn of its own, after at least `delayMs` ms. A pending timer of the machine's clock keeps the process alive. With Infinity, `fn` is never
+   * called, and the timer keeps nothing alive.
    */
   setTimer(delayMs: number, fn: () => void): Timer
-  /** Calls `fn` once in a later turn, after everything deferred earlier. Whether a due timer goes before it is not said. */
+  /** Calls `fn` once, in a later turn, after all functions that were deferred earlier. A timer that is due may run before or after `fn`. */
   defer(fn: () => void): void
-  /** Whether a debugger may hold this program or one that it waits for: then no deadline ends. Without it that is never so. */
+  /** Whether a debugger may have stopped this program, or a program that it waits for. While this is true, no deadline passes. A clock without this method means: never. */
   isHeld?(): boolean
 }
 

@@ -6,19 +6,20 @@
  *     send(f1) send(f2) send(f3) ──end of A's turn──▶ one post ──▶ onFrame(f1) onFrame(f2) onFrame(f3) onTurnEnd()
  */
 
-/** A message between two workers, in bytes: a header, and segments in addition to it (one for each large tensor). */
+/** A message between two workers, as bytes: a header, and one segment for each large tensor. */
 export interface Frame {
-  /** Starts at a multiple of 8 in its buffer when received, so that whatever the sender aligned inside it stays aligned. */
+  /** The message without its large tensors. In a received frame it starts at a multiple of 8 bytes in its buffer, so that values which the sender aligned stay aligned. */
   readonly header: Uint8Array
-  /** Each starts at a multiple of 8 in its buffer when received. */
+  /** The bytes of the large tensors. In a received frame each segment starts at a multiple of 8 bytes in its buffer. */
   readonly segments: readonly Uint8Array[]
   /** How many frames that were sent earlier have not arrived yet (see `FrameOrder`). Left out or 0: the frame arrived in order. */
   readonly overtook?: number
 }
 
 /**
- * Which earlier frames a frame must not overtake. Orders are numbered 0 to 15. Bit n of the low 16 is set if the frame belongs to order n; bit n of the high 16 is set if the frame must not overtake frames of order n.
- * On a socket, a small frame may overtake a large frame that is under way, and the frames that wait after it, if none of them belongs to such an order. The small frame never arrives later than in strict order.
+ * Which earlier frames a frame must not overtake. There are 16 orders, numbered from 0. Bit n is set if the frame belongs to order n. Bit 16 + n is set if the
+ * frame must not overtake frames of order n. On a socket, a small frame may overtake a large frame that is being sent, and frames that wait after the large frame,
+ * if the small frame's bits allow it for all of them.
  */
 export type FrameOrder = number
 
@@ -35,59 +36,62 @@ export const EVERY_ORDER: FrameOrder = -1
 /** It overtakes every large frame. */
 export const NO_ORDER: FrameOrder = 0
 
-/** The side of a link that takes frames. Its methods must not throw: what they throw is an uncaught exception of the thread. */
+/** Receives the frames of a link. If one of its methods throws, the error is an uncaught exception of the thread. */
 export interface LinkReceiver {
-  /** Called for each frame, in the order of `send` (except as `FrameOrder` allows). From then on the bytes belong to the receiver, which may keep views on them. */
+  /** Called for each frame, in the order of `send`, except where `FrameOrder` allows another order. The receiver owns the bytes, and may keep views on them. */
   onFrame(frame: Frame): void
   /** Called after the last frame that was ready in a turn of the event loop. `poll` does not call it. */
   onTurnEnd(): void
-  /** Called once, in a turn of its own, after every frame that was received on the link. No method is called after it. */
+  /** Called once, in a turn of its own, after the link's last frame. No method of the receiver is called after `onClose`. */
   onClose(reason: LinkClosed): void
 }
 
 /** Why a link ended. */
 export interface LinkClosed {
-  /** `self`: this end called `close`. `peer`: the other end called it, or its thread ended, or it posted something unreadable. */
+  /** `self`: this end called `close`. `peer`: the other end called `close`, its thread ended, or it sent something unreadable. */
   readonly by: 'self' | 'peer'
-  /** A sentence for people. */
+  /** The reason, as a sentence for a human reader. */
   readonly detail: string
 }
 
 /**
- * Called once for a frame. True: the frame was posted, or the kernel has all of its bytes, so the peer receives it even while this thread computes. False: the link has ended, and the frame will never leave.
- * It may be called within any `send`, so it must not send, and must not throw.
+ * A function that is called once for a frame. True: the frame was posted, or the operating system has all of its bytes, so the peer receives the frame even while
+ * this thread computes. False: the link has ended, and the frame will never be sent. The function may be called within any `send`: it must not send, nor throw.
  */
 export type OnFlushed = (isFlushed: boolean) => void
 
-/** A connection to one other worker. It keeps frames in order (see `FrameOrder`) and loses nothing until it is closed. */
+/** A connection to one other worker. A link keeps frames in order (see `FrameOrder`), and loses no frame until it is closed. */
 export interface Link {
-  /** Begins delivery, in a later turn. Frames that arrived earlier are kept until then. May be called once. */
+  /** Begins to deliver frames to `receiver`, in a later turn. Frames that arrived earlier were kept, and are delivered, too. May be called once. */
   open(receiver: LinkReceiver): void
   /**
-   * Queues a frame and takes ownership of its bytes: the caller must not write to them again (a segment that fills its whole buffer is
-   * moved, and reads as empty afterwards; a large segment of shared memory may be read until the peer has had it; anything else is copied). Posts at the latest at the end of this turn's microtasks, several
-   * frames to a post. May be called before `open`.
-   * @throws LINK_CLOSED when either end has closed; the frame is then still the caller's.
+   * Queues a frame and takes ownership of its bytes: the caller must not write to them again. A segment that fills its whole buffer is moved, and its array is
+   * empty afterwards. A large segment in shared memory may be read until the peer has received it. All other bytes are copied. The link posts queued frames
+   * together, at the latest at the end of this turn's microtasks. `send` may be called before `open`.
+   * @throws LINK_CLOSED if either end has closed. Then the caller still owns the frame.
    */
   send(frame: Frame, order?: FrameOrder, onFlushed?: OnFlushed | null): void
   /** Posts all queued frames now. */
   flush(): void
-  /** Delivers synchronously, in order, the frames that have already arrived, without a turn of the event loop. Returns how many: 0 before `open` and after the end. */
+  /** Delivers the frames that have already arrived, synchronously and in order. Returns their number, which is 0 before `open` and after the link's end. */
   poll(): number
-  /** Flushes, then closes. The peer still receives every frame that was sent earlier. This end drops frames that it has received and not delivered. Idempotent. */
+  /** Posts all queued frames, then closes. The peer still receives every frame that was sent. Frames that this end has received and not delivered are dropped. Idempotent. */
   close(): void
-  /** True from `close` on, and from the moment the peer's end was noticed. */
+  /** Whether this end has called `close`, or has noticed that the peer's end is closed. */
   readonly closed: boolean
   /**
-   * Pauses or resumes the link. While it is paused, it delivers nothing, not even in `poll`, and reads nothing, so frames stay with the peer. It may be called within `onFrame`; the next
-   * frame then waits. A resumed link delivers in a later turn. Only links to other processes have this method: threads of one process trust each other.
+   * Pauses or resumes the link. A paused link delivers nothing, not even in `poll`, and reads nothing, so frames wait at the peer. If `onFrame` calls `setPaused(true)`,
+   * the next frame waits. A resumed link delivers in a later turn. Only links to other processes have this method, because threads of one process trust each other.
    */
   setPaused?(isPaused: boolean): void
-  /** Reports that the last frame brought nothing new: an acknowledgement of nothing, or a repeated frame. If the peer sends too many of these, the link does not read from it for a while. Left out if `setPaused` is. */
+  /**
+   * Reports that the last frame brought nothing new: an acknowledgement of nothing, or a repeated frame. If the peer sends too many such frames, the link stops
+   * reading from it for a while. Only links with `setPaused` have this method.
+   */
   idle?(): void
-  /** Ends the link as if its peer had ended: `onClose` gets `by: 'peer'` and this detail. Frames that were sent may be lost. */
+  /** Ends the link as if the peer had ended: `onClose` receives `by: 'peer'` and this detail. Frames that were sent may be lost. */
   abandon?(detail: string): void
-  /** Bytes that were sent and that the peer has not taken yet, plus 512 for each frame. The frame that is under way does not count. Left out if `setPaused` is. */
+  /** The bytes of sent frames that the peer has not taken yet, plus 512 for each frame. The frame that is being sent does not count. Only links with `setPaused` have it. */
   readonly unreadBytes?: number
 }
 

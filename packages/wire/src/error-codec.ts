@@ -43,11 +43,11 @@ const BUILT_IN = {
   URIError: (message: string, cause: ErrorOptions | undefined) => new URIError(message, cause),
 } as const
 
-/** Extra fields of an error that came from another worker, if its class is not `PostgradError`. They are not enumerable. */
+/** Fields that postgrad adds to an error of another worker if the error is not a `PostgradError`. They are not enumerable. */
 export interface RemoteErrorInfo {
-  /** The stack on the worker where it was thrown. */
+  /** The stack on the worker that threw the error. */
   readonly remoteStack?: string
-  /** The workers that the error passed through. The first is the worker that threw it. */
+  /** The workers that the error passed through, beginning with the worker that threw it. */
   readonly workers?: readonly WorkerHop[]
 }
 

@@ -11,7 +11,7 @@ export const MessageType = {
   CALL: 0x00,
   /** The value of a call, or of what an RRef refers to. */
   RESULT: 0x01,
-  /** A call, or anything else that waits for an answer, failed. `ofCleanUp`: a stream that its caller has left, whose generator's `finally` threw. */
+  /** The error of a call or another request. Its flag `ofCleanUp` marks an error that a generator's `finally` threw after the caller had left the stream. */
   EXCEPTION: 0x02,
   /** Run a function and keep its value as an RRef; answered by REMOTE_RET. */
   REMOTE_CALL: 0x03,
@@ -19,46 +19,49 @@ export const MessageType = {
   REMOTE_RET: 0x04,
   /** Send the value that an RRef refers to; answered by RESULT or EXCEPTION. */
   RREF_FETCH: 0x05,
-  /** A user's fork of an RRef is gone. */
+  /** A user has given its reference (its fork of the RRef) up. */
   RREF_USER_DELETE: 0x06,
-  /** A user announces its fork to the owner; answered by RREF_ACK. */
+  /** A user announces a reference that it has received to the owner; answered by RREF_ACK. */
   RREF_FORK_REQUEST: 0x07,
-  /** The owner knows the child's fork, so its parent may go. */
+  /** To the sender of a reference: the owner knows the receiver's new reference, so the sender may give its own up. */
   RREF_CHILD_ACCEPT: 0x08,
-  /** The owner has noted a fork. */
+  /** The owner has noted a user's reference. */
   RREF_ACK: 0x09,
-  /** Its caller waits for a call, a remote call or a fetch no more: cancelled, or out of time. Of a stream that it still awaits: it wants no more items. */
+  /** The caller no longer waits for a call, a remote call or a fetch: it was cancelled, or is out of time. For a stream: the caller wants no more items. */
   CALL_CANCEL: 0x0b,
-  /** One item of a stream, whose call is not answered yet. */
+  /** One item of a stream. RESULT or EXCEPTION follows after the last item. */
   STREAM_ITEM: 0x0c,
-  /** Workers announce that they leave, and the end of the group; see rpc's `group-protocol.ts`. Arrives after the calls that were sent before. */
+  /** About the group: a worker leaves, or the group ends; see rpc's `group-protocol.ts`. Arrives after the calls that were sent earlier. */
   GROUP_UPDATE: 0x0f,
-  /** Gradients of the tensors of one earlier message, on their way back. Context, autograd id and pass are in the envelope. `how`: 1 keeps the graph, 2 records the pass. */
+  /**
+   * The gradients of the tensors of one earlier message, sent back to its sender. Context, autograd id and pass are in the envelope. `how` is a sum of 1, which
+   * keeps the graph, and 2, which records the pass.
+   */
   PROPAGATE_GRADIENTS: 0x10,
-  /** A worker's counts of a pass (received, sent, missing), to its root. */
+  /** A worker's counts of a pass (received, sent, missing), sent to the worker with the root. */
   PASS_REPORT: 0x11,
-  /** A worker's part of a pass failed, to its root. */
+  /** The error of a worker's part of a pass, sent to the worker with the root. */
   PASS_ERROR: 0x12,
-  /** The root gives a pass up. */
+  /** The worker with the root aborts a pass. */
   PASS_ABORT: 0x13,
   /** A context is released. */
   CLEANUP_CONTEXT: 0x14,
-  /** The root has seen a pass end well: its gradients stay. Sent before the next pass. */
+  /** The worker with the root has seen a pass end without an error, so the gradients of the pass stay. Sent before the next pass. */
   PASS_COMMIT: 0x15,
-  /** Lineage that is too much for the message after it; the numbers are in the envelope. Context: that of the message. */
+  /** A part of a lineage that is too long for one message; it goes ahead of that message. The numbers and the message's context are in the envelope. */
   LINEAGE: 0x16,
   /** An actor that the receiver watches has ended. */
   ACTOR_DOWN: 0x20,
-  /** The sender watches an actor of the receiver no longer. */
+  /** The sender no longer watches an actor of the receiver. */
   ACTOR_UNWATCH: 0x21,
-  /** The receiver's message of this number to the sender of this could not be read: nobody there got the references in it. */
+  /** The sender could not read the receiver's message with this number, so the references in that message have reached no code. */
   UNREADABLE: 0x22,
   /**
-   * How far the sender of this has come with what the receiver has sent it, in totals: messages read, so that blocks which they named need be held for it no
-   * more; calls begun, with their bytes, fetches begun and items of streams taken, so that there is room for others.
+   * How many messages of the receiver the sender has read and begun to serve, in totals. Messages read: the receiver may free their blocks. Calls begun, with
+   * their bytes, fetches begun, and items of streams taken: the receiver has room for more.
    */
   PROGRESS: 0x23,
-  /** From one rank of a process group to another: its part of a collective, a tensor of its own accord, or that it stops; see process-group's `protocol.ts`. */
+  /** From one rank of a process group to another: a part of a collective, a tensor of `send`, or that the rank stops; see process-group's `protocol.ts`. */
   COLLECTIVE: 0x30,
 } as const
 
@@ -67,7 +70,7 @@ export type MessageType = (typeof MessageType)[keyof typeof MessageType]
 /** The name of a kind of message. */
 export type MessageName = keyof typeof MessageType
 
-/** The bodies, field by field. */
+/** The fields of each message's body, by the number of its `MessageType`. */
 export interface MessageBodies {
   [MessageType.CALL]: readonly [functionName: string, args: readonly unknown[]]
   [MessageType.RESULT]: readonly [value: unknown]

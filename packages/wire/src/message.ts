@@ -42,21 +42,29 @@ const NO_FLAGS: readonly boolean[] = Object.freeze([])
 const NO_PARTS: readonly Part[] = Object.freeze([])
 const NO_PLACES: readonly TensorPlace[] = Object.freeze([])
 
-/** A message that `Codec.prepare` has looked through. The envelope may be set until it is encoded; the body may not be changed. */
+/** A message before it is sent. Until its bytes are made, an interceptor may set the fields of its envelope; the body must not change. */
 export class OutgoingMessage {
+  /** The kind of the message. */
   readonly type: MessageType
+  /** Pairs a reply with its request: a counter of the requester. 0: no reply is expected. */
   requestId = 0
-  /** As it was given. */
+  /** The fields of the body, as `MessageBodies` lists them. */
   readonly body: readonly unknown[]
-  /** Every tensor inside the body, in order of appearance; one that appears twice is sent twice. */
+  /** Every tensor inside the body, in order of appearance. A tensor that appears twice is sent twice. */
   tensors: readonly Tensor[] = NO_TENSORS
-  /** Per tensor; what the tensors say unless an interceptor says otherwise. */
+  /** For each of `tensors`, whether the receiver's tensor requires a gradient. Set from the tensors; an interceptor may change it. */
   requiresGrad: readonly boolean[] = NO_FLAGS
+  /** The id of the distributed context, or null. */
   context: bigint | null = null
+  /** The id that pairs the send function with the recv function of this message, or null. */
   autogradId: bigint | null = null
+  /** The number of the backward pass, or null. */
   pass: bigint | null = null
+  /** The time that is left to the call, in ms; null: without a limit. */
   deadlineMs: number | null = null
+  /** A plain value for tracing: the chain of an actor's call, and headers. */
   trace: unknown = null
+  /** Numbers about the origin of the tensors, or about the pass; distributed autograd knows their layout. */
   lineage: readonly number[] | null = null
   /** @internal It may overtake earlier messages of its lane. */
   isUnordered = false

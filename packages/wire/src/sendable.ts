@@ -4,7 +4,7 @@
  */
 import type { Tensor } from '@postgrad/tensor'
 
-/** The type that the compiler shows in place of a value that cannot be sent. The type argument says what to do instead. No value has this type. */
+/** The type that a compiler error shows for a value that cannot be sent. Its type argument says what to do instead. No value has this type. */
 export interface CannotBeSent<Remedy extends string> {
   /** A sentence that says what to do instead. */
   readonly cannotBeSent: Remedy
@@ -13,7 +13,7 @@ export interface CannotBeSent<Remedy extends string> {
 /** Only for the compiler: nothing has this field at run time. A class whose instances travel (RRef, RemoteModule) says so by `declare readonly [travels]: true`. */
 export declare const travels: unique symbol
 
-/** The mark of classes whose instances can be sent. An object with methods that lacks it is refused; the type argument says what to do instead. */
+/** The mark of a class whose instances can be sent, such as `RRef`. The compiler refuses other objects with methods; the type argument says what to do instead. */
 export interface Travels<_Remedy extends string = string> {
   readonly [travels]: true
 }
@@ -26,8 +26,10 @@ type Items = Iterator<unknown, unknown, never> | AsyncIterator<unknown, unknown,
 type Whole = Tensor | Error | Date | RegExp | ArrayBuffer | ArrayBufferView | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
 
 /**
- * The type of an argument that is sent as a T: T, with `CannotBeSent` in place of each value that cannot be sent, also inside arrays and plain objects. An object with a
- * method counts as an instance of a class. Only instances that `Travels` marks can be sent.
+ * The type of an argument of type T that is sent to another worker. It is T, with `CannotBeSent` in place of each value that cannot be sent, also inside
+ * arrays and plain objects. So the compiler refuses functions, symbols, promises, iterators, weak collections and shared memory.
+ *
+ * An object with a method counts as an instance of a class, and can be sent only if `Travels` marks its class.
  */
 export type Sendable<T> = unknown extends T
   ? T

@@ -4,9 +4,9 @@
  * callee continues, and `true` means that the maker of an actor watches it. A message without any has no field, and pays nothing.
  */
 
-/** The value of a header: a plain value that every tracer and log accepts. */
+/** The value of a call header: a plain value that any tracer or log accepts. */
 export type HeaderValue = string | number | boolean | bigint | null
-/** Headers that interceptors send with a call, by name: for instance ids of traces, tenants, versions. */
+/** The headers that interceptors send with a call, by name: ids of traces, tenants or versions, for instance. */
 export type CallHeaders = Readonly<Record<string, HeaderValue>>
 
 /** See the scope of `base`. */

@@ -14,23 +14,24 @@ type Each<I extends Names, V> = { readonly [K in I[number]]: V }
 /** The numbers that a kernel takes after its tensors, by name. */
 export type KernelAttributes = Readonly<Record<string, number>>
 
-/** The values that a derivative may read in addition to the gradient and the inputs. */
+/** The values that the derivative of a kernel may read, in addition to the gradient and the inputs. */
 export interface KernelContext<I extends Names = Names, A extends KernelAttributes = KernelAttributes> {
   /** The kernel's result. */
   readonly result: Tensor
-  /** The numbers of this call, with defaults filled in. */
+  /** The numbers of this call, with the defaults filled in. */
   readonly attributes: A
-  /** For each input: whether its gradient will be used. */
+  /** For each input: whether its gradient is needed. */
   readonly needsInputGrad: Each<I, boolean>
 }
 
 /**
- * A function, or a kernel for each input.
- * A function takes the result's gradient and returns one gradient per input, in their order. An input without a gradient gets null. A single gradient
+ * The derivative of a kernel: one function for all inputs, or a kernel for each input.
+ *
+ * A function takes the gradient of the result and returns one gradient for each input, in their order; null for an input without a gradient. A single gradient
  * needs no array. The function computes with tensors, so createGraph can differentiate it.
  *
- * A kernel takes (grad, …inputs, …attributes), with one thread per element of its input and the constants of the definition; null: the input is not
- * differentiable. These kernels have no derivative: a second derivative is an error.
+ * A kernel takes (grad, …inputs, …attributes). It has one thread for each element of its input, and the constants of the definition. null means that the input
+ * is not differentiable. These kernels have no derivative, so a second derivative fails with DERIVATIVE_MISSING.
  */
 export type KernelDerivative<I extends Names, A extends KernelAttributes> =
   | ((grad: Tensor, inputs: Each<I, Tensor>, ctx: KernelContext<I, A>) => Tensor | null | readonly (Tensor | null)[])
@@ -38,49 +39,46 @@ export type KernelDerivative<I extends Names, A extends KernelAttributes> =
 
 /** The definition of a kernel for `defineKernel`: its text, its inputs and numbers, and its derivative. */
 export interface KernelDefinition<I extends Names, A extends KernelAttributes> {
-  /** An identifier, shown in errors and as the node's name. */
+  /** An identifier. Errors show it, and the node has it in its name. */
   readonly name: string
-  /** The names of its tensors: the first parameters of the kernel. The kernel receives each as a flat array, dense and row-major. */
+  /** The names of the tensors that the kernel takes: its first parameters. The kernel receives each tensor as a flat array, dense and row-major. */
   readonly inputs: I
-  /** Its numbers with their defaults: the parameters after the tensors. A call may change them without a new compilation. */
+  /** The numbers that the kernel takes after the tensors, with their defaults. A call may change them without a new compilation. */
   readonly attributes?: A
   /**
-   * The text of a gpu.js function, or a plain function of which only the text is used (no closures, no arrow function). It computes element
-   * `this.thread.x` of the result (counted row by row) and returns one number. It reads integers from `this.constants` and an input as `x[i]`, always inside of the input.
+   * The text of a gpu.js function, or a plain function (not an arrow function) of which only the text is used, without closures. It computes element
+   * `this.thread.x` of the result, counted row by row, and returns one number. It reads an input as `x[i]`, where i must be inside of the input, and integers
+   * from `this.constants`.
    */
   readonly kernel: KernelSource
-  /** Computes the result's shape. Default: the inputs are broadcast to one shape, which is the result's. */
+  /** Computes the shape of the result. Default: the shape to which the inputs broadcast. */
   readonly shape?: (shapes: Each<I, Shape>, attributes: A) => Shape
-  /** Integers for `this.constants`: sizes, strides, bounds. They are part of the compiled code. */
+  /** Returns the integers for `this.constants`, such as sizes, strides and bounds. They are part of the compiled code. */
   readonly constants?: (shapes: Each<I, Shape>, attributes: A) => Readonly<Record<string, number>>
-  /** Default: the kernel has no derivative, and backward throws DERIVATIVE_MISSING. */
+  /** The derivative. Without it, backward fails with DERIVATIVE_MISSING. */
   readonly derivative?: KernelDerivative<I, A>
 }
 
-/** The result of `defineKernel`: an ordinary function of tensors, with `kernelFor`. */
+/** The result of `defineKernel`: a function of tensors that also has `kernelFor`. */
 export interface DefinedKernel<I extends Names, A extends KernelAttributes> {
   /** Takes tensors, all of them float32 or all float64, then the attributes that differ from their defaults. */
   (...args: [...tensors: { [K in keyof I]: Tensor }, attributes?: Partial<A>]): Tensor
-  /** Says which code a call would run: `variant` is 'gpu.js cpu'. @param device default: the current one */
+  /** Says which code a call would run; `variant` is 'gpu.js cpu'. @param device default: the current device */
   kernelFor(device?: Device): { readonly device: string; readonly variant: string }
 }
 
 /**
  * Makes an operation from a kernel. Autograd records its calls; after `expose` other workers can call it by name.
  *
- * gpu.js runs it on every device, in its mode cpu. Each thread of the process compiles it at the first call and for every new size or constant (about
- * 1 ms). It keeps the compiled kernels that were used last.
+ * gpu.js runs the kernel on every device, in its mode cpu. Each thread of the process compiles it at the first call, and for every new size or constant (about
+ * 1 ms). It keeps the compiled kernels that were used last. float64 is meant for `gradcheck` and is slow: the text then runs as a plain JavaScript function.
  *
- * float64 is for `gradcheck`. It is slow: the text runs as a plain JavaScript function.
- *
- * When a kernel is compiled for a new size, some threads run once to check what they read (all of up to 1024, else a sample). If one reads outside of an
+ * When a kernel is compiled for a new size, some of its threads run once to check what they read: all of up to 1024, else a sample. If one reads outside of an
  * input, the call fails with KERNEL_OUT_OF_RANGE. The check does not find indices that depend on later values.
- *
- * The definition throws INVALID_ARGUMENT if the text is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or draws
- * random numbers. A call throws DTYPE_MISMATCH unless all inputs are float32 or all float64, SHAPE_MISMATCH if they do not broadcast (without a shape
- * rule), INVALID_ARGUMENT for an invalid shape or constant, KERNEL_COMPILE with the message of gpu.js, KERNEL_RESULT if the kernel returns more than one
- * number, KERNEL_MODE if gpu.js would run it in another mode, and KERNEL_UNSUPPORTED for more than 2²⁴ elements. Without a
- * derivative, backward throws DERIVATIVE_MISSING.
+ * @throws INVALID_ARGUMENT from the definition, if the text is not a function of the inputs and attributes, indexes an input twice, assigns to elements, or
+ * draws random numbers. A call fails with DTYPE_MISMATCH if the inputs are not all float32 or all float64; SHAPE_MISMATCH if they do not broadcast and there is
+ * no `shape`; INVALID_ARGUMENT if a shape or constant is not valid; KERNEL_COMPILE with the message of gpu.js; KERNEL_RESULT if the kernel returns more than
+ * one number; KERNEL_MODE if gpu.js would run it in another mode; KERNEL_UNSUPPORTED if the result has more than 2²⁴ elements
  * @example
  * const swish = defineKernel({
  *   name: 'swish',

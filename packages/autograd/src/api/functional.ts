@@ -11,9 +11,9 @@ import { operations } from '../graph/recorded.js'
 
 /** Options of `jacobian`, `hessian`, `vjp`, `jvp` and `hvp`. */
 export interface FunctionalOptions {
-  /** Records the derivative itself, so that it can be differentiated; default false. */
+  /** Whether to record the derivative, so that it can be differentiated; default false. */
   readonly createGraph?: boolean
-  /** Makes an input that the outputs do not depend on an error (UNUSED_INPUT) instead of zeros; default false. */
+  /** Whether an input that the outputs do not depend on is an error (UNUSED_INPUT); default false: its derivative is 0. */
   readonly strict?: boolean
 }
 
@@ -51,11 +51,11 @@ interface Run {
 }
 
 /**
- * vᵀ · J: the gradient of Σ v · fn(inputs) for each input.
- * PyTorch: `torch.autograd.functional.vjp`.
- * @param v of the shapes of the outputs; may be left out for one scalar
- * @returns the outputs, and a gradient per input
- * @throws VECTOR_MISMATCH, UNUSED_INPUT (strict), and what backward passes throw
+ * vᵀ · J, for the Jacobian J of `fn`: the gradient of Σ v · fn(inputs) for each input. Returns the outputs, and a gradient for each input. PyTorch:
+ * `torch.autograd.functional.vjp`.
+ * @param v tensors in the shapes of the outputs; may be left out for one scalar
+ * @throws VECTOR_MISMATCH if `v` does not have the shapes of the outputs; UNUSED_INPUT if `strict` is set and an output does not depend on an input; the errors
+ * of `backward`
  * @example vjp((x) => x.square(), tensor([1, 2]), tensor([1, 10])) // [[1, 4], [2, 40]]: the value, then vᵀ · J
  */
 export function vjp<X extends Several, R extends Several>(
@@ -72,11 +72,10 @@ export function vjp<X extends Several, R extends Several>(
 }
 
 /**
- * J · v: the derivatives of the outputs along v. By differentiating twice, since uᵀJ is linear in u.
+ * J · v, for the Jacobian J of `fn`: the derivatives of the outputs along v. Returns the outputs, and a derivative for each output. It differentiates twice.
  * PyTorch: `torch.autograd.functional.jvp`.
- * @param v of the shapes of the inputs; may be left out for one scalar
- * @returns the outputs, and a derivative per output
- * @throws as vjp
+ * @param v tensors in the shapes of the inputs; may be left out for one scalar
+ * @throws VECTOR_MISMATCH if `v` does not have the shapes of the inputs; the other errors of `vjp`
  * @example jvp((x) => x.square(), tensor([1, 2]), tensor([1, 0])) // [[1, 4], [2, 0]]: the value, then J · v
  */
 export function jvp<X extends Several, R extends Several>(
@@ -97,10 +96,9 @@ export function jvp<X extends Several, R extends Several>(
 }
 
 /**
- * d output / d input: for each output (outer list) and input (inner list) a tensor of the output's shape followed by the input's. A list is left out
- * where fn has one output, or takes one tensor that is not in an array.
- * PyTorch: `torch.autograd.functional.jacobian`.
- * @throws as vjp
+ * The Jacobian: d output / d input, a tensor in the shape of the output followed by that of the input. Returns a list for the outputs, of lists for the inputs.
+ * A list is left out if `fn` has one output, or takes one tensor that is not in an array. PyTorch: `torch.autograd.functional.jacobian`.
+ * @throws UNUSED_INPUT if `strict` is set and an output does not depend on an input; the errors of `backward`
  * @example jacobian((x) => x.square(), tensor([1, 2])) // [[2, 0], [0, 4]]
  */
 export function jacobian<X extends Several, R extends Several>(
@@ -139,10 +137,9 @@ function jacobianOf<X extends Several, R extends Several>(
 }
 
 /**
- * Second derivatives of a scalar function: for each pair of inputs a tensor of the one's shape followed by the other's; a plain tensor for one tensor
- * that is not in an array.
- * PyTorch: `torch.autograd.functional.hessian`.
- * @throws as vjp, and NOT_A_SCALAR
+ * The Hessian: the second derivatives of a function with a scalar result. For each pair of inputs it is a tensor in the shape of the first followed by that of
+ * the second. It is one tensor if `fn` takes one tensor that is not in an array. PyTorch: `torch.autograd.functional.hessian`.
+ * @throws NOT_A_SCALAR if the result of `fn` is not a scalar; the errors of `jacobian`
  * @example hessian((x) => x.pow(3).sum(), tensor([1, 2])) // [[6, 0], [0, 12]]
  */
 export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options: FunctionalOptions = {}): Per<X, Per<X, Tensor>> {
@@ -152,11 +149,10 @@ export function hessian<X extends Several>(fn: Fn<X, Tensor>, inputs: X, options
 }
 
 /**
- * H · v for the Hessian H of a scalar function (vᵀ · H is the same, since H is symmetric), without H itself.
- * PyTorch: `torch.autograd.functional.hvp`.
- * @param v of the shapes of the inputs; may be left out for one scalar
- * @returns the function's value, and a product per input
- * @throws as hessian
+ * H · v, for the Hessian H of a function with a scalar result, without computing H. vᵀ · H is the same, since H is symmetric. Returns the value of the
+ * function, and a product for each input. PyTorch: `torch.autograd.functional.hvp`.
+ * @param v tensors in the shapes of the inputs; may be left out for one scalar
+ * @throws VECTOR_MISMATCH if `v` does not have the shapes of the inputs; the other errors of `hessian`
  * @example hvp((x) => x.pow(3).sum(), tensor([1, 2]), tensor([1, 1])) // [9, [6, 12]]: the value, then H · v
  */
 export function hvp<X extends Several>(

@@ -4,7 +4,7 @@ import { checkedOperation, rawDetach } from '@postgrad/tensor/internal'
 
 export * from '@postgrad/tensor/operations'
 /**
- * The same elements without history: shares the storage, requires no grad. PyTorch: `Tensor.detach`.
+ * The same elements on the same storage, without a history: the result requires no grad. PyTorch: `Tensor.detach`.
  * @example tensor([1, 2], { requiresGrad: true }).mul(2).detach().requiresGrad // false
  */
 export const detach: (x: Tensor) => Tensor = checkedOperation('detach', rawDetach, ['tensor'])

@@ -9,21 +9,21 @@ import { grad as gradOf } from '../engine/backward.js'
 
 /** Options of `gradcheck`: the step of the finite difference, and the allowed differences. */
 export interface GradcheckOptions {
-  /** Half of the finite difference; default 1e-6. */
+  /** Half of the step of the finite difference; default 1e-6. */
   readonly eps?: number
-  /** The allowed difference: |analytical − numerical| ≤ atol + rtol |numerical|. Default 1e-5. */
+  /** The part of the allowed difference, atol + rtol · |numerical|, that does not depend on the value. Default 1e-5. */
   readonly atol?: number
-  /** Allowed in addition to `atol`, as a share of the numerical value. Default 1e-3. */
+  /** The part of the allowed difference, atol + rtol · |numerical|, that is a share of the numerical value. Default 1e-3. */
   readonly rtol?: number
-  /** How much the gradients of two backward passes over one graph may differ; default 0: they must be equal. */
+  /** How much the gradients of two backward passes over one graph may differ. Default 0: they must be equal. */
   readonly nondetTol?: number
-  /** false: for a wrong gradient, return false instead of throwing GRADCHECK_FAILED. Default true. */
+  /** Whether a wrong gradient fails with GRADCHECK_FAILED; default true. If false, the function returns false. */
   readonly raiseException?: boolean
 }
 
 /** Options of `gradgradcheck`. */
 export interface GradgradcheckOptions extends GradcheckOptions {
-  /** Gradients of the outputs at which the second derivative is taken; float64. Default: fixed irregular values around 1. */
+  /** The gradients of the outputs at which the second derivative is taken, in float64. Default: fixed irregular values around 1. */
   readonly gradOutputs?: readonly Tensor[]
 }
 
@@ -36,13 +36,14 @@ interface Checked {
 }
 
 /**
- * Compares the Jacobian of `fn` from the backward pass with the one from finite differences, for every input that requires grad and every floating-point
- * output. Other inputs (tensors that do not require grad, numbers, any values) are passed on unchanged.
- * PyTorch: `torch.autograd.gradcheck`.
- * @param fn from the inputs to one tensor or several; must be a pure function of them
- * @param inputs inputs that require grad must be float64: in float32, rounding hides the differences
+ * Compares the Jacobian from the backward pass of `fn` with the one from finite differences. It does so for every input that requires grad, and every output of
+ * floating point. Other inputs (tensors that do not require grad, numbers, any values) are passed on unchanged. Returns true, or throws. PyTorch:
+ * `torch.autograd.gradcheck`.
+ * @param fn a pure function of the inputs, which returns one tensor or several
+ * @param inputs inputs that require grad must be float64, since in float32 rounding hides the differences
  * @returns true; false for a wrong gradient if `raiseException` is false
- * @throws GRADCHECK_FAILED (names the output's and the input's element, and both values), GRADCHECK_NEEDS_FLOAT64
+ * @throws GRADCHECK_FAILED if a gradient is wrong: the error names the elements of output and input, and both values; GRADCHECK_NEEDS_FLOAT64 if no input
+ * requires grad, or one that does is not float64
  * @example gradcheck((x: Tensor) => x.sin(), [tensor([1, 2], { dtype: 'float64', requiresGrad: true })]) // true
  */
 export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inputs: Inputs, options: GradcheckOptions = {}): boolean {
@@ -50,11 +51,10 @@ export function gradcheck<Inputs extends readonly unknown[]>(fn: Fn<Inputs>, inp
 }
 
 /**
- * Runs `gradcheck` on the gradient: on the function from (inputs, gradients of the outputs) to gradients of the inputs. It leaves out outputs that do not
- * require grad, and inputs that an output does not depend on.
- * PyTorch: `torch.autograd.gradgradcheck`.
- * @returns as gradcheck
- * @throws as gradcheck, and UNUSED_INPUT if no output requires grad
+ * Runs `gradcheck` on the gradient of `fn`: on the function from (inputs, gradients of the outputs) to gradients of the inputs. It leaves out outputs that do
+ * not require grad, and inputs that an output does not depend on. PyTorch: `torch.autograd.gradgradcheck`.
+ * @returns true; false for a wrong gradient if `raiseException` is false
+ * @throws UNUSED_INPUT if no output requires grad; the errors of `gradcheck`
  * @example gradgradcheck((x: Tensor) => x.pow(3), [tensor([1, 2], { dtype: 'float64', requiresGrad: true })]) // true
  */
 export function gradgradcheck<Inputs extends readonly unknown[]>(

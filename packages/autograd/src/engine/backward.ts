@@ -18,22 +18,24 @@ import { InputBuffer } from './input-buffer.js'
 import { HeapReadyQueue } from './ready-queue.js'
 import { validateRoots } from './validate-roots.js'
 
-/** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
+/** Options of `grad`. */
 export interface GradOptions extends BackwardOptions {
-  /** Gradients of the outputs; may be left out for scalars. */
+  /** The gradients of the outputs, each in the shape of its output; null, or left out, for scalars. */
   readonly gradOutputs?: readonly (Tensor | null)[]
-  /** Gives null for an input that the outputs do not depend on, instead of an error; default false. */
+  /** Whether the result has null for an input that the outputs do not depend on; default false: such an input is an error. */
   readonly allowUnused?: boolean
 }
 
 const engine = new Engine()
 
 /**
- * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf that the roots were computed from, or of `options.inputs` only.
- * PyTorch: `torch.autograd.backward`.
- * @param grads of the roots, of their shapes; null or left out: 1, for a scalar root
- * @throws INVALID_ARGUMENT, NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, NO_INPUTS, INPUT_REQUIRES_NO_GRAD, GRAPH_FREED, SAVED_VARIABLE_MODIFIED, INVALID_GRADIENT, and
- * what a custom function or hook throws. After an error some leaves may have their gradient and others not.
+ * Adds d(Σ roots) / d(leaf) to `.grad` of every leaf from which the roots were computed, or only of `options.inputs`. After an error some leaves may have their
+ * gradient, and others not. PyTorch: `torch.autograd.backward`.
+ * @param grads the gradients of the roots, in their shapes; null, or left out, means 1, for a scalar root
+ * @throws INVALID_ARGUMENT, NO_ROOTS or NO_INPUTS if an argument is not valid; ROOT_REQUIRES_NO_GRAD if a root has no graph; ROOT_NOT_SCALAR if a root without
+ * a gradient is not a scalar; ROOT_GRADIENT_MISMATCH if a gradient does not fit to its root; INPUT_REQUIRES_NO_GRAD if one of `inputs` does not require grad;
+ * GRAPH_FREED if an earlier pass has freed the graph; SAVED_VARIABLE_MODIFIED if the program has written to a tensor that the graph saved; INVALID_GRADIENT if
+ * a node returns a gradient that does not fit; the errors of custom functions and hooks
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * backward(x.square().sum())
@@ -53,9 +55,10 @@ export function backward(
 }
 
 /**
- * d(Σ outputs) / d(input) for each input, leaf or not; `.grad` stays as it is. Only what leads to the inputs is run.
- * PyTorch: `torch.autograd.grad`.
- * @throws as `backward`, and UNUSED_INPUT, INPUT_REQUIRES_NO_GRAD
+ * Returns d(Σ outputs) / d(input) for each input, leaf or not. `.grad` does not change. Only the nodes that lead to the inputs run. PyTorch:
+ * `torch.autograd.grad`.
+ * @throws UNUSED_INPUT if the outputs do not depend on an input and `allowUnused` is false; INPUT_REQUIRES_NO_GRAD if an input does not require grad; the
+ * errors of `backward`
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * grad(x.square().sum(), [x]) // [[2, 4]]

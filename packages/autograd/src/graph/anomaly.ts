@@ -11,7 +11,7 @@ import type { Grads } from './hooks.js'
 
 /** Options of `withAnomalyDetection`. */
 export interface AnomalyOptions {
-  /** Whether NaN in a gradient is an error; default true. */
+  /** Whether NaN in a gradient is an error, too; default true. */
   readonly checkNaN?: boolean
 }
 
@@ -38,12 +38,12 @@ const writes = new WeakMap<Storage, { readonly version: number; readonly line: s
 let running: Traced | null = null
 
 /**
- * Runs `fn` (also an async one, to its end) in anomaly mode. Forward belongs inside; a backward pass through nodes that were made inside is watched wherever
- * it runs. Slow: for finding errors.
+ * Runs `fn` in anomaly mode, and returns its result; also if `fn` is async, to its end. It finds the operation in forward whose backward fails. Run forward
+ * inside; backward passes through nodes that were made inside are watched wherever they run. It is slow, and meant for finding errors.
  *
- * If a node's gradients have NaN, the pass fails with BACKWARD_NAN. If a node throws, the pass fails with that error, and the last of its causes is
- * BACKWARD_FAILED. Both name the node, and have the line of forward and the frames below it in `values.forward` and `values.frames`.
- * PyTorch: `torch.autograd.detect_anomaly`.
+ * If a gradient has NaN, the pass fails with BACKWARD_NAN. If a node throws, the pass fails with that error, with BACKWARD_FAILED as the last of its causes.
+ * Both errors name the node, and have the line of forward in `values.forward` and the frames below it in `values.frames`. PyTorch:
+ * `torch.autograd.detect_anomaly`.
  * @example
  * const x = tensor([-1], { requiresGrad: true })
  * withAnomalyDetection(() => x.sqrt().sum().backward()) // fails with BACKWARD_NAN: SqrtBackward, from this line

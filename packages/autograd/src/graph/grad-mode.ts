@@ -6,7 +6,7 @@ import { currentScope, withScope } from '@postgrad/base/internal'
 import { checkFunction } from '@postgrad/tensor/internal'
 
 /**
- * Runs `fn` (also an async one, to its end) without recording, and returns what it returns. PyTorch: `torch.no_grad`.
+ * Runs `fn` without recording, and returns its result; also if `fn` is async, to its end. PyTorch: `torch.no_grad`.
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * noGrad(() => x.mul(2)).requiresGrad // false
@@ -17,7 +17,7 @@ export function noGrad<T>(fn: () => T): T {
 }
 
 /**
- * Runs `fn` with recording on, also inside `noGrad`. PyTorch: `torch.enable_grad`.
+ * Runs `fn` with recording, also inside `noGrad`, and returns its result. PyTorch: `torch.enable_grad`.
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * noGrad(() => enableGrad(() => x.mul(2))).requiresGrad // true
@@ -28,7 +28,7 @@ export function enableGrad<T>(fn: () => T): T {
 }
 
 /**
- * Runs `fn` with recording on or off. PyTorch's `torch.set_grad_enabled`, which here needs the code it is for.
+ * Runs `fn` with recording on or off, and returns its result. PyTorch: `torch.set_grad_enabled`; there it can also be called without code to run.
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * setGradEnabled(false, () => x.mul(2)).requiresGrad // false
@@ -39,7 +39,7 @@ export function setGradEnabled<T>(enabled: boolean, fn: () => T): T {
 }
 
 /**
- * Whether operations are recorded here. PyTorch: `torch.is_grad_enabled`.
+ * Whether the running code records operations. PyTorch: `torch.is_grad_enabled`.
  * @example [isGradEnabled(), noGrad(() => isGradEnabled())] // [true, false]
  */
 export function isGradEnabled(): boolean {

@@ -6,14 +6,14 @@ import { PostgradError } from '@postgrad/base'
 import type { RemovableHandle, Tensor } from '@postgrad/tensor'
 import { argumentText } from '@postgrad/tensor/internal'
 
-/** Gradients in the order of the inputs or outputs that they belong to; null where there is none. */
+/** Gradients, in the order of the inputs or outputs to which they belong; null if there is none. */
 export type Grads = readonly (Tensor | null)[]
 
-/** Sees the gradient of one tensor; what it returns, unless undefined, takes its place. Not called where no gradient arrives. */
+/** A hook that receives the gradient of one tensor. A tensor that it returns replaces the gradient. It is not called if no gradient arrives. */
 export type TensorHook = (grad: Tensor) => Tensor | undefined
-/** Sees the gradients of all outputs of a node before it runs. */
+/** A hook that receives the gradients of all outputs of a node, before the node runs. Gradients that it returns replace them. */
 export type NodePreHook = (grads: Grads) => Grads | undefined
-/** Sees what a node returned (gradients of its inputs) and what it was given (gradients of its outputs). */
+/** A hook that receives the gradients that a node returned for its inputs, and those of its outputs. Gradients that it returns replace those of the inputs. */
 export type NodePostHook = (gradInputs: Grads, gradOutputs: Grads) => Grads | undefined
 
 interface SlotHook {

@@ -9,11 +9,11 @@ import type { Memory } from '@postgrad/tensor/internal'
 import { noteOrigin } from './anomaly.js'
 import { NodeHooks, type NodePostHook, type NodePreHook, type TensorHook } from './hooks.js'
 
-/** The way of a gradient: to a node, as the gradient of one of its forward outputs. */
+/** An edge of the graph: it leads a gradient to a node, as the gradient of one of the node's forward outputs. */
 export interface Edge {
   /** The node that receives the gradient. */
   readonly node: Node
-  /** The index of the node's forward output that the gradient belongs to. */
+  /** The number of the node's forward output to which the gradient belongs. */
   readonly inputNr: number
 }
 
@@ -21,11 +21,11 @@ export interface Edge {
 export interface PassView {
   /** The nodes that the pass visits; null: all. */
   readonly needed: { has(node: Node): boolean } | null
-  /** Identifies the pass: objects to look up by identity. Usually one; in the second part of a two-part pass, those of the first parts. */
+  /** Objects that identify the pass: look them up by identity. Usually there is one. The second part of a two-part pass has those of the first parts. */
   readonly passes: readonly object[]
 }
 
-/** Shape and dtype of one forward output. The engine makes zeros from it if no gradient arrives, and checks a gradient that does. */
+/** Shape and dtype of one forward output. If no gradient arrives, the engine makes zeros from it; if one arrives, the engine checks it. */
 export interface InputMeta {
   /** The output's shape. */
   readonly shape: readonly number[]
@@ -47,27 +47,27 @@ export const HIGHEST_PRIORITY = Number.MAX_SAFE_INTEGER
 let nextSequenceNr = 0
 
 /**
- * A node of the graph that backward passes run through, as `tensor.gradFn` shows it. PyTorch: `torch.autograd.graph.Node`.
+ * A node of the graph through which backward passes run, as `tensor.gradFn` returns it. PyTorch: `torch.autograd.graph.Node`.
  * @example tensor([1], { requiresGrad: true }).mul(2).gradFn?.name // 'MulBackward'
  */
 export abstract class Node implements GradFunction<Tensor> {
   // Declared, not defined: defining the fields of a base class costs more than the rest of a node (each subclass is a shape of its own).
 
-  /** Of two ready nodes, the one with the higher number runs first: the later an operation ran in forward, the earlier its node runs in backward. */
+  /** The place of the operation in the order of forward. Of two ready nodes, the one with the higher number runs first. */
   declare readonly sequenceNr: number
-  /** One entry per input of the forward operation; null: that input needs no gradient. */
+  /** One entry for each input of the forward operation; null if that input needs no gradient. */
   declare nextEdges: readonly (Edge | null)[]
-  /** One entry per output of the forward operation. */
+  /** One entry for each output of the forward operation. */
   declare readonly inputMeta: readonly InputMeta[]
   /**
-   * The number of operations between the leaves and this node: 0 for a leaf, else 1 + the largest depth of its inputs. Unlike `sequenceNr`, it depends on
-   * the dataflow and not on time: it is the same on every run, however concurrent calls interleave (Note [Causal order] in `input-order.ts`).
-   * RecvRpcBackward has the depth of the SendRpcBackward at its other end.
+   * The number of operations between the leaves and this node: 0 for a leaf, else 1 + the largest depth of its inputs. It is the same on every run, in whatever
+   * order concurrent calls run, unlike `sequenceNr` (Note [Causal order] in `input-order.ts`). RecvRpcBackward has the depth of the SendRpcBackward at its
+   * other end.
    */
   declare depth: number
   /** The messages that this node's graph came from, as distributed autograd noted them; they do not change. Null until distributed autograd reads it (`lineage-walk.ts` there). */
   declare lineage: object | null
-  /** Null until the first hook is registered. */
+  /** The hooks of the node; null until the first one is registered. */
   declare hooks: NodeHooks | null
 
   constructor(nextEdges: readonly (Edge | null)[], inputMeta: readonly InputMeta[], sequenceNr: number = nextSequenceNr++) {
@@ -85,50 +85,50 @@ export abstract class Node implements GradFunction<Tensor> {
     noteOrigin(this)
   }
 
-  /** The node's name, as in PyTorch: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
+  /** The name of the node, as in PyTorch: `AddBackward`, `AccumulateGrad`, `SendRpcBackward`. */
   abstract get name(): string
 
-  /** For each input of the operation: the node that receives its gradient, and which output of that node it is the gradient of. PyTorch: `next_functions`. */
+  /** For each input of the operation: the node that receives its gradient, and to which output of that node the gradient belongs. PyTorch: `next_functions`. */
   get nextFunctions(): readonly (readonly [fn: Node | null, outputNr: number])[] {
     return this.nextEdges.map((edge) => (edge === null ? [null, 0] : [edge.node, edge.inputNr]))
   }
 
   /**
-   * Computes the gradients of the inputs from the gradients of the outputs (null: none arrived). The result is aligned with `nextEdges` (null: no
-   * gradient) and may be shorter. It must not write into `grads`: other code may hold them. `pass` is the GraphTask of the pass that runs the node: a hook
-   * may run another pass through the node in the middle of this one.
+   * Computes the gradients of the inputs from the gradients of the outputs (null: none arrived). The result has an entry for each of `nextEdges` (null: no
+   * gradient), and may be shorter. `apply` must not write into `grads`: other code may hold them. `pass` describes the pass that runs the node: a hook may run
+   * another pass through the node in the middle of this one.
    */
   abstract apply(grads: readonly (Tensor | null)[], pass: PassView): readonly (Tensor | null)[]
 
-  /** True if `apply` computes only the gradients of inputs that the pass visits, each as if it were computed alone. */
+  /** Whether `apply` computes only the gradients of inputs that the pass visits, each as if it were the only one. */
   get computesApart(): boolean {
     return false
   }
 
   /**
-   * True if every tensor that `apply` returns is new and held by nobody else, or shares its storage with one of `grads`. The engine may then keep the new
-   * ones, or add to them, without a copy.
+   * Whether every tensor that `apply` returns is new and held by nobody else, or shares its storage with one of `grads`. The engine may then keep new tensors,
+   * or add to them, without a copy.
    */
   get returnsFresh(): boolean {
     return false
   }
 
-  /** Drops saved variables. The engine calls it after `apply`, unless the pass keeps the graph. */
+  /** Drops the saved variables. The engine calls it after `apply`, unless the pass keeps the graph. */
   release(): void {}
 
-  /** Calls `fn` before `apply`, with the gradients of all outputs; `fn` may return others. */
+  /** Calls `fn` before `apply`, with the gradients of all outputs. `fn` may return other gradients. */
   registerPreHook(fn: NodePreHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addPreHook(fn)
   }
 
-  /** Calls `fn` after `apply`, with its results and its arguments; `fn` may return other gradients of the inputs. */
+  /** Calls `fn` after `apply`, with the results and the arguments of `apply`. `fn` may return other gradients of the inputs. */
   registerHook(fn: NodePostHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addPostHook(fn)
   }
 
-  /** Calls `fn` with the gradient of forward output `slot`, before the node's pre-hooks. `Tensor.registerHook` uses it. */
+  /** Calls `fn` with the gradient of forward output number `slot`, before the pre-hooks of the node. `Tensor.registerHook` uses it. */
   registerTensorHook(slot: number, fn: TensorHook): RemovableHandle {
     this.hooks ??= new NodeHooks()
     return this.hooks.addTensorHook(slot, fn)

@@ -18,12 +18,11 @@ import { type Packed, type Packer, SavedVariable, withPacker } from '../graph/sa
 type AnyFn = (...args: readonly unknown[]) => unknown
 
 /**
- * `fn(...args)`, of which nothing is kept for backward but the arguments (and what `fn` captures); it runs a second time in backward, with the random
- * numbers that it drew the first time, so that dropout repeats. It must be synchronous, compute the same each time, and have no effects that may not
- * happen twice (a running mean does). Tensors should come in as arguments, where later writes to them are noticed: a captured intermediate
- * result is kept alive by `fn` itself. Checkpoints may be nested. Under noGrad it is just a call.
- * PyTorch: `torch.utils.checkpoint.checkpoint`.
- * @throws CHECKPOINT_ASYNC when `fn` gives a promise; in backward CHECKPOINT_MISMATCH when it does something else the second time
+ * Returns `fn(...args)`, but keeps only the arguments for backward, not the results in between. Backward runs `fn` a second time, which saves memory and costs
+ * time. `fn` draws the same random numbers again, so dropout repeats. It must be synchronous, compute the same each time, and have no effects that may not
+ * happen twice (updating a running mean is one). Pass tensors as arguments, since later writes to them are noticed; a tensor that `fn` captures stays alive.
+ * Checkpoints may be nested. Under noGrad `checkpoint` only calls `fn`. PyTorch: `torch.utils.checkpoint.checkpoint`.
+ * @throws CHECKPOINT_ASYNC if `fn` returns a promise; CHECKPOINT_MISMATCH from backward, if `fn` does something else the second time
  * @example
  * const x = tensor([1, 2], { requiresGrad: true })
  * checkpoint((y: Tensor) => y.mul(2).square(), x).sum().backward()
@@ -48,10 +47,10 @@ export function checkpoint<A extends readonly unknown[], R>(fn: (...args: A) => 
 }
 
 /**
- * Functions one after the other on one input, in `segments` parts of about equal length, all but the last of which are checkpoints (backward needs the last
- * one first). PyTorch: `torch.utils.checkpoint.checkpoint_sequential`.
+ * Runs functions one after the other on one input, in `segments` parts of about equal length. All parts but the last are checkpoints, since backward needs the
+ * last part first. PyTorch: `torch.utils.checkpoint.checkpoint_sequential`.
  * @param segments from 1 to the number of functions
- * @throws INVALID_ARGUMENT, and as checkpoint
+ * @throws INVALID_ARGUMENT if `segments` is not from 1 to the number of functions, or an argument is not valid; the errors of `checkpoint`
  * @example checkpointSequential([(x) => x.mul(2), (x) => x.add(1), (x) => x.square()], 2, tensor([1, 2])) // [9, 25]
  */
 export function checkpointSequential(functions: readonly ((x: Tensor) => Tensor)[], segments: number, input: Tensor): Tensor {

@@ -14,7 +14,7 @@ import { ViewMeta, viewMetaOf } from '../graph/views.js'
 import { needsGrad } from './record.js'
 
 /**
- * The values that forward keeps for backward. PyTorch: the `ctx` of `torch.autograd.Function`.
+ * The `ctx` of a custom function: it keeps values of forward for backward. PyTorch: the `ctx` of `torch.autograd.Function`.
  * @example
  * const power = defineFunction({
  *   name: 'Power',
@@ -30,9 +30,9 @@ import { needsGrad } from './record.js'
  * x.grad // [3, 12]
  */
 export class FunctionContext<State = unknown> {
-  /** For each argument of forward: whether its gradient from backward will be used. */
+  /** For each argument of forward: whether its gradient is needed. */
   readonly needsInputGrad: readonly boolean[]
-  /** Any value except tensors. For tensors use `saveForBackward`, which detects later writes to them. */
+  /** A value of any kind that forward keeps for backward, except tensors. Keep tensors with `saveForBackward`, which detects later writes to them. */
   state: State | undefined = undefined
   /** @internal In backward: which pass it is, see PassView. */
   passes: readonly object[] = []
@@ -50,8 +50,8 @@ export class FunctionContext<State = unknown> {
   }
 
   /**
-   * Keeps inputs or outputs of forward for backward; call it at most once. Intermediate tensors of forward have no history: as in PyTorch, second
-   * derivatives treat them as constants. Return such a tensor as a further output, or compute it again in backward.
+   * Keeps inputs or outputs of forward for backward; call it at most once. Tensors that forward computes in between have no history, so second derivatives
+   * treat them as constants, as in PyTorch. Return such a tensor as a further output, or compute it again in backward.
    */
   saveForBackward(...tensors: readonly Tensor[]): void {
     this.toSave = tensors
@@ -63,7 +63,10 @@ export class FunctionContext<State = unknown> {
     this.ownCount = tensors.length
   }
 
-  /** The tensors that `saveForBackward` kept; for backward. @throws GRAPH_FREED, SAVED_VARIABLE_MODIFIED */
+  /**
+   * The tensors that `saveForBackward` kept, for backward.
+   * @throws GRAPH_FREED if an earlier pass has freed them; SAVED_VARIABLE_MODIFIED if the program has written to one of them
+   */
   get savedTensors(): Tensor[] {
     if (this.freed) throw graphFreed(this.name)
     return this.saved.map((saved) => saved.unpack(this.name))
@@ -95,23 +98,23 @@ type Output = Tensor | readonly Tensor[]
 type GradOf<R> = R extends Tensor ? [grad: Tensor] : Tensor[]
 type Gradients = Tensor | null | readonly (Tensor | null)[]
 
-/** The definition of a function for `defineFunction`: a forward and its backward. */
+/** The definition of a custom function, for `defineFunction`: its forward and its backward. */
 export interface FunctionDefinition<Args extends readonly unknown[], R extends Output, State> {
-  /** The name of the function's node. */
+  /** The name of the function's node in the graph. */
   readonly name: string
-  /** Computes the result, with grad mode off. The inputs to differentiate are the tensors among its arguments, not those within arrays or objects. */
+  /** Computes the result, with grad mode off. Only tensors that are arguments themselves can get gradients, not tensors inside arrays or objects. */
   forward(ctx: FunctionContext<State>, ...args: Args): R
   /**
-   * Takes the gradients of all outputs (zeros if none arrived) and returns one gradient per argument of forward: null for an argument that is not a tensor
-   * or needs no gradient. A single gradient needs no array. Grad mode is off, except under createGraph. If backward writes into a gradient that it
-   * received, the pass fails with GRADIENT_MODIFIED: other nodes may hold the same tensor.
+   * Takes the gradients of all outputs (zeros if none arrived), and returns one gradient for each argument of forward: null if the argument is not a tensor or
+   * needs no gradient. A single gradient needs no array. Grad mode is off, except under createGraph. If backward writes into a gradient that it received, the
+   * pass fails with GRADIENT_MODIFIED, since other nodes may hold the same tensor.
    */
   backward(ctx: FunctionContext<State>, ...grads: GradOf<R>): Gradients
 }
 
 /**
- * Makes a function with its own backward, which autograd records like an operation.
- * PyTorch: `torch.autograd.Function`.
+ * Makes a function with a backward of its own, which autograd records like an operation. PyTorch: `torch.autograd.Function`.
+ * @throws INVALID_ARGUMENT if forward or backward is not a function
  * @example
  * const square = defineFunction({
  *   name: 'Square',

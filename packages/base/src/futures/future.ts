@@ -15,8 +15,11 @@ export interface Canceller {
 }
 
 /**
- * `new Future<T>()` is one that `setResult` or `setException` ends, for functions marked with `asyncExecution`. `then` is the promise's: its callback
- * gets the value, and it gives a plain promise; PyTorch's callback, which gets the future, is `addDoneCallback`. It cannot be sent: send its value.
+ * A promise with PyTorch's methods; calls return one. `new Future<T>()` makes a future that your program ends with `setResult` or `setException`, for
+ * instance in a function marked with `asyncExecution`. A future cannot be sent to another worker: send its value. PyTorch: `torch.futures.Future`.
+ *
+ * `then` is the promise's method: its callback receives the value, and it returns a plain promise. For PyTorch's `then`, whose callback receives the future,
+ * use `addDoneCallback`.
  * @example
  * const future = new Future<number>()
  * setTimeout(() => future.setResult(3), 10)
@@ -43,24 +46,27 @@ export class Future<T> extends Promise<T> {
     this.fail = fail
   }
 
-  /** A future that has failed already. */
+  /** Makes a future that has failed with `error`. */
   static rejected<T>(error: unknown): Future<T> {
     const future = new Future<T>()
     future.reject(error)
     return future
   }
 
-  /** True once there is a value or an error. */
+  /** Whether the future has its value or its error. PyTorch: `done()`. */
   get done(): boolean {
     return this.state !== 'pending'
   }
 
-  /** PyTorch's name for awaiting it; may be called any number of times. */
+  /** Returns the future itself, to be awaited: PyTorch's name for `await future`. */
   wait(): Promise<T> {
     return this
   }
 
-  /** The value of a future that is done, without waiting. @throws its error; FUTURE_NOT_DONE */
+  /**
+   * Returns the value of a future that is done, without waiting. If the future has failed, throws its error. PyTorch: `value()`.
+   * @throws FUTURE_NOT_DONE if the future is not done
+   */
   value(): T {
     if (this.state === 'value') return this.outcome as T
     if (this.state === 'error') throw this.outcome
@@ -71,7 +77,11 @@ export class Future<T> extends Promise<T> {
     })
   }
 
-  /** Ends it with a value, which must not be a promise. @throws FUTURE_COMPLETED, INVALID_ARGUMENT. PyTorch: `set_result`. */
+  /**
+   * Ends the future with a value. PyTorch: `set_result`.
+   * @throws FUTURE_COMPLETED if the future is done already
+   * @throws INVALID_ARGUMENT if `value` is a promise
+   */
   setResult(value: T): void {
     this.checkPending('setResult')
     if (isThenable(value)) {
@@ -85,16 +95,20 @@ export class Future<T> extends Promise<T> {
     this.resolve(value)
   }
 
-  /** Ends it with an error, which everybody who waits for it gets, each time. @throws FUTURE_COMPLETED. PyTorch: `set_exception`. */
+  /**
+   * Ends the future with an error: each `await` of the future throws it. PyTorch: `set_exception`.
+   * @throws FUTURE_COMPLETED if the future is done already
+   */
   setException(error: unknown): void {
     this.checkPending('setException')
     this.reject(error)
   }
 
   /**
-   * Runs `fn` with this future once it is done, after the code that is running, in the scope of this call. Callbacks run in the order in which they were
-   * added. If one throws, that is an unhandled rejection, and the others still run. PyTorch: `add_done_callback`.
-   * @throws INVALID_ARGUMENT for a value that is not a function
+   * Runs `fn` with this future when the future is done, after the code that is running then. `fn` runs with the worker and context of the code that added it.
+   * Callbacks run in the order in which they were added. If one throws, that is an unhandled rejection, and the others still run. PyTorch:
+   * `add_done_callback`.
+   * @throws INVALID_ARGUMENT if `fn` is not a function
    */
   addDoneCallback(fn: (future: Future<T>) => void): void {
     if (typeof fn !== 'function') {
@@ -110,8 +124,9 @@ export class Future<T> extends Promise<T> {
   }
 
   /**
-   * Gives the call up: it ends here with CALL_CANCELLED, whose `cause` is `reason`, and the callee is notified. If the function has not begun there, it does not run. If it has, its
-   * `currentSignal()` aborts, and the calls that it has made in turn are cancelled. Returns false if the call had ended already.
+   * Cancels the call: the future fails with CALL_CANCELLED, whose `cause` is `reason`, and the callee is notified. If the function has not begun on the callee,
+   * it does not run. If it has begun, its `currentSignal()` aborts, and the calls that it has made are cancelled too. Returns false if the future was done
+   * already. PyTorch has no counterpart.
    */
   cancel(reason?: unknown): boolean {
     if (this.done) return false

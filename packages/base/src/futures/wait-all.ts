@@ -9,9 +9,8 @@ import { Future } from './future.js'
 type Awaitables = readonly PromiseLike<unknown>[]
 
 /**
- * Done once all of them are, with the futures themselves, each with its value or its error; an error of one does not reject it. A promise
- * becomes a future.
- * PyTorch: `torch.futures.collect_all`.
+ * Waits until all futures are done, failed or not. Resolves with the futures in an array: read each with `value()`, which throws the error of a failed one.
+ * Promises are allowed, and become futures. An error of one does not reject the result. PyTorch: `torch.futures.collect_all`.
  * @example
  * const failing = Promise.reject(new Error('no data'))
  * const [first, second] = await collectAll([Promise.resolve(1), failing])
@@ -26,10 +25,11 @@ export function collectAll<const P extends Awaitables>(futures: P): Future<{ -re
 }
 
 /**
- * The values of all of them, or the first error, at once, whatever the others do. Of a function: runs it, waits for every call that it has made
- * with `call`, `rpcAsync` or a reference's methods, awaited or not, and gives what it gives, or the first error; when it throws itself, its calls are
- * not waited for. `cancel` cancels what is not done.
- * PyTorch: `torch.futures.wait_all`.
+ * Waits for several futures, and resolves with their values in an array. If one fails, rejects with its error at once. `cancel` cancels the futures that are
+ * not done. PyTorch: `torch.futures.wait_all`.
+ *
+ * With a function: runs it, waits for every call that it makes with `call`, `rpcAsync` or the methods of a reference, awaited or not, and resolves with the
+ * function's result. If a call fails, rejects with the first error. If the function itself throws, rejects without waiting for the calls.
  * @example
  * const [a, b] = await waitAll([call('worker0', addOne, [x]), call('worker1', addOne, [x])])
  * a.add(b) // [[4, 6], [8, 10]]

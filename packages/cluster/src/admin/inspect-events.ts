@@ -80,11 +80,11 @@ type Seen =
   | { readonly kind: 'dropped'; readonly count: number }
 
 /**
- * Something that happened at a worker, or that the main thread sees of it. `on` is the worker's name, `onId` its id; `atMs` is on the main thread's clock
- * (`performance.now()`).
+ * An event of a worker, for `cluster.inspect`: its own (`InspectEvent`), or one that the main thread sees, such as its death. `on` is the worker's name, `onId`
+ * its id. `atMs` is the time on the main thread's clock (`performance.now()`), in ms.
  */
 export type ClusterEvent = { readonly on: string; readonly onId: number } & (InspectEvent | (Seen & { readonly atMs: number }))
-/** Gets what happens with messages on any worker. */
+/** A function that receives the events of all workers. */
 export type ClusterEventListener = (event: ClusterEvent) => void
 
 /** Somebody who listens. */

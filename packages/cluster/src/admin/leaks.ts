@@ -4,7 +4,10 @@ import type { ReferenceLeak } from '@postgrad/rpc'
 import { describeLeaks, referenceLeaks } from '@postgrad/rpc/internal'
 import type { RemoteWorker } from './remote-worker.js'
 
-/** How a closing cluster treats references that were not disposed of: 'ignore', 'warn' (a warning), 'error' (`close` rejects with RREF_LEAK). PyTorch: `ignore_rref_leak`. */
+/**
+ * How `close` treats references that were not disposed of: 'ignore' does nothing, 'warn' prints a process warning, 'error' rejects with RREF_LEAK. PyTorch:
+ * `ignore_rref_leak`.
+ */
 export type LeakPolicy = 'ignore' | 'warn' | 'error'
 
 /** Asks before any worker closes, since that ends the others' references to it. Leaves out workers that do not answer. */

@@ -7,15 +7,15 @@ import { importModule, locateModule } from '@postgrad/base/internal'
 export interface MainContext {
   /** The worker's name. */
   readonly name: string
-  /** The worker's place among the cluster's workers when this began, 0…worldSize-1; a restart keeps it. Its id only while nobody was started again. */
+  /** The worker's place among the cluster's workers when main began, from 0 to worldSize−1. A restarted worker keeps its rank, but has a new id. */
   readonly rank: number
-  /** How many workers the cluster has. */
+  /** How many workers the cluster had when main began. */
   readonly worldSize: number
-  /** The words after `--` on the command line. */
+  /** The arguments: those after `--` on the command line of `postgrad run`, or those that `runMain` was given. */
   readonly args: readonly string[]
 }
 
-/** The default export of a program that `postgrad run` starts on every worker. */
+/** The default export of a program, which `postgrad run` and `controller.runMain` run on workers. */
 export type Main = (context: MainContext) => unknown
 
 /** @throws MAIN_MISSING */
@@ -32,9 +32,9 @@ export function mainOf(module: Readonly<Record<string, unknown>>, url: string): 
 }
 
 /**
- * Imports a program in this thread, as a worker's thread does, TypeScript too, and gives its default export: for a process that joins a group (`init`).
+ * Imports a program in this thread and resolves with its default export, for a process that joins a group by `init`. The program may be TypeScript.
  * @param program a `file:` URL, or a path from the working directory
- * @throws (rejects) PROGRAM_NOT_FOUND, MAIN_MISSING, TYPESCRIPT_LOADER_MISSING, or whatever the program throws
+ * @throws PROGRAM_NOT_FOUND, MAIN_MISSING, TYPESCRIPT_LOADER_MISSING, or the error that the program throws
  */
 export async function importMain(program: URL | string): Promise<Main> {
   const { url, isThere, near } = locateModule(program)

@@ -46,7 +46,7 @@ export interface BootData extends RuntimeBoot {
   readonly typescript: string | null
 }
 
-/** Counts of a worker's runtime (pendingCalls, autogradContexts, ownerRRefs, …) and of its thread. */
+/** Counts of all that a worker holds: those of its runtime (`pendingCalls`, `autogradContexts`, `ownerRRefs`, …) and those of its thread. */
 export type WorkerDebugInfo = ThreadUsage & Readonly<Record<string, number>>
 
 /** About membership. */

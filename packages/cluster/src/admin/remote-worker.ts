@@ -25,7 +25,7 @@ import { wrap } from 'comlink'
 import type { Counter, HostedExit, HostedWorker, ProcessEnd, ResourceLimits, WorkerHost } from '../host/worker-host.js'
 import type { Answer, Asked, AskWorker, BootData, CancelEvent, FatalEvent, InspectPost, Query, WorkerEvent } from './protocol.js'
 
-/** Receives what a worker writes, in pieces as they come. */
+/** A function that receives the text that a worker writes, piece by piece, and the worker's name. */
 export type OutputSink = (text: string, worker: string) => void
 
 export interface RemoteWorkerOptions {

@@ -1,13 +1,13 @@
-/** The resources that this thread uses, for `debugInfo`: its heap, its buffers outside of that, its ports and timers. */
+/** The resources that a worker's thread uses, for `debugInfo`: heap, buffers outside of the heap, ports and timers. */
 
 export interface ThreadUsage {
   /** Bytes of the thread's JavaScript heap. */
   readonly heapUsedBytes: number
-  /** Bytes of the thread's ArrayBuffers. */
+  /** Bytes of the thread's ArrayBuffers, which are outside of its JavaScript heap. */
   readonly arrayBuffersBytes: number
-  /** Open MessagePorts. */
+  /** How many MessagePorts are open. */
   readonly ports: number
-  /** Timers that are set. */
+  /** How many timers are set. */
   readonly timers: number
 }
 

@@ -8,17 +8,17 @@ import type { Place } from './init-method.js'
 /** A way to reach a process: 'unix' on the same machine, 'tcp' from any. */
 export type GroupTransport = 'unix' | 'tcp'
 
-/** When a process gives up a connection, in ms. PyTorch has only the deadlines of calls. */
+/** When a process gives up a connection to another process. All times in ms. PyTorch has only the time limits of calls. */
 export interface ConnectionOptions {
-  /** Each end sends something at least this often. Default 1,000. */
+  /** The longest time between two messages of one end; an idle end sends a heartbeat. Default 1,000. */
   readonly heartbeatMs?: number
   /** If nothing arrives for this long, the peer counts as stalled. Default 5,000. */
   readonly suspectMs?: number
-  /** If nothing arrives for this long, the peer counts as dead, unless it is on this machine: there it counts as stalled. Default 15,000. */
+  /** If nothing arrives for this long, the peer counts as dead. A peer on this machine whose process still exists counts as stalled. Default 15,000. */
   readonly deadMs?: number
-  /** How long a process tries to connect again after its connection broke. If a process loses its connection to the store, rank 0 waits half of this. Default 10,000. */
+  /** How long a process tries to connect again after its connection broke. Rank 0 waits half of this time for a process that lost its connection to the store. Default 10,000. */
   readonly graceMs?: number
-  /** How long one attempt to connect may take: less than `graceMs`. Default 5,000, or half of `graceMs` if that is less, so that there is time for a second attempt. */
+  /** How long one attempt to connect may take: less than `graceMs`. Default 5,000, or half of `graceMs` if that is less: then there is time for a second attempt. */
   readonly connectMs?: number
 }
 

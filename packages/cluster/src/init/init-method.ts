@@ -27,11 +27,14 @@ export interface Place {
 
 /** Options of `init`: which process this is, and where the processes meet. */
 export interface PlaceOptions {
-  /** Where the processes meet: 'env://' (default: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE), 'tcp://host:port', 'file:///path'. */
+  /**
+   * Where the processes meet. 'env://' (default) reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE of the environment. 'tcp://host:port' is an address on which
+   * rank 0 listens, 'file:///path' a file that all processes can reach. PyTorch: `init_method`.
+   */
   readonly initMethod?: string | undefined
-  /** This process's place, from 0; default RANK of the environment. Rank 0 serves the store by which they meet. In a group of no fixed size the others need none. */
+  /** The rank of this process, from 0. Default: RANK of the environment. Rank 0 serves the store. In a group without a fixed size, only rank 0 needs a rank. */
   readonly rank?: number | undefined
-  /** How many processes there are; default WORLD_SIZE of the environment. Without either the group has no fixed size: processes come and go as they like. */
+  /** How many processes the group has. Default: WORLD_SIZE of the environment. If neither is given, the group has no fixed size: processes may join and leave at any time. */
   readonly worldSize?: number | undefined
 }
 
@@ -48,8 +51,8 @@ export function whereOf(meeting: Meeting): string {
 const PORT_MAX = 65_535
 
 /**
- * The port on which rank 0 listens where MASTER_PORT is `port`. torchrun's agent may listen on MASTER_PORT itself, for a store of its own.
- * Then rank 0 takes the next port, and all processes of torchrun know that. The command line has this rule from here.
+ * Returns the port on which rank 0 listens if MASTER_PORT is `port`. If torchrun's agent listens on MASTER_PORT for a store of its own
+ * (TORCHELASTIC_USE_AGENT_STORE is 'True'), rank 0 takes the next port; after the last port, the one before it.
  */
 export function masterPort(port: number, env: Readonly<Record<string, string | undefined>>): number {
   if (env.TORCHELASTIC_USE_AGENT_STORE !== 'True') return port

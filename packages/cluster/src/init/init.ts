@@ -29,41 +29,41 @@ import type { Visitor } from './presence.js'
 
 /** Options of `init`. */
 export interface InitOptions extends PlaceOptions {
-  /** The worker's name; default `worker` with its rank. */
+  /** The worker's name. Default: `worker` and its rank, such as worker0. Required if neither rank nor world size is given. */
   readonly name?: string
-  /** The group's name: processes of another group are refused. Default 'postgrad'. */
+  /** The group's name. A process with another name for the group is refused. Default 'postgrad'. */
   readonly cluster?: string
-  /** The credentials with which this process proves its identity. Required to listen on or connect to anything but this machine. */
+  /** The key or certificate with which this process proves its identity. Required for connections to other machines. Default: none. */
   readonly credentials?: Credentials
   /**
-   * The file in which rank 0 keeps the store, so that a process that takes rank 0 after the first died can continue from it. Start a new group with a new
-   * file. Default: in memory.
+   * The file in which rank 0 keeps the store. If rank 0 dies, another process can take rank 0 and continue from this file. Start each new group with a new file.
+   * Default: the store is only in memory.
    */
   readonly storeFile?: string
   /** The address on which workers listen for other machines. Default: loopback if the processes meet at a file or on loopback, else all addresses. */
   readonly bind?: string
-  /** The name or address by which others reach this machine. Default: its first address that is not loopback. */
+  /** The name or address by which other machines reach this one. Default: the first address of this machine that is not loopback. */
   readonly advertise?: string
-  /** The range of ports to listen on, first and last. Default: any free port. */
+  /** The first and the last port of a range. This process listens on a free port of this range. Default: any free port. */
   readonly ports?: readonly [first: number, last: number]
-  /** The ways in which others may reach this process: 'unix' from its own machine, 'tcp' from any. Default both; peers prefer 'unix' where it works. PyTorch: `_transports`. */
+  /** The ways in which peers may reach this process: 'unix' from this machine, 'tcp' from any. Default: both. Peers prefer 'unix' where it works. PyTorch: `_transports`. */
   readonly transports?: readonly GroupTransport[]
   /** When this process gives up a connection. */
   readonly connection?: ConnectionOptions
   /** How long all processes together may take to join, in ms. Default 300,000, as in PyTorch. 0: without a limit. */
   readonly timeoutMs?: number
-  /** Where kernels run; default 'wasm'. */
+  /** The device on which this worker computes. Default 'wasm'. */
   readonly device?: DeviceSpec
-  /** The seed of all random numbers, the same in all processes; default 0. */
+  /** The seed of all random numbers. Give all processes the same seed: each worker derives its own seed from it. Default 0. */
   readonly seed?: number
-  /** Default deadline of a call between workers, in ms. Default 60,000. 0: without a limit. */
+  /** The time limit of a call that has no `timeoutMs` of its own, in ms. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
   /**
-   * The rights of each role: a peer that has proven the role may ask this worker for these, and nothing else: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`.
-   * Rank 0's `rights` also apply to the group's store.
+   * The rights of each role at this worker: `{ observer: { call: ['selectAction'] } }`. All other requests of a peer with this role fail with NOT_PERMITTED. A role
+   * that is not listed has no limits. Rank 0's `rights` also apply to the group's store. See `rolePolicy`.
    */
   readonly rights?: Readonly<Record<string, RoleRights>>
-  /** Whether the stacks of errors that leave this process say where the errors arose; they contain names of files and folders. Default true. */
+  /** Whether an error that this process sends to a peer contains its stack, which has names of files and folders. Default true. */
   readonly remoteStacks?: boolean
   /** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
@@ -97,11 +97,12 @@ const INIT_TIMEOUT_MS = 300_000
 const ROLE = 'member'
 
 /**
- * Makes this process worker `name` of a group of `worldSize` processes. Resolves when all of them have joined and can be called. The program then runs as
- * this worker in `member.run(fn)`. `member.shutdown()` ends all processes together.
- * @throws (rejects) INVALID_ARGUMENT, TIMEOUT_INVALID, ALREADY_A_WORKER, CREDENTIALS_REQUIRED, ADDRESS_IN_USE, CONNECT_FAILED, AUTH_FAILED,
- * RENDEZVOUS_TIMEOUT with the missing ranks, RENDEZVOUS_LOST if rank 0 ends meanwhile, RENDEZVOUS_CONFLICT if two have the same rank or name, or different
- * world sizes, WORKER_ID_OUT_OF_RANGE if the group has given out all ids. PyTorch: `torch.distributed.rpc.init_rpc`
+ * Makes this process a worker of a group. Resolves when all `worldSize` processes have joined and can be called. Then `member.run(fn)` runs your program as this
+ * worker, and `member.shutdown()` ends all processes together. PyTorch: `torch.distributed.rpc.init_rpc`.
+ * @throws INVALID_ARGUMENT if an option, or a variable of the environment, is missing or invalid; TIMEOUT_INVALID; ALREADY_A_WORKER if this thread is a
+ * worker; CREDENTIALS_REQUIRED if another machine is involved and `credentials` is missing; ADDRESS_IN_USE if the port is taken; CONNECT_FAILED if rank 0 cannot be
+ * reached; AUTH_FAILED if a proof of identity is refused; RENDEZVOUS_TIMEOUT after `timeoutMs`, with the missing ranks; RENDEZVOUS_LOST if rank 0 ends meanwhile;
+ * RENDEZVOUS_CONFLICT if two processes have the same rank or name, or different world sizes; WORKER_ID_OUT_OF_RANGE if the group has given out all ids
  * @example const member = await init({ initMethod: 'tcp://127.0.0.1:29500', rank: 0, worldSize: 2 })
  */
 export async function init(options: InitOptions = {}): Promise<Member> {

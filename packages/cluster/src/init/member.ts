@@ -29,20 +29,20 @@ export interface MemberParts {
 const LAST_MS = 5000
 
 /**
- * This process as a worker of its group, from `init` until its end.
+ * This process as a worker of its group: the result of `init`.
  * @example
  * await using member = await init() // reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE
  * if (member.rank === 0) console.log(await member.run(() => call('worker1', addOne, [x])))
  * await member.shutdown()
  */
 export class Member {
-  /** This process as the others see it; in `run` it is `currentWorker()`. */
+  /** The worker that this process is. Within `run`, `currentWorker()` returns it. */
   readonly worker: Worker
-  /** The group's store, by which its processes may agree on what they like, those in a role that `rights` name only with `stores`. PyTorch: the default store. */
+  /** The group's store, for small values that all processes share. A role that rank 0's `rights` list needs the right `stores` to use it. PyTorch: the default store. */
   readonly store: Store
-  /** This process's place, from 0. */
+  /** The rank of this process, from 0. */
   readonly rank: number
-  /** Resolves when this process is a worker no more, by its own doing. */
+  /** Resolves when this process has ended as a worker, by `shutdown`, `leave`, `close` or its own program. Never rejects. */
   readonly closed: Promise<void>
   private readonly parts: MemberParts
   private ending: Promise<void> | null = null
@@ -68,14 +68,15 @@ export class Member {
     parts.exchange.onPeerHealth((worker, health) => this.noteHealth(worker as WorkerInfo, health))
   }
 
-  /** How many processes there are: in a group of no fixed size those that are there now. */
+  /** How many processes the group has. In a group without a fixed size: how many it has now. */
   get worldSize(): number {
     return this.parts.group.worldSize
   }
 
   /**
-   * Calls `listener` once, with STORE_LOST, when the group's store has ended for this process. The process continues, but no longer learns which workers join. A store whose process
-   * has stopped on this machine has not ended: see `onWorkerStalled`. Without a listener, postgrad prints a warning. Returns a function that removes the listener.
+   * Calls `listener` once, with the error STORE_LOST, when this process has lost the group's store. The process continues, but no longer learns which workers join.
+   * If the process that serves the store is on this machine and has only stopped, the store is not lost: see `onWorkerStalled`. Without a listener, postgrad
+   * prints a warning. Returns a function that removes the listener.
    */
   onStoreLost(listener: (error: PostgradError) => void): () => void {
     this.lostListeners.add(listener)
@@ -83,39 +84,41 @@ export class Member {
   }
 
   /**
-   * Called with WORKER_STALLED when a worker that this one is connected with has been quiet for `connection.suspectMs`, and its process is there: it computes without an
-   * await, or is stopped. On this machine such a worker never counts as dead; on another machine it does after `connection.deadMs`. Returns a function that removes the listener.
+   * Calls `listener` with the error WORKER_STALLED when a connected worker has sent nothing for `connection.suspectMs`, but its process still exists: it computes
+   * without an await, or is stopped. A stalled worker on this machine never counts as dead. A worker on another machine counts as dead after `connection.deadMs`.
+   * Returns a function that removes the listener.
    */
   onWorkerStalled(listener: StallListener): () => void {
     this.stallListeners.add(listener)
     return () => this.stallListeners.delete(listener)
   }
 
-  /** Called when a stalled worker continues. Returns a function that removes the listener. */
+  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. */
   onWorkerRecovered(listener: RecoveryListener): () => void {
     this.recoveryListeners.add(listener)
     return () => this.recoveryListeners.delete(listener)
   }
 
-  /** Runs `fn(...args)` as this worker, so that `call`, `remote`, contexts and other functions in it know the calling worker. Resolves with its result. */
+  /** Runs `fn(...args)` as this worker, and resolves with its result. `call`, `remote`, contexts and groups work only within such a run. @throws the error of `fn` */
   async run<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
     return await this.parts.runtime.run(() => fn(...args))
   }
 
   /**
-   * Ends this worker together with all others, when each has called this and nothing is under way anywhere. The local end comes about whatever goes wrong.
-   * @throws (rejects) GROUP_TIMEOUT, WORKER_DIED, TIMEOUT_INVALID. PyTorch: `rpc.shutdown`
+   * Ends this worker together with all others: when each worker has called `shutdown`, and no call is running anywhere. Even if `shutdown` rejects, this worker has
+   * ended. PyTorch: `rpc.shutdown`.
+   * @throws GROUP_TIMEOUT after `timeoutMs`; WORKER_DIED if a worker dies meanwhile; TIMEOUT_INVALID
    */
   shutdown(options?: ShutdownOptions): Promise<void> {
     return this.endWith(() => this.parts.runtime.shutdown(options))
   }
 
-  /** Ends this worker while the others continue: see `leave`. @throws (rejects) GROUP_TIMEOUT, TIMEOUT_INVALID */
+  /** Ends this worker in order, while the others continue. See `leave` of 'postgrad'. @throws GROUP_TIMEOUT after `timeoutMs`; TIMEOUT_INVALID */
   leave(options?: { readonly timeoutMs?: number }): Promise<void> {
     return this.endWith(() => this.parts.runtime.leave(options))
   }
 
-  /** Ends this worker at once: what waits rejects with RPC_SHUT_DOWN. Idempotent. */
+  /** Ends this worker at once. Its pending calls reject with RPC_SHUT_DOWN. Idempotent. */
   close(): Promise<void> {
     return this.endWith(() => this.parts.runtime.close())
   }

@@ -7,7 +7,7 @@ import { type JobsOptions, openPool } from './job-pool.js'
 
 /** Options of `cluster.jobs`. */
 export interface ClusterJobsOptions extends JobsOptions {
-  /** By which workers find it: `currentJobs(name)`. Default 'jobs'. */
+  /** The pool's name, by which workers find it: `currentJobs(name)`. Default 'jobs'. */
   readonly name?: string
 }
 

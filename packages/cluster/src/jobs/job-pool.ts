@@ -12,17 +12,17 @@ import type { JobProgramData } from './job-program.js'
 
 /** Options of `jobs`. */
 export interface JobsOptions {
-  /** Default: one less than there are cores, at least one. */
+  /** How many threads the pool has, from 1 to 1024. Default: one less than the machine has cores, but at least 1. */
   readonly threads?: number
-  /** Jobs that wait at most; one more is refused with JOBS_QUEUE_FULL. Default 16,384. */
+  /** How many jobs may wait for a thread. Further jobs fail with JOBS_QUEUE_FULL. Default 16,384. */
   readonly queueMax?: number
-  /** The seed of the jobs' random numbers; default 0, in a cluster the cluster's seed. */
+  /** The seed of the jobs' random numbers. Default 0; for `cluster.jobs`, the cluster's seed. */
   readonly seed?: number
-  /** Where the jobs' kernels run; default 'wasm', in a cluster the cluster's. */
+  /** The device on which jobs compute. Default 'wasm'; for `cluster.jobs`, the cluster's device. */
   readonly device?: DeviceSpec
-  /** The limits of each thread. If a thread needs more, its job fails with WORKER_DIED. */
+  /** The memory limits of each thread, as Node's `Worker` takes them. If a thread exceeds them, its job fails with WORKER_DIED. Default: Node's. */
   readonly resourceLimits?: ResourceLimits
-  /** URL of `tsx/esm/api` for TypeScript modules; by default it is looked for from the module's folder. */
+  /** The URL of `tsx/esm/api`, which loads TypeScript modules. Default: threads look for tsx from the module's folder. */
   readonly typescript?: string
 }
 
@@ -42,10 +42,11 @@ export interface OpenPool {
 }
 
 /**
- * A pool of threads without a cluster. The module exposes functions (`expose({ rollout })`); the program that holds the pool passes the function
- * itself. Threads start at once and load the module at their first job.
+ * Makes a pool of threads without a cluster. Jobs run the functions that the module at `url` exposes: `expose({ rollout })` there, `pool.run(rollout)` here.
+ * Threads start at once, and load the module at their first job. PyTorch: `multiprocessing.Pool`.
  * @param url the module: a `file:` URL, or a path from the working directory
- * @throws JOBS_MODULE_NOT_FOUND, INVALID_ARGUMENT, DEVICE_UNKNOWN, POSTGRAD_BUNDLED, THREADS_WHILE_LOADING
+ * @throws JOBS_MODULE_NOT_FOUND; INVALID_ARGUMENT, DEVICE_UNKNOWN if an option is invalid; POSTGRAD_BUNDLED if postgrad's own files are in a bundle;
+ * THREADS_WHILE_LOADING if a worker that loads this module makes this call
  * @example
  * await using pool = jobs(new URL('./program.js', import.meta.url), { threads: 4 })
  * const y = await pool.run(addOne, [x]) // the program has: expose({ addOne })

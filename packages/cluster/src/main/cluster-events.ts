@@ -13,13 +13,13 @@ import type { RemoteWorker, WorkerEnd } from '../admin/remote-worker.js'
 import { StallWatch } from '../host/heartbeat.js'
 import { stalled } from './cluster-errors.js'
 
-/** Receives a worker that does not reach its next turn, and the error WORKER_STALLED. */
+/** A function that receives a stalled worker and the error WORKER_STALLED. */
 export type StallListener = (worker: WorkerInfo, error: PostgradError) => void
-/** Receives a worker that had stalled and continues. */
+/** A function that receives a worker that had stalled and continues. */
 export type RecoveryListener = (worker: WorkerInfo) => void
-/** Receives a worker that has left: it did not crash. */
+/** A function that receives a worker that has left: it ended in order, and did not crash. */
 export type LeaveListener = (worker: WorkerInfo) => void
-/** Receives a worker that has died, and the error WORKER_DIED with the cause. */
+/** A function that receives a worker that has died, and the error WORKER_DIED with the cause in `values.cause`. */
 export type DeathListener = (worker: WorkerInfo, error: PostgradError) => void
 
 /** How long a worker may take to answer that it reports its events. */

@@ -43,27 +43,27 @@ import type { SupervisionOptions } from './supervision.js'
 
 /** Options of `cluster.close`. */
 export interface CloseOptions {
-  /** How long runs and calls that have begun may still take, in ms; 0 cuts them off at once. Default 5000. */
+  /** How long runs and calls that have begun may still take, in ms. Default 5000. 0 ends them at once. */
   readonly timeoutMs?: number
-  /** How long each thread has to clean up after its runtime has closed, in ms; then the thread is ended. Default 500. */
+  /** How long each thread may take to clean up after its runtime has closed, in ms. Then the thread is ended. Default 500. */
   readonly graceMs?: number
 }
 
 /** Options of `cluster.join` and `cluster.restart`. */
 export interface JoinOptions {
-  /** How long the new workers may take to load the program, in ms. Default `launchTimeoutMs` of the launch. 0: without a limit. */
+  /** How long the new workers may take to load the program, in ms. Default: `launchTimeoutMs` of `launch`. 0: without a limit. */
   readonly timeoutMs?: number
 }
 
 /** Options of `cluster.leave`. */
 export interface LeaveOptions {
-  /** How long runs and calls of the worker that have begun may still take, in ms; 0 cuts them off at once. Default 5000. */
+  /** How long the worker's runs, and the calls that it has made, may still take, in ms. Default 5000. 0 ends them at once. */
   readonly timeoutMs?: number
 }
 
 /** Options of `cluster.ready`. */
 export interface ReadyOptions {
-  /** How long a worker that is being started may take, in ms. Default `launchTimeoutMs` of the launch. 0: without a limit. */
+  /** How long to wait for the worker, in ms. Default: `launchTimeoutMs` of `launch`. 0: without a limit. */
   readonly timeoutMs?: number
 }
 
@@ -71,11 +71,11 @@ const JOIN: OptionNames<JoinOptions> = { timeoutMs: true }
 
 /** How a cluster ended. */
 export interface ClusterEnd {
-  /** One WORKER_DIED for each worker whose thread ended by itself, before anybody asked it to leave and before `close`. */
+  /** An error WORKER_DIED for each worker that died: its thread ended by itself, before it was asked to leave and before `close`. */
   readonly deaths: readonly PostgradError[]
-  /** References that were not disposed of when the cluster closed, if `referenceLeaks` of launch asks for them. */
+  /** References that were not disposed of when the cluster closed. Empty if `referenceLeaks` of `launch` is 'ignore'. */
   readonly leaks: readonly ReferenceLeak[]
-  /** SUPERVISOR_GAVE_UP, if that ended the cluster. */
+  /** The error SUPERVISOR_GAVE_UP, if the supervisor ended the cluster. */
   readonly error?: PostgradError
 }
 
@@ -102,7 +102,7 @@ const SHOWN_MAX = 32
 const ASK_MS = 10_000
 
 /**
- * Worker threads of one program, as the process that launched them sees them: `on(name).run(fn)` runs a function on a worker, `close()` ends all workers.
+ * The workers that one `launch` started. `on(name).run(fn)` runs a function on a worker, `call` calls a worker, `close()` ends all workers.
  * @example
  * await using cluster: Cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  * const y = await cluster.call('worker0', addOne, [x]) // the program has: expose({ addOne })
@@ -110,7 +110,7 @@ const ASK_MS = 10_000
  * cluster.workers.map(({ name }) => name) // ['worker0', 'worker1', 'worker2']
  */
 export class Cluster {
-  /** Resolves when the last thread has ended, by `close` or otherwise; never rejects. Unless it was `close`, a worker may be started again after that. */
+  /** Resolves when the last thread has ended, by `close` or otherwise. Never rejects. If the cluster was not closed, workers may still be started again. */
   readonly closed: Promise<ClusterEnd>
   private readonly parts: ClusterParts
   private readonly gate = new Gate(
@@ -159,17 +159,17 @@ export class Cluster {
     this.events.start()
   }
 
-  /** The workers in the order in which their names joined. For each name it has the latest worker, dead or alive, but not workers that left. */
+  /** The workers, in the order in which their names joined. Each name has its latest worker, dead or alive. Workers that left are not included. */
   get workers(): readonly WorkerInfo[] {
     return this.parts.members.workers
   }
 
   /**
-   * Starts further workers with the same program. When it resolves, they have loaded the program, and all living workers can call each other. Either all
-   * of them join, or none. Work of the other workers continues meanwhile. A worker that is busy for more than 5 s learns of the new workers at its next
-   * turn. Supervised workers join one after the other. PyTorch: `init_rpc` without a `world_size`.
-   * Rejects with WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, WORKER_IDS_SPENT, LAUNCH_FAILED (`values.worker`,
-   * and the reason in `cause`), TIMEOUT_INVALID, CLUSTER_CLOSED.
+   * Starts further workers with the same program. Resolves when all of them have loaded the program, and all living workers can call each other. Either all new
+   * workers join, or none. The other workers continue their work meanwhile. A worker that is busy for more than 5 s learns of the new workers at its next turn.
+   * Supervised workers join one after the other. PyTorch: `init_rpc` without a `world_size`.
+   * @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID, WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID; WORKER_IDS_SPENT if the cluster has given out all ids;
+   * LAUNCH_FAILED if a worker cannot load the program, with `values.worker` and the reason in `cause`; INVALID_ARGUMENT, TIMEOUT_INVALID, CLUSTER_CLOSED
    */
   join(name: string, options?: JoinOptions): Promise<WorkerInfo>
   join(names: readonly string[], options?: JoinOptions): Promise<readonly WorkerInfo[]>
@@ -183,12 +183,12 @@ export class Cluster {
   }
 
   /**
-   * Ends a worker in order. Its runs and the calls that it has made have `timeoutMs` to end. Then the others stop calling it (`workers()` leaves it out).
-   * It serves their earlier calls and disposes its references, and its thread ends. Its values are gone: using a reference to one fails with WORKER_DIED,
-   * cause `left`. Leaving does not count as a death. Resolves when the thread has ended; a dead worker is forgotten. Under supervision, `shutdownMs` of
-   * the supervision replaces `timeoutMs`.
-   * Rejects with UNKNOWN_WORKER, WORKER_NAME_TAKEN while the worker is being started again, TIMEOUT_INVALID, CLUSTER_CLOSED, and WORKER_DIED if the worker
-   * dies before it has left.
+   * Ends a worker in order, and resolves when its thread has ended. The worker's runs, and the calls that it has made, may take `timeoutMs`. Then the other workers
+   * stop calling it, and `workers()` no longer lists it. The worker serves their earlier calls, disposes its references, and ends. Leaving does not count as
+   * a death. But the worker's values are gone: using a reference to one of them fails with WORKER_DIED, cause `left`. If the worker is already dead, the cluster
+   * forgets it. Under supervision, `shutdownMs` of the supervision replaces `timeoutMs`.
+   * @throws UNKNOWN_WORKER; WORKER_NAME_TAKEN if the worker is being started again; WORKER_DIED if it dies before it has left; INVALID_ARGUMENT,
+   * TIMEOUT_INVALID, CLUSTER_CLOSED
    */
   async leave(target: Target, options: LeaveOptions = {}): Promise<void> {
     this.gate.admit('cluster.leave')
@@ -197,10 +197,10 @@ export class Cluster {
   }
 
   /**
-   * Starts a worker again, with the same name and program and a new id. Its random numbers depend on the name and on how often the worker was started. A
-   * living worker leaves first, as in `leave`. Requests to the old id fail with WORKER_DIED; `values.restartedAs` is the new id. If the worker cannot
-   * start, the name keeps its dead worker, and you can try again.
-   * Rejects as `join` and `leave` do.
+   * Starts a worker again, with the same name and program and a new id. A living worker leaves first, as in `leave`, within `leaveTimeoutMs` (default 5000). The new
+   * worker's random numbers depend on the name and on how often the name was started. Requests to the old id fail with WORKER_DIED, where `values.restartedAs` is
+   * the new id. If the new worker cannot start, the name keeps its dead worker, and you can try again. Under supervision, the options have no effect.
+   * @throws the errors of `join` and `leave`
    */
   async restart(target: Target, options: JoinOptions & { readonly leaveTimeoutMs?: number } = {}): Promise<WorkerInfo> {
     this.gate.admit('cluster.restart')
@@ -209,35 +209,39 @@ export class Cluster {
   }
 
   /**
-   * Resolves with the worker of this name when it is a member: at once, or when the `join`, `restart` or supervisor that starts it has finished. Await it
-   * before you call a worker again after WORKER_DIED.
-   * Rejects with UNKNOWN_WORKER, WORKER_DIED if the worker is dead and nobody starts it again, RUN_TIMEOUT, TIMEOUT_INVALID, CLUSTER_CLOSED.
+   * Resolves with the worker of this name when other workers can call it: at once, or when the `join`, the `restart` or the supervisor that starts it has finished.
+   * Await it before you call a worker again after WORKER_DIED.
+   * @throws UNKNOWN_WORKER; WORKER_DIED if the worker is dead and is not being started again; RUN_TIMEOUT after `timeoutMs`; INVALID_ARGUMENT,
+   * TIMEOUT_INVALID, CLUSTER_CLOSED
    */
   async ready(name: string, options: ReadyOptions = {}): Promise<WorkerInfo> {
     checkNames('cluster.ready', options, { timeoutMs: true })
     return this.lifecycle.ready('cluster.ready', name, options)
   }
 
-  /** The controller of a worker, by name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID */
+  /** Returns the controller of a worker, which you name by its name, id or info. @throws UNKNOWN_WORKER, TIMEOUT_INVALID, INVALID_ARGUMENT */
   on(target: Target, options: ControllerOptions = {}): Controller {
     return new Controller(this.lifecycle.find('cluster.on', target), this.parts.payloads, options, this.gate, () => this.workers)
   }
 
   /**
-   * Runs an exposed function on a worker as a call of the main thread. Resolves with its result, which may contain references and tensors. With the first
-   * of `call`, `remote` and `runHere`, the main thread joins the cluster as a guest named 'main' (`mainName` of launch). Workers can then call the
-   * functions that it has exposed; groups and ranks do not count it. If a worker is busy at that moment, the join waits for it up to 5 s. Under a
-   * distributed context (in `runHere`), both ends record the call. Expose the function here too: import the program. Rejects as rpc's `call` does, with
-   * WORKER_NAME_TAKEN if a worker has the main thread's name, and with CLUSTER_CLOSED. PyTorch: `rpc_sync` on the master.
+   * Calls an exposed function of a worker from the main thread, and resolves with its result. Arguments and result may contain references and tensors. Import the
+   * program on this thread too, so that the function is exposed here. Within a distributed context (in `runHere`), both ends record the call.
+   *
+   * At the first `call`, `remote` or `runHere`, the main thread joins the cluster as a guest named 'main' (`mainName` of `launch`). Workers can then call the
+   * functions that the main thread has exposed. Groups and ranks do not count it. Joining waits up to 5 s for a worker that is busy. PyTorch: `rpc_sync` on the
+   * master.
+   * @throws the errors of `call` of 'postgrad'; WORKER_NAME_TAKEN if a worker has the main thread's name; CLUSTER_CLOSED
    */
   call<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<Awaited<ReturnType<F>>> {
     return this.main.run('cluster.call', () => call(to, fn, ...rest)) as Promise<Awaited<ReturnType<F>>>
   }
 
   /**
-   * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there. The main thread holds the reference:
-   * `await policy.rpcAsync().act(x)` calls a method; `dispose()`, `using` or at the latest `close` releases it. Uses of the reference throw the function's error.
-   * Rejects with the errors of rpc's `remote`, WORKER_NAME_TAKEN, and CLUSTER_CLOSED. PyTorch: `rpc.remote` on the master.
+   * Runs an exposed function on a worker, or makes an instance of an exposed class there, and keeps the result there. Resolves with a reference to the result:
+   * `await policy.rpcAsync().act(x)` calls a method of it. `dispose()`, `using` or at the latest `close` releases the reference. If the function fails, uses of
+   * the reference fail with its error. PyTorch: `rpc.remote` on the master.
+   * @throws the errors of `remote` of 'postgrad'; WORKER_NAME_TAKEN if a worker has the main thread's name; CLUSTER_CLOSED
    */
   remote<C extends AnyClass>(to: Target, make: C, ...rest: Rest<ConstructorParameters<C>>): Promise<RRef<InstanceType<C>>>
   remote<F extends AnyFunction>(to: Target, fn: F, ...rest: Rest<Parameters<F>>): Promise<RRef<Awaited<ReturnType<F>>>>
@@ -250,10 +254,10 @@ export class Cluster {
   }
 
   /**
-   * Runs `fn(...args)` here, on the main thread, as a guest of the cluster. Everything works in it as in a worker: `stream`, `rref`,
-   * `distAutograd.context` with `ctx.backward`, `DistributedOptimizer`. Its random numbers follow from the cluster's seed. While this thread is blocked,
-   * workers that call it wait.
-   * Rejects with what `fn` throws, WORKER_NAME_TAKEN and CLUSTER_CLOSED. PyTorch: what the master does between `init_rpc` and `shutdown`.
+   * Runs `fn(...args)` on the main thread, as a guest of the cluster, and resolves with its result. `fn` can use everything that a worker can: `call`, `stream`,
+   * `rref`, `distAutograd.context` with `ctx.backward`, `DistributedOptimizer`. Its random numbers follow from the cluster's seed. While this thread is blocked,
+   * workers that call it wait. PyTorch: the code of the master between `init_rpc` and `shutdown`.
+   * @throws the error of `fn`; WORKER_NAME_TAKEN if a worker has the main thread's name; INVALID_ARGUMENT, CLUSTER_CLOSED
    */
   runHere<A extends unknown[], T>(fn: (...args: A) => T, ...args: A): Promise<Awaited<T>> {
     try {
@@ -265,8 +269,9 @@ export class Cluster {
   }
 
   /**
-   * Makes a pool of threads for stateless work: jobs call the exposed functions of a module, which may be the program itself. The main thread uses the
-   * result, workers `currentJobs(name)`. The pool ends with the cluster at the latest. @throws JOBS_MODULE_NOT_FOUND, JOBS_NAME_TAKEN, INVALID_ARGUMENT, CLUSTER_CLOSED
+   * Makes a pool of threads for stateless work. Jobs run the exposed functions of the module at `url`, which may be the program itself. The main thread uses the
+   * pool that this method returns; workers use `currentJobs(name)`. When the cluster closes, the pool closes, too.
+   * @throws JOBS_MODULE_NOT_FOUND; JOBS_NAME_TAKEN if the cluster has a pool of this name; INVALID_ARGUMENT, DEVICE_UNKNOWN, CLUSTER_CLOSED
    */
   jobs(url: URL | string, options: ClusterJobsOptions = {}): Jobs {
     this.gate.admit('cluster.jobs')
@@ -279,83 +284,86 @@ export class Cluster {
     await this.lifecycle.kill(this.lifecycle.find('cluster.kill', target))
   }
 
-  /** The error WORKER_DIED of a dead worker, with the cause in `values.cause`; null while the worker lives. @throws UNKNOWN_WORKER */
+  /** Returns the error WORKER_DIED of a dead worker, with the cause in `values.cause`, and null while the worker lives. @throws UNKNOWN_WORKER */
   deathOf(target: Target): PostgradError | null {
     const worker = this.lifecycle.find('cluster.deathOf', target)
     return worker.dead ? worker.death('cluster.deathOf') : null
   }
 
-  /** Calls `listener` when a worker's thread ends by itself, with WORKER_DIED; also if it was dying while the cluster closed. Returns a function that removes the listener. */
+  /**
+   * Calls `listener` with the error WORKER_DIED when a worker's thread ends by itself, also if this happens while the cluster closes. Returns a function that
+   * removes the listener. @throws INVALID_ARGUMENT
+   */
   onWorkerDeath(listener: DeathListener): () => void {
     return this.events.listen('cluster.onWorkerDeath', this.events.deaths, listener)
   }
 
   /**
    * Calls `listener` when a worker has left and its thread has ended: by `cluster.leave`, for a `restart`, or because its program called `shutdown()`,
-   * `leave()` or `drain()`. Not called for workers that `close` ends. Returns a function that removes the listener.
+   * `leave()` or `drain()`. It is not called for workers that `close` ends. Returns a function that removes the listener. @throws INVALID_ARGUMENT
    */
   onWorkerLeft(listener: LeaveListener): () => void {
     return this.events.listen('cluster.onWorkerLeft', this.events.leaves, listener)
   }
 
   /**
-   * Calls `listener` with WORKER_STALLED when a living worker has not reached its next turn for `stallMs` (`launch`). It is in an endless loop, waits for
-   * a lock, or runs a callback that blocks. A worker that awaits, or that runs a long kernel, does not count as stalled. Returns a function that removes the listener.
+   * Calls `listener` with the error WORKER_STALLED when a living worker has not reached its next turn for `stallMs` (of `launch`). Such a worker is in an endless
+   * loop, waits for a lock, or runs a callback that blocks. A worker that awaits, or that runs a long kernel, does not count as stalled. Returns a function that
+   * removes the listener. @throws INVALID_ARGUMENT
    */
   onWorkerStalled(listener: StallListener): () => void {
     return this.events.listen('cluster.onWorkerStalled', this.events.stalls, listener)
   }
 
-  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. */
+  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. @throws INVALID_ARGUMENT */
   onWorkerRecovered(listener: RecoveryListener): () => void {
     return this.events.listen('cluster.onWorkerRecovered', this.events.recoveries, listener)
   }
 
   /**
-   * State of every live worker, by name: pending calls, contexts, RRefs, ports, memory of its thread in bytes. A stalled worker is left out, and with
-   * `timeoutMs` each worker that does not answer within that time.
-   * Rejects with CLUSTER_CLOSED, TIMEOUT_INVALID, and without `timeoutMs` with RUN_TIMEOUT if a worker does not answer for 10 s and was not reported as
-   * stalled.
+   * Resolves with counts of every live worker, by its name: pending calls, contexts, references, ports, and its thread's memory in bytes. Stalled workers are left
+   * out, and with `timeoutMs` each worker that does not answer within that time. @throws CLUSTER_CLOSED; TIMEOUT_INVALID; RUN_TIMEOUT, without `timeoutMs`, if a
+   * worker that was not reported as stalled does not answer for 10 s
    */
   async debugInfo(options: { readonly timeoutMs?: number } = {}): Promise<Record<string, WorkerDebugInfo>> {
     return this.ofEach('debugInfo', options)
   }
 
   /**
-   * Calls `listener` with the events of every worker, also of workers that join later: messages sent and received, calls begun and ended, dead letters,
-   * full mailboxes, deaths of peers. It also receives events of the main thread: workers that joined, left, died or stalled. Events of one worker arrive
-   * in order, with a short delay, and before the result of a run that ended after them; events of different workers arrive in any order. Inspection costs
-   * time while there is a listener. Resolves, when every worker that answers sends its events, with a function that removes the listener; that function
-   * resolves when the listener has received all earlier events. Rejects with CLUSTER_CLOSED.
+   * Calls `listener` with the events of every worker, also of workers that join later: messages sent and received, calls begun and ended, dead letters, full
+   * mailboxes, deaths of peers. The listener also receives the main thread's events: workers that joined, left, died, stalled or recovered. Events of one worker
+   * arrive in order, with a short delay, and before the result of a run that ended after them. Events of different workers arrive in any order. Inspection costs
+   * time while there is a listener. Resolves when all workers send their events; a worker that does not answer for 1 s is not waited for. The result is a function
+   * that removes the listener. Its promise resolves when the listener has received all earlier events.
+   * @throws INVALID_ARGUMENT, CLUSTER_CLOSED
    */
   async inspect(listener: ClusterEventListener): Promise<() => Promise<void>> {
     this.gate.admit('cluster.inspect')
     return this.events.inspect(listener, () => this.parts.members.running)
   }
 
-  /** The messages that each live worker could not handle, by worker. Rejects with CLUSTER_CLOSED. */
+  /** Resolves with the messages that each live worker could not handle, by the worker's name. @throws the errors of `debugInfo` */
   async deadLetters(): Promise<Record<string, DeadLetterReport>> {
     return this.ofEach('deadLetters')
   }
 
   /**
-   * For each live worker, in total and by actor: how many calls wait, and how long calls waited and ran. Counting begins with the first call of `metrics`.
-   * Leaves out and rejects as `debugInfo` does.
+   * Resolves with the metrics of each live worker, by its name: how many calls wait, and how long calls waited and ran, in total and by actor. Workers begin to
+   * count at the first call of `metrics`. It leaves out the same workers as `debugInfo`. @throws the errors of `debugInfo`
    */
   async metrics(options: { readonly timeoutMs?: number } = {}): Promise<Record<string, WorkerMetrics>> {
     return this.ofEach('metrics', options)
   }
 
-  /** The references that every live worker holds, by worker; also those of the main thread if it has joined. Rejects as `debugInfo` does. */
+  /** Resolves with the references that each live worker holds, by the worker's name, and those of the main thread if it has joined. @throws the errors of `debugInfo` */
   async references(): Promise<Record<string, References>> {
     return { ...(await this.ofEach('references')), ...this.main.references() }
   }
 
   /**
-   * Ends the cluster. Runs and calls that have begun may finish (within `timeoutMs`). Then it closes every runtime and its ports, and the threads end; a
-   * thread that does not end by itself is ended. Unfinished runs reject with CLUSTER_CLOSED. Idempotent: a second call can only make the first faster.
-   * Rejects with RREF_LEAK, after all threads have ended, if references were not disposed of and `referenceLeaks` of launch is 'error'; with no other error.
-   * @throws TIMEOUT_INVALID
+   * Ends the cluster. Runs and calls that have begun may finish within `timeoutMs`; then unfinished runs reject with CLUSTER_CLOSED. Next, all workers close, and
+   * their threads end. A thread that has not ended after `graceMs` is ended. Resolves when no thread is left. A second call can only shorten the times of the
+   * first. @throws TIMEOUT_INVALID, INVALID_ARGUMENT; RREF_LEAK if references were not disposed of and `referenceLeaks` of `launch` is 'error'
    */
   close(options: CloseOptions = {}): Promise<void> {
     checkNames('cluster.close', options, { timeoutMs: true, graceMs: true })
@@ -372,7 +380,7 @@ export class Cluster {
     return this.close()
   }
 
-  /** The text to print: `Cluster { worker0: alive, worker1: died (exited) }`. */
+  /** Returns a text to print: `Cluster { worker0: alive, worker1: died (exited) }`. */
   toString(): string {
     const { workers } = this.parts.members
     const shown = workers.slice(0, SHOWN_MAX).map(({ name, id }) => `${name}: ${this.stateOf(id)}`)

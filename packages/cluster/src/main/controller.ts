@@ -15,25 +15,25 @@ import type { Gate } from './gate.js'
 /** Options of `cluster.on`. */
 export interface ControllerOptions {
   /**
-   * How long a run may take, in ms; by default, and with 0, as long as its worker lives. Then it rejects with RUN_TIMEOUT, and is cancelled there: the
-   * function's `currentSignal()` aborts, and the calls that it has made are cancelled.
+   * How long a run may take, in ms. Then the run rejects with RUN_TIMEOUT. On the worker the function's `currentSignal()` aborts, and the calls that the function
+   * has made are cancelled. Default 0: as long as the worker lives.
    */
   readonly timeoutMs?: number
-  /** Cancels runs in the same way, which reject with CALL_CANCELLED. */
+  /** When this signal aborts, the runs of the controller are cancelled in the same way, and reject with CALL_CANCELLED. */
   readonly signal?: AbortSignal
 }
 
 /** Options of `runMain`. */
 export interface RunMainOptions {
   /**
-   * No other run follows on this worker. When main has returned, and the mains of all others wait for this worker in collectives, those fail with GROUP_BROKEN. Default false: another
-   * run might still call what they wait for. `postgrad run` sets it.
+   * Whether no other run follows on this worker. If true, and other workers still wait for this worker in a collective after its main has returned, the
+   * collective fails with GROUP_BROKEN. Default false: they wait, because another run on this worker may still join the collective. `postgrad run` sets it.
    */
   readonly isLast?: boolean
 }
 
 /**
- * The handle of one worker, from outside: `cluster.on('worker0')`.
+ * Runs functions on one worker, from the thread that called `launch`: `cluster.on('worker0')`.
  * @example
  * await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  * const controller = cluster.on('worker0', { timeoutMs: 10_000 })
@@ -66,10 +66,11 @@ export class Controller {
   }
 
   /**
-   * Runs an exposed function on this worker and gives its result. Arguments and result travel by value: structured-clone types and tensors (they
-   * arrive as leaves; a parameter still requires grad), no references: `cluster.call` and `cluster.remote` have those. A function that this thread does not have may be named.
-   * Rejects with the function's own error (class, code, cause, values and its stack there), FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE,
-   * WORKER_DIED, RUN_TIMEOUT, CALL_CANCELLED, CLUSTER_CLOSED.
+   * Runs an exposed function on this worker, and resolves with its result. If this thread has not imported the function, pass its name. Arguments and result
+   * are copied: they may contain structured-clone types and tensors, but no references. For references use `cluster.call` or `cluster.remote`. Tensors arrive as
+   * leaves; a parameter still requires grad.
+   * @throws the function's own error, with its class, code, cause, values and the stack on the worker; FUNCTION_NOT_EXPOSED; WIRE_UNSUPPORTED_VALUE if
+   * an argument or the result cannot be copied; WORKER_DIED; RUN_TIMEOUT after `timeoutMs` of the controller; CALL_CANCELLED if its `signal` aborts; CLUSTER_CLOSED
    */
   run<F extends AnyFunction>(fn: F, ...args: Sendable<Parameters<F>>): Promise<Awaited<ReturnType<F>>>
   run(name: string, ...args: readonly unknown[]): Promise<unknown>
@@ -81,8 +82,8 @@ export class Controller {
   }
 
   /**
-   * Runs the program's default export as `main({ name, rank, worldSize, args })`; its result stays on the worker.
-   * Rejects as `run` does, and with MAIN_MISSING.
+   * Runs the program's default export on this worker, as `main({ name, rank, worldSize, args })`. Resolves when main has ended; its result stays on the worker.
+   * @throws MAIN_MISSING if the program has no default export, INVALID_ARGUMENT, and the errors of `run`
    */
   runMain(args: readonly string[] = [], options: RunMainOptions = {}): Promise<void> {
     return this.gate.through('runMain', async () => {

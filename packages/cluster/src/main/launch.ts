@@ -35,67 +35,72 @@ import type { SupervisionOptions } from './supervision.js'
 
 /** Options of `launch`. */
 export interface LaunchOptions {
-  /** Names (letters, digits, '-', '_', ':', at most 127 characters, each once), or a count: worker0, worker1, … */
+  /** The names of the workers, or how many: 2 makes worker0 and worker1. A name has up to 127 letters, digits, '-', '_' and ':', and occurs once. */
   readonly workers: readonly string[] | number
   /**
-   * Over how many processes the workers are spread, in the order of their names; each process runs its workers as threads. A native crash, or memory that runs
-   * out, ends one process and its workers; the others continue. Default: all are threads of this process.
+   * How many processes to start. The workers are spread over these processes in the order of `workers`, as threads. If a process crashes, or its memory runs
+   * out, its workers die and the other processes continue. Default: all workers are threads of this process.
    */
   readonly processes?: number
-  /** Where the workers' kernels run; default 'wasm'. */
+  /** The device on which workers compute. Default 'wasm'. */
   readonly device?: DeviceSpec
-  /** The seed of all random numbers; every worker derives its own from it and its name. Default 0, so that a program gives the same results each time. */
+  /** The seed of all random numbers. Each worker derives its own seed from this seed and its name. Default 0, so that a program gives the same results each time. */
   readonly seed?: number
-  /** By which workers know the main thread when it has joined (`cluster.call`, `remote`, `runHere`). Default 'main'. */
+  /** The main thread's name for workers, after it has joined by `cluster.call`, `remote` or `runHere`. Default 'main'. */
   readonly mainName?: string
-  /** Default deadline of a call between workers, in ms. Default 60,000. 0: without a limit. */
+  /** The time limit of a call that has no `timeoutMs` of its own, in ms. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
-  /** The roles of workers, by their names. A worker without one is a 'member', and may ask everything of the others. */
+  /** The role of each worker, by the worker's name. A worker that is not listed has the role 'member'. */
   readonly roles?: Readonly<Record<string, string>>
-  /** The only things that each role may ask of other workers: `{ observer: { call: ['selectAction'] } }`. See `rolePolicy`. */
+  /**
+   * The rights of each role at all workers: `{ observer: { call: ['selectAction'] } }`. All other requests of the role fail with NOT_PERMITTED. A role that is
+   * not listed has no limits. See `rolePolicy`.
+   */
   readonly rights?: Readonly<Record<string, RoleRights>>
-  /** How much may wait of one worker's calls at another before more are refused with MAILBOX_FULL. */
+  /** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
-  /** How long all workers together may take to load the program, in ms; 0: without a limit. Default 60,000. */
+  /** How long all workers together may take to load the program, in ms. Default 60,000. 0: without a limit. */
   readonly launchTimeoutMs?: number
   /**
-   * Workers that die are started again, as by `cluster.restart`, with those that the strategy binds to them. They are started one by one in the order of their
-   * names and stopped in reverse order. If it comes to that too often, the cluster ends, with SUPERVISOR_GAVE_UP in `(await cluster.closed).error`.
-   * By default what dies stays dead.
+   * Starts a worker that died again, as `cluster.restart` does, together with the workers that `strategy` binds to it. Workers start one by one, in the order of
+   * `workers`, and stop in reverse order. If workers die too often, the cluster ends: `(await cluster.closed).error` is an error with the code
+   * SUPERVISOR_GAVE_UP. Default: a dead worker is not started again.
    */
   readonly supervision?: SupervisionOptions
-  /** A worker that does not come to its next turn for so long, in ms, counts as stalled; 0: nobody looks. Default 10,000. See `cluster.onWorkerStalled`. */
+  /** A worker counts as stalled if it has not reached its next turn for this long, in ms. Default 10,000. 0: never. See `cluster.onWorkerStalled`. */
   readonly stallMs?: number
-  /** A stalled worker is reported (default), or reported and ended: it then counts as dead, with the cause `stalled`. */
+  /** 'report' (default) reports a stalled worker. 'kill' also ends it: the worker then counts as dead, with the cause `stalled`. */
   readonly onStall?: 'report' | 'kill'
   /**
-   * If the program still holds references, `close` ignores them ('ignore', the default, as in PyTorch), prints a process warning RREF_LEAK ('warn'), or rejects ('error'). Use it
-   * to find out whether a long-lived program disposes of its references.
-   * A reference that the collector has not found yet counts.
+   * How `close` treats references that the program still holds. 'ignore' (default) does nothing, as PyTorch. 'warn' prints a process warning RREF_LEAK. 'error'
+   * rejects with RREF_LEAK. Use this to find out whether a long-lived program disposes of its references. A reference that the garbage collector has not
+   * found yet counts.
    */
   readonly referenceLeaks?: LeakPolicy
-  /** Keeps where each reference was made, for `cluster.references()` and the report at the end; 2 µs for each. Default false. */
+  /** Keeps the stack at which each reference was made, for `cluster.references()` and RREF_LEAK. This costs 2 µs for each reference. Default false. */
   readonly referenceStacks?: boolean
-  /** Receives what the workers print instead of this process's stdout (stderr). */
+  /** Receives the text that workers write to stdout. Default: the text goes to this process's stdout. */
   readonly stdout?: OutputSink
-  /** Receives what the workers print to stderr. */
+  /** Receives the text that workers write to stderr. Default: the text goes to this process's stderr. */
   readonly stderr?: OutputSink
-  /** Receives what the program says by `reportProgress`. */
+  /** Receives each progress report of a worker's program (`reportProgress`), and the worker's name. */
   readonly onProgress?: (progress: Progress, worker: string) => void
   /**
-   * Passed to Node's `Worker`; limits for all, or by name. They bound the JavaScript heap of a thread (a worker that runs out of it dies, with the cause
-   * `out-of-memory`, and the others continue), not tensors, nor ArrayBuffers: those are the process's memory.
+   * Options of Node's `Worker`: `env` is the environment of each worker, and `resourceLimits` are the limits of all workers, or of each by its name. The limits
+   * bound the JavaScript heap of a thread, but not tensors or ArrayBuffers, which are memory of the process. A worker that exceeds its limit dies with the cause
+   * `out-of-memory`; the others continue.
    */
   readonly workerOptions?: {
     readonly resourceLimits?: ResourceLimits | ((worker: string) => ResourceLimits | undefined)
     readonly env?: NodeJS.ProcessEnv
   }
   /**
-   * How much address space the heap that the workers of a process share takes at most, in bytes, from 64 MiB to 4 GiB; tensors beyond it are copied from thread to thread. It takes memory only
-   * for tensors. Default 4 GiB, or an eighth of what `ulimit -v` leaves. Launch before the first tensor of this thread.
+   * The address space of the heap that the workers of a process share, in bytes, from 64 MiB to 4 GiB. The heap uses memory only for tensors. Tensors that find
+   * no room in it are copied from thread to thread. Default 4 GiB, or an eighth of the space that `ulimit -v` leaves. Call `launch` before this thread makes
+   * its first tensor.
    */
   readonly heapBytes?: number
-  /** URL of `tsx/esm/api` for TypeScript programs; by default it is looked for from the program's folder. */
+  /** The URL of `tsx/esm/api`, which loads TypeScript programs. Default: workers look for tsx from the program's folder. */
   readonly typescript?: string
 }
 
@@ -128,8 +133,10 @@ const LAUNCH_TIMEOUT_MS = 60_000
 const STALL_MS = 10_000
 
 /**
- * Starts one thread per worker, each with the program loaded. The threads keep this process alive until `close`, or until they have died.
- * A program may be in one file with the code that launches it, if only the main thread runs that:
+ * Starts a cluster: one thread for each worker. Resolves when every worker has loaded the program. The threads keep this process alive until `close`, or until
+ * all of them have died. PyTorch: `mp.spawn`, with `init_rpc` in each process.
+ *
+ * The program may be in the same file as the call of `launch`, if only the main thread makes that call:
  *
  *     import { isMainThread } from 'node:worker_threads'
  *     expose({ main })
@@ -139,9 +146,10 @@ const STALL_MS = 10_000
  *     }
  *
  * @param program the module that calls `expose`: a `file:` URL, or a path from the working directory
- * @throws (rejects) INVALID_ARGUMENT for an option that there is not or whose value cannot be, and TIMEOUT_INVALID, DEVICE_UNKNOWN, WORKER_NAME_INVALID,
- * WORKER_NAME_DUPLICATE, WORKER_COUNT_INVALID, PROCESSES_UNSUPPORTED, HEAP_EXISTS, before anything is started. LAUNCH_FAILED with the worker in `values` and why in `cause`; then no thread is left.
- * THREADS_WHILE_LOADING where a worker that loads this module comes to it
+ * @throws INVALID_ARGUMENT if an option is unknown or has an invalid value; TIMEOUT_INVALID, DEVICE_UNKNOWN, WORKER_NAME_INVALID,
+ * WORKER_NAME_DUPLICATE or WORKER_COUNT_INVALID if that value is invalid; PROCESSES_UNSUPPORTED if `processes` is given in Deno; HEAP_EXISTS if `heapBytes` is
+ * given and this thread already has a larger heap; THREADS_WHILE_LOADING if a worker that loads this module makes this call. In all these cases no thread was started;
+ * LAUNCH_FAILED if a worker cannot load the program, with the worker in `values` and the reason in `cause`. Then no thread is left.
  * @example await using cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  */
 export async function launch(program: URL | string, options: LaunchOptions): Promise<Cluster> {

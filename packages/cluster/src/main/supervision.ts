@@ -12,13 +12,13 @@ import type { RemoteWorker } from '../admin/remote-worker.js'
 import { checkFunctions, checkNames, type OptionNames } from '../options/check-options.js'
 import { nameTaken } from './cluster-errors.js'
 
-/** When `launch` starts a dead worker again. */
+/** Options of supervision: when `launch` starts a dead worker again, and when it gives up. */
 export interface SupervisionOptions extends RestartOptions {
-  /** How long a worker that is stopped may take to end, in ms, before it is killed; 0 kills it at once. Default 5000. */
+  /** How long a worker may take to end when the supervisor stops it, in ms. Then it is killed. Default 5000. 0 kills it at once. */
   readonly shutdownMs?: number
   /**
-   * Runs on the main thread after a worker was started again and before the next one is started. Use it to restore the worker's state
-   * (`cluster.on(worker).run(…)`). If it throws, the restart has failed, and the supervisor tries again.
+   * Runs on the main thread after a worker was started again and before the next worker is started. Use this function to restore the worker's state
+   * (`cluster.on(worker).run(…)`). If the function throws, the restart has failed, and the supervisor tries again.
    */
   readonly onRestart?: (worker: WorkerInfo) => unknown
 }

@@ -15,9 +15,9 @@ export function progressOf(runtime: WorkerRuntime, attach?: (progress: Progress)
 }
 
 /**
- * Says how far this worker's program, or the job that is being run, is, in units of its own; outside of a launched worker it does nothing, so that programs run unchanged in the
- * simulation. Reports come through in order, the last one always, those between them at most every 50 ms.
- * @throws INVALID_ARGUMENT
+ * Reports the progress of this worker's program to `onProgress` of `launch`. Within a job, it reports the job's progress to the job's caller. Reports arrive in order,
+ * at most one every 50 ms, and always the last one. Elsewhere, as in a simulated worker, the report is dropped.
+ * @throws INVALID_ARGUMENT if `done` or `total` is not a finite number
  * @example for (let done = 0; done < 100; done++) reportProgress({ done, total: 100 })
  */
 export function reportProgress(progress: Progress): void {

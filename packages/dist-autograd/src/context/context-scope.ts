@@ -5,7 +5,7 @@ import { currentScope, withScope } from '@postgrad/base/internal'
 import { DistAutogradContext } from './dist-autograd-context.js'
 
 /**
- * The distributed context that surrounds the running code, or null. On a worker that serves a call it is the caller's.
+ * Returns the distributed context of the running code, or null if it runs in none. A function that serves a call runs in the context of its caller.
  * @example
  * currentContext() // null
  * await distAutograd.context(async (ctx) => currentContext() === ctx) // true

@@ -15,39 +15,41 @@ import type { DistPass } from '../pass/pass.js'
 import type { PassPlan } from '../pass/pass-plan.js'
 
 /**
- * Which send functions a pass waits for. `smart`: those that it reaches (Note [SMART] in `lineage.ts`). `fast`: all of the context, as PyTorch does; every
- * tensor that a call takes or returns must then enter the loss, or be detached.
+ * Which gradients each worker waits for in a distributed pass. 'smart': those of the calls that the pass reaches from its roots (Note [SMART] in `lineage.ts`).
+ * 'fast', as in PyTorch: those of all calls of the context; then every tensor that a call takes or returns must enter the loss, or be detached.
  */
 export type BackwardMode = 'fast' | 'smart'
 
-/** Options of `ctx.backward` and `distAutograd.backward`. */
+/** Options of a distributed backward pass: of `ctx.backward` and `distAutograd.backward`. */
 export interface DistBackwardOptions {
-  /** Keeps the saved values of the nodes, so that another pass can use them; default `createGraph`. */
+  /** Keeps the graph on every worker, so that another pass can use it; default the value of `createGraph`. */
   readonly retainGraph?: boolean
   /**
-   * Records the pass itself, on every worker, so that a further pass can differentiate its gradients; default false. A context of mode `fast` fails with
-   * CREATE_GRAPH_NEEDS_SMART. PyTorch cannot do this for distributed passes.
+   * Records the pass itself, on every worker, so that a further pass can differentiate its gradients; default false. In a context of mode 'fast' the pass then
+   * fails with CREATE_GRAPH_NEEDS_SMART. PyTorch has this for local passes only.
    */
   readonly createGraph?: boolean
-  /** Time for the whole pass in ms; default the worker's `rpcTimeoutMs`. 0: without a limit. */
+  /** Time for the whole pass in ms; default the worker's `rpcTimeoutMs` (60,000). 0: without a limit. */
   readonly timeoutMs?: number
-  /** Gradients of the roots, each of its root's shape; null or left out: 1, for a scalar root. PyTorch does not take them for distributed passes. */
+  /** The gradients of the roots, each with the shape of its root. Null, or left out: 1, for a scalar root. PyTorch has this for local passes only. */
   readonly gradTensors?: readonly (Tensor | null)[]
-  /** Aborting it ends the pass on every worker. The pass fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
+  /** Ends the pass on every worker when it aborts. The pass fails with DIST_BACKWARD_CANCELLED, whose `cause` is the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * Optimizers that step when the pass has ended, in this order, with the same bits as a call of `step` afterwards. Workers whose gradients are final
-   * compute their part of the step while the pass still runs elsewhere. Their results are visible only after the pass has ended, and an error undoes them.
-   * `backward` also rejects with the errors of `step`. Pass a `DistributedOptimizer`, or anything else with these methods.
+   * Optimizers that step at the end of the pass, in this order, with the same bits as a call of `step` after `backward`. Pass a `DistributedOptimizer`, or any
+   * object with the methods of `PassOptimizer`. `backward` resolves after the step, and also rejects with the errors of `step`.
+   *
+   * This saves time: a worker whose gradients are final computes its part of the step while the pass still runs on other workers. The results become visible
+   * when the pass has ended; after an error they are undone.
    */
   readonly optimizer?: PassOptimizer | readonly PassOptimizer[]
 }
 
-/** An optimizer that steps with the gradients of a context. */
+/** An optimizer that `backward` can run at the end of a pass, such as `DistributedOptimizer`. */
 export interface PassOptimizer {
-  /** Called before a pass after which the optimizer will step, so that the workers with the parameters can prepare. Must not throw. */
+  /** Called before the pass, so that the workers with the parameters can prepare. Must not throw. */
   announce(context: DistAutogradContext): void
-  /** Called when the pass has ended without an error: steps with the context's gradients. */
+  /** Called when the pass has ended without an error: updates the parameters with the context's gradients. Resolves after the update. */
   step(context: DistAutogradContext): Promise<void>
 }
 
@@ -68,8 +70,8 @@ export interface BackwardRunner {
 }
 
 /**
- * One distributed forward and backward pass, as this worker sees it. `backward(roots)` runs the pass, `gradients()` returns this worker's gradients.
- * PyTorch: `DistAutogradContext`.
+ * The context of one training step: its recorded calls and its gradients, as this worker sees them. `distAutograd.context` makes one. `backward(roots)` runs
+ * the pass, `gradients()` returns this worker's gradients. PyTorch: `DistAutogradContext`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const gradients = await distAutograd.context(async (ctx) => {
@@ -80,9 +82,9 @@ export interface BackwardRunner {
  * gradients.get(w)! // [4, 6]
  */
 export class DistAutogradContext {
-  /** The context's id, the same on every worker: 16 bits are the id of the worker that made it, 48 are that worker's counter. */
+  /** The same as `id`. PyTorch: `context_id`. */
   readonly contextId: bigint
-  /** Which send functions the context's passes wait for. */
+  /** Which gradients the context's passes wait for: 'smart' or 'fast'. */
   readonly mode: BackwardMode
   /** The workers, other than this one, that messages of this context went to or came from. @internal */
   readonly knownWorkerIds = new Set<WorkerId>()
@@ -105,39 +107,50 @@ export class DistAutogradContext {
     this.runner = runner
   }
 
-  /** The context's id, the same on every worker: 16 bits are the id of the worker that made it, 48 are that worker's counter. */
+  /** The context's id, the same on every worker. `workerOf` and `localOf` take it apart: the worker that made the context, and that worker's counter. */
   get id(): bigint {
     return this.contextId
   }
 
   /**
-   * Runs the backward pass from `roots` through all workers of the context. The roots are on this worker, and are scalars or have their gradients in
+   * Runs the backward pass from `roots` through all workers of the context. The roots are on this worker; each is a scalar or has its gradient in
    * `gradTensors`. Resolves when every worker has all of its gradients; each worker reads its own with `gradients()`. `.grad` does not change.
-   * Rejects with NO_ROOTS, TIMEOUT_INVALID, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN, GRAPH_FREED, UNUSED_SEND
-   * and CREATE_GRAPH_NEEDS_SMART (mode `fast`), LINEAGE_INCOMPLETE, PLAN_TOO_LARGE, WORKER_DIED, DIST_BACKWARD_TIMEOUT, DIST_BACKWARD_CANCELLED (by
-   * `signal`, or because the call that the pass is part of was cancelled), CONTEXT_RELEASED, RPC_SHUT_DOWN, or the error of a node or hook on any worker.
-   * Such an error is passed on unchanged, with BACKWARD_FAILED at the end of its chain of causes, whose `values` name `worker`, `workerId` and `node`, and
-   * in anomaly mode the line of `forward` and its `frames`. After an error the gradients are as before the pass. PyTorch:
-   * `torch.distributed.autograd.backward`.
+   * After an error the gradients are as before the pass. PyTorch: `torch.distributed.autograd.backward`.
+   *
+   * If a node or hook fails on any worker, the pass rejects with that error. BACKWARD_FAILED is then the last of its causes; its `values` name the `worker`,
+   * `workerId` and `node`, in anomaly mode also the line of `forward` and its `frames`.
+   * @throws NO_ROOTS, ROOT_REQUIRES_NO_GRAD, ROOT_NOT_SCALAR, ROOT_GRADIENT_MISMATCH, ROOT_HAS_NO_GRAD_FN or TIMEOUT_INVALID if the arguments are wrong
+   * @throws GRAPH_FREED if an earlier pass without `retainGraph` has used the graph
+   * @throws UNUSED_SEND in mode 'fast', if a tensor of a call does not enter the loss
+   * @throws CREATE_GRAPH_NEEDS_SMART in mode 'fast', if `createGraph` is set
+   * @throws LINEAGE_INCOMPLETE in mode 'smart', if a message that the roots depend on could not be read
+   * @throws PLAN_TOO_LARGE in mode 'smart', if the messages that the roots depend on are in too many separate groups
+   * @throws WORKER_DIED if a worker of the pass ends
+   * @throws DIST_BACKWARD_TIMEOUT if the pass takes longer than `timeoutMs`
+   * @throws DIST_BACKWARD_CANCELLED if `signal` aborts, or if the call that the pass is part of is cancelled
+   * @throws CONTEXT_RELEASED if the context is released
+   * @throws RPC_SHUT_DOWN if this worker ends
    */
   backward(roots: readonly Tensor[], options: DistBackwardOptions = {}): Promise<void> {
     return this.runner.backward(this, roots, options)
   }
 
   /**
-   * Releases the context now, on this worker and on every worker that it has reached. Any of these workers may call it. Passes of the context, and calls
-   * in it, fail with CONTEXT_RELEASED. Without effect on a released context. `distAutograd.context` releases its context when its function settles.
-   * PyTorch: `_release_context`.
+   * Releases the context now, on this worker and on every worker that the context has reached. Any of these workers may call `release`. Passes of the context,
+   * and calls in it, then fail with CONTEXT_RELEASED. A second `release` does nothing. You seldom need it: `distAutograd.context` releases its context when its
+   * function settles. PyTorch: `_release_context`.
    */
   release(): void {
     if (!this.released) this.runner.release(this)
   }
 
   /**
-   * This worker's leaves and their gradients, summed over the passes so far. The sum has the same bits in whatever order the passes ended (Note [Sums over
-   * passes] in `gradient-sums.ts`). The map is a copy, the gradients are not: a write into one stays, and later passes add to it. In a hook they are the gradients so far.
-   * @throws CONTEXT_RELEASED, PASS_UNDER_WAY while a pass that the same program began here has not ended: await all of them first, also those of a `Promise.all`
-   * PyTorch: `torch.distributed.autograd.get_gradients`.
+   * Returns this worker's leaves and their gradients, summed over the passes so far. A hook sees the gradients so far. The sum has the same bits in whatever
+   * order the passes ended (Note [Sums over passes] in `gradient-sums.ts`). PyTorch: `torch.distributed.autograd.get_gradients`.
+   *
+   * The map is a copy, its gradients are not: if you write into a gradient, the change stays, and later passes add to it.
+   * @throws CONTEXT_RELEASED if the context was released
+   * @throws PASS_UNDER_WAY if a pass that the same program began on this worker has not ended: await all of its passes first
    */
   gradients(): Map<Tensor, Tensor> {
     if (!this.runner.isInNode) this.checkAwaited('gradients')

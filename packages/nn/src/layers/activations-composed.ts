@@ -12,14 +12,14 @@ import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Options of `PReLU`. */
 export interface PReLUOptions extends ParameterOptions {
-  /** The number of learned slopes: 1 for all channels, or one for each channel (dimension 1); default 1. */
+  /** The number of learned slopes: 1 for all channels, or one for each channel (dimension 1 of x). Default 1. */
   readonly numParameters?: number
   /** The initial value of the slopes; default 0.25. */
   readonly init?: number
 }
 
 /**
- * x where positive, else x times a learned slope. PyTorch: `torch.nn.PReLU`.
+ * x where x is positive, else x times a learned slope. PyTorch: `torch.nn.PReLU`.
  * @example
  * const layer = new PReLU({ numParameters: 3 }) // one slope for each channel, 0.25 at first
  * layer.forward(tensor([[-4, -8, 2]])) // [[-1, -2, 2]]
@@ -27,10 +27,10 @@ export interface PReLUOptions extends ParameterOptions {
 export class PReLU extends Module {
   /** The number of learned slopes: 1, or one for each channel. */
   readonly numParameters: number
-  /** [numParameters] */
+  /** The slopes, [numParameters]. */
   readonly weight: Tensor
 
-  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /** @throws INVALID_ARGUMENT if an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64 */
   constructor(options: PReLUOptions = {}) {
     super()
     checkOptions('PReLU', options, ['numParameters', 'init', 'dtype'])
@@ -41,7 +41,7 @@ export class PReLU extends Module {
     noteMembers(this)
   }
 
-  /** x [N, C, …] with C = numParameters, or any shape for a single slope. @throws SHAPE_MISMATCH */
+  /** x [N, C, …] with C = numParameters, or any shape if there is one slope → the same shape. @throws SHAPE_MISMATCH if C is not numParameters */
   forward(x: Tensor): Tensor {
     const { weight, numParameters } = this
     // Nothing of a positive x reaches the product: 0 · ∞ would be the gradient of the slope.
@@ -65,7 +65,7 @@ const SELU_ALPHA = 1.6732632423543772
 const SELU_SCALE = 1.0507009873554805
 
 /**
- * scale · elu(x), with constants that keep mean 0 and variance 1 from layer to layer. PyTorch: `torch.nn.SELU`.
+ * scale · elu(x), with constants that keep the mean 0 and the variance 1 from layer to layer. PyTorch: `torch.nn.SELU`.
  * @example new SELU().forward(tensor([-1, 2])) // [-1.1113, 2.1014]
  */
 export class SELU extends Module {
@@ -76,14 +76,14 @@ export class SELU extends Module {
 }
 
 /**
- * x where positive, else alpha (exp(x / alpha) − 1), with alpha 1 by default. PyTorch: `torch.nn.CELU`.
+ * x where x is positive, else alpha · (exp(x / alpha) − 1), with alpha 1 by default. PyTorch: `torch.nn.CELU`.
  * @example new CELU().forward(tensor([-1, 2])) // [-0.6321, 2]
  */
 export class CELU extends Module {
-  /** For x → −∞ the result approaches −alpha. */
+  /** The negative of the value that the result approaches for x → −∞. */
   readonly alpha: number
 
-  /** @throws INVALID_ARGUMENT for 0 */
+  /** @throws INVALID_ARGUMENT if alpha is 0 */
   constructor(alpha = 1) {
     super()
     if (!Number.isFinite(alpha) || alpha === 0) throw invalidArgument('CELU', 'a finite alpha that is not 0', alpha)
@@ -103,7 +103,7 @@ export class CELU extends Module {
 }
 
 /**
- * A line from 0 at −3 to 1 at 3, cut at both. PyTorch: `torch.nn.Hardsigmoid`.
+ * 0 below −3, 1 above 3, and a straight line between them. PyTorch: `torch.nn.Hardsigmoid`.
  * @example new Hardsigmoid().forward(tensor([-4, 0, 1, 4])) // [0, 0.5, 0.6667, 1]
  */
 export class Hardsigmoid extends Module {
@@ -114,7 +114,7 @@ export class Hardsigmoid extends Module {
 }
 
 /**
- * x times its hard sigmoid: 0 below −3, x above 3. At −3 and 3 the derivative is that of the middle piece, as in PyTorch. PyTorch: `torch.nn.Hardswish`.
+ * x times its hard sigmoid: 0 below −3, x above 3. At −3 and 3 the derivative is that of the middle piece. PyTorch: `torch.nn.Hardswish`.
  * @example new Hardswish().forward(tensor([-4, 1, 4])) // [0, 0.6667, 4]
  */
 export class Hardswish extends Module {

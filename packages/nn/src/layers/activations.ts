@@ -23,7 +23,7 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
 /**
- * relu as a module: x where positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`.
+ * relu as a module: x where x is positive, else 0. PyTorch: `torch.nn.ReLU`, without `inplace`.
  * @example new ReLU().forward(tensor([-1, 2])) // [0, 2]
  */
 export class ReLU extends Module {
@@ -34,7 +34,7 @@ export class ReLU extends Module {
 }
 
 /**
- * relu6 as a module: x kept within 0 and 6. PyTorch: `torch.nn.ReLU6`.
+ * relu6 as a module: x kept between 0 and 6. PyTorch: `torch.nn.ReLU6`.
  * @example new ReLU6().forward(tensor([-1, 2, 8])) // [0, 2, 6]
  */
 export class ReLU6 extends Module {
@@ -45,11 +45,11 @@ export class ReLU6 extends Module {
 }
 
 /**
- * leakyRelu as a module: x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`.
+ * leakyRelu as a module: x where x is positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.LeakyReLU`.
  * @example new LeakyReLU(0.1).forward(tensor([-1, 2])) // [-0.1, 2]
  */
 export class LeakyReLU extends Module {
-  /** The slope below 0. */
+  /** The slope for x below 0. */
   readonly negativeSlope: number
 
   constructor(negativeSlope = 0.01) {
@@ -68,11 +68,11 @@ export class LeakyReLU extends Module {
 }
 
 /**
- * elu as a module: x where positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`.
+ * elu as a module: x where x is positive, else alpha · (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.ELU`.
  * @example new ELU(0.5).forward(tensor([-1, 2])) // [-0.3161, 2]
  */
 export class ELU extends Module {
-  /** For x → −∞ the result approaches −alpha. */
+  /** The negative of the value that the result approaches for x → −∞. */
   readonly alpha: number
 
   constructor(alpha = 1) {
@@ -91,14 +91,14 @@ export class ELU extends Module {
 }
 
 /**
- * gelu as a module: x Φ(x), or `{ approximate: 'tanh' }`. PyTorch: `torch.nn.GELU`.
+ * gelu as a module: x Φ(x), where Φ is the distribution function of the standard normal; `{ approximate: 'tanh' }` approximates Φ. PyTorch: `torch.nn.GELU`.
  * @example new GELU({ approximate: 'tanh' }).forward(tensor([-1, 2])) // [-0.1588, 1.9546]
  */
 export class GELU extends Module {
-  /** As given. */
+  /** The options of the constructor. */
   readonly options: GeluOptions
 
-  /** @throws INVALID_ARGUMENT */
+  /** @throws INVALID_ARGUMENT if an option is not valid */
   constructor(options: GeluOptions = {}) {
     super()
     checkOptions('GELU', options, ['approximate'])
@@ -116,7 +116,7 @@ export class GELU extends Module {
 }
 
 /**
- * silu as a module: x σ(x). PyTorch: `torch.nn.SiLU`.
+ * silu as a module: x σ(x), where σ is the sigmoid. PyTorch: `torch.nn.SiLU`.
  * @example new SiLU().forward(tensor([-1, 2])) // [-0.2689, 1.7616]
  */
 export class SiLU extends Module {
@@ -127,7 +127,7 @@ export class SiLU extends Module {
 }
 
 /**
- * mish as a module: x tanh(softplus x). PyTorch: `torch.nn.Mish`.
+ * mish as a module: x tanh(softplus(x)). PyTorch: `torch.nn.Mish`.
  * @example new Mish().forward(tensor([-1, 2])) // [-0.3034, 1.944]
  */
 export class Mish extends Module {
@@ -138,14 +138,14 @@ export class Mish extends Module {
 }
 
 /**
- * softplus as a module: log(1 + exp(beta x)) / beta; beta is 1, threshold 20 by default. PyTorch: `torch.nn.Softplus`.
+ * softplus as a module: log(1 + exp(beta x)) / beta, with beta 1 and threshold 20 by default. PyTorch: `torch.nn.Softplus`.
  * @example new Softplus({ beta: 2 }).forward(tensor([-1, 2])) // [0.0635, 2.0091]
  */
 export class Softplus extends Module {
-  /** As given. */
+  /** The options of the constructor. */
   readonly options: SoftplusOptions
 
-  /** @throws INVALID_ARGUMENT */
+  /** @throws INVALID_ARGUMENT if an option is not valid */
   constructor(options: SoftplusOptions = {}) {
     super()
     checkOptions('Softplus', options, ['beta', 'threshold'])
@@ -185,7 +185,7 @@ export class Sigmoid extends Module {
 }
 
 /**
- * logSigmoid as a module: log σ(x). PyTorch: `torch.nn.LogSigmoid`.
+ * logSigmoid as a module: log σ(x), where σ is the sigmoid. PyTorch: `torch.nn.LogSigmoid`.
  * @example new LogSigmoid().forward(tensor([-100, 0])) // [-100, -0.6931]
  */
 export class LogSigmoid extends Module {
@@ -196,7 +196,7 @@ export class LogSigmoid extends Module {
 }
 
 /**
- * tanh as a module. PyTorch: `torch.nn.Tanh`.
+ * tanh as a module: the hyperbolic tangent of x. PyTorch: `torch.nn.Tanh`.
  * @example new Tanh().forward(tensor([-1, 2])) // [-0.7616, 0.964]
  */
 export class Tanh extends Module {
@@ -218,11 +218,11 @@ export class Tanhshrink extends Module {
 }
 
 /**
- * hardtanh as a module: x kept within min (default −1) and max (1). PyTorch: `torch.nn.Hardtanh`.
+ * hardtanh as a module: x kept between min (default −1) and max (default 1). PyTorch: `torch.nn.Hardtanh`.
  * @example new Hardtanh(0, 6).forward(tensor([-1, 2, 8])) // [0, 2, 6]
  */
 export class Hardtanh extends Module {
-  /** The least result. */
+  /** The smallest result. */
   readonly min: number
   /** The largest result. */
   readonly max: number
@@ -244,7 +244,7 @@ export class Hardtanh extends Module {
 }
 
 /**
- * softmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.Softmax`.
+ * softmax along `dim` as a module: eˣ / Σ eˣ. `dim` is required. PyTorch: `torch.nn.Softmax`.
  * @example new Softmax(-1).forward(tensor([[1, 1], [0, 2]])) // [[0.5, 0.5], [0.1192, 0.8808]]
  */
 export class Softmax extends Module {
@@ -267,7 +267,7 @@ export class Softmax extends Module {
 }
 
 /**
- * logSoftmax along `dim` as a module; `dim` must be given. PyTorch: `torch.nn.LogSoftmax`.
+ * logSoftmax along `dim` as a module: the logarithm of softmax. `dim` is required. PyTorch: `torch.nn.LogSoftmax`.
  * @example new LogSoftmax(-1).forward(tensor([[1, 1], [0, 100]])) // [[-0.6931, -0.6931], [-100, 0]]
  */
 export class LogSoftmax extends Module {

@@ -11,27 +11,30 @@ import { Linear } from './linear.js'
 
 /** Options of `MultiheadAttention`. */
 export interface MultiheadAttentionOptions extends ParameterOptions {
-  /** Probability that a weight of attention is zeroed, while training; default 0. */
+  /** The probability that a weight of attention becomes 0 in training; default 0. */
   readonly dropout?: number
   /** Whether the projections have a bias; default true. */
   readonly bias?: boolean
-  /** Widths of keys and values; default embedDim. */
+  /** The width of the keys; default embedDim. */
   readonly kdim?: number
-  /** Width of the values; default embedDim. */
+  /** The width of the values; default embedDim. */
   readonly vdim?: number
-  /** Inputs and output are [N, L, …] instead of [L, N, …]; default false. */
+  /** Whether inputs and output are [N, L, …] instead of [L, N, …]; default false. */
   readonly batchFirst?: boolean
 }
 
-/** Masks are bool, true where a position is NOT attended to (scaledDotProductAttention has it the other way round), or numbers that are added to scores. */
+/**
+ * Options of `MultiheadAttention.forward`. A bool mask is true where a position is not attended to; in `scaledDotProductAttention` it is true where a position
+ * takes part. The numbers of another mask are added to the scores.
+ */
 export interface AttentionCall {
-  /** [N, S], or [S] of a single sequence: keys that are padding. */
+  /** Which keys are padding: [N, S], or [S] for a single sequence. Default none. */
   readonly keyPaddingMask?: Tensor | null
-  /** [L, S], or [N · numHeads, L, S]. */
+  /** Which positions each query does not attend to: [L, S], or [N · numHeads, L, S]. Default none. */
   readonly attnMask?: Tensor | null
-  /** Return the weights of attention as well; default true. */
+  /** Whether to return the weights of attention, too; default true. */
   readonly needWeights?: boolean
-  /** Their mean over the heads; default true. */
+  /** Whether to return the mean of the weights over the heads; default true. */
   readonly averageAttnWeights?: boolean
 }
 
@@ -45,7 +48,7 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Attention of several heads over [L, N, embedDim], or [N, L, …] with batchFirst (default false); dropout is 0. PyTorch:
+ * Attention with several heads over [L, N, embedDim], or [N, L, embedDim] with `batchFirst` (default false). `dropout` is 0 by default. PyTorch:
  * `torch.nn.MultiheadAttention`, without biases for keys and values.
  * @example
  * const attention = new MultiheadAttention(8, 2, { batchFirst: true })
@@ -55,28 +58,31 @@ const NAMES: Readonly<Record<string, string>> = {
  * weights?.shape // [4, 5, 5]
  */
 export class MultiheadAttention extends Module {
-  /** Width of queries and of the output. */
+  /** The width of queries and output. */
   readonly embedDim: number
   /** How many heads share the width. */
   readonly numHeads: number
-  /** Probability that a weight of attention is zeroed while training. */
+  /** The probability that a weight of attention becomes 0 in training. */
   readonly dropout: number
   /** Whether the batch is the first dimension. */
   readonly batchFirst: boolean
-  /** [3 embedDim, embedDim]: the projections of query, key and value; null if keys or values have a width of their own. */
+  /** The projections of query, key and value, [3 embedDim, embedDim]; null if keys or values have a width of their own. */
   readonly inProjWeight: Tensor | null
-  /** [embedDim, embedDim], [embedDim, kdim], [embedDim, vdim]; null where inProjWeight is there. */
+  /** The projection of the query, [embedDim, embedDim]; null if inProjWeight is not null. */
   readonly qProjWeight: Tensor | null
-  /** [embedDim, kdim]; null where inProjWeight is there. */
+  /** The projection of the key, [embedDim, kdim]; null if inProjWeight is not null. */
   readonly kProjWeight: Tensor | null
-  /** [embedDim, vdim]; null where inProjWeight is there. */
+  /** The projection of the value, [embedDim, vdim]; null if inProjWeight is not null. */
   readonly vProjWeight: Tensor | null
-  /** [3 embedDim], or null */
+  /** The biases of the three projections, [3 embedDim], or null. */
   readonly inProjBias: Tensor | null
-  /** The projection of what all heads give. */
+  /** The projection of the joined results of all heads. */
   readonly outProj: Linear
 
-  /** Projections xavier uniform, the last one as Linear's, all biases 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Projections begin Xavier uniform, `outProj` as in Linear, and all biases as 0.
+   * @throws INVALID_ARGUMENT if a size is not valid, or the heads do not divide embedDim; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(embedDim: number, numHeads: number, options: MultiheadAttentionOptions = {}) {
     super()
     checkOptions('MultiheadAttention', options, ['dropout', 'bias', 'kdim', 'vdim', 'batchFirst', 'dtype'])
@@ -117,9 +123,9 @@ export class MultiheadAttention extends Module {
   }
 
   /**
-   * query [L, N, embedDim], key [S, N, kdim], value [S, N, vdim] ([N, L, …] and [N, S, …] with batchFirst), or all three without N.
-   * @returns [L, N, embedDim] ([N, L, embedDim]), and the weights [N, L, S] ([N, numHeads, L, S] unless averaged), null if they are not needed
-   * @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+   * query [L, N, embedDim], key [S, N, kdim], value [S, N, vdim] → output [L, N, embedDim] and weights [N, L, S]. With `batchFirst` N comes first; a single
+   * sequence has no N. Weights that are not averaged are [N, numHeads, L, S]; weights that are not needed are null.
+   * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ from that of the parameters
    */
   forward(query: Tensor, key: Tensor, value: Tensor, options: AttentionCall = {}): [output: Tensor, weights: Tensor | null] {
     const { keyPaddingMask = null, attnMask = null, needWeights = true, averageAttnWeights = true } = options

@@ -9,13 +9,13 @@ import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Options of `BatchNorm1d` and `BatchNorm2d`. */
 export interface BatchNormModuleOptions extends ParameterOptions {
-  /** Added to the variance; default 1e-5. */
+  /** The number that is added to the variance; default 1e-5. */
   readonly eps?: number
-  /** The share of a batch's statistics in the running ones, default 0.1; null: the running ones are the mean of all batches so far. */
+  /** The share of a batch's statistics in the running statistics, default 0.1; null: the running statistics are the mean of all batches so far. */
   readonly momentum?: number | null
   /** Whether the layer has a weight and a bias; default true. */
   readonly affine?: boolean
-  /** Keep running statistics, and use them in eval; default true. false: the batch's own are used always. */
+  /** Whether to keep running statistics and use them in eval mode; default true. Without them the layer always uses the statistics of the batch. */
   readonly trackRunningStats?: boolean
 }
 
@@ -27,24 +27,27 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** @internal What both have in common, and what computes over several ranks builds on. */
 export abstract class BatchNorm extends Module {
-  /** How many channels there are. */
+  /** The number of channels. */
   readonly numFeatures: number
-  /** Added to the variance. */
+  /** The number that is added to the variance. */
   readonly eps: number
-  /** The share of a batch's statistics in the running ones; null: their mean so far. */
+  /** The share of a batch's statistics in the running statistics; null: they are the mean of all batches so far. */
   readonly momentum: number | null
-  /** [numFeatures], or null */
+  /** The factor of each channel, [numFeatures], or null. */
   readonly weight: Tensor | null
-  /** [numFeatures], or null */
+  /** The bias of each channel, [numFeatures], or null. */
   readonly bias: Tensor | null
-  /** [numFeatures], or null; a buffer, as the two below. */
+  /** The running mean of each channel, [numFeatures], a buffer; null without running statistics. */
   readonly runningMean: Tensor | null
-  /** [numFeatures], or null. Of the unbiased variances. */
+  /** The running mean of the unbiased variance of each channel, [numFeatures], a buffer; null without running statistics. */
   readonly runningVar: Tensor | null
-  /** int32 [], or null. */
+  /** How many batches the running statistics contain, int32 [], a buffer; null without running statistics. */
   readonly numBatchesTracked: Tensor | null
 
-  /** Weight 1, bias 0, running mean 0, running variance 1. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * The weight begins with 1, the bias and the running mean with 0, and the running variance with 1.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(numFeatures: number, options: BatchNormModuleOptions = {}) {
     super()
     checkOptions(new.target.name, options, ['eps', 'momentum', 'affine', 'trackRunningStats', 'dtype'])
@@ -103,20 +106,24 @@ export abstract class BatchNorm extends Module {
 }
 
 /**
- * Normalizes each channel of [N, C] or [N, C, L] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
- * `torch.nn.BatchNorm1d`.
+ * Normalizes each channel of [N, C] or [N, C, L]: by the statistics of the batch in training, and by the running ones in eval mode. Defaults: eps 1e-5,
+ * momentum 0.1. PyTorch: `torch.nn.BatchNorm1d`.
  * @example new BatchNorm1d(2).forward(tensor([[1, 10], [3, 30]])) // [[-1, -1], [1, 1]]
  */
 export class BatchNorm1d extends BatchNorm {
-  /** x [N, C] or [N, C, L] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, C] or [N, C, L] → the same shape. An empty batch gives an empty result.
+   * @throws SHAPE_MISMATCH if x does not have this shape, or has only one value for each channel in training; DTYPE_MISMATCH if x does not have the dtype of
+   * the parameters
+   */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [2, 3], '[N, C] or [N, C, L]')
   }
 }
 
 /**
- * Normalizes each channel of [N, C, H, W] by the batch's statistics, in eval by the running ones. Defaults: eps 1e-5, momentum 0.1. PyTorch:
- * `torch.nn.BatchNorm2d`.
+ * Normalizes each channel of [N, C, H, W]: by the statistics of the batch in training, and by the running ones in eval mode. Defaults: eps 1e-5, momentum 0.1.
+ * PyTorch: `torch.nn.BatchNorm2d`.
  * @example
  * const norm = new BatchNorm2d(3)
  * norm.forward(randn([8, 3, 4, 4])).shape // [8, 3, 4, 4]
@@ -124,7 +131,11 @@ export class BatchNorm1d extends BatchNorm {
  * norm.forward(randn([1, 3, 4, 4])).shape // [1, 3, 4, 4]
  */
 export class BatchNorm2d extends BatchNorm {
-  /** x [N, C, H, W] → the same shape. In training one value for each channel is refused; an empty batch gives an empty result. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, C, H, W] → the same shape. An empty batch gives an empty result.
+   * @throws SHAPE_MISMATCH if x does not have this shape, or has only one value for each channel in training; DTYPE_MISMATCH if x does not have the dtype of
+   * the parameters
+   */
   forward(x: Tensor): Tensor {
     return this.normalize(x, [4], '[N, C, H, W]')
   }

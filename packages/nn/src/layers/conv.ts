@@ -8,49 +8,49 @@ import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
 interface SharedOptions<P> extends ParameterOptions {
-  /** Default 1. */
+  /** How far the window moves from one element of the result to the next; default 1. */
   readonly stride?: P
-  /** Distance of the places that one window reads; default 1. */
+  /** The distance between the elements that one window reads; default 1. */
   readonly dilation?: P
-  /** Into how many groups channels are divided, each with weights of its own; default 1. */
+  /** The number of groups of channels, each with weights of its own; default 1. */
   readonly groups?: number
-  /** Default true. */
+  /** Whether there is a bias; default true. */
   readonly bias?: boolean
 }
 
 /** Options of `Conv1d` (P is a number) and `Conv2d` (P is a `Pair`). */
 export interface ConvModuleOptions<P> extends SharedOptions<P> {
-  /** Padding on each side; default 0, the same as 'valid'. 'same' keeps the size, and requires stride 1. */
+  /** The padding on each side; default 0, the same as 'valid'. 'same' keeps the size, and requires stride 1. */
   readonly padding?: ConvPadding<P>
-  /** The values that fill the padding; default 'zeros'. */
+  /** The kind of values that fill the padding; default 'zeros'. */
   readonly paddingMode?: 'zeros' | Exclude<PadMode, 'constant'>
 }
 
 /** Options of `ConvTranspose1d` (P is a number) and `ConvTranspose2d` (P is a `Pair`). */
 export interface ConvTransposeModuleOptions<P> extends SharedOptions<P> {
-  /** How many elements are cut off from each side of the result; default 0. */
+  /** How many elements are cut off each side of the result; default 0. */
   readonly padding?: P
-  /** How many elements the result gets in addition at the end of each dimension; default 0. */
+  /** How many elements are added at the end of each dimension of the result; default 0. */
   readonly outputPadding?: P
 }
 
 /** Base of all convolutions. `dims` is 1 or 2; P is a number or a pair. */
 abstract class ConvBase<P extends Pair> extends Module {
-  /** How many channels it takes. */
+  /** The number of channels of the input. */
   readonly inChannels: number
-  /** How many channels it gives. */
+  /** The number of channels of the result. */
   readonly outChannels: number
-  /** The extents of a window. */
+  /** The extents of the window. */
   readonly kernelSize: readonly number[]
-  /** By how much windows are apart. */
+  /** How far the window moves from one element of the result to the next. */
   readonly stride: P
-  /** Distance of the places that one window reads. */
+  /** The distance between the elements that one window reads. */
   readonly dilation: P
-  /** Into how many groups channels are divided. */
+  /** The number of groups of channels, each with weights of its own. */
   readonly groups: number
-  /** [outChannels, inChannels / groups, …kernelSize]; transposed: [inChannels, outChannels / groups, …kernelSize] */
+  /** The weights: [outChannels, inChannels / groups, …kernelSize]; of a transposed convolution [inChannels, outChannels / groups, …kernelSize]. */
   readonly weight: Tensor
-  /** [outChannels], or null */
+  /** The bias, [outChannels], or null. */
   readonly bias: Tensor | null
 
   protected constructor(
@@ -92,9 +92,9 @@ abstract class ConvBase<P extends Pair> extends Module {
 }
 
 abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
-  /** Around the input, on each side. */
+  /** The padding on each side of the input. */
   readonly padding: ConvPadding<P>
-  /** What is padded with. */
+  /** The kind of values that fill the padding. */
   readonly paddingMode: 'zeros' | Exclude<PadMode, 'constant'>
   /** For `pad`: before and after, from the last dimension on. Null where zeros are padded, which the operation does by itself. */
   private readonly pads: readonly number[] | null
@@ -137,12 +137,18 @@ abstract class PaddedConv<P extends Pair> extends ConvBase<P> {
  * @example new Conv1d(4, 8, 3, { padding: 1 }).forward(randn([2, 4, 10])).shape // [2, 8, 10]
  */
 export class Conv1d extends PaddedConv<number> {
-  /** Weight and bias uniform in ±1/√(inChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Weight and bias begin uniform in ±1/√(inChannels / groups · kernelSize).
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvModuleOptions<number> = {}) {
     super(1, inChannels, outChannels, kernelSize, options)
   }
 
-  /** x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL]. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL].
+   * @throws SHAPE_MISMATCH if x does not have this shape, or is smaller than the window; DTYPE_MISMATCH if x does not have the dtype of the parameters
+   */
   forward(x: Tensor): Tensor {
     const { stride, dilation, groups } = this
     const [from, padding] = this.padded(x)
@@ -158,12 +164,18 @@ export class Conv1d extends PaddedConv<number> {
  * new Conv2d(3, 8, 3, { padding: 'same' }).forward(randn([1, 3, 10, 10])).shape // [1, 8, 10, 10]
  */
 export class Conv2d extends PaddedConv<Pair> {
-  /** Weight and bias uniform in ±1/√(inChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Weight and bias begin uniform in ±1/√(inChannels / groups · kH · kW).
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvModuleOptions<Pair> = {}) {
     super(2, inChannels, outChannels, kernelSize, options)
   }
 
-  /** x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW]. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW].
+   * @throws SHAPE_MISMATCH if x does not have this shape, or is smaller than the window; DTYPE_MISMATCH if x does not have the dtype of the parameters
+   */
   forward(x: Tensor): Tensor {
     const { stride, dilation, groups } = this
     const [from, padding] = this.padded(x)
@@ -172,9 +184,9 @@ export class Conv2d extends PaddedConv<Pair> {
 }
 
 abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
-  /** By how much each side is cut. */
+  /** How many elements are cut off each side of the result. */
   readonly padding: P
-  /** By how much the result is longer behind. */
+  /** How many elements are added at the end of each dimension of the result. */
   readonly outputPadding: P
 
   protected constructor(dims: 1 | 2, inChannels: number, outChannels: number, kernelSize: P, options: ConvTransposeModuleOptions<P>) {
@@ -198,12 +210,18 @@ abstract class TransposedConv<P extends Pair> extends ConvBase<P> {
  * @example new ConvTranspose1d(8, 4, 2, { stride: 2 }).forward(randn([1, 8, 5])).shape // [1, 4, 10]
  */
 export class ConvTranspose1d extends TransposedConv<number> {
-  /** Weight and bias uniform in ±1/√(outChannels / groups · kernelSize). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Weight and bias begin uniform in ±1/√(outChannels / groups · kernelSize).
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inChannels: number, outChannels: number, kernelSize: number, options: ConvTransposeModuleOptions<number> = {}) {
     super(1, inChannels, outChannels, kernelSize, options)
   }
 
-  /** x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL]. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, inChannels, L] or [inChannels, L] → [N, outChannels, oL] or [outChannels, oL].
+   * @throws SHAPE_MISMATCH if x does not have this shape; DTYPE_MISMATCH if x does not have the dtype of the parameters
+   */
   forward(x: Tensor): Tensor {
     const { stride, padding, outputPadding, dilation, groups } = this
     return convTranspose1d(x, this.weight, this.bias, { stride, padding, outputPadding, dilation, groups })
@@ -216,12 +234,18 @@ export class ConvTranspose1d extends TransposedConv<number> {
  * @example new ConvTranspose2d(8, 3, 2, { stride: 2 }).forward(randn([1, 8, 5, 5])).shape // [1, 3, 10, 10]
  */
 export class ConvTranspose2d extends TransposedConv<Pair> {
-  /** Weight and bias uniform in ±1/√(outChannels / groups · kH · kW). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Weight and bias begin uniform in ±1/√(outChannels / groups · kH · kW).
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inChannels: number, outChannels: number, kernelSize: Pair, options: ConvTransposeModuleOptions<Pair> = {}) {
     super(2, inChannels, outChannels, kernelSize, options)
   }
 
-  /** x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW]. @throws SHAPE_MISMATCH */
+  /**
+   * x [N, inChannels, H, W] or [inChannels, H, W] → [N, outChannels, oH, oW] or [outChannels, oH, oW].
+   * @throws SHAPE_MISMATCH if x does not have this shape; DTYPE_MISMATCH if x does not have the dtype of the parameters
+   */
   forward(x: Tensor): Tensor {
     const { stride, padding, outputPadding, dilation, groups } = this
     return convTranspose2d(x, this.weight, this.bias, { stride, padding, outputPadding, dilation, groups })

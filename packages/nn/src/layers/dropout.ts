@@ -7,24 +7,24 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
 /**
- * Zeroes elements with probability p (default 0.5) while training and scales the others by 1 / (1 − p). PyTorch: `torch.nn.Dropout`.
+ * In training, each element becomes 0 with probability p (default 0.5), and the others become x / (1 − p). PyTorch: `torch.nn.Dropout`.
  * @example
  * const dropout = new Dropout(0.25)
  * dropout.forward(ones([1000])) // about 250 zeros; the other elements are 1.3333
  * dropout.eval().forward(ones([3])) // [1, 1, 1]
  */
 export class Dropout extends Module {
-  /** The probability of a zero. */
+  /** The probability that an element becomes 0. */
   readonly p: number
 
-  /** @param p probability of a zero. @throws INVALID_ARGUMENT unless 0 ≤ p ≤ 1 */
+  /** @param p the probability that an element becomes 0 @throws INVALID_ARGUMENT if p is not from 0 to 1 */
   constructor(p = 0.5) {
     super()
     checkProbability(new.target.name, 'p', p)
     this.p = p
   }
 
-  /** In training each element is 0 with probability p and x / (1 − p) otherwise, from the scope's generator; in eval x itself. */
+  /** x of any shape → the same shape. In training, random numbers come from the generator of the scope. In eval mode it returns x itself. */
   forward(x: Tensor): Tensor {
     return dropout(x, this.p, { training: this.training })
   }
@@ -35,11 +35,11 @@ export class Dropout extends Module {
 }
 
 /**
- * Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout1d`.
+ * Dropout of whole channels: all elements of x[n, c] become 0 together. PyTorch: `torch.nn.Dropout1d`.
  * @example new Dropout1d(0.5).forward(ones([2, 4, 3])) // each of the 2 × 4 rows is [0, 0, 0] or [2, 2, 2]
  */
 export class Dropout1d extends Dropout {
-  /** x [N, C, L] or [C, L]. @throws SHAPE_MISMATCH */
+  /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH if x does not have this shape */
   override forward(x: Tensor): Tensor {
     if (x.ndim !== 2 && x.ndim !== 3) throw wrongRank('Dropout1d', '[N, C, L] or [C, L]', x)
     return wholeChannels(this, x, [...x.shape.slice(0, -1), 1])
@@ -47,11 +47,11 @@ export class Dropout1d extends Dropout {
 }
 
 /**
- * Dropout of whole channels: what it zeroes is all of x[n, c]. PyTorch: `torch.nn.Dropout2d`.
+ * Dropout of whole channels: all elements of x[n, c] become 0 together. PyTorch: `torch.nn.Dropout2d`.
  * @example new Dropout2d(0.5).forward(ones([2, 4, 3, 3])) // each of the 2 × 4 images is all 0 or all 2
  */
 export class Dropout2d extends Dropout {
-  /** x [N, C, H, W] or [C, H, W]. @throws SHAPE_MISMATCH */
+  /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH if x does not have this shape */
   override forward(x: Tensor): Tensor {
     if (x.ndim !== 3 && x.ndim !== 4) throw wrongRank('Dropout2d', '[N, C, H, W] or [C, H, W]', x)
     return wholeChannels(this, x, [...x.shape.slice(0, -2), 1, 1])

@@ -9,28 +9,28 @@ import { normal, type ParameterOptions, parameter } from '../module/parameter.js
 
 /** Options of `Embedding`. */
 export interface EmbeddingOptions extends ParameterOptions {
-  /** The index of a row that begins with zeros and gets no gradient; −1: the last row. Default: none. */
+  /** The index of a row that begins with zeros and gets no gradient; negative indices count from the end. Default: none. */
   readonly paddingIdx?: number | null
-  /** The weight's gradient is a `SparseTensor` of the rows that were used; default false. */
+  /** Whether the gradient of the weight is a `SparseTensor` of the rows that were used; default false. */
   readonly sparse?: boolean
 }
 
 /** Options of `Embedding.fromPretrained` and `EmbeddingBag.fromPretrained`. */
 export interface FromPretrainedOptions extends Omit<EmbeddingOptions, 'dtype'> {
-  /** Whether the table is not trained; default true. The row at paddingIdx keeps its values. */
+  /** Whether the table stays as it is, and is not trained; default true. The row at `paddingIdx` keeps its values. */
   readonly freeze?: boolean
 }
 
 abstract class Table extends Module {
-  /** How many vectors there are. */
+  /** The number of vectors. */
   readonly numEmbeddings: number
-  /** How long each is. */
+  /** The length of each vector. */
   readonly embeddingDim: number
-  /** Whose vector gets no gradient; null: none. */
+  /** The index of the row that gets no gradient; null: none. */
   readonly paddingIdx: number | null
-  /** Whether the weight's gradient is a `SparseTensor`. */
+  /** Whether the gradient of the weight is a `SparseTensor`. */
   readonly sparse: boolean
-  /** [numEmbeddings, embeddingDim] */
+  /** The table of vectors, [numEmbeddings, embeddingDim]. */
   readonly weight: Tensor
 
   /** @param given a weight, in place of one that is drawn */
@@ -51,24 +51,35 @@ abstract class Table extends Module {
 }
 
 /**
- * A table of vectors [numEmbeddings, embeddingDim] that are looked up by index. Initial values are standard normal. PyTorch: `torch.nn.Embedding`.
+ * A table of vectors [numEmbeddings, embeddingDim], from which indices pick rows. The table begins standard normal. PyTorch: `torch.nn.Embedding`.
  * @example
  * new Embedding(10, 4).forward(tensor([[1, 2, 9]], { dtype: 'int32' })).shape // [1, 3, 4]
  * Embedding.fromPretrained(tensor([[1, 2], [3, 4]])).forward(tensor([1, 0, 1])) // [[3, 4], [1, 2], [3, 4]]
  */
 export class Embedding extends Table {
-  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /**
+   * The weight begins standard normal, or is `given`, a parameter of this shape.
+   * @throws INVALID_ARGUMENT if a size is not valid; INDEX_OUT_OF_RANGE if the table does not have the row `paddingIdx`; DTYPE_MISMATCH if the dtype is not
+   * float32 or float64
+   */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingOptions = {}, given: Tensor | null = null) {
     super(numEmbeddings, embeddingDim, options, given)
   }
 
-  /** Makes an Embedding on the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  /**
+   * Makes an Embedding on the storage of `weight` [numEmbeddings, embeddingDim].
+   * @throws SHAPE_MISMATCH if `weight` is not a matrix; INDEX_OUT_OF_RANGE if it does not have the row `paddingIdx`; REQUIRES_GRAD_NEEDS_FLOAT if it is int32
+   * or bool
+   */
   static fromPretrained(weight: Tensor, { freeze = true, ...options }: FromPretrainedOptions = {}): Embedding {
     const [rows, width] = matrixShape('Embedding.fromPretrained', weight)
     return new Embedding(rows, width, options, parameter(weight, { requiresGrad: !freeze }))
   }
 
-  /** indices (int32, or whole numbers) of any shape → […indices, embeddingDim]. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /**
+   * indices (int32 or whole numbers) of any shape → […indices, embeddingDim].
+   * @throws INDEX_OUT_OF_RANGE if an index is not from 0 to numEmbeddings − 1; DTYPE_MISMATCH if an index is not a whole number
+   */
   forward(indices: Tensor): Tensor {
     const { weight, paddingIdx, sparse } = this
     return paddingIdx === null && !sparse ? embedding(weight, indices) : embedding(weight, indices, { paddingIdx, sparse })
@@ -93,9 +104,9 @@ export interface EmbeddingBagModuleOptions extends EmbeddingOptions {
 
 /** Options of `EmbeddingBag.forward`. */
 export interface EmbeddingBagCall {
-  /** Where each bag begins in the indices [n]: a tensor [bags], int32 or whole numbers. With `includeLastOffset` it has one element more. */
+  /** Where each bag begins in the indices [n]: a tensor [bags], int32 or whole numbers. With `includeLastOffset` it has one more element. */
   readonly offsets?: Tensor | null
-  /** A factor for each row, in the indices' shape. Only for mode 'sum'. */
+  /** A factor for each row, in the shape of the indices. Only for mode 'sum'. */
   readonly perSampleWeights?: Tensor | null
 }
 
@@ -112,7 +123,11 @@ export class EmbeddingBag extends Table {
   /** Whether the last offset is the end of the last bag. */
   readonly includeLastOffset: boolean
 
-  /** Weight standard normal, or `given`, which is a parameter of this shape. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE, DTYPE_MISMATCH */
+  /**
+   * The weight begins standard normal, or is `given`, a parameter of this shape.
+   * @throws INVALID_ARGUMENT if a size or the mode is not valid; INDEX_OUT_OF_RANGE if the table does not have the row `paddingIdx`; DTYPE_MISMATCH if the
+   * dtype is not float32 or float64
+   */
   constructor(numEmbeddings: number, embeddingDim: number, options: EmbeddingBagModuleOptions = {}, given: Tensor | null = null) {
     const { mode = 'mean', includeLastOffset = false, ...rest } = options
     super(numEmbeddings, embeddingDim, rest, given)
@@ -121,7 +136,11 @@ export class EmbeddingBag extends Table {
     this.includeLastOffset = includeLastOffset
   }
 
-  /** Makes an EmbeddingBag on the storage of `weight` [numEmbeddings, embeddingDim]. @throws SHAPE_MISMATCH, INDEX_OUT_OF_RANGE, REQUIRES_GRAD_NEEDS_FLOAT */
+  /**
+   * Makes an EmbeddingBag on the storage of `weight` [numEmbeddings, embeddingDim].
+   * @throws SHAPE_MISMATCH if `weight` is not a matrix; INDEX_OUT_OF_RANGE if it does not have the row `paddingIdx`; REQUIRES_GRAD_NEEDS_FLOAT if it is int32
+   * or bool
+   */
   static fromPretrained(weight: Tensor, options: FromPretrainedOptions & EmbeddingBagModuleOptions = {}): EmbeddingBag {
     const { freeze = true, ...rest } = options
     const [rows, width] = matrixShape('EmbeddingBag.fromPretrained', weight)
@@ -129,8 +148,9 @@ export class EmbeddingBag extends Table {
   }
 
   /**
-   * indices (int32, or whole numbers) [bags, length], or [n] with offsets → [bags, embeddingDim]. Rows at paddingIdx do not count. The result for an empty bag is 0.
-   * @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH, SHAPE_MISMATCH, INVALID_ARGUMENT
+   * indices (int32 or whole numbers) [bags, length], or [n] with `offsets` → [bags, embeddingDim]. Rows at `paddingIdx` do not count. An empty bag gives 0.
+   * @throws INDEX_OUT_OF_RANGE if an index is not from 0 to numEmbeddings − 1; DTYPE_MISMATCH if an index is not a whole number; SHAPE_MISMATCH if the indices
+   * are [n] without offsets; INVALID_ARGUMENT if offsets do not ascend, or an option does not fit
    */
   forward(indices: Tensor, options: EmbeddingBagCall = {}): Tensor {
     checkOptions('EmbeddingBag', options, ['offsets', 'perSampleWeights'], 'Write bag.forward(indices, { offsets }).')

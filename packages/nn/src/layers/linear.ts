@@ -8,25 +8,28 @@ import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.
 
 /** Options of `Linear`. */
 export interface LinearOptions extends ParameterOptions {
-  /** Default true. */
+  /** Whether there is a bias; default true. */
   readonly bias?: boolean
 }
 
 /**
- * A fully connected layer: x […, inFeatures] → x · weightᵀ + bias […, outFeatures]; with bias by default. PyTorch: `torch.nn.Linear`.
+ * A fully connected layer: x · weightᵀ + bias, with a bias by default. PyTorch: `torch.nn.Linear`.
  * @example new Linear(2, 4).forward(randn([8, 2])).shape // [8, 4]
  */
 export class Linear extends Module {
-  /** The last extent of what it takes. */
+  /** The last extent of the input. */
   readonly inFeatures: number
-  /** The last extent of what it gives. */
+  /** The last extent of the result. */
   readonly outFeatures: number
-  /** [outFeatures, inFeatures] */
+  /** The weights, [outFeatures, inFeatures]. */
   readonly weight: Tensor
-  /** [outFeatures], or null */
+  /** The bias, [outFeatures], or null. */
   readonly bias: Tensor | null
 
-  /** Weight and bias uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5). @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * Weight and bias begin uniform in ±1/√inFeatures (PyTorch's `kaiming_uniform_` with a = √5).
+   * @throws INVALID_ARGUMENT if a size is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inFeatures: number, outFeatures: number, options: LinearOptions = {}) {
     super()
     checkOptions('Linear', options, ['bias', 'dtype'])
@@ -40,7 +43,10 @@ export class Linear extends Module {
     noteMembers(this)
   }
 
-  /** x […, inFeatures] → […, outFeatures]. @throws SHAPE_MISMATCH */
+  /**
+   * x […, inFeatures] → […, outFeatures].
+   * @throws SHAPE_MISMATCH if the last extent of x is not inFeatures; DTYPE_MISMATCH if x does not have the dtype of the parameters
+   */
   forward(x: Tensor): Tensor {
     return linear(x, this.weight, this.bias)
   }

@@ -37,7 +37,7 @@ export { crossEntropy, mseLoss, nllLoss } from '@postgrad/autograd'
 const REDUCTIONS: readonly Reduction[] = ['mean', 'sum', 'none']
 
 abstract class Loss<R extends string = Reduction> extends Module {
-  /** What it gives of all elements: their mean, their sum, or each. */
+  /** How the losses of all elements become the result: 'mean', 'sum' or 'none'. */
   readonly reduction: R
 
   /** @param others names of its options except `reduction` */
@@ -60,26 +60,25 @@ function others<O extends object>(options: string | O): Partial<O> {
 }
 
 /**
- * (input − target)² as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.MSELoss`. Input and target of one shape → [], or that shape
- * with 'none'. So do the losses below, unless they say otherwise.
+ * mseLoss as a module: (input − target)². `reduction` is 'mean' by default. PyTorch: `torch.nn.MSELoss`.
  * @example
  * new MSELoss().forward(tensor([1, 5]), tensor([0, 3])) // 2.5
  * new MSELoss('sum').forward(tensor([1, 5]), tensor([0, 3])) // 5
  */
 export class MSELoss extends Loss {
-  /** @throws INVALID_ARGUMENT (as all losses) */
+  /** @throws INVALID_ARGUMENT if an option is not valid */
   constructor(options: LossArg = {}) {
     super(options, REDUCTIONS)
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH (as all losses) */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return mseLoss(input, target, this.reduction)
   }
 }
 
 /**
- * |input − target| as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.L1Loss`.
+ * l1Loss as a module: |input − target|. `reduction` is 'mean' by default. PyTorch: `torch.nn.L1Loss`.
  * @example new L1Loss().forward(tensor([1, 5]), tensor([0, 3])) // 1.5
  */
 export class L1Loss extends Loss {
@@ -87,18 +86,18 @@ export class L1Loss extends Loss {
     super(options, REDUCTIONS)
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return l1Loss(input, target, this.reduction)
   }
 }
 
 /**
- * smoothL1Loss as a module; beta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.SmoothL1Loss`.
+ * smoothL1Loss as a module: quadratic below beta, linear above. beta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.SmoothL1Loss`.
  * @example new SmoothL1Loss({ beta: 2, reduction: 'none' }).forward(tensor([1, 5]), tensor([0, 0])) // [0.25, 4]
  */
 export class SmoothL1Loss extends Loss {
-  /** Where the square becomes the absolute value. */
+  /** The difference up to which the loss is quadratic; above it, the loss is linear. */
   readonly beta: number
 
   constructor(options: LossArg<SmoothL1Options> = {}) {
@@ -106,18 +105,18 @@ export class SmoothL1Loss extends Loss {
     this.beta = others(options).beta ?? 1
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return smoothL1Loss(input, target, { reduction: this.reduction, beta: this.beta })
   }
 }
 
 /**
- * huberLoss as a module; delta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.HuberLoss`.
+ * huberLoss as a module: quadratic up to delta, linear above. delta is 1, `reduction` 'mean' by default. PyTorch: `torch.nn.HuberLoss`.
  * @example new HuberLoss({ delta: 2, reduction: 'none' }).forward(tensor([1, 5]), tensor([0, 0])) // [0.5, 8]
  */
 export class HuberLoss extends Loss {
-  /** Where the square becomes the absolute value. */
+  /** The difference up to which the loss is quadratic; above it, the loss is linear. */
   readonly delta: number
 
   constructor(options: LossArg<HuberOptions> = {}) {
@@ -125,18 +124,18 @@ export class HuberLoss extends Loss {
     this.delta = others(options).delta ?? 1
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return huberLoss(input, target, { reduction: this.reduction, delta: this.delta })
   }
 }
 
 /**
- * Binary cross entropy as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCELoss`. Input: probabilities.
+ * bceLoss as a module: binary cross entropy. The input holds probabilities. `reduction` is 'mean' by default. PyTorch: `torch.nn.BCELoss`.
  * @example new BCELoss().forward(tensor([0.9, 0.2]), tensor([1, 0])) // 0.1643
  */
 export class BCELoss extends Loss {
-  /** Broadcasts to the input; null: none. */
+  /** A factor for each element's loss, which broadcasts to the input; null: none. */
   readonly weight: Tensor | null
 
   constructor(options: LossArg<BceOptions<Tensor>> = {}) {
@@ -144,23 +143,23 @@ export class BCELoss extends Loss {
     this.weight = this.registerBuffer('weight', others(options).weight ?? null)
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ; INVALID_ARGUMENT if a probability is not from 0 to 1 */
   forward(input: Tensor, target: Tensor): Tensor {
     return bceLoss(input, target, { reduction: this.reduction, weight: this.weight })
   }
 }
 
 /**
- * Binary cross entropy of σ(input), without overflow, as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.BCEWithLogitsLoss`. Input:
- * logits.
+ * bceWithLogits as a module: binary cross entropy of σ(input), without overflow. The input holds logits. `reduction` is 'mean' by default. PyTorch:
+ * `torch.nn.BCEWithLogitsLoss`.
  * @example
  * new BCEWithLogitsLoss().forward(tensor([2, -1]), tensor([1, 0])) // 0.2201
  * new BCEWithLogitsLoss({ posWeight: tensor([3]) }).forward(tensor([2, -1]), tensor([1, 0])) // 0.347
  */
 export class BCEWithLogitsLoss extends Loss {
-  /** Broadcasts to the input; null: none. */
+  /** A factor for each element's loss, which broadcasts to the input; null: none. */
   readonly weight: Tensor | null
-  /** Factor of the loss where the target is 1; broadcasts to the input; null: none. */
+  /** A factor for the loss of elements whose target is 1, which broadcasts to the input; null: none. */
   readonly posWeight: Tensor | null
 
   constructor(options: LossArg<BceWithLogitsOptions<Tensor>> = {}) {
@@ -173,21 +172,20 @@ export class BCEWithLogitsLoss extends Loss {
     return field === 'posWeight' ? 'pos_weight' : super.fieldName(field)
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return bceWithLogits(input, target, { reduction: this.reduction, weight: this.weight, posWeight: this.posWeight })
   }
 }
 
 /**
- * Negative log likelihood as a module. Defaults: reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.NLLLoss`. Input: log-probabilities [N, C]
- * (or [C], [N, C, d, …]); target: classes [N] ([], [N, d, …]), int32 or whole numbers → [], or the target's shape with 'none'.
+ * nllLoss as a module: negative log likelihood. Defaults: reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.NLLLoss`.
  * @example new NLLLoss().forward(new LogSoftmax(-1).forward(tensor([[2, 0, 0]])), tensor([0])) // 0.2395
  */
 export class NLLLoss extends Loss {
-  /** [C], or null */
+  /** A factor for each class, [C], or null. */
   readonly weight: Tensor | null
-  /** Rows of this target count for nothing. */
+  /** Rows with this target do not count. */
   readonly ignoreIndex: number
 
   constructor(options: LossArg<NllLossOptions<Tensor>> = {}) {
@@ -197,8 +195,8 @@ export class NLLLoss extends Loss {
   }
 
   /**
-   * Log-probabilities [N, C], [C] or [N, C, d, …] and classes → [], or with 'none' the target's shape. @throws SHAPE_MISMATCH,
-   * DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+   * log-probabilities [N, C], [C] or [N, C, d, …] and classes (int32 or whole numbers) [N], [] or [N, d, …] → [], or the target's shape with 'none'.
+   * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if a class is not a whole number; INDEX_OUT_OF_RANGE if a class is not from 0 to C − 1
    */
   forward(input: Tensor, target: Tensor): Tensor {
     return nllLoss(input, target, { reduction: this.reduction, weight: this.weight, ignoreIndex: this.ignoreIndex })
@@ -206,17 +204,16 @@ export class NLLLoss extends Loss {
 }
 
 /**
- * Cross entropy as a module. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.CrossEntropyLoss`. Input: logits,
- * shaped as NLLLoss's; target: classes as there, or probabilities of the input's shape.
+ * crossEntropy as a module: cross entropy of logits. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.CrossEntropyLoss`.
  * @example
  * const logits = tensor([[2, 0, 0], [0, 0, 2]])
  * new CrossEntropyLoss().forward(logits, tensor([0, 1])) // 1.2395
  * new CrossEntropyLoss('none').forward(logits, tensor([0, 1])) // [0.2395, 2.2395]
  */
 export class CrossEntropyLoss extends Loss {
-  /** [C], or null */
+  /** A factor for each class, [C], or null. */
   readonly weight: Tensor | null
-  /** Rows of this class count for nothing. */
+  /** Rows with this target do not count. */
   readonly ignoreIndex: number
   /** The share of the target that is spread evenly over all classes. */
   readonly labelSmoothing: number
@@ -229,8 +226,9 @@ export class CrossEntropyLoss extends Loss {
   }
 
   /**
-   * Logits [N, C], [C] or [N, C, d, …] and classes or probabilities → [], or with 'none' one loss per row. @throws SHAPE_MISMATCH, DTYPE_MISMATCH,
-   * INDEX_OUT_OF_RANGE
+   * logits [N, C], [C] or [N, C, d, …] and classes (int32 or whole numbers) [N], [] or [N, d, …] → [], or the target's shape with 'none'. The target may also
+   * hold probabilities in the shape of the logits; 'none' then gives one loss for each row.
+   * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if a class is not a whole number; INDEX_OUT_OF_RANGE if a class is not from 0 to C − 1
    */
   forward(input: Tensor, target: Tensor): Tensor {
     const { reduction, weight, ignoreIndex, labelSmoothing } = this
@@ -241,12 +239,12 @@ export class CrossEntropyLoss extends Loss {
 }
 
 /**
- * Kullback-Leibler divergence as a module; `reduction` is 'mean' by default. PyTorch: `torch.nn.KLDivLoss`. Input: log-probabilities; target:
- * probabilities, or their logarithms with logTarget. 'batchmean' divides the sum by N, as the definition does.
+ * klDiv as a module: Kullback-Leibler divergence. The input holds log-probabilities; the target holds probabilities, or with `logTarget` log-probabilities.
+ * `reduction` is 'mean' by default; 'batchmean' divides the sum by N, as the mathematical definition does. PyTorch: `torch.nn.KLDivLoss`.
  * @example new KLDivLoss('batchmean').forward(tensor([[0.5, 0.5]]).log(), tensor([[0.25, 0.75]])) // 0.1308
  */
 export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
-  /** Whether targets are logarithms of probabilities. */
+  /** Whether the target holds log-probabilities. */
   readonly logTarget: boolean
 
   constructor(options: Reduction | 'batchmean' | KlDivOptions = {}) {
@@ -254,14 +252,15 @@ export class KLDivLoss extends Loss<Reduction | 'batchmean'> {
     this.logTarget = others(options).logTarget ?? false
   }
 
-  /** Input and target of one shape → [], or with 'none' that shape. @throws SHAPE_MISMATCH */
+  /** input and target of one shape → [], or that shape with 'none'. @throws SHAPE_MISMATCH if the shapes differ */
   forward(input: Tensor, target: Tensor): Tensor {
     return klDiv(input, target, { reduction: this.reduction, logTarget: this.logTarget })
   }
 }
 
 /**
- * gaussianNllLoss as a module: of input, target and variance. Defaults: full false, eps 1e-6, reduction 'mean'. PyTorch: `torch.nn.GaussianNLLLoss`.
+ * gaussianNllLoss as a module: negative log likelihood of a normal distribution. Defaults: full false, eps 1e-6, reduction 'mean'. PyTorch:
+ * `torch.nn.GaussianNLLLoss`.
  * @example new GaussianNLLLoss().forward(tensor([1, 2]), tensor([1, 4]), tensor([1, 4])) // 0.5966
  */
 export class GaussianNLLLoss extends Loss {
@@ -273,8 +272,8 @@ export class GaussianNLLLoss extends Loss {
   }
 
   /**
-   * Input and target of one shape, variance broadcasts to it → [], or with 'none' the shape. @throws
-   * SHAPE_MISMATCH, INVALID_ARGUMENT
+   * input and target of one shape, and a variance that broadcasts to it → [], or that shape with 'none'.
+   * @throws SHAPE_MISMATCH if the shapes do not fit; INVALID_ARGUMENT if a variance is negative
    */
   forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
     return gaussianNllLoss(input, target, variance, this.options)

@@ -9,27 +9,27 @@ import { constant, type ParameterOptions } from '../module/parameter.js'
 
 /** Options of `LayerNorm`. */
 export interface LayerNormOptions extends ParameterOptions {
-  /** Added to the variance; default 1e-5. */
+  /** The number that is added to the variance; default 1e-5. */
   readonly eps?: number
   /** Whether the layer has a weight and a bias; default true. */
   readonly elementwiseAffine?: boolean
 }
 
 /**
- * Normalizes over the last dimensions, whose shape is normalizedShape; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.LayerNorm`.
+ * Normalizes over the last dimensions, whose shape is `normalizedShape`. eps is 1e-5; weight and bias are there by default. PyTorch: `torch.nn.LayerNorm`.
  * @example new LayerNorm(3).forward(tensor([[1, 2, 3], [10, 20, 30]])) // [[-1.2247, 0, 1.2247], [-1.2247, 0, 1.2247]]
  */
 export class LayerNorm extends Module {
   /** The last extents of the input. */
   readonly normalizedShape: readonly number[]
-  /** Added to the variance. */
+  /** The number that is added to the variance. */
   readonly eps: number
-  /** Weight of the shape normalizedShape, or null. */
+  /** The factors, in the shape normalizedShape, or null. */
   readonly weight: Tensor | null
-  /** Bias of the shape normalizedShape, or null. */
+  /** The bias, in the shape normalizedShape, or null. */
   readonly bias: Tensor | null
 
-  /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /** The weight begins with 1, the bias with 0. @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64 */
   constructor(normalizedShape: number | readonly number[], options: LayerNormOptions = {}) {
     super()
     checkOptions('LayerNorm', options, ['eps', 'elementwiseAffine', 'dtype'])
@@ -45,7 +45,7 @@ export class LayerNorm extends Module {
     noteMembers(this)
   }
 
-  /** x […, ...normalizedShape] → the same shape. @throws SHAPE_MISMATCH */
+  /** x […, ...normalizedShape] → the same shape. @throws SHAPE_MISMATCH if the last extents of x are not normalizedShape */
   forward(x: Tensor): Tensor {
     return layerNorm(x, this.normalizedShape, this.weight, this.bias, { eps: this.eps })
   }
@@ -57,29 +57,32 @@ export class LayerNorm extends Module {
 
 /** Options of `GroupNorm`. */
 export interface GroupNormOptions extends ParameterOptions {
-  /** Added to the variance; default 1e-5. */
+  /** The number that is added to the variance; default 1e-5. */
   readonly eps?: number
   /** Whether the layer has a weight and a bias; default true. */
   readonly affine?: boolean
 }
 
 /**
- * Normalizes groups of channels of each image; eps is 1e-5, with weight and bias by default. PyTorch: `torch.nn.GroupNorm`.
+ * Normalizes groups of channels of each image. eps is 1e-5; weight and bias are there by default. PyTorch: `torch.nn.GroupNorm`.
  * @example new GroupNorm(2, 6).forward(randn([4, 6, 5, 5])).shape // [4, 6, 5, 5]
  */
 export class GroupNorm extends Module {
-  /** How many groups there are; they divide the channels. */
+  /** The number of groups, which divides the number of channels. */
   readonly numGroups: number
-  /** How many channels the input has. */
+  /** The number of channels of the input. */
   readonly numChannels: number
-  /** Added to the variance. */
+  /** The number that is added to the variance. */
   readonly eps: number
-  /** [numChannels], or null */
+  /** The factor of each channel, [numChannels], or null. */
   readonly weight: Tensor | null
-  /** [numChannels], or null. */
+  /** The bias of each channel, [numChannels], or null. */
   readonly bias: Tensor | null
 
-  /** Weight 1, bias 0. @throws INVALID_ARGUMENT unless the groups divide the channels, DTYPE_MISMATCH */
+  /**
+   * The weight begins with 1, the bias with 0.
+   * @throws INVALID_ARGUMENT if the groups do not divide the channels; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(numGroups: number, numChannels: number, options: GroupNormOptions = {}) {
     super()
     checkOptions('GroupNorm', options, ['eps', 'affine', 'dtype'])
@@ -94,7 +97,10 @@ export class GroupNorm extends Module {
     noteMembers(this)
   }
 
-  /** x [N, numChannels, …] → the same shape. @throws SHAPE_MISMATCH, INVALID_ARGUMENT */
+  /**
+   * x [N, numChannels, …] → the same shape.
+   * @throws SHAPE_MISMATCH if x does not have numChannels channels; INVALID_ARGUMENT if the groups do not divide the channels of x
+   */
   forward(x: Tensor): Tensor {
     return groupNorm(x, this.numGroups, this.weight, this.bias, { eps: this.eps })
   }
@@ -107,23 +113,23 @@ export class GroupNorm extends Module {
 
 /** Options of `InstanceNorm1d` and `InstanceNorm2d`. */
 export interface InstanceNormOptions extends ParameterOptions {
-  /** Added to the variance; default 1e-5. */
+  /** The number that is added to the variance; default 1e-5. */
   readonly eps?: number
   /** Whether the layer has a weight and a bias; default false. */
   readonly affine?: boolean
 }
 
 abstract class InstanceNorm extends Module {
-  /** How many channels there are. */
+  /** The number of channels. */
   readonly numFeatures: number
-  /** Added to the variance. */
+  /** The number that is added to the variance. */
   readonly eps: number
-  /** [numFeatures], or null */
+  /** The factor of each channel, [numFeatures], or null. */
   readonly weight: Tensor | null
-  /** [numFeatures], or null */
+  /** The bias of each channel, [numFeatures], or null. */
   readonly bias: Tensor | null
 
-  /** Weight 1, bias 0. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /** The weight begins with 1, the bias with 0. @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64 */
   constructor(numFeatures: number, options: InstanceNormOptions = {}) {
     super()
     checkOptions(new.target.name, options, ['eps', 'affine', 'dtype'])
@@ -157,24 +163,24 @@ abstract class InstanceNorm extends Module {
 }
 
 /**
- * Normalizes each channel of each image of [N, C, L]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm1d`, without
- * running statistics.
+ * Normalizes each channel of each image of [N, C, L]. eps is 1e-5; by default without weight and bias. PyTorch: `torch.nn.InstanceNorm1d`, without running
+ * statistics.
  * @example new InstanceNorm1d(1).forward(tensor([[[1, 2, 3]]])) // [[[-1.2247, 0, 1.2247]]]
  */
 export class InstanceNorm1d extends InstanceNorm {
-  /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH */
+  /** x [N, C, L] or [C, L] → the same shape. @throws SHAPE_MISMATCH if x does not have this shape */
   forward(x: Tensor): Tensor {
     return this.normalize(x, 3, '[N, C, L] or [C, L]')
   }
 }
 
 /**
- * Normalizes each channel of each image of [N, C, H, W]; eps is 1e-5, without weight and bias by default. PyTorch: `torch.nn.InstanceNorm2d`,
- * without running statistics.
+ * Normalizes each channel of each image of [N, C, H, W]. eps is 1e-5; by default without weight and bias. PyTorch: `torch.nn.InstanceNorm2d`, without running
+ * statistics.
  * @example new InstanceNorm2d(3).forward(randn([2, 3, 8, 8])).shape // [2, 3, 8, 8]
  */
 export class InstanceNorm2d extends InstanceNorm {
-  /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH */
+  /** x [N, C, H, W] or [C, H, W] → the same shape. @throws SHAPE_MISMATCH if x does not have this shape */
   forward(x: Tensor): Tensor {
     return this.normalize(x, 4, '[N, C, H, W] or [C, H, W]')
   }

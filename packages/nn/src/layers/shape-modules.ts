@@ -5,24 +5,24 @@ import { extraRepr } from '../module/extra-repr.js'
 import { Module } from '../module/module.js'
 
 /**
- * Returns its argument unchanged: a placeholder for another module. PyTorch: `torch.nn.Identity`.
+ * Returns its input unchanged; it can take the place of another module. PyTorch: `torch.nn.Identity`.
  * @example new Identity().forward(tensor([1, 2])) // [1, 2]
  */
 export class Identity extends Module {
-  /** Returns x. */
+  /** x of any shape → x itself. */
   forward(x: Tensor): Tensor {
     return x
   }
 }
 
 /**
- * Joins the dimensions startDim … endDim into one; by default all but the first, the batch dimension. PyTorch: `torch.nn.Flatten`.
+ * Joins the dimensions startDim (default 1) … endDim (default −1) into one. PyTorch: `torch.nn.Flatten`.
  * @example new Flatten().forward(randn([8, 16, 4, 4])).shape // [8, 256]
  */
 export class Flatten extends Module {
-  /** The first of the joined dimensions. */
+  /** The first of the dimensions that are joined. */
   readonly startDim: number
-  /** The last of the joined dimensions. */
+  /** The last of the dimensions that are joined. */
   readonly endDim: number
 
   constructor(startDim = 1, endDim = -1) {
@@ -31,7 +31,7 @@ export class Flatten extends Module {
     this.endDim = endDim
   }
 
-  /** x [N, …] → [N, rest], unless the constructor says otherwise. @throws INVALID_ARGUMENT, INDEX_OUT_OF_RANGE */
+  /** x [N, …] → [N, rest] by default. @throws DIM_OUT_OF_RANGE if x does not have the dimensions startDim and endDim; INVALID_ARGUMENT if startDim comes after endDim */
   forward(x: Tensor): Tensor {
     return flatten(x, this.startDim, this.endDim)
   }
@@ -42,7 +42,7 @@ export class Flatten extends Module {
 }
 
 /**
- * Splits dimension `dim` into several. One size may be −1: it follows from the others. PyTorch: `torch.nn.Unflatten`.
+ * Splits dimension `dim` into several. One size may be −1; it then follows from the others. PyTorch: `torch.nn.Unflatten`.
  * @example new Unflatten(1, [3, -1]).forward(randn([8, 12])).shape // [8, 3, 4]
  */
 export class Unflatten extends Module {
@@ -57,7 +57,10 @@ export class Unflatten extends Module {
     this.sizes = [...sizes]
   }
 
-  /** x with dimension `dim` split into `sizes`. @throws SHAPE_MISMATCH */
+  /**
+   * x → x with dimension `dim` split into `sizes`.
+   * @throws SHAPE_MISMATCH if the sizes do not multiply to the extent of `dim`; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
+   */
   forward(x: Tensor): Tensor {
     return unflatten(x, this.dim, this.sizes)
   }

@@ -10,57 +10,57 @@ import { LayerNorm } from './normalization.js'
 
 /** Options of `TransformerEncoderLayer`. */
 export interface TransformerEncoderLayerOptions extends ParameterOptions {
-  /** Width between the two linear layers; default 2048. */
+  /** The width between the two linear layers; default 2048. */
   readonly dimFeedforward?: number
-  /** Probability of all dropouts; default 0.1. */
+  /** The probability of all dropouts; default 0.1. */
   readonly dropout?: number
-  /** Applied between the linear layers; default 'relu'. */
+  /** The activation between the linear layers; default 'relu'. */
   readonly activation?: 'relu' | 'gelu' | ((x: Tensor) => Tensor)
   /** `eps` of the layer norms; default 1e-5. */
   readonly layerNormEps?: number
-  /** Input and output are [N, L, dModel] instead of [L, N, dModel]; default false. */
+  /** Whether inputs and output are [N, L, dModel] instead of [L, N, dModel]; default false. */
   readonly batchFirst?: boolean
-  /** Normalise before attention and before the linear layers, instead of after; default false. */
+  /** Whether to normalize before attention and before the linear layers, instead of after them; default false. */
   readonly normFirst?: boolean
 }
 
-/** Masks of `TransformerEncoderLayer.forward`, as in MultiheadAttention: true where a position is not attended to. */
+/** The masks of `TransformerEncoderLayer.forward`. As in MultiheadAttention, a bool mask is true where a position is not attended to. */
 export interface EncoderLayerCall {
-  /** [L, L], or [N · nhead, L, L] */
+  /** Which positions each position does not attend to: [L, L], or [N · nhead, L, L]. Default none. */
   readonly srcMask?: Tensor | null
   /** [N, L] */
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
 /**
- * Self-attention and two linear layers, each with dropout (0.1), a residual and a layer norm. Defaults: dimFeedforward 2048, 'relu', batchFirst
- * false, normFirst false. PyTorch: `torch.nn.TransformerEncoderLayer`.
+ * Self-attention and two linear layers, each with dropout (0.1), a residual connection and a layer norm. Defaults: dimFeedforward 2048, activation 'relu',
+ * batchFirst false, normFirst false. PyTorch: `torch.nn.TransformerEncoderLayer`.
  * @example
  * const layer = new TransformerEncoderLayer(8, 2, { dimFeedforward: 16, batchFirst: true })
  * layer.forward(randn([4, 5, 8])).shape // [4, 5, 8]
  */
 export class TransformerEncoderLayer extends Module {
-  /** The attention of each position to all. */
+  /** The self-attention. */
   readonly selfAttn: MultiheadAttention
-  /** […, dModel] → […, dimFeedforward] */
+  /** The first linear layer, dModel → dimFeedforward. */
   readonly linear1: Linear
-  /** Dropout between the linear layers. */
+  /** The dropout between the linear layers. */
   readonly dropout: Dropout
-  /** […, dimFeedforward] → […, dModel] */
+  /** The second linear layer, dimFeedforward → dModel. */
   readonly linear2: Linear
-  /** Layer norm of the attention part. */
+  /** The layer norm of the attention part. */
   readonly norm1: LayerNorm
-  /** Layer norm of the feed-forward part. */
+  /** The layer norm of the feed-forward part. */
   readonly norm2: LayerNorm
-  /** Dropout after attention. */
+  /** The dropout after attention. */
   readonly dropout1: Dropout
-  /** Dropout after the linear layers. */
+  /** The dropout after the linear layers. */
   readonly dropout2: Dropout
   /** Whether each layer norm comes before its part instead of after it. */
   readonly normFirst: boolean
   private readonly activation: (x: Tensor) => Tensor
 
-  /** @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /** @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64 */
   constructor(dModel: number, nhead: number, options: TransformerEncoderLayerOptions = {}) {
     super()
     checkOptions('TransformerEncoderLayer', options, [
@@ -91,7 +91,10 @@ export class TransformerEncoderLayer extends Module {
     return field === 'selfAttn' ? 'self_attn' : super.fieldName(field)
   }
 
-  /** src [L, N, dModel], [N, L, dModel] with batchFirst, or [L, dModel] → the same shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+  /**
+   * src [L, N, dModel], [N, L, dModel] with `batchFirst`, or [L, dModel] → the same shape.
+   * @throws SHAPE_MISMATCH if src does not have this shape; DTYPE_MISMATCH if src does not have the dtype of the parameters
+   */
   forward(src: Tensor, masks: EncoderLayerCall = {}): Tensor {
     if (this.normFirst) {
       const x = src.add(this.attend(this.norm1.forward(src), masks))
@@ -113,14 +116,14 @@ export class TransformerEncoderLayer extends Module {
 
 /** The masks that `TransformerEncoder.forward` gives to every layer. */
 export interface EncoderCall {
-  /** [L, L], or [N · nhead, L, L] */
+  /** Which positions each position does not attend to: [L, L], or [N · nhead, L, L]. Default none. */
   readonly mask?: Tensor | null
   /** [N, L] */
   readonly srcKeyPaddingMask?: Tensor | null
 }
 
 /**
- * Several encoder layers one after the other. A function makes each of them. PyTorch: `torch.nn.TransformerEncoder`, which copies one layer.
+ * Several encoder layers, one after the other. A function makes each of them; PyTorch copies one layer. PyTorch: `torch.nn.TransformerEncoder`.
  * @example
  * const layer = () => new TransformerEncoderLayer(8, 2, { dimFeedforward: 16, batchFirst: true })
  * new TransformerEncoder(layer, 3).forward(randn([4, 5, 8])).shape // [4, 5, 8]
@@ -128,13 +131,13 @@ export interface EncoderCall {
 export class TransformerEncoder extends Module {
   /** The layers in order. */
   readonly layers: readonly TransformerEncoderLayer[]
-  /** Layer norm of the last layer's output, or null. */
+  /** The layer norm of the last layer's output, or null. */
   readonly norm: LayerNorm | null
 
   /**
-   * @param makeLayer makes the layer at each place. PyTorch takes one layer and copies it, so all layers have the same initial values.
-   * @param norm normalises the last layer's output; default none
-   * @throws INVALID_ARGUMENT
+   * @param makeLayer makes the layer at each place. PyTorch takes one layer and copies it, so all its layers have the same initial values.
+   * @param norm normalizes the output of the last layer; default none
+   * @throws INVALID_ARGUMENT if `numLayers` is not valid
    */
   constructor(makeLayer: (place: number) => TransformerEncoderLayer, numLayers: number, norm: LayerNorm | null = null) {
     super()
@@ -143,7 +146,10 @@ export class TransformerEncoder extends Module {
     this.norm = norm
   }
 
-  /** src and masks as in `TransformerEncoderLayer.forward` → src's shape. @throws SHAPE_MISMATCH, DTYPE_MISMATCH */
+  /**
+   * src and masks as in `TransformerEncoderLayer.forward` → the shape of src.
+   * @throws SHAPE_MISMATCH if src does not fit; DTYPE_MISMATCH if src does not have the dtype of the parameters
+   */
   forward(src: Tensor, { mask: srcMask = null, srcKeyPaddingMask = null }: EncoderCall = {}): Tensor {
     let x = src
     for (const layer of this.layers) x = layer.forward(x, { srcMask, srcKeyPaddingMask })

@@ -9,7 +9,7 @@ import { Module } from './module.js'
 import { parameter } from './parameter.js'
 
 /**
- * Modules by place: parameters are `0.weight`. It has no forward. PyTorch: `torch.nn.ModuleList`.
+ * Modules in a list. Their parameters have names such as `0.weight`. A ModuleList has no forward. PyTorch: `torch.nn.ModuleList`.
  * @example
  * const blocks = new ModuleList([new Linear(4, 4), new Linear(4, 2)])
  * let h = randn([1, 4])
@@ -17,7 +17,7 @@ import { parameter } from './parameter.js'
  * h.shape // [1, 2]
  */
 export class ModuleList<M extends Module = Module> extends Module implements Iterable<M> {
-  /** The modules in order. Change them by `append` and `extend`, which check. */
+  /** The modules in order. Change the list by `append` and `extend`, which check the modules. */
   readonly items: M[]
 
   constructor(modules: Iterable<M> = []) {
@@ -26,7 +26,7 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     this.items = [...modules].map((module) => checkedModule('ModuleList', module))
   }
 
-  /** How many there are. */
+  /** The number of modules. */
   get length(): number {
     return this.items.length
   }
@@ -35,18 +35,18 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
     return this.items[Symbol.iterator]()
   }
 
-  /** The module at this place; −1 is the last. @throws INDEX_OUT_OF_RANGE */
+  /** The module at place `index`; −1 is the last. @throws INDEX_OUT_OF_RANGE if that place does not exist */
   at(index: number): M {
     return checkedAt('ModuleList', this.items, index)
   }
 
-  /** Adds a module at the end. @throws INVALID_ARGUMENT for what is none */
+  /** Adds a module at the end, and returns the list. @throws INVALID_ARGUMENT if it is not a module */
   append(module: M): this {
     this.items.push(checkedModule('ModuleList', module))
     return this
   }
 
-  /** Adds several at the end. @throws INVALID_ARGUMENT for what is none */
+  /** Adds several modules at the end, and returns the list. @throws INVALID_ARGUMENT if one of them is not a module */
   extend(modules: Iterable<M>): this {
     for (const module of modules) this.append(module)
     return this
@@ -58,14 +58,14 @@ export class ModuleList<M extends Module = Module> extends Module implements Ite
 }
 
 /**
- * Modules by key: parameters are `encoder.weight`. It has no forward. PyTorch: `torch.nn.ModuleDict`.
+ * Modules by key. Their parameters have names such as `encoder.weight`. A ModuleDict has no forward. PyTorch: `torch.nn.ModuleDict`.
  * @example
  * const heads = new ModuleDict({ policy: new Linear(4, 2), value: new Linear(4, 1) })
  * heads.get('value').forward(randn([1, 4])).shape // [1, 1]
  * heads.namedParameters().map(([name]) => name) // ['policy.weight', 'policy.bias', 'value.weight', 'value.bias']
  */
 export class ModuleDict<M extends Module = Module> extends Module implements Iterable<[string, M]> {
-  /** The modules by key. Change them by `set` and `delete`, which check. */
+  /** The modules by key. Change them by `set` and `delete`, which check the modules. */
   readonly items: Map<string, M>
 
   constructor(modules: Readonly<Record<string, M>> = {}) {
@@ -74,7 +74,7 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
     for (const [key, module] of Object.entries(modules)) this.set(key, module)
   }
 
-  /** How many there are. */
+  /** The number of modules. */
   get size(): number {
     return this.items.size
   }
@@ -88,35 +88,35 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
     return this.items.keys()
   }
 
-  /** The modules, in that order. */
+  /** The modules, in the order in which they were set. */
   values(): IterableIterator<M> {
     return this.items.values()
   }
 
-  /** Both, as the dictionary itself gives them. */
+  /** Pairs of key and module, in the order in which they were set. */
   entries(): IterableIterator<[string, M]> {
     return this.items.entries()
   }
 
-  /** Whether there is a module of that key. */
+  /** Whether there is a module with that key. */
   has(key: string): boolean {
     return this.items.has(key)
   }
 
-  /** The module of that key. @throws NO_SUCH_MEMBER */
+  /** The module with that key. @throws NO_SUCH_MEMBER if that module does not exist */
   get(key: string): M {
     const module = this.items.get(key)
     if (module === undefined) throw noSuch('ModuleDict', 'module', key, [...this.items.keys()])
     return module
   }
 
-  /** Puts a module under a key. @throws INVALID_ARGUMENT for what is none */
+  /** Sets the module with that key, and returns the dictionary. @throws INVALID_ARGUMENT if it is not a module */
   set(key: string, module: M): this {
     this.items.set(key, checkedModule('ModuleDict', module))
     return this
   }
 
-  /** Takes a module out; whether there was one. */
+  /** Removes the module with that key; returns whether there was one. */
   delete(key: string): boolean {
     return this.items.delete(key)
   }
@@ -127,14 +127,14 @@ export class ModuleDict<M extends Module = Module> extends Module implements Ite
 }
 
 /**
- * Parameters by place: `0`, `1`, …. Tensors that are none yet become parameters. PyTorch: `torch.nn.ParameterList`.
+ * Parameters in a list, with the names `0`, `1`, …. Tensors that are not parameters yet become parameters. PyTorch: `torch.nn.ParameterList`.
  * @example
  * const scales = new ParameterList([ones([2]), zeros([3])])
  * scales.length // 2
  * scales.at(0).requiresGrad // true
  */
 export class ParameterList extends Module implements Iterable<Tensor> {
-  /** The parameters in order. Change them by `append`. */
+  /** The parameters in order. Change the list by `append`. */
   readonly items: Tensor[]
 
   constructor(parameters: Iterable<Tensor> = []) {
@@ -143,7 +143,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     this.items = [...parameters].map(asParameter)
   }
 
-  /** How many there are. */
+  /** The number of parameters. */
   get length(): number {
     return this.items.length
   }
@@ -152,12 +152,12 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     return this.items[Symbol.iterator]()
   }
 
-  /** The parameter at this place; −1 is the last. @throws INDEX_OUT_OF_RANGE */
+  /** The parameter at place `index`; −1 is the last. @throws INDEX_OUT_OF_RANGE if that place does not exist */
   at(index: number): Tensor {
     return checkedAt('ParameterList', this.items, index)
   }
 
-  /** Adds a tensor at the end, as a parameter. @throws REQUIRES_GRAD_NEEDS_FLOAT */
+  /** Adds a tensor at the end, as a parameter, and returns the list. @throws REQUIRES_GRAD_NEEDS_FLOAT if it is int32 or bool */
   append(item: Tensor): this {
     this.items.push(asParameter(item))
     return this

@@ -8,26 +8,27 @@ import { checkOneOf } from './check.js'
 
 /** Options of every function that draws random numbers. */
 export interface InitOptions {
-  /** Default: the scope's generator, else the thread's. */
+  /** The source of the random numbers. Default: the generator of the scope, else that of the thread. */
   readonly generator?: Generator
 }
 
-/** What follows a layer, for its gain. */
+/** The function after a layer, for `calculateGain`. */
 export type Nonlinearity = 'linear' | 'conv1d' | 'conv2d' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu'
 const NONLINEARITIES = ['linear', 'conv1d', 'conv2d', 'sigmoid', 'tanh', 'relu', 'leakyRelu', 'selu'] as const
 
 /** Options of `kaimingUniform_` and `kaimingNormal_`. */
 export interface KaimingOptions extends InitOptions {
-  /** The negative slope of a leakyRelu that follows; default 0. */
+  /** The negative slope of a leakyRelu after the layer; default 0. */
   readonly a?: number
-  /** What keeps its variance: 'fanIn' (default) the activations of forward, 'fanOut' the gradients of backward. */
+  /** The quantity whose variance stays the same from layer to layer: 'fanIn' (default) the activations in forward, 'fanOut' the gradients in backward. */
   readonly mode?: 'fanIn' | 'fanOut'
-  /** What follows the layer; default 'leakyRelu'. */
+  /** The function after the layer; default 'leakyRelu'. */
   readonly nonlinearity?: Nonlinearity
 }
 
 /**
- * Uniform in [low, high). @throws INVALID_ARGUMENT unless low ≤ high
+ * Fills x with uniform numbers from [low, high), by default [0, 1), and returns it. PyTorch: `torch.nn.init.uniform_`.
+ * @throws INVALID_ARGUMENT if low is above high, or x is int32 or bool
  * @example init.uniform_(zeros([2, 3]), -0.1, 0.1) // shape [2, 3]: each element is at least −0.1 and below 0.1
  */
 export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}): Tensor {
@@ -36,7 +37,8 @@ export function uniform_(x: Tensor, low = 0, high = 1, options: InitOptions = {}
 }
 
 /**
- * Normal with this mean (default 0) and standard deviation (1). PyTorch: `torch.nn.init.normal_`. @throws INVALID_ARGUMENT unless std ≥ 0
+ * Fills x with normal numbers of this mean (default 0) and standard deviation (default 1), and returns it. PyTorch: `torch.nn.init.normal_`.
+ * @throws INVALID_ARGUMENT if std is negative, or x is int32 or bool
  * @example init.normal_(zeros([2, 3]), 0, 0.02) // shape [2, 3]: the standard deviation is about 0.02
  */
 export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {}): Tensor {
@@ -45,7 +47,8 @@ export function normal_(x: Tensor, mean = 0, std = 1, options: InitOptions = {})
 }
 
 /**
- * Normal, drawn again until it lies in [low, high]. @throws INVALID_ARGUMENT unless low < high and std > 0
+ * Fills x with normal numbers that are drawn again until they are in [low, high], by default [−2, 2], and returns it. PyTorch: `torch.nn.init.trunc_normal_`.
+ * @throws INVALID_ARGUMENT if low is not below high, std is not positive, or x is int32 or bool
  * @example init.truncNormal_(zeros([2, 3]), 0, 1, -2, 2) // shape [2, 3]: each element is from −2 to 2
  */
 export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, options: InitOptions = {}): Tensor {
@@ -59,7 +62,7 @@ export function truncNormal_(x: Tensor, mean = 0, std = 1, low = -2, high = 2, o
 }
 
 /**
- * The same number everywhere. PyTorch: `torch.nn.init.constant_`. @throws INVALID_ARGUMENT
+ * Fills x with one number, and returns it. PyTorch: `torch.nn.init.constant_`. @throws INVALID_ARGUMENT if `value` is not a number that x can hold
  * @example init.constant_(zeros([3]), 0.5) // [0.5, 0.5, 0.5]
  */
 export function constant_(x: Tensor, value: number): Tensor {
@@ -67,7 +70,7 @@ export function constant_(x: Tensor, value: number): Tensor {
 }
 
 /**
- * 1 everywhere. PyTorch: `torch.nn.init.ones_`.
+ * Fills x with ones, and returns it. PyTorch: `torch.nn.init.ones_`.
  * @example init.ones_(zeros([2, 2])) // [[1, 1], [1, 1]]
  */
 export function ones_(x: Tensor): Tensor {
@@ -75,7 +78,7 @@ export function ones_(x: Tensor): Tensor {
 }
 
 /**
- * 0 everywhere. PyTorch: `torch.nn.init.zeros_`.
+ * Fills x with zeros, and returns it. PyTorch: `torch.nn.init.zeros_`.
  * @example
  * new Sequential(new Linear(2, 3)).apply((m) => {
  *   if (m instanceof Linear && m.bias !== null) init.zeros_(m.bias)
@@ -86,7 +89,7 @@ export function zeros_(x: Tensor): Tensor {
 }
 
 /**
- * x [n, m]: ones on the diagonal, zeros elsewhere. @throws SHAPE_MISMATCH
+ * Fills x [n, m] with ones on the diagonal and zeros elsewhere, and returns it. PyTorch: `torch.nn.init.eye_`. @throws SHAPE_MISMATCH if x is not a matrix
  * @example init.eye_(zeros([2, 3])) // [[1, 0, 0], [0, 1, 0]]
  */
 export function eye_(x: Tensor): Tensor {
@@ -97,7 +100,8 @@ export function eye_(x: Tensor): Tensor {
 }
 
 /**
- * Uniform with the variance gain² · 2 / (fan in + fan out). PyTorch's name for Glorot's scheme. @throws SHAPE_MISMATCH (all with fans)
+ * Fills x with uniform numbers of the variance gain² · 2 / (fan in + fan out), Glorot's scheme, and returns it. PyTorch: `torch.nn.init.xavier_uniform_`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions; INVALID_ARGUMENT if x is int32 or bool
  * @example init.xavierUniform_(new Linear(4, 2).weight).shape // [2, 4]
  */
 export function xavierUniform_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
@@ -107,7 +111,8 @@ export function xavierUniform_(x: Tensor, gain = 1, options: InitOptions = {}): 
 }
 
 /**
- * Normal with the variance gain² · 2 / (fan in + fan out). PyTorch: `torch.nn.init.xavier_normal_`.
+ * Fills x with normal numbers of the variance gain² · 2 / (fan in + fan out), Glorot's scheme, and returns it. PyTorch: `torch.nn.init.xavier_normal_`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions; INVALID_ARGUMENT if x is int32 or bool
  * @example init.xavierNormal_(new Linear(4, 2).weight, init.calculateGain('tanh')).shape // [2, 4]
  */
 export function xavierNormal_(x: Tensor, gain = 1, options: InitOptions = {}): Tensor {
@@ -116,7 +121,9 @@ export function xavierNormal_(x: Tensor, gain = 1, options: InitOptions = {}): T
 }
 
 /**
- * Uniform with the variance gain² / fan, the gain being the nonlinearity's. He's scheme.
+ * Fills x with uniform numbers of the variance gain² / fan, He's scheme, and returns it. The gain is that of `nonlinearity`. PyTorch:
+ * `torch.nn.init.kaiming_uniform_`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions; INVALID_ARGUMENT if an option is not valid, or x is int32 or bool
  * @example init.kaimingUniform_(new Linear(4, 2).weight, { nonlinearity: 'relu' }).shape // [2, 4]
  */
 export function kaimingUniform_(x: Tensor, options: KaimingOptions = {}): Tensor {
@@ -125,7 +132,9 @@ export function kaimingUniform_(x: Tensor, options: KaimingOptions = {}): Tensor
 }
 
 /**
- * Normal with the variance gain² / fan, where the gain is the nonlinearity's.
+ * Fills x with normal numbers of the variance gain² / fan, He's scheme, and returns it. The gain is that of `nonlinearity`. PyTorch:
+ * `torch.nn.init.kaiming_normal_`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions; INVALID_ARGUMENT if an option is not valid, or x is int32 or bool
  * @example init.kaimingNormal_(new Conv2d(3, 8, 3).weight, { mode: 'fanOut', nonlinearity: 'relu' }).shape // [8, 3, 3, 3]
  */
 export function kaimingNormal_(x: Tensor, options: KaimingOptions = {}): Tensor {
@@ -133,8 +142,9 @@ export function kaimingNormal_(x: Tensor, options: KaimingOptions = {}): Tensor 
 }
 
 /**
- * x [rows, …]: as a matrix [rows, rest] its rows, or its columns if these are fewer, are orthogonal and of length `gain`; the directions are uniform.
- * @throws SHAPE_MISMATCH for fewer than two dimensions
+ * Fills x [rows, …] with a random orthogonal matrix [rows, rest], and returns it. Its rows, or its columns if there are fewer, are orthogonal and of length
+ * `gain` (default 1). PyTorch: `torch.nn.init.orthogonal_`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions; INVALID_ARGUMENT if x is int32 or bool
  * @example
  * const w = init.orthogonal_(zeros([2, 4]))
  * w.matmul(w.T) // close to [[1, 0], [0, 1]]
@@ -155,7 +165,9 @@ export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Ten
 }
 
 /**
- * The factor for the initial standard deviation of a layer before this nonlinearity, so that activations keep their scale. `slope` is leakyRelu's, 0.01 by default. @throws INVALID_ARGUMENT
+ * The factor for the initial standard deviation of a layer before this nonlinearity, which keeps the scale of activations. `slope` is that of leakyRelu, 0.01
+ * by default. PyTorch: `torch.nn.init.calculate_gain`.
+ * @throws INVALID_ARGUMENT if the nonlinearity is unknown
  * @example
  * init.calculateGain('relu') // 1.4142
  * init.calculateGain('leakyRelu', 0.2) // 1.3868

@@ -10,15 +10,22 @@ import { isThenable } from '@postgrad/base/internal'
 import { isTensor, type RemovableHandle, type Tensor } from '@postgrad/tensor'
 import { isPlain } from './collections.js'
 
-/** Called before forward with its arguments. It may return other arguments: an array of them, or a single argument that is not an array. */
+/** A hook that is called before forward, with the arguments of forward. It may return other arguments: an array of them, or a single argument that is not an array. */
 export type ForwardPreHook<M> = (module: M, args: readonly unknown[]) => unknown
-/** Called after forward with its arguments and its result (the settled result if forward is async). It may return another result. */
+/**
+ * A hook that is called after forward, with the arguments and the result of forward. If forward is async, it is called with the settled result. It may return
+ * another result.
+ */
 export type ForwardHook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown
 /**
- * Called in backward with a gradient for each of forward's arguments and for each item of its result; null: there is none. It may return other gradients for the
- * arguments. An argument has a gradient only if it is a tensor itself, not an array or object of tensors. Items of a result also count inside arrays and plain objects, at any
- * depth, in order. If no argument requires grad, the hook is called as soon as the gradients of the result are known. If the result has no item that
- * requires grad, it is called as soon as the gradients of the arguments are known, and gets none of the result. A hook that writes into a gradient changes it for this module only.
+ * A hook that is called in backward with a gradient for each argument of forward and for each item of its result; null if there is none. It may return other
+ * gradients for the arguments.
+ *
+ * An argument has a gradient only if it is a tensor itself, not an array or object of tensors. Items of a result also count inside arrays and plain objects, at
+ * any depth, in order. A hook that writes into a gradient changes it for this module only.
+ *
+ * If no argument requires grad, the hook is called as soon as the gradients of the result are known. If no item of the result requires grad, it is called as
+ * soon as the gradients of the arguments are known, and receives null for each item of the result.
  */
 export type FullBackwardHook<M> = (
   module: M,

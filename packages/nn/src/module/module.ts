@@ -41,7 +41,7 @@ import { ensureNothingHidden } from './hidden-members.js'
 import { type ForwardHook, type ForwardPreHook, type FullBackwardHook, ModuleHooks } from './module-hooks.js'
 import { parameter } from './parameter.js'
 
-/** Tensors by path, such as 'decoder.weight': the result of `stateDict()` and the argument of `loadStateDict`. PyTorch: the result of `state_dict()`. */
+/** Tensors by path, such as 'decoder.weight': the result of `stateDict()`, and the argument of `loadStateDict`. PyTorch: the result of `state_dict()`. */
 export type StateDict = Record<string, Tensor>
 
 /** Options of `registerBuffer`. */
@@ -52,19 +52,19 @@ export interface BufferOptions {
 
 /** Options of `parameters` and `buffers`. */
 export interface WalkOptions {
-  /** Whether to include the modules below; default true. */
+  /** Whether to include all modules below, and not only this one; default true. */
   readonly recurse?: boolean
 }
 
 /** Options of `namedParameters` and `namedBuffers`. */
 export interface NamedWalkOptions extends WalkOptions {
-  /** Put before all names, with a dot; default none. */
+  /** A text that is put before all names, with a dot; default none. */
   readonly prefix?: string
 }
 
 /** Options of `loadStateDict`. */
 export interface LoadStateDictOptions {
-  /** Whether to refuse missing and unexpected names; default true. Tensors of another shape are always refused. */
+  /** Whether missing and unexpected names are errors; default true. A tensor of another shape is always an error. */
   readonly strict?: boolean
 }
 
@@ -84,8 +84,7 @@ type Visit = (name: string, member: Tensor | Module, kind: Kind | 'module') => v
 let heldOf: (module: Module) => HeldMembers
 
 /**
- * A part of a model. Extend it and write `forward`. Its parameters, buffers and child modules are those that its fields hold. PyTorch:
- * `torch.nn.Module`.
+ * A part of a model. Extend it and write `forward`. All parameters, buffers and child modules in its fields belong to it. PyTorch: `torch.nn.Module`.
  * @example
  * class Net extends Module {
  *   hidden = new Linear(4, 8)
@@ -96,7 +95,7 @@ let heldOf: (module: Module) => HeldMembers
  * new Net().namedParameters().map(([name]) => name) // ['hidden.weight', 'hidden.bias', 'out.weight', 'out.bias']
  */
 export abstract class Module {
-  /** Whether the module is in training mode; true at first. `train` and `eval` set it for the whole tree. Dropout and batch norm read it. */
+  /** Whether the module is in training mode; true at first. `train` and `eval` set it for the whole tree. Dropout and batch norm depend on it. */
   training = true
   /** Fields that are buffers, and whether they are persistent. Private as the next two, so that no walk sees them. */
   #buffers: Map<string, boolean> | null = null
@@ -119,7 +118,10 @@ export abstract class Module {
     noteSoon(this)
   }
 
-  /** Sets training mode (or evaluation mode, if `mode` is false) here and in all modules below. It calls each module's own `train`, which may be overridden. */
+  /**
+   * Sets training mode here and in all modules below, or evaluation mode if `mode` is false. Returns the module. It calls the `train` of each module, which may
+   * be overridden.
+   */
   train(mode = true): this {
     // A module that has this one below it again calls it while it is at it.
     if (this.#switching) return this
@@ -133,15 +135,16 @@ export abstract class Module {
     return this
   }
 
-  /** Sets evaluation mode here and in all modules below: `train(false)`. */
+  /** Sets evaluation mode here and in all modules below, and returns the module: `train(false)`. */
   eval(): this {
     return this.train(false)
   }
 
   /**
-   * All parameters of the tree, each once: a module's own in order of its fields, then those of its children.
-   * @throws MODULE_HIDDEN if a field that is #private, not enumerable or under a symbol holds a module or a parameter; MEMBER_REPLACED if a field or an item of a collection held a parameter or a module,
-   * and now holds something that does not belong to the module. namedParameters, stateDict and loadStateDict throw both, too.
+   * All parameters of the tree, each once: first those of the module in the order of its fields, then those of its children.
+   * @throws MODULE_HIDDEN if a field that is #private, not enumerable or under a symbol holds a module or a parameter; MEMBER_REPLACED if a field, or an item
+   * of a collection, held a parameter or a module and now holds something that does not belong to the module. namedParameters, stateDict and loadStateDict fail
+   * with both, too
    */
   parameters(options: WalkOptions = {}): Tensor[] {
     this.#search('parameters')
@@ -156,7 +159,7 @@ export abstract class Module {
     return unique('namedParameters', this, isParameter, options)
   }
 
-  /** All buffers of the tree, each once: tensors that belong to the state but are not trained, such as running means. */
+  /** All buffers of the tree, each once. A buffer belongs to the state but is not trained, such as a running mean. */
   buffers(options: WalkOptions = {}): Tensor[] {
     return this.namedBuffers(options).map(([, buffer]) => buffer)
   }
@@ -166,12 +169,12 @@ export abstract class Module {
     return unique('namedBuffers', this, isBuffer, options)
   }
 
-  /** The modules directly below, each once. */
+  /** The modules directly below this one, each once. */
   children(): Module[] {
     return this.namedChildren().map(([, child]) => child)
   }
 
-  /** The modules directly below with their names; a module in an array has a name such as `layers.0`. */
+  /** The modules directly below this one, with their names. A module in an array has a name such as `layers.0`. */
   namedChildren(): [name: string, child: Module][] {
     const found = new Map<Module, string>()
     each(this, (name, member) => {
@@ -180,14 +183,14 @@ export abstract class Module {
     return [...found].map(([child, name]) => [name, child])
   }
 
-  /** This module and all below it, each once. */
+  /** This module and all modules below it, each once. */
   modules(): Module[] {
     const seen = new Set<Module>()
     gatherModules(this, seen)
     return [...seen]
   }
 
-  /** This module and all below it with their paths; this module's path is ''. */
+  /** This module and all modules below it, with their paths. The path of this module is ''. */
   namedModules(): [name: string, module: Module][] {
     const found = new Map<Module, string>()
     const visit = (module: Module, path: string) => {
@@ -199,7 +202,7 @@ export abstract class Module {
     return [...found].map(([module, path]) => [path, module])
   }
 
-  /** Calls `fn` with each module of the tree, children before their parents. */
+  /** Calls `fn` with each module of the tree, children before their parents, and returns the module. */
   apply(fn: (module: Module) => void): this {
     checkFunction('apply', 'what to do with each module', fn)
     if (this.#applying) return this
@@ -214,7 +217,7 @@ export abstract class Module {
     return this
   }
 
-  /** Sets `requiresGrad` of all parameters. */
+  /** Sets `requiresGrad` of all parameters, and returns the module. */
   requiresGrad_(flag = true): this {
     for (const each of this.parameters()) each.requiresGrad_(flag)
     return this
@@ -226,10 +229,11 @@ export abstract class Module {
   }
 
   /**
-   * Converts parameters and buffers of floating point to a dtype, and moves all of them to a device. New tensors take their places (in PyTorch they stay the same objects),
-   * so make optimizers, and references from other workers, afterwards. Shared tensors stay shared. Gradients are dropped. To move a module back to this process, call `await module.cpu()`.
-   * PyTorch: `Module.to(dtype)`, `.to(device, dtype)`.
-   * @throws DTYPE_MISMATCH unless float32 or float64, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously; nothing is changed then
+   * Converts parameters and buffers of floating point to a dtype, or moves all of them to a device, or both; returns the module. New tensors replace the old
+   * ones (in PyTorch they stay the same objects). So make optimizers, and references from other workers, after this call. Shared tensors stay shared. Gradients
+   * are dropped. To move a module back to this process, call `await module.cpu()`. PyTorch: `Module.to(dtype)`, `.to(device, dtype)`.
+   * @throws DTYPE_MISMATCH if the dtype is not float32 or float64; DEVICE_UNKNOWN if the device is unknown; READ_NOT_SYNCHRONOUS if the tensors are on a device
+   * that computes asynchronously. Nothing is changed then
    */
   to(target: DType | Device | DeviceSpec, dtype?: DType): this {
     if (dtype !== undefined) checkFloating('to', dtype)
@@ -242,7 +246,10 @@ export abstract class Module {
     )
   }
 
-  /** As `to('cpu')`, but waits until the device has computed the tensors. They get the values of the moment of the call; later writes to them are lost. PyTorch: `Module.cpu`. */
+  /**
+   * Moves the module to this process as `to('cpu')` does, but waits until the device has computed the tensors. They get the values of the moment of the call;
+   * later writes to them are lost. PyTorch: `Module.cpu`.
+   */
   async cpu(): Promise<this> {
     const members = [...this.#members('cpu').keys()]
     const moved = new Map(await Promise.all(members.map(async (member) => [member, await member.detach().cpu()] as const)))
@@ -278,9 +285,10 @@ export abstract class Module {
   }
 
   /**
-   * Sets the field `field` to a buffer, and returns it. If you set the field to another tensor later, that tensor is the buffer. null: the buffer does not
-   * exist (yet).
-   * @throws INVALID_ARGUMENT for a name that is empty or contains a dot, and unless `buffer` is a tensor or null; MEMBER_NAME_TAKEN for the name of a method, a parameter, a module or another field
+   * Makes the field `field` a buffer with this tensor, and returns the tensor. If you later set the field to another tensor, that tensor is the buffer. null
+   * means that the buffer does not exist (yet). PyTorch: `register_buffer`.
+   * @throws INVALID_ARGUMENT if the name is empty or contains a dot, or `buffer` is neither a tensor nor null; MEMBER_NAME_TAKEN if a method, a parameter, a
+   * module or another field has the name
    */
   registerBuffer<T extends Tensor | null>(field: string, buffer: T, options: BufferOptions = {}): T {
     checkOptions('registerBuffer', options, ['persistent'])
@@ -312,8 +320,9 @@ export abstract class Module {
   }
 
   /**
-   * All parameters and persistent buffers by path; a shared tensor is under each of its names. The tensors share storage with the module's (they are detached, not copied).
-   * @throws MEMBER_NAME_TAKEN if two tensors have one path, such as those of the keys 1 and '1' of a Map
+   * All parameters and persistent buffers by path. A shared tensor is listed under each of its names. The tensors share storage with the module: they are
+   * detached, not copied. PyTorch: `state_dict`.
+   * @throws MEMBER_NAME_TAKEN if two tensors have the same path, such as those of the keys 1 and '1' of a Map
    */
   stateDict(): StateDict {
     this.#search('stateDict')
@@ -321,9 +330,10 @@ export abstract class Module {
   }
 
   /**
-   * Copies the values of `state` into parameters and buffers, converted to their dtypes. If it throws, nothing is changed.
-   * @returns the names that were missing or unexpected, for a load that is not strict
-   * @throws STATE_DICT_MISMATCH, which lists missing names, unexpected names and different shapes; INVALID_ARGUMENT if `state` does not hold tensors
+   * Copies the values of `state` into parameters and buffers, converted to their dtypes. Returns the missing and unexpected names, which can exist only if
+   * `strict` is false. If it throws, nothing is changed. PyTorch: `load_state_dict`.
+   * @throws STATE_DICT_MISMATCH if names or shapes differ: the error lists missing names, unexpected names and shapes; INVALID_ARGUMENT if `state` does not
+   * hold tensors
    */
   loadStateDict(state: Readonly<StateDict>, { strict = true }: LoadStateDictOptions = {}): StateDictDifference {
     this.#search('loadStateDict')
@@ -347,37 +357,37 @@ export abstract class Module {
     return { missingKeys, unexpectedKeys }
   }
 
-  /** The parameter at a path such as 'decoder.weight'. @throws NO_SUCH_MEMBER */
+  /** The parameter at a path such as 'decoder.weight'. @throws NO_SUCH_MEMBER if that parameter does not exist */
   getParameter(path: string): Tensor {
     return lookup('getParameter', 'parameter', path, [...walk('getParameter', this, isParameter)])
   }
 
-  /** The buffer at a path. @throws NO_SUCH_MEMBER */
+  /** The buffer at a path. @throws NO_SUCH_MEMBER if that buffer does not exist */
   getBuffer(path: string): Tensor {
     return lookup('getBuffer', 'buffer', path, [...walk('getBuffer', this, isBuffer)])
   }
 
-  /** The module at a path; '' is this one. @throws NO_SUCH_MEMBER */
+  /** The module at a path; '' is this module. @throws NO_SUCH_MEMBER if that module does not exist */
   getSubmodule(path: string): Module {
     return lookup('getSubmodule', 'module', path, this.namedModules())
   }
 
   /**
    * The name of a field in paths and state dicts; by default the field's own name. '' puts the items of an array or Map directly under their own names.
-   * Override it to use names that differ from the fields' names, such as PyTorch's `in_proj_weight`.
+   * Override it if names must differ from those of the fields, such as PyTorch's `in_proj_weight`.
    */
   fieldName(field: string): string {
     return field
   }
 
-  /** Calls `hook` before each forward. */
+  /** Calls `hook` before each forward. Returns a handle that removes the hook. */
   registerForwardPreHook(hook: ForwardPreHook<this>): RemovableHandle {
     checkFunction('registerForwardPreHook', 'the hook', hook)
     const hooks = this.hooks()
     return hooks.add(hooks.pre, hook as ForwardPreHook<object>)
   }
 
-  /** Calls `hook` after each forward. */
+  /** Calls `hook` after each forward. Returns a handle that removes the hook. */
   registerForwardHook(hook: ForwardHook<this>): RemovableHandle {
     checkFunction('registerForwardHook', 'the hook', hook)
     const hooks = this.hooks()
@@ -385,8 +395,9 @@ export abstract class Module {
   }
 
   /**
-   * Calls `hook` in each backward pass through a later forward. A write in place to the result of such a forward fails with INPLACE_ON_VIEW, as in
-   * PyTorch: write to a clone() instead. If the result is an argument or a view of one, a write into that argument makes the result unusable.
+   * Calls `hook` in each backward pass through a later forward. Returns a handle that removes the hook. A write in place to the result of such a forward fails
+   * with INPLACE_ON_VIEW, as in PyTorch: write to a clone() instead. If the result is an argument or a view of one, a write into that argument makes the result
+   * unusable.
    */
   registerFullBackwardHook(hook: FullBackwardHook<this>): RemovableHandle {
     checkFunction('registerFullBackwardHook', 'the hook', hook)
@@ -394,7 +405,10 @@ export abstract class Module {
     return hooks.add(hooks.back, hook as FullBackwardHook<object>)
   }
 
-  /** The module as text, as in PyTorch: `Linear(inFeatures=4, outFeatures=2, bias=true)`, with its children and their names below it. A module that contains itself (a child with a reference to its parent) is `Net(…)` the second time. */
+  /**
+   * The module as text, as in PyTorch: `Linear(inFeatures=4, outFeatures=2, bias=true)`, with its children and their names below it. If a module contains
+   * itself (a child refers to its parent), the second one is `Net(…)`.
+   */
   toString(): string {
     const name = this.constructor.name
     const extra = this.extraRepr()
@@ -410,7 +424,7 @@ export abstract class Module {
     return `${name}(\n  ${[...(extra === '' ? [] : [extra]), ...children].join('\n  ')}\n)`
   }
 
-  /** The text that toString writes between the parentheses; override it. */
+  /** The text that toString writes between the parentheses. Override it to show the settings of your module. */
   extraRepr(): string {
     return ''
   }

@@ -5,20 +5,20 @@ import { checkFloating } from './check.js'
 
 /** Options of every module with parameters. */
 export interface ParameterOptions {
-  /** float32 (default) or float64. */
+  /** The dtype of the parameters: float32 (default) or float64. */
   readonly dtype?: DType
 }
 
 /** Options of `parameter`. */
 export interface ParameterSettings {
-  /** false: frozen; it still belongs to its module's parameters. Default true. */
+  /** Whether the parameter is trained; default true. If false, it still belongs to the parameters of its module. */
   readonly requiresGrad?: boolean
 }
 
 /**
- * `data` as a parameter: a leaf on the same storage, without data's history. A module finds it in its fields.
- * PyTorch: `torch.nn.Parameter`.
- * @throws REQUIRES_GRAD_NEEDS_FLOAT
+ * Makes a parameter of `data`: a leaf on the same storage, without the history of `data`. If a field of a module holds it, it belongs to that module. PyTorch:
+ * `torch.nn.Parameter`.
+ * @throws REQUIRES_GRAD_NEEDS_FLOAT if `data` is int32 or bool
  * @example
  * class Scale extends Module {
  *   factor = parameter(ones([3])) // trained with the module

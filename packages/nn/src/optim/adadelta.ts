@@ -16,15 +16,15 @@ import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adadelta`. */
 export interface AdadeltaSettings {
-  /** Learning rate; default 1. */
+  /** The learning rate; default 1. */
   lr: number
-  /** Decay rate of both running averages; default 0.9. */
+  /** The decay rate of both running averages; default 0.9. */
   rho: number
-  /** Default 1e-6. */
+  /** The number that is added to both averages before the root; default 1e-6. */
   eps: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -37,8 +37,8 @@ const DEFAULTS: AdadeltaSettings = { lr: 1, rho: 0.9, eps: 1e-6, weightDecay: 0,
 const NAMES = Object.keys(DEFAULTS) as (keyof AdadeltaSettings)[]
 
 /**
- * Steps by ratios of running averages, so that you need not choose a learning rate. PyTorch: `torch.optim.Adadelta`. State per parameter: `step`, `squareAvg` (v),
- * `accDelta` (u).
+ * Steps by ratios of running averages, so that you need not choose a learning rate. State of each parameter: `step`, `squareAvg`, `accDelta`. PyTorch:
+ * `torch.optim.Adadelta`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new Adadelta([w]) // needs no learning rate
@@ -51,7 +51,8 @@ export class Adadelta extends OptimizerBase<AdadeltaSettings, AdadeltaState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdadeltaSettings>>, options: AdadeltaOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

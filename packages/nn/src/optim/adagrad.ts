@@ -14,17 +14,17 @@ import { checkAtLeast0, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adagrad`. */
 export interface AdagradSettings {
-  /** Learning rate; default 1e-2. */
+  /** The learning rate; default 1e-2. */
   lr: number
   /** The rate of step n is lr / (1 + (n − 1) · lrDecay); default 0. */
   lrDecay: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
   /** The initial value of the sum of squared gradients; default 0. */
   initialAccumulatorValue: number
-  /** Default 1e-10. */
+  /** The number that is added to the root of the sum of squares; default 1e-10. */
   eps: number
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -37,8 +37,8 @@ const DEFAULTS: AdagradSettings = { lr: 1e-2, lrDecay: 0, weightDecay: 0, initia
 const NAMES = Object.keys(DEFAULTS) as (keyof AdagradSettings)[]
 
 /**
- * Steps that shrink with all squared gradients so far. PyTorch: `torch.optim.Adagrad`. Takes sparse gradients without weightDecay. State per
- * parameter, from its first step on (PyTorch: from the start): `step`, `sum` (s).
+ * Steps that shrink with the sum of all squared gradients so far. It accepts sparse gradients if weightDecay is 0. State of each parameter, from its first step
+ * on (PyTorch: from the start): `step`, `sum`. PyTorch: `torch.optim.Adagrad`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new Adagrad([w], { lr: 0.1 })
@@ -51,7 +51,8 @@ export class Adagrad extends OptimizerBase<AdagradSettings, AdagradState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdagradSettings>>, options: AdagradOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

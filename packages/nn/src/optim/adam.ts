@@ -16,17 +16,17 @@ import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adam` or `AdamW`. */
 export interface AdamSettings {
-  /** Learning rate; default 1e-3. */
+  /** The learning rate; default 1e-3. */
   lr: number
-  /** Decay rates of the two running averages; default [0.9, 0.999]. */
+  /** The decay rates of the running averages of the gradient and of its square; default [0.9, 0.999]. */
   betas: readonly [number, number]
-  /** Default 1e-8. */
+  /** The number that is added to the root of the average square; default 1e-8. */
   eps: number
-  /** Weight decay; default 0 for Adam, 1e-2 for AdamW. */
+  /** The weight decay; default 0 for Adam (an L2 penalty), 1e-2 for AdamW. */
   weightDecay: number
-  /** Divide by the largest running average so far; default false. */
+  /** Whether to divide by the largest average square so far; default false. */
   amsgrad: boolean
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -39,8 +39,8 @@ const DEFAULTS: AdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weigh
 const NAMES = Object.keys(DEFAULTS) as (keyof AdamSettings)[]
 
 /**
- * Steps by running averages of the gradient and of its square. PyTorch: `torch.optim.Adam`. State per parameter: `step`, `expAvg` (m), `expAvgSq`
- * (v), with amsgrad `maxExpAvgSq`.
+ * Steps by running averages of the gradient and of its square. State of each parameter: `step`, `expAvg`, `expAvgSq`, and with amsgrad `maxExpAvgSq`. PyTorch:
+ * `torch.optim.Adam`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new Adam([w], { lr: 0.1 })
@@ -53,7 +53,8 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)
@@ -87,7 +88,7 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
 }
 
 /**
- * As Adam, but weights decay by themselves, not through the running averages. PyTorch: `torch.optim.AdamW`.
+ * Adam whose weight decay is applied to the weights directly, and not through the running averages. PyTorch: `torch.optim.AdamW`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new AdamW([w], { lr: 0.1, weightDecay: 0.5 })
@@ -98,7 +99,8 @@ export class Adam extends OptimizerBase<AdamSettings, AdamState> {
 export class AdamW extends Adam {
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamSettings>>, options: AdamOptions = {}) {
     super(params, settingsOf(new.target.name, { weightDecay: 1e-2 }, options))

@@ -15,15 +15,15 @@ import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Adamax`. */
 export interface AdamaxSettings {
-  /** Learning rate; default 2e-3. */
+  /** The learning rate; default 2e-3. */
   lr: number
-  /** Decay rates of the two running averages; default [0.9, 0.999]. */
+  /** The decay rates of the running average and of the largest gradient; default [0.9, 0.999]. */
   betas: readonly [number, number]
-  /** Default 1e-8. */
+  /** The number that keeps the divisor above 0; default 1e-8. */
   eps: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -36,8 +36,8 @@ const DEFAULTS: AdamaxSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, wei
 const NAMES = Object.keys(DEFAULTS) as (keyof AdamaxSettings)[]
 
 /**
- * Adam that divides by the largest recent gradient instead of the root of the squares' average. PyTorch: `torch.optim.Adamax`. State per parameter: `step`, `expAvg`
- * (m), `expInf` (u).
+ * Adam that divides by the largest recent gradient instead of the root of the average square. State of each parameter: `step`, `expAvg`, `expInf`. PyTorch:
+ * `torch.optim.Adamax`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new Adamax([w], { lr: 0.1 })
@@ -50,7 +50,8 @@ export class Adamax extends OptimizerBase<AdamaxSettings, AdamaxState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<AdamaxSettings>>, options: AdamaxOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

@@ -13,16 +13,15 @@ export interface ClipGradOptions {
 export interface ClipGradNormOptions extends ClipGradOptions {
   /** The p > 0 of the p-norm, or Infinity for the largest absolute value; default 2. */
   readonly normType?: number
-  /** Whether to throw GRAD_NOT_FINITE, instead of scaling, if the norm is infinite or NaN; default false. It reads the norm back from the device. */
+  /** Whether to fail with GRAD_NOT_FINITE, instead of scaling, if the norm is infinite or NaN; default false. This reads the norm back from the device. */
   readonly errorIfNonfinite?: boolean
 }
 
 /**
- * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all gradients as one vector. Nothing is read back from the
- * device unless `errorIfNonfinite` asks for it.
- * PyTorch: `torch.nn.utils.clip_grad_norm_`.
- * @returns the norm before the scaling, a tensor []
- * @throws INVALID_ARGUMENT if `parameters` is not a list of parameters, maxNorm is not ≥ 0, or normType is not > 0; GRAD_NOT_FINITE (nothing is scaled then)
+ * Scales the gradients in place by min(1, maxNorm / norm), where norm is the p-norm of all gradients as one vector. Returns the norm before the scaling, a
+ * tensor []. Nothing is read back from the device unless `errorIfNonfinite` is set. PyTorch: `torch.nn.utils.clip_grad_norm_`.
+ * @throws INVALID_ARGUMENT if `parameters` is not a list of parameters, maxNorm is negative, or normType is not positive; GRAD_NOT_FINITE if `errorIfNonfinite`
+ * is set and the norm is not finite (nothing is scaled then)
  * @example
  * const w = tensor([3, 4], { requiresGrad: true })
  * w.square().sum().backward() // the gradient is [6, 8], of norm 10
@@ -89,8 +88,8 @@ export function normOfShares(shares: readonly Tensor[], normType: number): Tenso
 }
 
 /**
- * Clamps the gradients in place to −clipValue … clipValue; NaN stays. PyTorch: `torch.nn.utils.clip_grad_value_`. @throws INVALID_ARGUMENT if
- * `parameters` is not a list of parameters, or clipValue is not ≥ 0
+ * Clamps the gradients in place to −clipValue … clipValue. NaN stays NaN. PyTorch: `torch.nn.utils.clip_grad_value_`.
+ * @throws INVALID_ARGUMENT if `parameters` is not a list of parameters, or clipValue is negative
  * @example
  * const w = tensor([0.1, -4], { requiresGrad: true })
  * w.square().sum().backward()

@@ -17,15 +17,15 @@ import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `NAdam`. */
 export interface NAdamSettings {
-  /** Learning rate; default 2e-3. */
+  /** The learning rate; default 2e-3. */
   lr: number
-  /** Decay rates of the two running averages; default [0.9, 0.999]. */
+  /** The decay rates of the running averages of the gradient and of its square; default [0.9, 0.999]. */
   betas: readonly [number, number]
-  /** Default 1e-8. */
+  /** The number that is added to the root of the average square; default 1e-8. */
   eps: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
-  /** Decay of the momentum; default 4e-3. */
+  /** The decay of the momentum; default 4e-3. */
   momentumDecay: number
 }
 
@@ -38,7 +38,7 @@ const DEFAULTS: NAdamSettings = { lr: 2e-3, betas: [0.9, 0.999], eps: 1e-8, weig
 const NAMES = Object.keys(DEFAULTS) as (keyof NAdamSettings)[]
 
 /**
- * Adam with Nesterov's momentum. PyTorch: `torch.optim.NAdam`. State per parameter: `step`, `muProduct` (Π), `expAvg` (m), `expAvgSq` (v).
+ * Adam with Nesterov's momentum. State of each parameter: `step`, `muProduct`, `expAvg`, `expAvgSq`. PyTorch: `torch.optim.NAdam`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new NAdam([w], { lr: 0.1 })
@@ -51,7 +51,8 @@ export class NAdam extends OptimizerBase<NAdamSettings, NAdamState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<NAdamSettings>>, options: NAdamOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

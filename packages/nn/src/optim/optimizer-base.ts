@@ -11,7 +11,10 @@ import { ensureHeld } from '../module/held-members.js'
 import type { Optimizer, OptimizerState, ParamGroup, ParamGroupOptions, ParamState } from './optimizer.js'
 import { checkReduced } from './reduced-gradients.js'
 
-/** The type of each entry of a parameter's state. 'tensor?': some settings do without it. Tensors have the parameter's shape and dtype. */
+/**
+ * The type of each entry in the state of a parameter: a number, a tensor, or 'tensor?' if only some settings need the tensor. Tensors have the shape and dtype
+ * of the parameter.
+ */
 export type StateLayout<State> = { readonly [Name in keyof State]-?: 'number' | 'tensor' | 'tensor?' }
 
 /** A step that was computed and not taken: the next values of parameters and states, and what they were computed from. */
@@ -45,7 +48,7 @@ interface PreparedEntry {
  * w // [0.9, 1.9]
  */
 export abstract class OptimizerBase<Settings extends object, State extends ParamState> implements Optimizer<Settings> {
-  /** The default settings of groups. */
+  /** The settings that a group has unless it says otherwise. */
   readonly defaults: Readonly<Settings>
   private readonly groups: ParamGroup<Settings>[] = []
   private readonly states = new Map<Tensor, State>()
@@ -58,7 +61,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   /**
    * @param params parameters, or groups of them with settings of their own
    * @param known the settings that `options` may have
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   protected constructor(
     params: Iterable<Tensor> | Iterable<ParamGroupOptions<Settings>>,
@@ -91,8 +95,9 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Adds a group of parameters to the training, such as layers that were frozen so far. Settings that the group leaves out are the optimizer's.
-   * @throws INVALID_ARGUMENT, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF; nothing is added then
+   * Adds a group of parameters to the training, such as layers that were frozen so far. Settings that the group leaves out are those of the optimizer.
+   * @throws INVALID_ARGUMENT if a setting is not valid; DUPLICATE_PARAMETER if a parameter is listed twice; PARAMETER_NOT_A_LEAF if a parameter was computed.
+   * Nothing is added then
    */
   addParamGroup(options: ParamGroupOptions<Settings>): void {
     const params = listOf(this.op, 'parameters in a group { params, … }', (options as typeof options | null)?.params)
@@ -105,15 +110,16 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
 
   /**
    * Changes the parameters in place by their gradients, without recording: by those in `grads` if it is given, else by `.grad`. A parameter without a gradient
-   * stays unchanged, and so does its state. Does not write to the gradients, and reads nothing back from the device.
-   * @throws GRAD_MISMATCH if a gradient in `grads` has another shape or dtype than its parameter, GRADIENTS_NOT_REDUCED if a gradient of a DistributedDataParallel was not reduced over the ranks, MEMBER_REPLACED if the field
-   * of a module that held a parameter now holds something that does not belong to the module; nothing is changed then
+   * stays unchanged, and so does its state. `step` does not write to the gradients, and reads nothing back from the device. With a closure, it calls the
+   * closure, steps by `.grad`, and returns the result of the closure.
+   * @throws GRAD_MISMATCH if a gradient in `grads` has another shape or dtype than its parameter; GRADIENTS_NOT_REDUCED if a gradient of a
+   * DistributedDataParallel was not reduced over the ranks; MEMBER_REPLACED if a field of a module held a parameter and now holds something that does not
+   * belong to the module. Nothing is changed then
    */
   step(grads?: ReadonlyMap<Tensor, Tensor>): void
   /**
-   * Calls `closure` with recording on, then steps by `.grad`. The closure computes the loss and runs its backward pass.
-   * @returns the closure's result
-   * @throws INVALID_ARGUMENT if the closure returns a promise: its gradients would arrive after the step
+   * Calls `closure` with recording on, then steps by `.grad`, and returns the result of the closure. The closure computes the loss and runs its backward pass.
+   * @throws INVALID_ARGUMENT if the closure returns a promise, since its gradients would arrive after the step
    */
   step<Loss>(closure: () => Loss): Loss
   step<Loss>(from?: ReadonlyMap<Tensor, Tensor> | (() => Loss)): Loss | undefined {
@@ -225,9 +231,10 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
   }
 
   /**
-   * Loads the settings of all groups and the state of all parameters, converted to the parameters' dtypes and moved to their devices. Later steps compute the same bits
-   * as the optimizer that was saved. If it throws, nothing is changed.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT for settings that the constructor would refuse (except a negative lr, since a schedule may set one)
+   * Loads the settings of all groups and the state of all parameters, converted to the parameters' dtypes and moved to their devices. Later steps compute the
+   * same bits as the optimizer that was saved. If it throws, nothing is changed.
+   * @throws STATE_DICT_MISMATCH if the state does not fit; INVALID_ARGUMENT if the constructor would refuse a setting (except a negative lr, since a scheduler
+   * may set one)
    */
   loadStateDict(saved: OptimizerState<Settings>): void {
     if (!isState(saved)) throw this.mismatch('{ state, paramGroups }, as stateDict() gives', describe(saved))

@@ -4,8 +4,8 @@ import type { Tensor } from '@postgrad/tensor'
 import { checkIterable, checkTensor, invalidArgument, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 
 /**
- * The elements of all parameters one after the other, [n]; recorded. PyTorch: `torch.nn.utils.parameters_to_vector`. @throws INVALID_ARGUMENT
- * without parameters
+ * The elements of all parameters, one after the other, as one vector [n]. The operation is recorded. PyTorch: `torch.nn.utils.parameters_to_vector`.
+ * @throws INVALID_ARGUMENT if the list is empty
  * @example parametersToVector(new Linear(2, 3).parameters()).shape // [9]
  */
 export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
@@ -16,9 +16,9 @@ export function parametersToVector(parameters: Iterable<Tensor>): Tensor {
 }
 
 /**
- * Copies the elements of `vector` [n] into the parameters, in place and unrecorded, all or none. PyTorch makes the parameters views of the vector
- * instead, and ignores what the vector has too much.
- * @throws SHAPE_MISMATCH unless n is the number of elements of all parameters
+ * Copies the elements of `vector` [n] into the parameters, in place and unrecorded, all or none. PyTorch makes the parameters views of the vector instead, and
+ * ignores extra elements. PyTorch: `torch.nn.utils.vector_to_parameters`.
+ * @throws SHAPE_MISMATCH if n is not the number of elements of all parameters
  * @example
  * const model = new Linear(2, 1)
  * vectorToParameters(tensor([1, 2, 3]), model.parameters())

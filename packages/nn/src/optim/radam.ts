@@ -16,13 +16,13 @@ import { checkAtLeast0, checkBetas, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `RAdam`. */
 export interface RAdamSettings {
-  /** Learning rate; default 1e-3. */
+  /** The learning rate; default 1e-3. */
   lr: number
-  /** Decay rates of the two running averages; default [0.9, 0.999]. */
+  /** The decay rates of the running averages of the gradient and of its square; default [0.9, 0.999]. */
   betas: readonly [number, number]
-  /** Default 1e-8. */
+  /** The number that is added to the root of the average square; default 1e-8. */
   eps: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
 }
 
@@ -35,7 +35,7 @@ const DEFAULTS: RAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8, weig
 const NAMES = Object.keys(DEFAULTS) as (keyof RAdamSettings)[]
 
 /**
- * Adam that corrects the variance of its first steps. PyTorch: `torch.optim.RAdam`. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v).
+ * Adam that corrects the variance of its first steps. State of each parameter: `step`, `expAvg`, `expAvgSq`. PyTorch: `torch.optim.RAdam`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new RAdam([w], { lr: 0.1 })
@@ -48,7 +48,8 @@ export class RAdam extends OptimizerBase<RAdamSettings, RAdamState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RAdamSettings>>, options: RAdamOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

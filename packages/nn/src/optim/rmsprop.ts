@@ -17,19 +17,19 @@ import { checkAtLeast0, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `RMSprop`. */
 export interface RMSpropSettings {
-  /** Learning rate; default 1e-2. */
+  /** The learning rate; default 1e-2. */
   lr: number
-  /** Decay rate of the running averages; default 0.99. */
+  /** The decay rate of the running averages; default 0.99. */
   alpha: number
-  /** Default 1e-8. */
+  /** The number that is added to the root of the average square; default 1e-8. */
   eps: number
-  /** L2 penalty; default 0. */
+  /** The L2 penalty; default 0. */
   weightDecay: number
-  /** Momentum factor; default 0. */
+  /** The momentum factor; default 0. */
   momentum: number
-  /** Divide by the standard deviation of the gradient instead of its root mean square; default false. */
+  /** Whether to divide by the standard deviation of the gradient instead of its root mean square; default false. */
   centered: boolean
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -42,8 +42,8 @@ const DEFAULTS: RMSpropSettings = { lr: 1e-2, alpha: 0.99, eps: 1e-8, weightDeca
 const NAMES = Object.keys(DEFAULTS) as (keyof RMSpropSettings)[]
 
 /**
- * Steps by the gradient over its recent root mean square. PyTorch: `torch.optim.RMSprop`. State per parameter: `step`, `squareAvg` (v), centered
- * `gradAvg` (a), with momentum `momentumBuffer` (b).
+ * Steps by the gradient, divided by its recent root mean square. State of each parameter: `step`, `squareAvg`, if centered `gradAvg`, and with momentum
+ * `momentumBuffer`. PyTorch: `torch.optim.RMSprop`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new RMSprop([w], { lr: 0.01, momentum: 0.9 })
@@ -56,7 +56,8 @@ export class RMSprop extends OptimizerBase<RMSpropSettings, RMSpropState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RMSpropSettings>>, options: RMSpropOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

@@ -15,13 +15,13 @@ import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `Rprop`. */
 export interface RpropSettings {
-  /** Length of the first step; default 1e-2. */
+  /** The length of the first step; default 1e-2. */
   lr: number
-  /** Factors of a step's length after the sign has turned (< 1), and after it has stayed (> 1); default [0.5, 1.2]. */
+  /** The factors of a step's length after the sign of the gradient has changed (< 1), and after it has stayed (> 1); default [0.5, 1.2]. */
   etas: readonly [number, number]
-  /** Least and greatest length of a step; default [1e-6, 50]. */
+  /** The least and the greatest length of a step; default [1e-6, 50]. */
   stepSizes: readonly [number, number]
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -34,7 +34,8 @@ const DEFAULTS: RpropSettings = { lr: 1e-2, etas: [0.5, 1.2], stepSizes: [1e-6, 
 const NAMES = Object.keys(DEFAULTS) as (keyof RpropSettings)[]
 
 /**
- * Steps by the signs of gradients alone, for full batches. PyTorch: `torch.optim.Rprop`. State per parameter: `step`, `prev` (g′), `stepSize` (s).
+ * Steps only by the signs of gradients; use it with full batches. State of each parameter: `step`, `prev` (the last gradient), `stepSize`. PyTorch:
+ * `torch.optim.Rprop`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new Rprop([w], { lr: 0.1 })
@@ -47,7 +48,8 @@ export class Rprop extends OptimizerBase<RpropSettings, RpropState> {
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<RpropSettings>>, options: RpropOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

@@ -14,17 +14,17 @@ import { checkAtLeast0, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `SGD`. */
 export interface SGDSettings {
-  /** Learning rate; has no default. */
+  /** The learning rate; it has no default. */
   lr: number
-  /** Momentum factor; default 0. */
+  /** The momentum factor; default 0. */
   momentum: number
-  /** The share of the gradient that is left out of the momentum; default 0. */
+  /** The share of the gradient that does not enter the momentum; default 0. */
   dampening: number
-  /** L2 penalty: added to the gradient, times the parameter; default 0. */
+  /** The L2 penalty: this factor times the parameter is added to the gradient. Default 0. */
   weightDecay: number
-  /** Nesterov's momentum; needs momentum > 0 and no dampening. Default false. */
+  /** Whether to use Nesterov's momentum, which requires momentum > 0 and dampening 0; default false. */
   nesterov: boolean
-  /** Maximize instead of minimize; default false. */
+  /** Whether to maximize instead of minimize; default false. */
   maximize: boolean
 }
 
@@ -38,8 +38,8 @@ type SGDState = { momentumBuffer?: Tensor }
 const DEFAULTS = { momentum: 0, dampening: 0, weightDecay: 0, nesterov: false, maximize: false }
 
 /**
- * Gradient descent, optionally with momentum: p ← p − lr · g. PyTorch: `torch.optim.SGD`. State per parameter: `momentumBuffer`, once
- * there was a momentum. Takes sparse gradients without momentum and weightDecay.
+ * Gradient descent, optionally with momentum: p ← p − lr · g. It accepts sparse gradients if momentum and weightDecay are 0. State of each parameter, with
+ * momentum: `momentumBuffer`. PyTorch: `torch.optim.SGD`.
  * @example
  * const w = tensor([1, 2], { requiresGrad: true })
  * const optimizer = new SGD([w], { lr: 0.1, momentum: 0.9 })
@@ -52,7 +52,8 @@ export class SGD extends OptimizerBase<SGDSettings, SGDState> {
 
   /**
    * @param params parameters, or groups of them
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<SGDGroup>, options: SGDOptions) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), ['lr', 'momentum', 'dampening', 'weightDecay', 'nesterov', 'maximize'])

@@ -15,11 +15,11 @@ import { checkAtLeast0, checkBetas, refusal, settingsOf } from './settings.js'
 
 /** Settings of a parameter group of `SparseAdam`. */
 export interface SparseAdamSettings {
-  /** Learning rate; default 1e-3. */
+  /** The learning rate; default 1e-3. */
   lr: number
-  /** Decay rates of the two running averages; default [0.9, 0.999]. */
+  /** The decay rates of the running averages of the gradient and of its square; default [0.9, 0.999]. */
   betas: readonly [number, number]
-  /** Default 1e-8. */
+  /** The number that is added to the root of the average square; default 1e-8. */
   eps: number
 }
 
@@ -32,8 +32,8 @@ const DEFAULTS: SparseAdamSettings = { lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 
 const NAMES = Object.keys(DEFAULTS) as (keyof SparseAdamSettings)[]
 
 /**
- * Adam for parameters with sparse gradients, such as an embedding's. State per parameter: `step`, `expAvg` (m), `expAvgSq` (v). PyTorch:
- * `torch.optim.SparseAdam`.
+ * Adam for parameters with sparse gradients, such as those of an Embedding with `sparse: true`. It changes only the rows that were used. State of each
+ * parameter: `step`, `expAvg`, `expAvgSq`. PyTorch: `torch.optim.SparseAdam`.
  * @example
  * const words = new Embedding(1000, 8, { sparse: true })
  * const optimizer = new SparseAdam([words.weight], { lr: 0.01 })
@@ -45,7 +45,8 @@ export class SparseAdam extends OptimizerBase<SparseAdamSettings, SparseAdamStat
 
   /**
    * @param params parameters, or groups of them with settings of their own
-   * @throws INVALID_ARGUMENT, NO_PARAMETERS, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF
+   * @throws INVALID_ARGUMENT if a setting is not valid; NO_PARAMETERS if the list is empty; DUPLICATE_PARAMETER if a parameter is listed twice;
+   * PARAMETER_NOT_A_LEAF if a parameter was computed
    */
   constructor(params: Iterable<Tensor> | Iterable<ParamGroupOptions<SparseAdamSettings>>, options: SparseAdamOptions = {}) {
     super(params, settingsOf(new.target.name, DEFAULTS, options), NAMES)

@@ -22,9 +22,9 @@ import type { OptimizerState, ParamState } from './optimizer.js'
 
 /** An optimizer's state in PyTorch's layout, as tensors and text that fit into a safetensors file. */
 export interface TorchOptimizerState {
-  /** `state.0.exp_avg` …; a counter is a float32 tensor []. */
+  /** The tensors, with names such as `state.0.exp_avg`. A counter is a float32 tensor []. */
   readonly tensors: Readonly<StateDict>
-  /** `param_groups`: the groups with their settings, as JSON. */
+  /** The text `param_groups`: the groups with their settings, as JSON. */
   readonly metadata: Readonly<Record<string, string>>
 }
 
@@ -32,7 +32,7 @@ export interface TorchOptimizerState {
 const ONLY_TORCH = ['foreach', 'capturable', 'differentiable', 'fused']
 
 /**
- * Converts an optimizer's state dict to PyTorch's layout, for `saveSafetensors`. The tensors are those of `state`, not copies.
+ * Converts the state dict of an optimizer to PyTorch's layout, for `saveSafetensors`. The result has the tensors of `state` themselves, not copies.
  * @example
  * const optimizer = new Adam(new Linear(2, 1).parameters())
  * const { tensors, metadata } = toTorchOptimizerState(optimizer.stateDict())
@@ -49,8 +49,8 @@ export function toTorchOptimizerState<Settings extends object>({ state, paramGro
 }
 
 /**
- * Converts an optimizer's state in PyTorch's layout to a state dict for `loadStateDict`. Reads the counters back from the device.
- * @throws INVALID_ARGUMENT if the argument does not have that layout. `loadStateDict` checks whether the state fits the optimizer.
+ * Converts the state of an optimizer in PyTorch's layout to a state dict for `loadStateDict`. It reads the counters back from the device.
+ * @throws INVALID_ARGUMENT if the argument does not have that layout. `loadStateDict` checks whether the state fits the optimizer
  * @example
  * await using file = await openSafetensors('optimizer.safetensors') // written by saveSafetensors
  * const optimizer = new Adam(new Linear(2, 1).parameters())

@@ -12,13 +12,13 @@ import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
 /** Options of `LSTMCell` and `GRUCell`. */
 export interface CellOptions extends ParameterOptions {
-  /** Default true. */
+  /** Whether there are biases; default true. */
   readonly bias?: boolean
 }
 
 /** Options of `RNNCell`. */
 export interface RNNCellOptions extends CellOptions {
-  /** Default 'tanh'. */
+  /** The activation; default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity
 }
 
@@ -29,13 +29,13 @@ abstract class Cell extends Module implements DirectionWeights {
   readonly inputSize: number
   /** The last extent of the state. */
   readonly hiddenSize: number
-  /** [gates · hiddenSize, inputSize] */
+  /** The weights for x, [gates · hiddenSize, inputSize]. */
   readonly weightIh: Tensor
-  /** [gates · hiddenSize, hiddenSize] */
+  /** The weights for h, [gates · hiddenSize, hiddenSize]. */
   readonly weightHh: Tensor
-  /** [gates · hiddenSize], or null */
+  /** The bias for x, [gates · hiddenSize], or null. */
   readonly biasIh: Tensor | null
-  /** [gates · hiddenSize], or null */
+  /** The bias for h, [gates · hiddenSize], or null. */
   readonly biasHh: Tensor | null
 
   protected constructor(gates: number, inputSize: number, hiddenSize: number, given: CellOptions, others: readonly string[] = []) {
@@ -88,7 +88,7 @@ abstract class Cell extends Module implements DirectionWeights {
 }
 
 /**
- * One step of a simple recurrent network: tanh (default) or relu of both products. PyTorch: `torch.nn.RNNCell`.
+ * One step of a simple recurrent network: the activation, tanh (default) or relu, of a linear layer of x and h. PyTorch: `torch.nn.RNNCell`.
  * @example
  * const cell = new RNNCell(4, 8)
  * let h = zeros([2, 8])
@@ -96,10 +96,13 @@ abstract class Cell extends Module implements DirectionWeights {
  * h.shape // [2, 8]
  */
 export class RNNCell extends Cell {
-  /** 'tanh' or 'relu'. */
+  /** The activation: 'tanh' or 'relu'. */
   readonly nonlinearity: RnnNonlinearity
 
-  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * All weights and biases begin uniform in ±1/√hiddenSize.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inputSize: number, hiddenSize: number, options: RNNCellOptions = {}) {
     super(1, inputSize, hiddenSize, options, ['nonlinearity'])
     const { nonlinearity = 'tanh' } = options
@@ -107,7 +110,7 @@ export class RNNCell extends Cell {
     this.nonlinearity = nonlinearity
   }
 
-  /** x [N, inputSize] or [inputSize], h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH */
+  /** x [N, inputSize] or [inputSize], and h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH if the shapes do not fit */
   forward(x: Tensor, h?: Tensor): Tensor {
     const { x: sequence, states, single } = this.step(x, h && [h], 1)
     const output = rnnLayer(inputGates(sequence, this), this.weightHh, states[0]!, this.nonlinearity, false).select(0, 0)
@@ -124,12 +127,15 @@ export class RNNCell extends Cell {
  * state.map((each) => each.shape) // [[2, 8], [2, 8]]
  */
 export class LSTMCell extends Cell {
-  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * All weights and biases begin uniform in ±1/√hiddenSize.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
     super(4, inputSize, hiddenSize, options)
   }
 
-  /** x [N, inputSize] or [inputSize], h and c [N, hiddenSize] or [hiddenSize] (default zeros) → the next h and c. @throws SHAPE_MISMATCH */
+  /** x [N, inputSize] or [inputSize], and h and c [N, hiddenSize] or [hiddenSize] (default zeros) → the next h and c. @throws SHAPE_MISMATCH if the shapes do not fit */
   forward(x: Tensor, state?: readonly [h: Tensor, c: Tensor]): [h: Tensor, c: Tensor] {
     const { x: sequence, states, single } = this.step(x, state, 2)
     const [output, c] = lstmLayer(inputGates(sequence, this), this.weightHh, states[0]!, states[1]!, false) as [Tensor, Tensor]
@@ -142,12 +148,15 @@ export class LSTMCell extends Cell {
  * @example new GRUCell(4, 8).forward(randn([2, 4])).shape // [2, 8]
  */
 export class GRUCell extends Cell {
-  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * All weights and biases begin uniform in ±1/√hiddenSize.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inputSize: number, hiddenSize: number, options: CellOptions = {}) {
     super(3, inputSize, hiddenSize, options)
   }
 
-  /** x [N, inputSize] or [inputSize], h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH */
+  /** x [N, inputSize] or [inputSize], and h [N, hiddenSize] or [hiddenSize] (default zeros) → the next h. @throws SHAPE_MISMATCH if the shapes do not fit */
   forward(x: Tensor, h?: Tensor): Tensor {
     const { x: sequence, states, single } = this.step(x, h && [h], 1)
     const output = gruSteps(sequence, this, states[0]!, false).select(0, 0)

@@ -8,7 +8,7 @@ import { type DirectionWeights, type LayerRun, type LayerState, lastStep, Recurr
 export type GRUOptions = RecurrentOptions
 
 /**
- * Gated recurrent units over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch: `torch.nn.GRU`.
+ * Gated recurrent units over a sequence [T, N, inputSize]. Defaults: one layer, one direction, with biases, batchFirst false. PyTorch: `torch.nn.GRU`.
  * @example
  * const [output, h] = new GRU(4, 8, { numLayers: 2, batchFirst: true }).forward(randn([2, 5, 4]))
  * output.shape // [2, 5, 8]
@@ -16,18 +16,18 @@ export type GRUOptions = RecurrentOptions
  */
 export class GRU extends RecurrentModule {
   /**
-   * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the reset, update and new gates.
-   * @throws INVALID_ARGUMENT, DTYPE_MISMATCH
+   * All weights and biases begin uniform in ±1/√hiddenSize. The rows of the weights are the reset, update and new gates.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
    */
   constructor(inputSize: number, hiddenSize: number, options: GRUOptions = {}) {
     super(3, inputSize, hiddenSize, options)
   }
 
   /**
-   * x [T, N, inputSize], or [N, T, inputSize] with batchFirst, or [T, inputSize] (then nothing below has an N); h [numLayers · directions, N, hiddenSize]
-   * begins with zeros unless given.
-   * @returns the last layer's h at every step, [T, N, directions · hiddenSize] ([N, T, …]), and h after the last step
-   * @throws SHAPE_MISMATCH
+   * x [T, N, inputSize] and h [numLayers · directions, N, hiddenSize] (default zeros) → [output, h]. output [T, N, directions · hiddenSize] holds h of the last
+   * layer after every step, and h that of all layers after the last step. With `batchFirst` x and output are [N, T, …]. For one sequence, x is [T, inputSize],
+   * and no shape has an N.
+   * @throws SHAPE_MISMATCH if the shapes do not fit
    */
   forward(x: Tensor, h?: Tensor): [output: Tensor, h: Tensor] {
     const { output, states } = this.run(x, h && [h], 1)

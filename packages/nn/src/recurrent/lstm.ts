@@ -14,12 +14,12 @@ import {
 /** Options of `LSTM`. */
 export type LSTMOptions = RecurrentOptions
 
-/** h and c, each [numLayers · directions, N, hiddenSize]. */
+/** The state of an LSTM: h and c, each [numLayers · directions, N, hiddenSize]. */
 export type LSTMState = readonly [h: Tensor, c: Tensor]
 
 /**
- * Long short-term memory over a sequence [T, N, inputSize]; one layer, one direction, with bias, batchFirst false by default. PyTorch:
- * `torch.nn.LSTM`, without projections.
+ * Long short-term memory over a sequence [T, N, inputSize]. Defaults: one layer, one direction, with biases, batchFirst false. PyTorch: `torch.nn.LSTM`,
+ * without projections.
  * @example
  * const [output, [h, c]] = new LSTM(4, 8, { bidirectional: true, batchFirst: true }).forward(randn([2, 5, 4]))
  * output.shape // [2, 5, 16]
@@ -28,17 +28,18 @@ export type LSTMState = readonly [h: Tensor, c: Tensor]
  */
 export class LSTM extends RecurrentModule {
   /**
-   * All weights and biases uniform in ±1/√hiddenSize. The rows of the weights are the input, forget, cell and output gates.
-   * @throws INVALID_ARGUMENT, DTYPE_MISMATCH
+   * All weights and biases begin uniform in ±1/√hiddenSize. The rows of the weights are the input, forget, cell and output gates.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
    */
   constructor(inputSize: number, hiddenSize: number, options: LSTMOptions = {}) {
     super(4, inputSize, hiddenSize, options)
   }
 
   /**
-   * x [T, N, inputSize], or [N, T, inputSize] with batchFirst, or [T, inputSize] (then nothing below has an N); the state begins with zeros unless given.
-   * @returns the last layer's h at every step, [T, N, directions · hiddenSize] ([N, T, …]), and the state after the last step
-   * @throws SHAPE_MISMATCH
+   * x [T, N, inputSize] and the state [h, c] (default zeros) → [output, [h, c]]. output [T, N, directions · hiddenSize] holds h of the last layer after every
+   * step, and h and c are those after the last step. With `batchFirst` x and output are [N, T, …]. For one sequence, x is [T, inputSize], and no shape has an
+   * N.
+   * @throws SHAPE_MISMATCH if the shapes do not fit
    */
   forward(x: Tensor, state?: LSTMState): [output: Tensor, state: [h: Tensor, c: Tensor]] {
     const { output, states } = this.run(x, state, 2)

@@ -11,15 +11,15 @@ import { Module, noteMembers } from '../module/module.js'
 import { fanInBound, type ParameterOptions, uniform } from '../module/parameter.js'
 
 export interface RecurrentOptions extends ParameterOptions {
-  /** Default 1. */
+  /** The number of layers, each of which takes the output of the one below; default 1. */
   readonly numLayers?: number
-  /** Default true. */
+  /** Whether there are biases; default true. */
   readonly bias?: boolean
-  /** Input and output are [N, T, …] instead of [T, N, …]; default false. The states are [layers, N, H] either way. */
+  /** Whether input and output are [N, T, …] instead of [T, N, …]; default false. The states are [layers, N, H] in both cases. */
   readonly batchFirst?: boolean
-  /** Probability of a zero between layers, while training; default 0. */
+  /** The probability that an element between two layers becomes 0 in training; default 0. */
   readonly dropout?: number
-  /** A second set of weights goes through the sequence backwards, and its output stands beside the first's; default false. */
+  /** Whether a second set of weights goes through the sequence backwards; default false. Its output follows that of the first set in the last dimension. */
   readonly bidirectional?: boolean
 }
 
@@ -48,15 +48,18 @@ export abstract class RecurrentModule extends Module {
   readonly inputSize: number
   /** The last extent of the state. */
   readonly hiddenSize: number
-  /** Layers one upon the other. */
+  /** The number of layers. */
   readonly numLayers: number
   /** Whether x and the output are [N, T, …]. */
   readonly batchFirst: boolean
-  /** Whether each layer goes both ways. */
+  /** Whether each layer goes through the sequence in both directions. */
   readonly bidirectional: boolean
-  /** `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, those of the way back with the suffix `_reverse`, then layer 1, …. */
+  /**
+   * The weights by name: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, those of the second direction with the suffix `_reverse`, then layer 1,
+   * and so on.
+   */
   readonly weights = new Map<string, Tensor>()
-  /** Probability of a zero between the layers, while training. */
+  /** The probability that an element between two layers becomes 0 in training. */
   readonly dropout: number
   private readonly bias: boolean
 

@@ -14,23 +14,26 @@ import { type RnnNonlinearity, rnnLayer } from './rnn-layer.js'
 
 /** Options of `RNN`. */
 export interface RNNOptions extends RecurrentOptions {
-  /** Default 'tanh'. */
+  /** The activation; default 'tanh'. */
   readonly nonlinearity?: RnnNonlinearity
 }
 
 /**
- * A simple recurrent network over a sequence [T, N, inputSize], tanh or relu; one layer, one direction, with bias, batchFirst false by default.
- * PyTorch: `torch.nn.RNN`.
+ * A simple recurrent network over a sequence [T, N, inputSize]. Defaults: tanh, one layer, one direction, with biases, batchFirst false. PyTorch:
+ * `torch.nn.RNN`.
  * @example
  * const [output, h] = new RNN(4, 8, { batchFirst: true }).forward(randn([2, 5, 4]))
  * output.shape // [2, 5, 8]
  * h.shape // [1, 2, 8]
  */
 export class RNN extends RecurrentModule {
-  /** 'tanh' or 'relu'. */
+  /** The activation: 'tanh' or 'relu'. */
   readonly nonlinearity: RnnNonlinearity
 
-  /** All weights and biases uniform in ±1/√hiddenSize. @throws INVALID_ARGUMENT, DTYPE_MISMATCH */
+  /**
+   * All weights and biases begin uniform in ±1/√hiddenSize.
+   * @throws INVALID_ARGUMENT if a size or an option is not valid; DTYPE_MISMATCH if the dtype is not float32 or float64
+   */
   constructor(inputSize: number, hiddenSize: number, options: RNNOptions = {}) {
     super(1, inputSize, hiddenSize, options, ['nonlinearity'])
     const { nonlinearity = 'tanh' } = options
@@ -39,10 +42,10 @@ export class RNN extends RecurrentModule {
   }
 
   /**
-   * x [T, N, inputSize], or [N, T, inputSize] with batchFirst, or [T, inputSize] (then nothing below has an N); h [numLayers · directions, N, hiddenSize]
-   * begins with zeros unless given.
-   * @returns the last layer's h at every step, [T, N, directions · hiddenSize] ([N, T, …]), and h after the last step
-   * @throws SHAPE_MISMATCH
+   * x [T, N, inputSize] and h [numLayers · directions, N, hiddenSize] (default zeros) → [output, h]. output [T, N, directions · hiddenSize] holds h of the last
+   * layer after every step, and h that of all layers after the last step. With `batchFirst` x and output are [N, T, …]. For one sequence, x is [T, inputSize],
+   * and no shape has an N.
+   * @throws SHAPE_MISMATCH if the shapes do not fit
    */
   forward(x: Tensor, h?: Tensor): [output: Tensor, h: Tensor] {
     const { output, states } = this.run(x, h && [h], 1)

@@ -40,16 +40,16 @@ export const ELEMENT_BYTES = {
   U64: 8,
 } as const
 
-/** The dtypes of the format, by its names: 'F32', 'BF16', 'I64', … */
+/** The dtypes that postgrad reads, by their names in the format: 'F32', 'BF16', 'I64', … */
 export type SafetensorsDType = keyof typeof ELEMENT_BYTES
 
-/** A tensor as a file has it. */
+/** The description of a tensor in a file. */
 export interface SafetensorsInfo {
-  /** The dtype in the file, also one whose elements are not read here, such as F8_E4M3. */
+  /** The dtype in the file. It may be one that postgrad does not read, such as F8_E4M3. */
   readonly dtype: SafetensorsDType | (string & {})
   /** The tensor's shape. */
   readonly shape: readonly number[]
-  /** First byte and the byte after the last, from the end of the header on. */
+  /** The place of the first byte and the place after the last byte, counted from the end of the header. */
   readonly dataOffsets: readonly [begin: number, end: number]
 }
 

@@ -26,11 +26,11 @@ import {
 /** Options of `SafetensorsFile.tensor`. */
 export interface SafetensorsOptions {
   /**
-   * Whether to convert dtypes that postgrad does not have: F16 and BF16 to float32, U8, I8, U16, I16 to int32, all exactly; U32, I64 and U64 to int32
-   * if every value fits. false: they are refused. Default true.
+   * Whether to convert dtypes that postgrad does not have; default true. F16 and BF16 become float32, and U8, I8, U16, I16 int32, all exactly. U32, I64 and U64
+   * become int32 if every value fits. If false, such a tensor fails with SAFETENSORS_UNSUPPORTED.
    */
   readonly convert?: boolean
-  /** The device of the tensors; default the memory of this process. PyTorch: `load_file(…, device)`, `map_location`. @throws DEVICE_UNKNOWN */
+  /** The device of the tensors; default the memory of this process. PyTorch: `load_file(…, device)`, `map_location`. @throws DEVICE_UNKNOWN if the device is unknown */
   readonly device?: Device | DeviceSpec
 }
 
@@ -54,13 +54,13 @@ interface ByteSource {
 const CHUNK_BYTES = 1 << 18
 
 /**
- * An open safetensors file. Nobody may write to the file while you read it. Close it at the end, or declare it with `await using`.
+ * An open safetensors file. No program may write to the file while you read it. Close it at the end, or declare it with `await using`.
  * @example
  * await using file = await openSafetensors('model.safetensors')
  * const weight = await file.tensor('encoder.weight')
  */
 export class SafetensorsFile {
-  /** The free text of the file, by name. */
+  /** The metadata of the file: texts by name. */
   readonly metadata: Readonly<Record<string, string>>
   /** The description of each tensor in the file, by name, in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, SafetensorsInfo>
@@ -78,8 +78,9 @@ export class SafetensorsFile {
 
   /**
    * Reads one tensor. The result does not require grad.
-   * @throws (rejects) SAFETENSORS_NOT_FOUND, SAFETENSORS_CLOSED, SAFETENSORS_UNSUPPORTED (a dtype that is not read here; one to convert with `convert: false`), SAFETENSORS_RANGE
-   *   (an integer that does not fit into int32), SAFETENSORS_INVALID (the file has become shorter; a BOOL that is neither 0 nor 1), SAFETENSORS_IO
+   * @throws SAFETENSORS_NOT_FOUND if the file does not have the tensor; SAFETENSORS_CLOSED if the file was closed; SAFETENSORS_UNSUPPORTED if postgrad does not
+   * read the dtype, or it needs `convert: true`; SAFETENSORS_RANGE if an integer does not fit into int32; SAFETENSORS_INVALID if the file has become shorter,
+   * or a BOOL is neither 0 nor 1; SAFETENSORS_IO if the file cannot be read
    */
   async tensor(name: string, options: SafetensorsOptions = {}): Promise<Tensor> {
     return await this.read(name, options).catch((error: unknown) => Promise.reject(ofFile(error, this.source.path)))
@@ -114,7 +115,7 @@ export class SafetensorsFile {
     return out.to(device)
   }
 
-  /** Closes the file. Idempotent. */
+  /** Closes the file. A second call does nothing. */
   async close(): Promise<void> {
     if (this.closed) return
     this.closed = true
@@ -127,9 +128,10 @@ export class SafetensorsFile {
 }
 
 /**
- * Opens a file, or bytes in memory (which are not copied: do not write to them), and checks its header. A tensor of a dtype that is not read here (F8_E4M3, F4, C64, …) is refused when it
- * is read, and not before.
- * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_INVALID, SAFETENSORS_UNSUPPORTED (a big-endian machine), SAFETENSORS_IO (the file cannot be read; the cause says why)
+ * Opens a file, or bytes in memory, and checks the header. Bytes are not copied, so do not write to them. A tensor whose dtype postgrad does not read (F8_E4M3,
+ * F4, C64, …) fails only when it is read.
+ * @throws INVALID_ARGUMENT if `source` is not valid; SAFETENSORS_INVALID if the header is not valid; SAFETENSORS_UNSUPPORTED on a big-endian machine;
+ * SAFETENSORS_IO if the file cannot be read (its cause says why)
  * @example
  * await using file = await openSafetensors('model.safetensors')
  * for (const [name, { shape }] of file.tensors) console.log(name, shape)
@@ -153,8 +155,9 @@ export async function openSafetensors(source: string | URL | Uint8Array): Promis
 }
 
 /**
- * Reads all tensors of a file, or of bytes in memory, by name, for `module.loadStateDict`. The bytes are read directly into the tensors' storage.
- * @throws (rejects) as `openSafetensors` and `SafetensorsFile.tensor`
+ * Reads all tensors of a file, or of bytes in memory, by name, for `module.loadStateDict`. The bytes are read directly into the storage of the tensors.
+ * PyTorch: `load_file` of the package safetensors.
+ * @throws the errors of `openSafetensors` and of `SafetensorsFile.tensor`
  * @example
  * const model = new Linear(2, 1)
  * model.loadStateDict(await loadSafetensors('model.safetensors'))

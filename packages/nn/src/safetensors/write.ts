@@ -16,15 +16,16 @@ import { ioFailure, pathOf } from './read.js'
 
 /** Options of `saveSafetensors` and `safetensorsBytes`. */
 export interface SaveSafetensorsOptions {
-  /** Free text. Some readers of models from PyTorch want `{ format: 'pt' }`. */
+  /** Texts by name, which the file contains. Some readers of models from PyTorch require `{ format: 'pt' }`. */
   readonly metadata?: Readonly<Record<string, string>>
 }
 
 /**
- * Writes tensors to a file: model.stateDict(), say. float32 becomes F32, float64 F64, int32 I32, bool BOOL; views are written as what they show.
- * The file appears whole or not at all: it is written next to `path`, synced, and then takes its place. One tensor at a time is copied, so
- * do not change them until the promise resolves.
- * @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED when a tensor was written to meanwhile, SAFETENSORS_IO; a file at `path` is untouched then
+ * Writes tensors to a file, such as those of `model.stateDict()`. float32 becomes F32, float64 F64, int32 I32, and bool BOOL. A view is written as its own
+ * elements. The file appears whole or not at all: it is written next to `path`, synced, and then replaces the old one. One tensor is copied at a time, so do
+ * not change tensors until the promise resolves. PyTorch: `save_file` of the package safetensors.
+ * @throws INVALID_ARGUMENT if an argument is not valid; SAFETENSORS_CHANGED if the program wrote to a tensor meanwhile; SAFETENSORS_IO if the file cannot be
+ * written. A file at `path` does not change then
  * @example await saveSafetensors('model.safetensors', new Linear(2, 1).stateDict())
  */
 export async function saveSafetensors(
@@ -51,7 +52,8 @@ export async function saveSafetensors(
 }
 
 /**
- * The bytes that `saveSafetensors` writes, in memory. @throws (rejects) INVALID_ARGUMENT, SAFETENSORS_CHANGED
+ * Returns the bytes that `saveSafetensors` would write. @throws INVALID_ARGUMENT if an argument is not valid; SAFETENSORS_CHANGED if the program wrote to a
+ * tensor meanwhile
  * @example
  * const bytes = await safetensorsBytes({ w: tensor([1, 2]) })
  * const { w } = await loadSafetensors(bytes)

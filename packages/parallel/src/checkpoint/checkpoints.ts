@@ -48,17 +48,17 @@ import { workerFile } from './worker-file.js'
 export interface CheckpointsOptions {
   /** How many of the newest checkpoints to keep; default all. */
   readonly keep?: number
-  /** The workers whose random number generators are saved, in addition to those of the owners of saved objects; default all workers of the cluster. */
+  /** The workers whose random number generators are saved, in addition to those of the workers that own saved objects; default all workers of the cluster. */
   readonly workers?: readonly Target[]
-  /** Called with the progress while files are written. */
+  /** Called with the progress while the workers write their files. */
   readonly onProgress?: (progress: CheckpointProgress) => void
 }
 
-/** How far the writing of a checkpoint is. */
+/** The progress of a checkpoint that is being written. */
 export interface CheckpointProgress {
   /** The number under which the checkpoint is saved. */
   readonly step: number
-  /** For each worker, by name, the bytes that it has written, and how many it writes in all: `total` is 0 until the worker has begun. */
+  /** For each worker, by name: how many bytes it has written, and how many it writes in all. `total` is 0 until the worker has begun. */
   readonly workers: Readonly<Record<string, { readonly bytes: number; readonly total: number }>>
 }
 
@@ -68,7 +68,7 @@ export interface CheckpointInfo {
   readonly step: number
   /** The folder of the checkpoint. */
   readonly directory: string
-  /** The size of all its files together. */
+  /** The size of all files of the checkpoint together, in bytes. */
   readonly bytes: number
   /** The names of the workers that wrote a part of the checkpoint. */
   readonly workers: readonly string[]
@@ -80,18 +80,18 @@ export interface LoadedCheckpoint extends CheckpointInfo {
   readonly values: Readonly<Record<string, unknown>>
 }
 
-/** Limits of `save` and `load`. The default is without a time limit, since files may be large. If a worker dies, they fail in any case. */
+/** Limits of `save` and `load`. By default they have no time limit, since files may be large. If a worker dies, both fail in any case. */
 export type CheckpointCallOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>
 
 /** Options of `latest` and `list`. */
 export interface CheckpointLookOptions {
-  /** Whether to read each file and compare its bytes with those that were written; default false: only lengths are compared. */
+  /** Whether to read each file and compare its bytes with those that were written. Default false: only lengths are compared. */
   readonly verify?: boolean
 }
 
 /**
- * Saves and loads modules, optimizers and random number generators of all workers together. Every worker writes its part. A checkpoint is complete, or it does not
- * exist. PyTorch: `torch.distributed.checkpoint`.
+ * Saves and loads modules, optimizers and random number generators of all workers together. Each worker writes its own files. A checkpoint is complete, or does
+ * not exist. PyTorch: `torch.distributed.checkpoint`.
  * @example
  * const [model, step] = [new Linear(2, 4), 100]
  * const checkpoints = new Checkpoints('checkpoints', { keep: 3 }) // one worker saves for all
@@ -99,7 +99,7 @@ export interface CheckpointLookOptions {
  * const { step: loaded } = await checkpoints.load({ model }) // the newest complete one; loaded is 100
  */
 export class Checkpoints {
-  /** The directory of the checkpoints, one folder for each. */
+  /** The directory of the checkpoints. Each checkpoint is a folder in it. */
   readonly directory: string
   private readonly options: CheckpointsOptions
   private readonly keep: number
@@ -119,12 +119,13 @@ export class Checkpoints {
   }
 
   /**
-   * Saves `parts` and the generators of all workers under the number `step`, with their values at the time of the call. Plain data is copied at the call. Tensors are not copied: if anything writes
-   * to a tensor before it is in its file, the save fails with SAFETENSORS_CHANGED as its cause, so await it before the next step. An earlier checkpoint of the same step is replaced at the end. The saved
-   * objects do not change. One worker calls it for all workers (in PyTorch every rank calls `save`).
-   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a part is not a state), CHECKPOINT_FAILED (values: workers; cause: the first worker's error, such as
-   * WORKER_DIED, SAFETENSORS_CHANGED or ENOSPC of the disk; also if the worker of the smallest id, which prevents other saves meanwhile, ends or leaves),
-   * CHECKPOINT_BUSY (another save in this directory is under way, of this run or of another one). No new checkpoint is made then, and earlier ones stay as they are.
+   * Saves `parts` and the generators of all workers under the number `step`. One worker calls it for all workers (in PyTorch every rank calls `save`). All
+   * values are those at the time of the call. Plain data is copied, but tensors are not: if the program writes to a tensor before it is in its file, the save
+   * fails, so await the save before the next step. If a checkpoint of the same step exists, the new one replaces it at the end. If the save fails, it leaves no
+   * new checkpoint, and earlier ones do not change.
+   * @throws INVALID_ARGUMENT if an argument is not valid; CHECKPOINT_UNSUPPORTED if a part cannot be saved; CHECKPOINT_BUSY if another save to this directory
+   * is under way, in this run or another; CHECKPOINT_FAILED if a worker fails, or the worker with the smallest id, which keeps other saves out, ends or leaves.
+   * Its `values.workers` names the workers, and its cause is the first worker's error, such as WORKER_DIED, SAFETENSORS_CHANGED, or ENOSPC of the disk
    */
   async save(step: number, parts: CheckpointParts, options: CheckpointCallOptions = {}): Promise<CheckpointInfo> {
     checkOptions('Checkpoints.save', options, ['timeoutMs', 'signal'])
@@ -144,12 +145,12 @@ export class Checkpoints {
   }
 
   /**
-   * Loads a checkpoint (by default the newest complete one) into the modules and objects of `parts` and the generators of all workers. Everything is read and checked on all
-   * workers before anything is changed. If an object refuses its state, all objects keep their old state. So they do if the load is aborted or its time is over: it rejects when all workers have put back
-   * the states of their objects.
-   * @returns the checkpoint, with the tensors and plain data in it; their names may be left out of `parts`
-   * Rejects with INVALID_ARGUMENT, CHECKPOINT_NOT_FOUND, CHECKPOINT_CORRUPT (a file is missing, shorter, or has other bytes), CHECKPOINT_MISMATCH (other workers, names, shapes, dtypes),
-   * CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote it), CHECKPOINT_FAILED (values: workers; cause: the first worker's error, such as STATE_DICT_MISMATCH).
+   * Loads a checkpoint, by default the newest complete one, into the objects of `parts` and the generators of all workers. Returns the checkpoint, with the
+   * tensors and plain data in it, whose names may be left out of `parts`. All workers read and check everything before anything changes. If an object refuses
+   * its state, all objects keep their old state. If the load is aborted or its time is over, it rejects as soon as all workers have restored the old states.
+   * @throws INVALID_ARGUMENT if an argument is not valid; CHECKPOINT_NOT_FOUND if that checkpoint does not exist; CHECKPOINT_CORRUPT if a file is missing, too
+   * short, or has other bytes; CHECKPOINT_MISMATCH if workers, names, shapes or dtypes differ; CHECKPOINT_UNSUPPORTED if a later version of postgrad wrote it;
+   * CHECKPOINT_FAILED if a worker fails. Its `values.workers` names the workers, and its cause is the first worker's error, such as STATE_DICT_MISMATCH
    */
   load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
     return this.inTurn('load', async () => {
@@ -176,10 +177,12 @@ export class Checkpoints {
   }
 
   /**
-   * The numbers of the steps that are left of a training, from 1 to `until`: loads the newest checkpoint if there is one, and saves after every `every`th step and after the last. So a program that was
-   * killed and is started again continues after its last save, with the same bits. An object or an array among the parts gets the contents back that it had; a number, a text or a tensor must be in one.
-   * A loop that ends early, by `break` or an error, saves nothing.
-   * @throws INVALID_ARGUMENT. The loop rejects as `load` and `save` do. Without a checkpoint, it begins with step 1
+   * The numbers of the steps that are left of a training, from 1 to `until`. The loop loads the newest checkpoint if there is one, and saves after every `every`th
+   * step and after the last. So a program that was killed and is started again continues after its last save, with the same bits. A loop that ends early, by `break`
+   * or an error, saves nothing.
+   *
+   * Plain objects and arrays are refilled in place. A bare number, text or tensor cannot be a part: put it into an object, `{ kept: { running: 0 } }`.
+   * @throws INVALID_ARGUMENT if an option or a part is not valid; in the loop the errors of `load` and `save`. Without a checkpoint, it begins with step 1
    * @example for await (const step of new Checkpoints('checkpoints').steps({ model: new Linear(2, 1) }, { until: 100, every: 10 })) console.log(step)
    */
   steps(parts: CheckpointParts, options: CheckpointStepsOptions): AsyncGenerator<number, void, undefined> {
@@ -187,8 +190,10 @@ export class Checkpoints {
   }
 
   /**
-   * All complete checkpoints, the newest last. A complete checkpoint has its manifest, and all files with the right lengths. `{ verify: true }` also reads the files, and leaves out checkpoints with changed bytes.
-   * Rejects with INVALID_ARGUMENT, CHECKPOINT_UNSUPPORTED (a later version of postgrad wrote one), CHECKPOINT_FAILED (the directory cannot be read)
+   * All complete checkpoints, the newest last. A complete checkpoint has its manifest, and all its files with the right lengths. `{ verify: true }` also reads
+   * the files, and leaves out checkpoints whose bytes have changed.
+   * @throws INVALID_ARGUMENT if an option is not valid; CHECKPOINT_UNSUPPORTED if a later version of postgrad wrote a checkpoint; CHECKPOINT_FAILED if the
+   * directory cannot be read
    */
   async list(options: CheckpointLookOptions = {}): Promise<CheckpointInfo[]> {
     const verify = verifyOf('Checkpoints.list', options)
@@ -197,7 +202,7 @@ export class Checkpoints {
     )
   }
 
-  /** The newest complete checkpoint, or null. `verify` is the same as in `list`. Rejects as `list` does. */
+  /** The newest complete checkpoint; null if there is none. `verify` is the same as in `list`. @throws the errors of `list` */
   async latest(options: CheckpointLookOptions = {}): Promise<CheckpointInfo | null> {
     const verify = verifyOf('Checkpoints.latest', options)
     const newest = await looking('latest', () => this.stepsOnDisk().newest(verify))

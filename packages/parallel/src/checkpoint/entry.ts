@@ -6,11 +6,14 @@ import { isTensor } from '@postgrad/tensor'
 import { RemoteModule } from '../remote-module.js'
 import type { EntryKind } from './state-lines.js'
 
-/** Anything that can give its state and take it over: optimizers, schedulers, objects of a program. PyTorch: `Stateful` of `torch.distributed.checkpoint`. */
+/**
+ * An object that can return its state and load it again: an optimizer, a scheduler, or an object of your program. PyTorch: `Stateful` of
+ * `torch.distributed.checkpoint`.
+ */
 export interface Stateful<State = unknown> {
-  /** The state to save: tensors and plain data. */
+  /** Returns the state to save: tensors and plain data. */
   stateDict(): State
-  /** Continues from a saved state. */
+  /** Loads a state that `stateDict` returned. */
   loadStateDict(state: State): unknown
 }
 

@@ -12,8 +12,9 @@ import { type CheckpointOp, failedUnlessTyped } from './errors.js'
 import type { EntryKind } from './state-lines.js'
 
 /**
- * The objects of a checkpoint, by name: modules (with RemoteModules in them, at any depth), DistributedOptimizers and local optimizers, schedulers, other objects with `stateDict` and `loadStateDict`,
- * references to such objects or to tensors on other workers, tensors and plain data. `load` returns tensors and plain data. Names are letters, digits, '_' and '-'.
+ * The objects of a checkpoint, by name. An object may be a module (with RemoteModules in it, at any depth), a DistributedOptimizer, a local optimizer, a
+ * scheduler, another object with `stateDict` and `loadStateDict`, a reference to such an object or to a tensor on another worker, a tensor, or plain data.
+ * `load` returns tensors and plain data. Names consist of letters, digits, '_' and '-'.
  */
 export type CheckpointParts = Readonly<Record<string, unknown>>
 

@@ -2,18 +2,21 @@
 import type { Tensor } from '@postgrad/tensor'
 
 /**
- * Called with the module's buffers by their names, [any shape] each, which it makes alike on all ranks by writing to them. It is awaited, and may begin any collectives of
- * the group, as all ranks call it in the same place.
+ * A hook that makes the buffers of all ranks alike by writing to them. It receives the buffers of the module by name. DDP awaits it. The hook may begin any
+ * collectives of the group, if all ranks do so in the same order.
  */
 export type BufferCommHook<S = unknown> = (state: S, buffers: ReadonlyMap<string, Tensor>) => unknown
 
 /** Options of `registerBufferCommHook`. */
 export interface BufferCommHookOptions {
-  /** Before the first forward pass of all, or the first after a synchronised one; or after that forward pass, before its backward pass. Default: after it. */
+  /** When the hook runs, relative to the forward passes whose buffers are made alike; default 'postForward'. */
   readonly location?: BufferCommHookLocation
 }
 
-/** Where a hook of buffers is called. PyTorch: `_BufferCommHookLocation`. */
+/**
+ * When a buffer hook runs: 'preForward' before the forward pass, or 'postForward' after the forward pass and before its backward pass. PyTorch:
+ * `_BufferCommHookLocation`.
+ */
 export type BufferCommHookLocation = 'preForward' | 'postForward'
 
 /** One that is registered. */

@@ -6,7 +6,7 @@ import type { GradBucket } from './grad-bucket.js'
 import { groupOf } from './replica.js'
 
 /**
- * Reduces gradients as a model without a hook does: to the mean over the ranks of `group` (null: the default group). PyTorch: `allreduce_hook`.
+ * Reduces gradients in the way of a model without a hook: to the mean over the ranks of `group` (null: the default group). PyTorch: `allreduce_hook`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(null, allReduceHook) // what a model without a hook does
@@ -37,14 +37,15 @@ export function meanOf(buffer: Tensor, group: ProcessGroup): PromiseLike<Tensor>
 export interface PostLocalSGDStateOptions {
   /** The group of all ranks; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** The ranks that still reduce gradients among each other after the first iterations. Default null: each rank keeps its own gradients. */
+  /** The ranks that still reduce gradients with each other after the first iterations. Default null: each rank then keeps its own gradients. */
   readonly subgroup?: ProcessGroup | null
-  /** How many iterations at the start reduce gradients over all ranks. */
+  /** For how many iterations at the start all ranks reduce gradients. */
   readonly startLocalSGDIter: number
 }
 
 /**
- * The state of `postLocalSGDHook`: groups, and the number of the iteration. PyTorch: the same, but there the default subgroup is the ranks of one machine.
+ * The state of `postLocalSGDHook`: its groups, and the number of the iteration. PyTorch: `PostLocalSGDState`, whose default subgroup is the ranks of one
+ * machine.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * const { current: subgroup } = await newSubgroups(2) // after 100 iterations, pairs of ranks reduce their gradients
@@ -71,7 +72,8 @@ export class PostLocalSGDState {
 }
 
 /**
- * Reduces gradients to the mean over all ranks at first. Later it reduces them over the subgroup, or not at all if there is none. Use it with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`.
+ * Reduces gradients to the mean over all ranks at first; after `startLocalSGDIter` iterations only over the subgroup, or not at all if there is none. Use it
+ * with `PostLocalSGDOptimizer`. PyTorch: `post_localSGD_hook`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(new PostLocalSGDState({ subgroup: null, startLocalSGDIter: 100 }), postLocalSGDHook)

@@ -1,29 +1,29 @@
-/** The result of `model.stats()` of a DistributedDataParallel: `reducer.ts` measures it. PyTorch: `_get_ddp_logging_data`. */
+/** Counts and times of a DistributedDataParallel on this rank: the result of `model.stats()`. PyTorch: `_get_ddp_logging_data`. */
 
 export interface DistributedDataParallelStats {
-  /** How many iterations have been reduced. */
+  /** How many iterations the ranks have reduced. */
   readonly iterations: number
-  /** The buckets, in the order in which they are reduced. Sparse gradients count as 0 bytes. */
+  /** The buckets, in the order in which they are reduced: names of parameters, and size in bytes. Sparse gradients count as 0 bytes. */
   readonly buckets: readonly { readonly parameters: readonly string[]; readonly bytes: number }[]
-  /** Whether buckets are in the order of gradients already. */
+  /** Whether the buckets have been made again, in the order of the gradients of the first backward pass. */
   readonly hasRebuiltBuckets: boolean
-  /** Names of the parameters that this rank's last pass did not lead to. */
+  /** Names of the parameters to which the last pass of this rank did not lead. */
   readonly unusedParameters: readonly string[]
-  /** All passes of this rank have led to the same parameters so far: `staticGraph` would do where `findUnusedParameters` is set. */
+  /** Whether all passes of this rank have led to the same parameters so far; then `staticGraph` can replace `findUnusedParameters`. */
   readonly canSetStaticGraph: boolean
-  /** Times of the last iteration on this rank; null before the first iteration has ended. */
+  /** The times of the last iteration on this rank; null before the first iteration has ended. */
   readonly last: DistributedDataParallelTimes | null
 }
 
 /** The times of one iteration, in ms. */
 export interface DistributedDataParallelTimes {
-  /** Time of the module's forward. */
+  /** The time of the module's forward, in ms. */
   readonly forwardMs: number
-  /** Time from the beginning of the pass to the last gradient. */
+  /** The time from the beginning of the backward pass to its last gradient, in ms. */
   readonly backwardMs: number
-  /** Time from the first all-reduce to the end of the last. */
+  /** The time from the beginning of the first all-reduce to the end of the last, in ms. */
   readonly communicationMs: number
-  /** The part of `communicationMs` before the last gradient. */
+  /** The part of `communicationMs` before the last gradient, in ms. */
   readonly overlapMs: number
 }
 

@@ -29,24 +29,28 @@ import { checkHooked } from './zero-redundancy-optimizer.js'
 export interface DistributedDataParallelOptions {
   /** The ranks that train together; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** Before the first forward pass, and before the next one after each forward pass whose gradients are reduced, all ranks take rank 0's buffers. That next one may be in `noSync`. Default true. */
+  /**
+   * Whether all ranks take the buffers of rank 0; default true. They do so before the first forward pass, and before the next forward pass after each one whose
+   * gradients were reduced, also if that next pass is in `noSync`.
+   */
   readonly broadcastBuffers?: boolean
-  /** How much is reduced at once, in MiB; default 25. */
+  /** The size of the buckets in which gradients are reduced, in MiB; default 25. */
   readonly bucketCapMb?: number
-  /** The same of the first bucket to be full, which need not be as large to be worth while; in MiB, default 1. PyTorch has it as a constant. */
+  /** The size of the first bucket that becomes full, in MiB; default 1. It may be smaller than the others. In PyTorch this is a constant. */
   readonly firstBucketMb?: number
-  /** Parameters that a backward pass does not lead to count as unused; default false: all must get a gradient. */
+  /** Whether a backward pass may leave out parameters, which then count as unused; default false: every parameter must get a gradient. */
   readonly findUnusedParameters?: boolean
   /**
-   * Gradients that are reduced in a bucket's buffer stay there, and `.grad` is a part of the buffer, which saves a copy. These are small gradients, and with a hook all. Not in distributed contexts. Large ones are reduced in place
-   * anyway. Default false.
+   * Whether `.grad` of small gradients, and of all gradients if there is a hook, is a view of the bucket's buffer; default false. That saves a copy. Large
+   * gradients are reduced in place in any case. It has no effect in distributed contexts.
    */
   readonly gradientAsBucketView?: boolean
-  /** All iterations use the same parameters, which the first one shows. Default false. */
+  /** Whether all iterations use the same parameters as the first one; default false. */
   readonly staticGraph?: boolean
   /**
-   * After every so many reductions the next forward compares a digest of all parameters and buffers between the ranks, and rejects with REPLICAS_DIFFER where they are not the same to the last bit. Default 0, never.
-   * Buffers are compared as rank 0's, or a hook, has made them, so not with `broadcastBuffers: false`; and nothing is under `postLocalSGDHook` or `PeriodicModelAverager`, where replicas differ by design.
+   * After how many reductions the ranks compare a digest of all parameters and buffers; default 0: never. The next forward compares them, and rejects with
+   * REPLICAS_DIFFER if one bit differs. With `broadcastBuffers: false` buffers are not compared. With `postLocalSGDHook` or `PeriodicModelAverager` nothing is
+   * compared, since replicas then differ by design.
    */
   readonly checkReplicas?: number
 }
@@ -69,8 +73,9 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof DistributedDataParallelOptions)[]
 
 /**
- * A module that several ranks train together. Its collectives are those of its process group, in the order in which forward and backward passes call them: a program
- * that calls other collectives of that group awaits passes first, or gives the module a group of its own. PyTorch: `torch.nn.parallel.DistributedDataParallel`.
+ * A module that several ranks train together: `backward` makes each gradient the mean over all ranks. Its collectives belong to its process group and run in
+ * the order of forward and backward passes. If your program calls other collectives of that group, await passes first, or give the module a group of its own.
+ * PyTorch: `torch.nn.parallel.DistributedDataParallel`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1)) // all ranks have rank 0's weights
  * const optimizer = new SGD(model.parameters(), { lr: 0.1 })
@@ -80,11 +85,11 @@ const OPTIONS = [
  * optimizer.step()
  */
 export class DistributedDataParallel<M extends ForwardModule = ForwardModule> extends Module implements Joinable {
-  /** The module itself, this rank's replica. */
+  /** The module that was passed to `create`: this rank's replica. */
   readonly module: M
   /** The ranks that train together. */
   readonly processGroup: ProcessGroup
-  /** Set by `join`. */
+  /** The `join` that is under way; `join` sets it. Null outside of a `join`. */
   joinContext: JoinContext | null = null
   /** @throws DDP_DISPOSED */
   private reducer: (op: string) => Reducer
@@ -109,8 +114,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * All ranks of the group call it, each with its replica. They check that these are alike, and take rank 0's parameters and buffers.
-   * @throws (rejects) INVALID_ARGUMENT, NO_PARAMETERS, DDP_MODEL_MISMATCH, and as all collectives
+   * Makes the model. All ranks of the group call it, each with its own replica. The ranks check that the replicas have the same structure, and take the
+   * parameters and buffers of rank 0.
+   * @throws INVALID_ARGUMENT if an option is not valid; NO_PARAMETERS if no parameter requires a gradient; DDP_MODEL_MISMATCH if parameters, buffers or options
+   * differ between ranks; the errors of `allReduce`
    */
   static async create<M extends ForwardModule>(
     module: M,
@@ -156,8 +163,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * The module's forward. Where gradients are recorded, and not in `noSync`, the next backward pass through it is the ranks' together. The first one in `noSync` waits for the others if the module has buffers.
-   * Rejects with what the module's forward throws, INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, REPLICAS_DIFFER, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED, DDP_DISPOSED, JOIN_TERMINATED, and as all collectives.
+   * Runs the forward of the module. If gradients are recorded, and it is not in `noSync`, the next backward pass through it reduces gradients over all ranks.
+   * The first forward in a `noSync` waits for the other ranks if the module has buffers.
+   * @throws the errors of the module's forward; INVALID_ARGUMENT, DDP_REDUCTION_UNFINISHED, REPLICAS_DIFFER, OPTIMIZER_STEP_UNFINISHED, DDP_PARAMETERS_CHANGED,
+   * DDP_DISPOSED or JOIN_TERMINATED; the errors of `allReduce`
    */
   async forward(...args: ForwardArgs<M>): Promise<ForwardResult<M>> {
     // Ranks without inputs do what each forward pass needs, one pass after the other.
@@ -270,9 +279,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Adds d(Σ roots) / d(leaf) to `.grad` of all leaves, of the model's parameters the mean over all ranks. Outside of distributed contexts, where a backward pass in one turn
-   * (`loss.backward()`) could not wait for the other ranks; in a context the pass is `ctx.backward(roots)`, and gradients are in `ctx.gradients()`. Rejects with DDP_REDUCTION_UNFINISHED, which names parameters that
-   * receive no gradient, DDP_FORWARD_MISSING, DDP_GRAPH_CHANGED, DDP_DISPOSED, as `backward`, and as all collectives.
+   * Adds d(Σ roots) / d(leaf) to `.grad` of all leaves. Parameters of the model get the mean over all ranks. Call it instead of `loss.backward()`, which runs
+   * in one turn and cannot wait for other ranks. In a distributed context call `ctx.backward(roots)` instead; the gradients are then in `ctx.gradients()`.
+   * @throws DDP_REDUCTION_UNFINISHED if parameters receive no gradient (the error names them); DDP_FORWARD_MISSING if the pass does not come from a forward of
+   * the model; DDP_GRAPH_CHANGED if `staticGraph` is set and other parameters are used; DDP_DISPOSED if the model was disposed; the errors of the function
+   * `backward` and of `allReduce`
    */
   backward(roots: Tensor | readonly Tensor[], options: LocalBackwardOptions = {}): Promise<void> {
     return this.run(Array.isArray(roots) ? roots : [roots as Tensor], options)
@@ -331,26 +342,27 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Runs `fn`. Passes that `fn` begins stay this rank's own: their gradients add up in `.grad`, and the next pass outside reduces them. Code that `fn` did not begin is outside, even if it runs at the same time. Several `noSync` may
-   * run at once. The first forward may wait for the other ranks' buffers. If an optimizer steps before a pass outside has reduced the gradients, it throws GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
+   * Runs `fn`, and keeps the gradients of its backward passes on this rank. They add up in `.grad`, and the next pass outside reduces them. Code that `fn` did
+   * not begin is outside, even if it runs at the same time. Several `noSync` may run at once. The first forward may wait for the buffers of other ranks. If an
+   * optimizer steps before a pass outside has reduced the gradients, its step fails with GRADIENTS_NOT_REDUCED. PyTorch: `no_sync`.
    */
   async noSync<T>(fn: () => T | Promise<T>): Promise<T> {
     checkFunction('noSync', 'what to run', fn)
     return quietly(this.reducer('noSync'), fn)
   }
 
-  /** Runs `fn`, a loop over this rank's inputs, of which other ranks may have more or fewer. See `join`. */
+  /** Runs `fn`, a loop over this rank's inputs. Other ranks may have more or fewer inputs. See the function `join`. */
   async join<T>(fn: () => T | Promise<T>, options: UnevenInputsOptions = {}): Promise<T> {
     this.reducer('join')
     return join([this], fn, options)
   }
 
-  /** Joinable */
+  /** The group of the model, for `join`. */
   get joinGroup(): ProcessGroup {
     return this.processGroup
   }
 
-  /** Joinable: what other ranks' forward and backward passes need of one without inputs. */
+  /** The part of a rank without inputs in the forward and backward passes of the others, for `join`. */
   joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
     return {
       mainHook: async () => {
@@ -372,8 +384,10 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Reduces gradients by `hook` instead of an all-reduce and a division. Once, before the first backward pass, on all ranks alike. PyTorch: `register_comm_hook`.
-   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_REDUCTION_UNFINISHED, DDP_DISPOSED
+   * Reduces gradients by `hook`, instead of an all-reduce and a division by the number of ranks. Call it once, on all ranks alike, before the first backward
+   * pass. PyTorch: `register_comm_hook`.
+   * @throws INVALID_ARGUMENT if `hook` is not a function; DDP_COMM_HOOK_EXISTS if there is a hook; DDP_REDUCTION_UNFINISHED if a reduction is under way;
+   * DDP_DISPOSED if the model was disposed
    */
   registerCommHook<S>(state: S, hook: CommHook<S>): void {
     const reducer = this.reducer('registerCommHook')
@@ -385,9 +399,11 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
   }
 
   /**
-   * Makes buffers alike by `hook` instead of rank 0's broadcast, with the first forward pass, and with the next one after each forward pass whose gradients are reduced, before it or after it (`location`); a rank without inputs in `join` calls it, too. Once, on
-   * all ranks alike, with `broadcastBuffers`. PyTorch: `_register_buffer_comm_hook`.
-   * @throws INVALID_ARGUMENT, DDP_COMM_HOOK_EXISTS, DDP_DISPOSED
+   * Makes buffers alike by `hook`, instead of a broadcast from rank 0. It runs with the first forward pass, and with the next one after each forward pass whose
+   * gradients are reduced; `location` chooses before or after that pass. In a `join`, ranks without inputs call it, too. Call this once, on all ranks alike;
+   * the model must have `broadcastBuffers`. PyTorch: `_register_buffer_comm_hook`.
+   * @throws INVALID_ARGUMENT if an argument is not valid, or the model has `broadcastBuffers: false`; DDP_COMM_HOOK_EXISTS if there is a buffer hook;
+   * DDP_DISPOSED if the model was disposed
    * @example
    * // Running statistics become the mean over all ranks.
    * model.registerBufferCommHook(model.processGroup, async (group, buffers) => {
@@ -419,12 +435,12 @@ export class DistributedDataParallel<M extends ForwardModule = ForwardModule> ex
     return this.reducer('buckets').assignment
   }
 
-  /** Counts and times of its passes on this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED */
+  /** Counts and times of the passes of this rank. PyTorch: `_get_ddp_logging_data`. @throws DDP_DISPOSED if the model was disposed */
   stats(): DistributedDataParallelStats {
     return this.reducer('stats').stats
   }
 
-  /** Ends it: the module trains by itself again, or in another group. */
+  /** Releases the module: it trains by itself again, or can be wrapped again, in another group. */
   dispose(): void {
     if (this.isDisposed) return
     this.isDisposed = true

@@ -3,7 +3,7 @@ import type { Tensor } from '@postgrad/tensor'
 import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/internal'
 
 /**
- * Gradients that are reduced together, one after the other in one buffer.
+ * Gradients that are reduced together, one after the other in one buffer. Communication hooks receive it. PyTorch: `GradBucket`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(null, async (_state, bucket: GradBucket) => {
@@ -13,11 +13,11 @@ import { argumentText, invalidArgument, isTensor, raw } from '@postgrad/tensor/i
  * await model.backward((await model.forward(x)).sum())
  */
 export class GradBucket {
-  /** Its number: buckets are reduced in this order, the same on all ranks. */
+  /** The number of the bucket. Buckets are reduced in the order of their numbers, which is the same on all ranks. */
   readonly index: number
-  /** Whether it is the first of the iteration that a hook gets; what an iteration that broke off has left is over. */
+  /** Whether this is the first bucket of the iteration that a hook receives. If an earlier iteration was broken off, what it left is no longer valid. */
   readonly isFirst: boolean
-  /** Whether it is the last of the iteration that a hook gets. PyTorch: `is_last`. */
+  /** Whether this is the last bucket of the iteration that a hook receives. PyTorch: `is_last`. */
   readonly isLast: boolean
   /** The parameters whose gradients are in the bucket. */
   readonly parameters: readonly Tensor[]
@@ -25,7 +25,7 @@ export class GradBucket {
   readonly numbers: readonly number[]
   /** @internal How many the model has that require a gradient: numbers are smaller. */
   readonly parameterCount: number
-  /** All gradients, [n]: this rank's, not divided by anything. */
+  /** All gradients of this rank as one vector [n], not divided by the number of ranks. */
   readonly buffer: Tensor
 
   /** @internal */
@@ -39,15 +39,16 @@ export class GradBucket {
     this.buffer = buffer
   }
 
-  /** Views on the buffer, each of the shape of its parameter. */
+  /** The gradients as views of the buffer, each in the shape of its parameter. */
   get gradients(): Tensor[] {
     return viewsOf(this.buffer, this.parameters)
   }
 }
 
 /**
- * Takes the place of the all-reduce and of the division by the number of ranks: gives the buffer's reduction, [n], which may be the buffer itself. All ranks call it
- * for the same buckets in the same order, for each when the one before has ended; so it may begin any collectives of the group.
+ * A function that reduces a bucket, in place of the all-reduce and the division by the number of ranks. Returns the reduced buffer, [n], which may be
+ * `bucket.buffer` itself. All ranks call it for the same buckets in the same order, each time after the previous call has ended. So it may begin any
+ * collectives of the group.
  */
 export type CommHook<S = unknown> = (state: S, bucket: GradBucket) => Tensor | PromiseLike<Tensor>
 

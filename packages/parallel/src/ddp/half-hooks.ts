@@ -15,7 +15,7 @@ import { BFLOAT16, FLOAT16, type HalfFormat } from './half.js'
 import { groupOf } from './replica.js'
 
 /**
- * The mean over the ranks of `group` (null: of the default group), of gradients as float16. PyTorch: `fp16_compress_hook`.
+ * Reduces gradients as float16, to the mean over the ranks of `group` (null: the default group). PyTorch: `fp16_compress_hook`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(null, fp16CompressHook) // half of the bytes
@@ -26,7 +26,8 @@ export function fp16CompressHook(group: ProcessGroup | null, bucket: GradBucket)
 }
 
 /**
- * The mean over the ranks of `group` (null: of the default group), of gradients as bfloat16, which has float32's range with fewer digits. PyTorch: `bf16_compress_hook`.
+ * Reduces gradients as bfloat16, to the mean over the ranks of `group` (null: the default group). bfloat16 has the range of float32 with fewer digits. PyTorch:
+ * `bf16_compress_hook`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(null, bf16CompressHook) // half of the bytes

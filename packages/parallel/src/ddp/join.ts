@@ -14,27 +14,27 @@ import { argumentText, checkFunction, checkOptions, invalidArgument } from '@pos
 
 /** Options of `join`. */
 export interface UnevenInputsOptions {
-  /** false: only run `fn`, for programs whose inputs are known to be even. Default true. */
+  /** Whether to join. Default true. false only runs `fn`, for programs whose ranks have equally many inputs. */
   readonly enable?: boolean
-  /** When the first rank has no input left, all throw: it, and those that notice. Default false. */
+  /** Whether all ranks fail with JOIN_TERMINATED as soon as the first rank has no input left; default false. */
   readonly throwOnEarlyTermination?: boolean
-  /** Gradients are divided by the number of all ranks (default true), or of those that still have inputs. */
+  /** Whether gradients are divided by the number of all ranks (default true), or by the number of ranks that still have inputs. */
   readonly divideByInitialWorldSize?: boolean
 }
 
-/** The part of a rank without inputs, for one object. PyTorch: `JoinHook`. */
+/** The collectives of a rank without inputs, for one Joinable. PyTorch: `JoinHook`. */
 export interface JoinHook {
-  /** The collectives of one iteration of the others. */
+  /** Takes part in the collectives of one iteration of the other ranks. */
   mainHook(): void | PromiseLike<void>
-  /** Called at the end, on all ranks. `isLastJoiner`: no other rank had inputs for longer than this one. */
+  /** Called at the end, on all ranks. `isLastJoiner` is true if no other rank had inputs for longer than this one. */
   postHook(isLastJoiner: boolean): void | PromiseLike<void>
 }
 
-/** An object that can take part in `join`. It awaits `context.notify(this)` in each iteration before its other collectives. PyTorch: `Joinable`. */
+/** An object that can take part in `join`. In each iteration it awaits `context.notify(this)` before its other collectives. PyTorch: `Joinable`. */
 export interface Joinable {
   /** The group whose collectives the object uses. PyTorch: `join_process_group`. */
   readonly joinGroup: ProcessGroup
-  /** The `join` that is under way; `join` sets it. */
+  /** The `join` that is under way; `join` sets it. Null outside of a `join`. */
   joinContext: JoinContext | null
   joinHook(options: Required<UnevenInputsOptions>): JoinHook
 }
@@ -50,11 +50,11 @@ export interface Joinable {
  * })
  */
 export class JoinContext {
-  /** Its options, with their defaults. */
+  /** The options of the `join`, with their defaults. */
   readonly options: Required<UnevenInputsOptions>
   private readonly first: Joinable
   private readonly group: ProcessGroup
-  /** Ranks of the group that had an input in the last iteration, as far as known. */
+  /** The ranks of the group that had an input in the last iteration that this rank knows of. */
   active: readonly number[]
 
   /** @internal */
@@ -65,7 +65,10 @@ export class JoinContext {
     this.active = [...this.group.ranks.keys()]
   }
 
-  /** Says that this rank has an input. Only the first object of the `join` does so for all. @throws JOIN_TERMINATED */
+  /**
+   * Says that this rank has an input. Only the first object in the list of `join` does so; for the others the call does nothing.
+   * @throws JOIN_TERMINATED if a rank has no input left and `throwOnEarlyTermination` is set
+   */
   async notify(joinable: Joinable): Promise<void> {
     if (joinable !== this.first) return
     await this.count(true)
@@ -97,9 +100,10 @@ export async function ranksThat(flag: boolean, group: ProcessGroup): Promise<num
 }
 
 /**
- * Runs `fn`, a loop over this rank's inputs, and then takes part in the iterations of ranks that have more. Rejects with what `fn` throws; the others then wait for this
- * rank in vain, up to their deadlines, if it does not end. PyTorch: `with Join(joinables, …)`.
- * @throws INVALID_ARGUMENT, JOIN_TERMINATED, and as all collectives
+ * Runs `fn`, a loop over this rank's inputs, and then takes part in the iterations of ranks that have more inputs. If `fn` throws, `join` rejects with that
+ * error. The other ranks then wait for this rank until their deadlines, unless it ends. PyTorch: `with Join(joinables, …)`.
+ * @throws INVALID_ARGUMENT if an argument is not valid; JOIN_TERMINATED if a rank has no input left and `throwOnEarlyTermination` is set; the errors of
+ * `allReduce`
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * const optimizer = new SGD(model.parameters(), { lr: 0.1 })

@@ -26,11 +26,11 @@ import { backwardTimedOut } from './ddp-errors.js'
 
 /** Options of `DistributedDataParallel.backward`. */
 export interface LocalBackwardOptions {
-  /** A gradient for each root, of the root's shape; null or left out: 1, which requires a scalar root. */
+  /** A gradient for each root, in the shape of that root. null, or left out, means 1, which requires a scalar root. */
   readonly gradTensors?: readonly (Tensor | null)[]
-  /** Whether to keep the tensors that the graph has saved, so that another pass can run over it; default false. */
+  /** Whether to keep the tensors that the graph saved, so that another pass can run over it; default false. */
   readonly retainGraph?: boolean
-  /** Time limit of the whole pass in ms; default 0: only the limits of its collectives apply. */
+  /** The time limit of the whole pass, in ms. Default 0: only the deadlines of its collectives apply. */
   readonly timeoutMs?: number
 }
 

@@ -14,14 +14,15 @@ import { checkStepped, whileStepping } from './steps-under-way.js'
 export interface PeriodicModelAveragerOptions {
   /** The number of steps from one average to the next. */
   readonly period: number
-  /** How many steps at the start do not average, since gradients are still reduced; default 0. */
+  /** How many steps at the start do not average parameters, since gradients are still reduced; default 0. */
   readonly warmupSteps?: number
   /** The ranks that average their parameters; default the default group. */
   readonly processGroup?: ProcessGroup
 }
 
 /**
- * Sets parameters to their mean over all ranks: in the first call after `warmupSteps` calls, and in every `period`-th call from then on. PyTorch: the same.
+ * Sets parameters to their mean over all ranks. It does so in the first call after `warmupSteps` calls, and then in every `period`-th call. PyTorch:
+ * `PeriodicModelAverager`.
  * @example
  * const w = parameter(tensor([getRank() * 2]))
  * const averager = new PeriodicModelAverager({ period: 1 })
@@ -49,8 +50,9 @@ export class PeriodicModelAverager {
   }
 
   /**
-   * Averages the parameters, if it is time. All ranks call it after each step and await it: until it has ended, a forward of a DistributedDataParallel with these parameters fails with OPTIMIZER_STEP_UNFINISHED. Rejects with
-   * OPTIMIZER_STEP_UNFINISHED, and as all collectives do. PyTorch: `average_parameters`.
+   * Averages the parameters, if it is time. All ranks call it after each step and await it. Until then, a forward of a DistributedDataParallel with these
+   * parameters fails with OPTIMIZER_STEP_UNFINISHED. PyTorch: `average_parameters`.
+   * @throws OPTIMIZER_STEP_UNFINISHED if a step over these parameters is under way; the errors of `allReduce`
    */
   async averageParameters(parameters: Iterable<Tensor>): Promise<void> {
     const all = [...parameters]
@@ -91,12 +93,15 @@ export class PostLocalSGDOptimizer<Settings = object> {
     this.averager = averager
   }
 
-  /** The groups of the local optimizer. */
+  /** The parameter groups of the local optimizer. */
   get paramGroups(): readonly ParamGroup<Settings>[] {
     return this.optimizer.paramGroups
   }
 
-  /** Steps the optimizer by `grads` or `.grad`, then calls the averager. Await it. Rejects with OPTIMIZER_STEP_UNFINISHED, and as all collectives do. */
+  /**
+   * Steps the optimizer by `grads` or `.grad`, then averages the parameters if it is time. Await it.
+   * @throws OPTIMIZER_STEP_UNFINISHED if a step over these parameters is under way; the errors of `allReduce`
+   */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
     const parameters = this.paramGroups.flatMap(({ params }) => params)
     checkStepped('PostLocalSGDOptimizer.step', () => parameters)
@@ -114,12 +119,12 @@ export class PostLocalSGDOptimizer<Settings = object> {
     this.optimizer.zeroGrad()
   }
 
-  /** The optimizer's state dict, with the averager's `step`. */
+  /** The state dict of the local optimizer, with the averager's `step`. */
   stateDict(): OptimizerState<Settings> & { readonly step: number } {
     return { ...this.optimizer.stateDict(), step: this.averager.step }
   }
 
-  /** Continues from a state dict. If it has no `step`, the averager begins at 0. @throws STATE_DICT_MISMATCH */
+  /** Loads a state dict. If it has no `step`, the averager begins at 0. @throws STATE_DICT_MISMATCH if the state does not fit */
   loadStateDict({ step = 0, ...state }: OptimizerState<Settings> & { readonly step?: number }): void {
     this.optimizer.loadStateDict(state)
     this.averager.step = step

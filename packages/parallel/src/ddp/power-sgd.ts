@@ -32,13 +32,13 @@ export interface PowerSGDStateOptions {
   readonly processGroup?: ProcessGroup
   /** The number of columns of the two thin matrices; default 1. */
   readonly matrixApproximationRank?: number
-  /** How many iterations at the start reduce whole gradients; default 1000. At least 2 with `useErrorFeedback` or `warmStart`. */
+  /** For how many iterations at the start whole gradients are reduced; default 1000. At least 2 with `useErrorFeedback` or `warmStart`. */
   readonly startPowerSGDIter?: number
-  /** A gradient is compressed only if that makes it smaller by more than this factor; default 2. */
+  /** How many times smaller compression must make a gradient, else the gradient is not compressed; default 2. */
   readonly minCompressionRate?: number
   /** Whether the error of the compression is added to the next gradient; default true. */
   readonly useErrorFeedback?: boolean
-  /** Whether each iteration begins with the Q of the one before it; default true. */
+  /** Whether each iteration begins with the matrix Q of the previous one; default true. */
   readonly warmStart?: boolean
   /** The seed of the first Q, the same on all ranks; default 0. */
   readonly randomSeed?: number
@@ -54,20 +54,20 @@ const SETTINGS = [
 ] as const satisfies readonly (keyof PowerSGDStateOptions)[]
 const OPTIONS = ['processGroup', ...SETTINGS] as const
 
-/** The state dict of a `PowerSGDState`: plain data and tensors. Each rank has its own. PyTorch: the result of `__getstate__`. */
+/** The state dict of a `PowerSGDState`: plain data and tensors. It differs between ranks. PyTorch: the result of `__getstate__`. */
 export interface PowerSGDStateDict {
   /** The number of iterations that have ended. */
   readonly iteration: number
   /** All options except `processGroup`. */
   readonly settings: Readonly<Omit<Required<PowerSGDStateOptions>, 'processGroup'>>
-  /** The errors of this rank's last iteration, by the number of each compressed parameter, in the parameter's shape. */
+  /** The errors of this rank's last iteration, by the number of each compressed parameter, in the shape of that parameter. */
   readonly errors: Readonly<Record<string, Tensor>>
-  /** The last Q of each compressed parameter, [m, r], by its number; the same on all ranks. */
+  /** The last matrix Q of each compressed parameter, [m, r], by its number. It is the same on all ranks. */
   readonly qs: Readonly<Record<string, Tensor>>
 }
 
 /**
- * The state that `powerSGDHook` keeps between iterations. PyTorch: the same.
+ * The state that `powerSGDHook` keeps between iterations. PyTorch: `PowerSGDState`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * const state = new PowerSGDState({ matrixApproximationRank: 2, startPowerSGDIter: 1000 })
@@ -104,7 +104,8 @@ export class PowerSGDState {
 
   /**
    * Loads a state with its options; the group stays. If every rank loads its own state, a new model of the same module continues to train with the same bits.
-   * @throws STATE_DICT_MISMATCH, INVALID_ARGUMENT; nothing is changed then. If the state does not fit the model, the next backward pass fails with STATE_DICT_MISMATCH.
+   * If the state does not fit the model, the next backward pass fails with STATE_DICT_MISMATCH.
+   * @throws STATE_DICT_MISMATCH or INVALID_ARGUMENT if `saved` is not such a state; nothing is changed then
    */
   loadStateDict(saved: PowerSGDStateDict): void {
     const { iteration, settings, errors, qs } = (saved ?? {}) as Partial<PowerSGDStateDict>
@@ -170,7 +171,8 @@ function stateMismatch(op: string, expected: string, got: string): PostgradError
 }
 
 /**
- * Reduces each large gradient as a product of two thin matrices, close to the mean gradient. PyTorch: `powerSGD_hook`, which also keeps errors of uncompressed gradients; they add up to 0 over the ranks.
+ * Reduces each large gradient as a product of two thin matrices, which is close to the mean gradient. PyTorch: `powerSGD_hook`, which also keeps errors of
+ * uncompressed gradients; they add up to 0 over the ranks.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * model.registerCommHook(new PowerSGDState(), powerSGDHook)

@@ -22,9 +22,9 @@ import { checkStepped, whileStepping } from './steps-under-way.js'
 
 /** Options of `ZeroRedundancyOptimizer`. */
 export interface ZeroRedundancyOptions {
-  /** Default the default group. */
+  /** The ranks over which the state is divided; default the default group. */
   readonly processGroup?: ProcessGroup
-  /** Steps in backward, by `hookWithZeroStep`, and not by `step`. Default false. PyTorch: `overlap_with_ddp`. */
+  /** Whether the optimizer steps in backward, by `hookWithZeroStep`, and not by `step`; default false. PyTorch: `overlap_with_ddp`. */
   readonly overlapWithDdp?: boolean
 }
 
@@ -52,14 +52,14 @@ function hookMissing(op: string): PostgradError {
 }
 
 type Local<S extends object> = OptimizerBase<S, ParamState>
-/** A class of optimizers, as those of `postgrad/optim`. */
+/** A class of optimizers, such as those of `postgrad/optim`. */
 export type ZeroRedundancyClass<S extends object, O> = new (
   params: Iterable<Tensor> | Iterable<ParamGroupOptions<S>>,
   options: O,
 ) => Local<S>
 
 /**
- * An optimizer whose state is cut over the ranks of a group; all step together. PyTorch: the same.
+ * An optimizer whose state is divided over the ranks of a group. All ranks step together. PyTorch: `ZeroRedundancyOptimizer`.
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * const optimizer = new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 1e-3 })
@@ -68,7 +68,7 @@ export type ZeroRedundancyClass<S extends object, O> = new (
  * optimizer.parametersOf(getRank()).length // 1
  */
 export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implements Joinable {
-  /** Set by `join`. */
+  /** The `join` that is under way; `join` sets it. Null outside of a `join`. */
   joinContext: JoinContext | null = null
   private readonly local: Local<S>
   private readonly group: ProcessGroup
@@ -83,7 +83,11 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
   private readonly stepped = new Set<Tensor>()
   private overlapped = 0
 
-  /** All ranks make it with the same arguments. @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, and what `optimizerClass` throws */
+  /**
+   * Makes the optimizer. All ranks make it with the same arguments.
+   * @throws INVALID_ARGUMENT if an argument is not valid; PROCESS_GROUP_NOT_INITIALIZED if the default group does not exist; the errors of the constructor of
+   * `optimizerClass`
+   */
   constructor(
     params: Iterable<Tensor> | Iterable<ParamGroupOptions<S>>,
     optimizerClass: ZeroRedundancyClass<S, O>,
@@ -135,25 +139,27 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     this.claim(sorted)
   }
 
-  /** The groups with their settings, which may be written to between steps, on all ranks alike. */
+  /** The parameter groups with their settings. You may change the settings between steps, on all ranks alike. */
   get paramGroups(): readonly ParamGroup<S>[] {
     return this.local.paramGroups
   }
 
-  /** How many steps were taken; a scheduler looks at it. */
+  /** The number of steps so far. From it a scheduler knows whether it was called too early. */
   get stepCount(): number {
     return this.overlaps ? this.overlapped : this.local.stepCount
   }
 
-  /** The parameters that a rank of the group steps. */
+  /** The parameters that rank `rank` of the group steps. */
   parametersOf(rank: number): Tensor[] {
     return [...this.ownerOf].filter(([, owner]) => owner === rank).map(([p]) => p)
   }
 
   /**
-   * Steps this rank's parameters by `grads`, if it is given, else `.grad`, and takes the others' from their ranks. Gradients must be the same on all ranks, as those that
-   * DistributedDataParallel has reduced are, and are read before the call returns. Await it: until it has ended `zeroGrad`, `step`, and a forward of a DistributedDataParallel with its parameters are
-   * OPTIMIZER_STEP_UNFINISHED. Rejects with that, INVALID_ARGUMENT with overlapWithDdp, GRAD_MISMATCH, JOIN_TERMINATED, and as all collectives.
+   * Steps the parameters of this rank by `grads`, or else by `.grad`, and receives the other parameters from their ranks. Gradients must be the same on all
+   * ranks, as DistributedDataParallel makes them; they are read before the call returns. Await it: until then `zeroGrad`, `step`, and a forward of a
+   * DistributedDataParallel with these parameters fail with OPTIMIZER_STEP_UNFINISHED.
+   * @throws OPTIMIZER_STEP_UNFINISHED if a step is under way; INVALID_ARGUMENT if the optimizer has `overlapWithDdp`; GRADIENTS_NOT_REDUCED if a gradient was
+   * not reduced over the ranks; GRAD_MISMATCH if a gradient has another shape or dtype than its parameter; JOIN_TERMINATED; the errors of `allReduce`
    */
   async step(grads?: ReadonlyMap<Tensor, Tensor>): Promise<void> {
     if (this.overlaps) {
@@ -221,39 +227,46 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     }
   }
 
-  /** Joinable */
+  /** The group of the optimizer, for `join`. */
   get joinGroup(): ProcessGroup {
     return this.group
   }
 
   /**
-   * Joinable: a rank without inputs continues to step its own parameters, in each iteration of the others, which step once in each. In the list of `join` it comes after a
-   * DistributedDataParallel, which puts the means into `.grad`.
+   * The part of a rank without inputs, for `join`: it steps its own parameters once in each iteration of the others. In the list of `join` the optimizer comes
+   * after a DistributedDataParallel, which puts the means into `.grad`.
    */
   joinHook(_options: Required<UnevenInputsOptions>): JoinHook {
     // With overlap the hook of the buckets has done so.
     return { mainHook: () => (this.overlaps ? undefined : this.step()), postHook: () => {} }
   }
 
-  /** As an optimizer's. @throws OPTIMIZER_STEP_UNFINISHED, and INVALID_ARGUMENT with overlapWithDdp if no hook was made of it: nothing would ever step */
+  /**
+   * Sets `.grad` of all parameters to null.
+   * @throws OPTIMIZER_STEP_UNFINISHED if a step is under way; INVALID_ARGUMENT if the optimizer has `overlapWithDdp` and no hook of it exists, since nothing
+   * would ever step
+   */
   zeroGrad(): void {
     this.ensureStepped('zeroGrad')
     if (this.overlaps && !this.hook.isHooked) throw hookMissing('ZeroRedundancyOptimizer.zeroGrad')
     this.local.zeroGrad()
   }
 
-  /** As an optimizer's, on all ranks alike. @throws INVALID_ARGUMENT */
+  /** Changes settings of all groups. Call it on all ranks alike. @throws INVALID_ARGUMENT if a name or a value is not valid */
   set(settings: Partial<S>): void {
     this.local.set(settings)
   }
 
-  /** As an optimizer's, on all ranks alike. @throws INVALID_ARGUMENT, DUPLICATE_PARAMETER, PARAMETER_NOT_A_LEAF */
+  /**
+   * Adds a group of parameters. Call it on all ranks alike.
+   * @throws INVALID_ARGUMENT if a setting is not valid; DUPLICATE_PARAMETER if a parameter is listed twice; PARAMETER_NOT_A_LEAF if a parameter was computed
+   */
   addParamGroup(group: ParamGroupOptions<S>): void {
     this.local.addParamGroup(group)
     this.assign(this.paramGroups.at(-1)!.params)
   }
 
-  /** Gathers all ranks' state on one, a rank of the group, where `stateDict` gives it then: a collective. PyTorch: `consolidate_state_dict`. */
+  /** Gathers the state of all ranks on rank `to` of the group (default 0), where `stateDict` then returns it. All ranks call it. PyTorch: `consolidate_state_dict`. */
   async consolidateStateDict(to = 0): Promise<void> {
     const { group } = this
     if (group.ranks[to] === undefined) throw invalidArgument('consolidateStateDict', `a rank in 0 … ${group.size - 1}`, to)
@@ -262,7 +275,10 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     this.consolidated = states === null ? null : { ...own, state: Object.assign({}, ...states) as OptimizerState<S>['state'] }
   }
 
-  /** The state of all parameters, in the layout of the local optimizer over them, as it was when it was last consolidated here. @throws STATE_NOT_CONSOLIDATED */
+  /**
+   * The state of all parameters, as of the last `consolidateStateDict` to this rank. It has the layout of a local optimizer over all parameters.
+   * @throws STATE_NOT_CONSOLIDATED if `consolidateStateDict` has not gathered a state on this rank
+   */
   stateDict(): OptimizerState<S> {
     if (this.consolidated !== null) return this.consolidated
     throw new PostgradError('STATE_NOT_CONSOLIDATED', {
@@ -272,7 +288,7 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
     })
   }
 
-  /** Continues from the state of all parameters, on all ranks alike; each keeps what is its own. @throws STATE_DICT_MISMATCH */
+  /** Loads the state of all parameters. Call it on all ranks with the same state; each rank keeps its own part. @throws STATE_DICT_MISMATCH if the state does not fit */
   loadStateDict(saved: OptimizerState<S>): void {
     this.local.loadStateDict(saved)
     const own = this.local.stateDict()
@@ -285,10 +301,11 @@ export class ZeroRedundancyOptimizer<S extends object, O = Partial<S>> implement
 }
 
 /**
- * A hook that reduces a bucket by `hook`, [n], and then steps its parameters at once, while backward continues: for `registerCommHook`, with the hook's state; `step` is not called then.
- * Each synchronised backward pass is a step. Parameters that no rank has used are stepped with gradients of 0. A pass that breaks off may have stepped some. The optimizer's group is the model's.
- * PyTorch: `hook_with_zero_step`.
- * @throws INVALID_ARGUMENT; in backward for an optimizer made without `overlapWithDdp`, or with parameters whose gradients no hook reduces
+ * Makes a communication hook that reduces a bucket by `hook`, and then steps the parameters of the bucket at once, while backward continues. Register it with
+ * the state of `hook`, and do not call `step`: each synchronised backward pass is a step. Parameters that no rank has used are stepped with gradients of 0. A
+ * pass that breaks off may have stepped some parameters. The optimizer and the model must have the same group. PyTorch: `hook_with_zero_step`.
+ * @throws INVALID_ARGUMENT if an argument is not valid; from the backward pass, if the optimizer was made without `overlapWithDdp`, or no hook reduces the
+ * gradients of one of its parameters
  * @example
  * using model = await DistributedDataParallel.create(new Linear(2, 1))
  * const optimizer = new ZeroRedundancyOptimizer(model.parameters(), Adam, { lr: 1e-3 }, { overlapWithDdp: true })

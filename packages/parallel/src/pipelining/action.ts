@@ -2,15 +2,17 @@
 import { PostgradError } from '@postgrad/base'
 
 /**
- * F forward, B the whole backward, I its part for the stage's inputs, W its part for the stage's weights; what is sent to another worker, and received from one: activations
- * (F) and gradients (B).
+ * The kind of an action. F is forward. B is the whole backward; I is its part for the inputs of the stage, and W its part for the weights. SEND and RECV move
+ * activations (F) and gradients (B) to and from another worker.
  */
 export type PipelineActionKind = 'F' | 'I' | 'W' | 'B' | 'SEND_F' | 'RECV_F' | 'SEND_B' | 'RECV_B'
 
 /** One thing that a stage does with one micro-batch. `1F0` is stage 1, forward, micro-batch 0. PyTorch: `_Action`. */
 export interface PipelineAction {
+  /** The number of the stage, from 0. */
   readonly stage: number
   readonly kind: PipelineActionKind
+  /** The number of the micro-batch, from 0. */
   readonly microbatch: number
 }
 

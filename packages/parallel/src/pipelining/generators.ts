@@ -32,8 +32,9 @@ type LoopName = Exclude<PipelineScheduleName, VName>
 export interface PipelineSizes {
   /** The number of workers. */
   readonly ranks: number
+  /** The number of micro-batches of a step. */
   readonly microbatches: number
-  /** The number of stages of each worker; default 1 for GPipe and 1F1B, which allow only 1, else 2. */
+  /** The number of stages on each worker. Default 1 for GPipe and 1F1B, which allow only 1, and 2 for the others. */
   readonly stagesPerRank?: number
 }
 
@@ -87,8 +88,9 @@ export const PIPELINE_SCHEDULES: readonly PipelineScheduleName[] = [...(Object.k
 const isV = (name: PipelineScheduleName): name is VName => name in VS
 
 /**
- * Makes the schedule of that name. Stage s is on rank s mod ranks. In ZBVZeroBubble and DualPipeV the stages form a V: from the first rank to the last, and back.
- * @throws SCHEDULE_UNSUPPORTED for an unknown name, or if the schedule does not allow these sizes
+ * Makes the schedule with that name. Stage s is on rank s mod ranks. In ZBVZeroBubble and DualPipeV the stages form a V: from the first rank to the last, and
+ * back.
+ * @throws SCHEDULE_UNSUPPORTED if the name is unknown, or the schedule does not allow these sizes
  * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 })))
  */
 export function pipelineSchedule(name: PipelineScheduleName, sizes: PipelineSizes): PipelineSchedule {

@@ -7,8 +7,8 @@ import type { PipelineSchedule } from './schedule.js'
 import { keyOf, measured, needsOf, type PipelineSimulation, type TimedAction } from './simulation.js'
 
 /**
- * The results of `step` on all ranks, on one clock. Clocks of workers begin at different times; each is put where nothing begins before what it needs has ended, in the middle of what
- * the step's forward and backward passes between two ranks leave open.
+ * The measured actions of one `step` on all ranks, put on one clock. The clocks of workers begin at different times. This function shifts each rank so that
+ * nothing begins before its inputs are complete, and takes the middle of what the forward and backward passes between two ranks leave open.
  * @example
  * const schedule = pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })
  * const { ranks: actions } = simulateSchedule(schedule, { F: 1, B: 2 }) // in place of the `actions` of each rank's pipeline.step()
@@ -49,7 +49,8 @@ export function measuredSteps(schedule: PipelineSchedule, actions: readonly (rea
 }
 
 /**
- * The average cost of each stage's actions of a kind, for `simulateSchedule`: how the step would have gone without anything between them.
+ * The average cost of the actions of each stage and kind, as `costs` for `simulateSchedule`. The simulation then shows the step without any waiting for
+ * messages.
  * @example
  * const schedule = pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })
  * const { ranks: actions } = simulateSchedule(schedule, { F: 1, B: 2 }) // in place of the `actions` of each rank's pipeline.step()

@@ -7,8 +7,9 @@ import { PostgradError } from '@postgrad/base'
 import { isTensor, type Tensor } from '@postgrad/tensor'
 
 /**
- * How the tensors of a value are divided: along this dimension, or not at all, every micro-batch having the whole. One for all of them, or an array or object of the value's structure.
- * Other values are never divided. PyTorch: `TensorChunkSpec`, `_Replicate`.
+ * How the tensors of a value are divided into micro-batches: a number is the dimension to divide; 'replicate' gives every micro-batch the whole tensor. One
+ * spec holds for all tensors; an array or object with the structure of the value holds for its parts. Other values are never divided. PyTorch:
+ * `TensorChunkSpec`, `_Replicate`.
  */
 export type ChunkSpec = number | 'replicate' | readonly ChunkSpec[] | { readonly [key: string]: ChunkSpec }
 

@@ -13,11 +13,13 @@
 import { actionText, isCommunication } from './action.js'
 import type { PipelineSimulation, TimedAction } from './simulation.js'
 
-/** One of the drawings of `drawPipeline`: a title, and the actions of each rank with their times. */
+/** One drawing of `drawPipeline`: a title, and the actions of each rank with their times. */
 export interface PipelineDrawing {
+  /** The text above the drawing. */
   readonly title: string
+  /** The actions of each rank with their times, from `simulateSchedule` or `measuredSteps`. */
   readonly steps: PipelineSimulation
-  /** The unit that is written after each time, such as 'ms'; default none, as for a plan. */
+  /** The unit that is written after each time, such as 'ms'; default none. */
   readonly unit?: string
 }
 
@@ -41,7 +43,7 @@ const TICK = 90
 const STRENGTH_MIN = 0.4
 
 /**
- * Draws pipelines one below the other, on one scale. Returns an SVG.
+ * Draws pipelines one below the other, with one time scale. Returns the text of an SVG.
  * @example
  * const steps = simulateSchedule(pipelineSchedule('ZBVZeroBubble', { ranks: 4, microbatches: 8 }))
  * drawPipeline([{ title: 'ZBVZeroBubble', steps }]).slice(0, 4) // '<svg'

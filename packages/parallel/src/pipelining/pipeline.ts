@@ -21,35 +21,44 @@ import { type PipelineResult, StepRun } from './step-run.js'
 
 /** Options of `Pipeline`. */
 export interface PipelineOptions<Output = unknown, Target_ = unknown> {
-  /** The worker of each rank. This worker is one of them. */
+  /** The worker of each rank, by name or id. This worker is one of them. */
   readonly workers: readonly Target[]
-  /** A name, or a schedule that was made, or loaded. The same on all workers. */
+  /** The name of a schedule, or a schedule as data. It must be the same on all workers. */
   readonly schedule: PipelineScheduleName | PipelineSchedule
-  /** How many micro-batches a batch is divided into; with a name for a schedule alone. */
+  /** How many micro-batches a batch is divided into. Only if `schedule` is a name. */
   readonly microbatches?: number
   /** Returns the loss of one micro-batch, a scalar. It runs on the last stage's worker, but all workers pass it. Without a loss a step only evaluates. PyTorch: `loss_fn`. */
   readonly loss?: (output: Output, target: Target_) => Tensor
-  /** Divides the step's gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
+  /** Whether to divide the step's gradients by the number of micro-batches, as for a mean over the batch; default true. PyTorch: `scale_grads`. */
   readonly scaleGrads?: boolean
-  /** How inputs are divided; default dimension 0 of all. PyTorch: `args_chunk_spec`. */
+  /** How inputs are divided; default along dimension 0. PyTorch: `args_chunk_spec`. */
   readonly inputSpec?: ChunkSpec
-  /** How `kwargs` are divided. PyTorch: `kwargs_chunk_spec`. */
+  /** How `kwargs` are divided; default along dimension 0. PyTorch: `kwargs_chunk_spec`. */
   readonly kwargsSpec?: ChunkSpec
-  /** How targets are divided. */
+  /** How targets are divided; default along dimension 0. */
   readonly targetSpec?: ChunkSpec
-  /** How outputs are put together. PyTorch: `output_merge_spec`. */
+  /** How outputs are put together; default along dimension 0. PyTorch: `output_merge_spec`. */
   readonly outputSpec?: ChunkSpec
-  /** The same on all workers, on each of which no other pipeline has, or had, it; default 'pipeline'. So a second pipeline needs one, and so does the next after a death. */
+  /**
+   * The name of the pipeline, the same on all its workers; default 'pipeline'. No other pipeline of these workers may have it, or have had it. So a second
+   * pipeline needs another name, and so does a new one after the death of a worker.
+   */
   readonly name?: string
 }
 
-/** Options of one step. `timeoutMs` limits the whole step, as far as it waits for others; default: the worker's, 60 s. `signal` ends the step. */
+/** Options of one step. `timeoutMs` limits the whole step while it waits for others; default the call timeout of the worker, 60 s. `signal` ends the step. */
 export interface PipelineStepOptions extends CallOptions {
-  /** The target that the loss compares the output with, on the last stage's worker: any nesting of tensors. */
+  /** The target that `loss` compares the output with: any nesting of tensors. Only on the worker of the last stage. */
   readonly target?: unknown
-  /** A last argument for the forward of each stage of this worker, divided as inputs are: a mask, for instance, that the stages before do not need. PyTorch: keyword arguments. */
+  /**
+   * A last argument for the forward of each stage of this worker, divided as inputs are. It can be a mask that earlier stages do not need. PyTorch: keyword
+   * arguments.
+   */
   readonly kwargs?: Readonly<Record<string, unknown>>
-  /** Whether the last stage's worker gets all outputs: default true. Without them their memory is free as soon as there is a loss. PyTorch: `return_outputs`. */
+  /**
+   * Whether the worker of the last stage returns all outputs; default true. Without them, their memory is free as soon as the loss is computed. PyTorch:
+   * `return_outputs`.
+   */
   readonly returnOutputs?: boolean
 }
 
@@ -67,9 +76,12 @@ const OPTIONS = [
 ] as const satisfies readonly (keyof PipelineOptions)[]
 
 /**
- * This worker's part of a pipeline: see the options. A step runs the schedule and adds its gradients to `.grad` of the stages' parameters: to the bit those of the model that is not split, run micro-batch
- * by micro-batch in ascending order, divided by the number of micro-batches. So steps without `zeroGrad` between them add up. Call an optimizer on each worker after the last of them.
- * @throws (the constructor) INVALID_ARGUMENT, SCHEDULE_UNSUPPORTED, SCHEDULE_INVALID, SCHEDULE_DEADLOCK, PIPELINE_STAGES_MISMATCH, UNKNOWN_WORKER
+ * The part of a pipeline on this worker. A step runs the schedule and adds its gradients to `.grad` of the stages' parameters. They have the same bits as if
+ * the whole model ran the micro-batches in ascending order, divided by the number of micro-batches. Without `zeroGrad` in between, the gradients of several
+ * steps add up. After the last of these steps, call an optimizer on each worker.
+ * @throws INVALID_ARGUMENT if an option is not valid; SCHEDULE_UNSUPPORTED or SCHEDULE_INVALID if the schedule is not valid; SCHEDULE_DEADLOCK if ranks would
+ * wait for each other for ever; PIPELINE_STAGES_MISMATCH if the stages do not fit to the schedule; UNKNOWN_WORKER if that worker does not exist; all from the
+ * constructor
  * @example
  * const layers = splitSequential(new Sequential(new Linear(2, 8), new Linear(8, 1)), 2)
  * const rank = getWorkerInfo().id
@@ -136,17 +148,18 @@ export class Pipeline<Output = unknown, Target_ = unknown> {
   }
 
   /**
-   * One batch: forward and backward on all workers. Each calls it.
-   * @param inputs arguments of the first stage's forward, on its worker; elsewhere they are left out
-   * Rejects on every worker with PIPELINE_FAILED, which names the worker and the action. Its cause is the first error of that worker: a death, a deadline, an error of a forward, INVALID_ARGUMENT,
-   * MICROBATCH_EMPTY, PIPELINE_MISMATCH, and others. Some gradients may have been added. Rejects here alone with PIPELINE_BUSY if another step is under way.
-   * PyTorch: `schedule.step`.
+   * Runs one batch forward and backward on all workers. Every worker of the pipeline calls it. `inputs` are the arguments of the first stage's forward, on its
+   * worker; other workers pass none. After an error some gradients may have been added. PyTorch: `schedule.step`.
+   * @param inputs the arguments of the first stage's forward, on its worker; other workers pass none
+   * @throws PIPELINE_FAILED on every worker if one worker fails. The error names the worker and the action, and its cause is that worker's first error: a
+   * death, a deadline, an error of a forward, INVALID_ARGUMENT, MICROBATCH_EMPTY, PIPELINE_MISMATCH and others. PIPELINE_BUSY on this worker only, if another
+   * step is under way
    */
   step(inputs: readonly unknown[] = [], options: PipelineStepOptions = {}): Promise<PipelineResult<Output>> {
     return this.run(inputs, options, this.options.loss !== undefined)
   }
 
-  /** Forward only, with grad mode off; losses too where a target is given. It does not call `module.eval()`. PyTorch: `schedule.eval`. */
+  /** Runs one batch forward only, with grad mode off; it computes losses if there is a target. It does not call `module.eval()`. PyTorch: `schedule.eval`. */
   eval(inputs: readonly unknown[] = [], options: PipelineStepOptions = {}): Promise<PipelineResult<Output>> {
     return this.run(inputs, options, false)
   }

@@ -4,9 +4,11 @@
  */
 import { actionText, invalidSchedule, isCommunication, type PipelineAction, type PipelineActionKind, parseCell } from './action.js'
 
-/** Lists of actions by rank. PyTorch: `pipeline_order`. */
+/** The actions of each rank, as plain data. PyTorch: `pipeline_order`. */
 export interface PipelineSchedule {
+  /** The number of stages. */
   readonly stages: number
+  /** The number of micro-batches of a step. */
   readonly microbatches: number
   /** The rank of each stage. */
   readonly rankOf: readonly number[]
@@ -15,9 +17,10 @@ export interface PipelineSchedule {
 }
 
 /**
- * A schedule of lists that come from elsewhere, checked: each stage on one rank, each of its micro-batches forward once, and backward once (B, or I and then W) or, for all alike, never;
- * in an order that a rank can follow; communications all or none. `simulateSchedule` proves that ranks do not wait for each other for ever.
- * @throws SCHEDULE_INVALID
+ * Makes a schedule from lists of actions, one list for each rank, and checks it. Each stage is on one rank. Each of its micro-batches runs forward once, and
+ * backward once (B, or I and then W); a schedule without any backward is for evaluation. The order must be one that a rank can follow. Sends and receives are
+ * all there, or none. `simulateSchedule` proves that ranks do not wait for each other for ever.
+ * @throws SCHEDULE_INVALID if the lists break one of these rules
  * @example
  * const schedule = scheduleOf(pipelineSchedule('GPipe', { ranks: 2, microbatches: 2 }).ranks)
  * schedule.microbatches // 2
@@ -132,8 +135,9 @@ function computationsOf(schedule: PipelineSchedule): PipelineSchedule {
 }
 
 /**
- * The schedule with its sends and receives, where the next stage is on another rank: a receive before the action that needs it, a send after the action that makes it. A pipeline asks for all that it
- * receives when a step begins, so a receive says where a rank waits, not when it asks. PyTorch: `_add_send_recv`.
+ * The schedule with its sends and receives, where the next stage is on another rank: a receive before the action that needs it, and a send after the action
+ * that makes it. A pipeline asks for all its receives when a step begins. So a receive is the place where a rank waits, not where it asks. PyTorch:
+ * `_add_send_recv`.
  * @example
  * const schedule = pipelineSchedule('GPipe', { ranks: 2, microbatches: 1 })
  * schedule.ranks[0]!.length // 2
@@ -163,9 +167,9 @@ export function forwardOnly(schedule: PipelineSchedule): PipelineSchedule {
 }
 
 /**
- * From a row for each rank and a cell for each step; empty cells are gaps. Reads what `scheduleToCsv` and PyTorch's `_dump_csv` write: a forward and a backward that overlap there come one after the
- * other, and when parameters are sharded and gradients reduced is left out.
- * @throws SCHEDULE_INVALID
+ * Reads a schedule from CSV: a row for each rank, a cell for each step, and empty cells for gaps. It reads the output of `scheduleToCsv` and of PyTorch's
+ * `_dump_csv`. A forward and a backward that overlap there come one after the other. Actions that shard parameters or reduce gradients are left out.
+ * @throws SCHEDULE_INVALID if the text is not a valid schedule
  * @example
  * const schedule = scheduleFromCsv('0F0,0F1,,0B0,0B1\n,1F0,1B0,1F1,1B1\n')
  * schedule.stages // 2

@@ -6,13 +6,15 @@ import { PostgradError } from '@postgrad/base'
 import { actionText, isCommunication, type PipelineAction, type PipelineActionKind } from './action.js'
 import { isLowered, type PipelineSchedule } from './schedule.js'
 
-/** How long actions take, in any unit: by kind, or each. Default: F, I and W take 1, B takes 2, and communications nothing. */
+/** How long actions take, in any unit: one number for each kind, or a function of the action. Default: F, I and W take 1, B takes 2, and communication takes 0. */
 export type PipelineCosts = Partial<Readonly<Record<PipelineActionKind, number>>> | ((action: PipelineAction) => number)
 
-/** An action with when it began and ended. */
+/** An action with the times when it began and ended. */
 export interface TimedAction {
   readonly action: PipelineAction
+  /** When the action began: in ms of a `step`, or in the unit of the costs of a simulation. */
   readonly start: number
+  /** When the action ended, in the same unit. */
   readonly end: number
 }
 
@@ -20,18 +22,19 @@ export interface TimedAction {
 export interface PipelineSimulation {
   /** The actions of each rank, with their times. */
   readonly ranks: readonly (readonly TimedAction[])[]
-  /** The duration of the whole step. */
+  /** The duration of the whole step, in the unit of the costs. */
   readonly duration: number
-  /** The share of all ranks' time in which they do nothing. */
+  /** The idle share of the time of all ranks, from 0 to 1. */
   readonly bubble: number
-  /** For each rank, the largest number of micro-batches whose activations it holds at once, over all of its stages. A rank holds them from F to the end of B, or of W. */
+  /** For each rank, the largest number of micro-batches whose activations it holds at once, over all its stages. A rank holds them from F to the end of B, or of W. */
   readonly peakActivations: readonly number[]
 }
 
 const COSTS: Readonly<Record<PipelineActionKind, number>> = { F: 1, B: 2, I: 1, W: 1, SEND_F: 0, RECV_F: 0, SEND_B: 0, RECV_B: 0 }
 
 /**
- * How a step of the schedule goes. @throws SCHEDULE_DEADLOCK, with what each rank waits for in `values.waits`
+ * Simulates one step of the schedule without workers. @throws SCHEDULE_DEADLOCK if ranks wait for each other for ever; `values.waits` says what each rank waits
+ * for
  * @example
  * const { duration, bubble } = simulateSchedule(pipelineSchedule('1F1B', { ranks: 4, microbatches: 8 }), { F: 1, B: 2 })
  * duration // 33
@@ -156,7 +159,8 @@ function cellsOf(op: string, schedule: PipelineSchedule): (PipelineAction | null
 }
 
 /**
- * A row for each rank and a cell for each step, gaps empty, as PyTorch's `_dump_csv`. @throws SCHEDULE_DEADLOCK
+ * Writes a schedule as CSV: a row for each rank, a cell for each step, and empty cells for gaps. PyTorch: `_dump_csv`. @throws SCHEDULE_DEADLOCK if ranks wait
+ * for each other for ever
  * @example scheduleToCsv(pipelineSchedule('GPipe', { ranks: 2, microbatches: 1 })).split('\n') // ['0F0,,,0B0', ',1F0,1B0', '']
  */
 export function scheduleToCsv(schedule: PipelineSchedule): string {
@@ -166,7 +170,7 @@ export function scheduleToCsv(schedule: PipelineSchedule): string {
 }
 
 /**
- * A text to look at: a row for each rank, a column for each step. @throws SCHEDULE_DEADLOCK
+ * Writes a schedule as a text to look at: a row for each rank, and a column for each step. @throws SCHEDULE_DEADLOCK if ranks wait for each other for ever
  * @example console.log(formatSchedule(pipelineSchedule('1F1B', { ranks: 2, microbatches: 4 })))
  */
 export function formatSchedule(schedule: PipelineSchedule): string {

@@ -9,13 +9,13 @@ import type { Worker } from '@postgrad/rpc'
 import { Generator, onesLike, type Tensor } from '@postgrad/tensor'
 import { checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 
-/** The costs of the layers of `splitSequential`: either `costs`, or `sample` with `clock`. Default: the number of parameters of each layer. */
+/** How `splitSequential` measures the cost of layers: by `costs`, or by `sample` and `clock`. Default: the number of parameters of each layer. */
 export interface SplitOptions {
   /** The cost of each layer, in any unit. */
   readonly costs?: readonly number[]
-  /** An input of the model. Each layer's forward and backward on it are timed by `clock`. */
+  /** An input of the model. `clock` times the forward and backward of each layer on it. */
   readonly sample?: Tensor
-  /** For instance `currentWorker().clock`. In a simulation computing takes no time, so pass `costs` there. */
+  /** The clock that times layers, such as `currentWorker().clock`. In a simulation computing takes no time, so pass `costs` there. */
   readonly clock?: Pick<Worker['clock'], 'now'>
 }
 
@@ -23,7 +23,8 @@ export interface SplitOptions {
 const ROUNDS = 3
 
 /**
- * Splits `model` into `stages` Sequentials of about equal costs, which share its layers. Without options the cost of a layer is the number of its parameters. @throws INVALID_ARGUMENT
+ * Splits `model` into `stages` Sequentials of about equal cost, which share its layers. Without options the cost of a layer is the number of its parameters.
+ * @throws INVALID_ARGUMENT if an argument is not valid, such as more stages than layers
  * @example
  * const [first, second] = splitSequential(new Sequential(new Linear(2, 8), new ReLU(), new Linear(8, 1)), 2)
  * first!.length // 1

@@ -18,7 +18,7 @@ import { mapTensors, tensorsIn } from './microbatches.js'
 
 /** Options of `PipelineStage`. */
 export interface PipelineStageOptions {
-  /** The micro-batches whose activations are computed again in backward instead of kept; default 'never'. PyTorch: `Pipe(checkpoint=…)`. */
+  /** The micro-batches whose activations are not kept, but computed again in backward; default 'never'. PyTorch: `Pipe(checkpoint=…)`. */
   readonly checkpoint?: 'never' | 'exceptLast' | 'always'
 }
 
@@ -53,17 +53,22 @@ interface Kept {
 }
 
 /**
- * A part of a model: `module`, as stage `index` of `count`. Its forward gets the result of the stage before it (an array becomes its arguments); stage 0 gets the inputs. Outputs may be any
- * nesting of tensors. A stage runs one step at a time. If `module` is a DistributedDataParallel, gradients are averaged over several pipelines: the stage adds up the gradients of all micro-batches,
- * and reduces them once a step, after its last backward, while other stages continue. @throws (the constructor) INVALID_ARGUMENT. PyTorch: `torch.distributed.pipelining.PipelineStage`.
+ * A part of a model: `module` is stage `index` of `count`. Stage 0 gets the inputs. The forward of every other stage gets the result of the previous stage; an
+ * array becomes its arguments. Outputs may be any nesting of tensors. A stage runs one step at a time. If `module` is a DistributedDataParallel, gradients are
+ * averaged over several pipelines: the stage adds up the gradients of all micro-batches, and reduces them once a step, after its last backward, while other
+ * stages continue. PyTorch: `torch.distributed.pipelining.PipelineStage`.
+ * @throws INVALID_ARGUMENT if an argument is not valid, from the constructor
  * @example
  * const stage = new PipelineStage(new Linear(4, 4), 0, 2) // the first of two stages
  * stage.isFirst // true
  * stage.isLast // false
  */
 export class PipelineStage {
+  /** The module of this stage. */
   readonly module: ForwardModule
+  /** The number of this stage, from 0. */
   readonly index: number
+  /** The number of stages of the whole model. */
   readonly count: number
   private readonly checkpoint: NonNullable<PipelineStageOptions['checkpoint']>
   private readonly kept = new Map<number, Kept>()
@@ -90,10 +95,12 @@ export class PipelineStage {
     this.checkpoint = when
   }
 
+  /** Whether this stage is the first one, which gets the inputs. */
   get isFirst(): boolean {
     return this.index === 0
   }
 
+  /** Whether this stage is the last one, whose output the loss gets. */
   get isLast(): boolean {
     return this.index === this.count - 1
   }

@@ -14,13 +14,13 @@ import type { TimedAction } from './simulation.js'
 import type { Activations, Gradients, PipelineStage } from './stage.js'
 import type { StageLink } from './stage-link.js'
 
-/** The result of a step; each worker gets its part. */
+/** The result of a step on this worker. */
 export interface PipelineResult<Output = unknown> {
-  /** The losses of the micro-batches in ascending order, without history. Empty, except on the last stage's worker. */
+  /** The losses of the micro-batches in ascending order, without a history. Empty on all workers but that of the last stage. */
   readonly losses: readonly Tensor[]
-  /** The outputs of all micro-batches together. null on other workers than the last stage's, and if `returnOutputs` is false. */
+  /** The outputs of all micro-batches together. null on all workers but that of the last stage, and if `returnOutputs` is false. */
   readonly output: Output | null
-  /** The actions of this worker, by its own clock in ms. */
+  /** The actions of this worker with their times, in ms of its own clock. */
   readonly actions: readonly TimedAction[]
 }
 

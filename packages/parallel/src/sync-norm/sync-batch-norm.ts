@@ -30,10 +30,10 @@ export interface SyncBatchNormOptions extends BatchNormModuleOptions {
 }
 
 /**
- * Normalizes each channel of [N, C, …] by the statistics of all ranks' batches together, in eval by the running ones; ranks may have batches of different sizes. All
- * ranks make the same ones of a group in the same order. They may call different layers in any order, but one layer in the same order on all ranks: its first forward here
- * meets the first of the others, and nobody can see that another one was meant. Backward passes are those that can wait: `model.backward` of a DistributedDataParallel, or
- * `ctx.backward`; a stage of a pipeline, whose passes wait for nobody, cannot have one. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
+ * Batch norm over the batches of all ranks together, for [N, C, …]; in eval mode it uses the running statistics. Ranks may have batches of different sizes. All
+ * ranks of the group make the same layers in the same order. They may call different layers in any order, but must call one layer in the same order: its first
+ * forward on this rank meets its first forward on the others. Run backward by `model.backward` of a DistributedDataParallel, or by `ctx.backward`, since these
+ * can wait for other ranks; a stage of a pipeline cannot contain this layer. Defaults: eps 1e-5, momentum 0.1. PyTorch: `torch.nn.SyncBatchNorm`.
  * @example
  * const norm = new SyncBatchNorm(2)
  * const y = await norm.forward(x) // by the statistics of all ranks' batches
@@ -61,8 +61,10 @@ export class SyncBatchNorm extends BatchNorm {
   }
 
   /**
-   * x [N, C, …] → the same shape. In training all ranks of the group call it, each with its part of the batch, which may be empty; all parts together need none, or more than one value
-   * for each channel. In eval it is this rank's alone. Rejects with SHAPE_MISMATCH, DTYPE_MISMATCH, COLLECTIVE_MISMATCH, COLLECTIVE_TIMEOUT, GROUP_BROKEN.
+   * x [N, C, …] → the same shape. In training all ranks of the group call it, each with its part of the batch, which may be empty. All parts together need no
+   * value at all, or more than one for each channel. In eval mode only this rank is involved.
+   * @throws SHAPE_MISMATCH or DTYPE_MISMATCH if x does not fit; COLLECTIVE_MISMATCH if x does not fit to those of other ranks; COLLECTIVE_TIMEOUT if a rank
+   * does not call it in time; GROUP_BROKEN if a member died or the group is broken
    */
   async forward(x: Tensor): Promise<Tensor> {
     this.checkInput(x, (rank) => rank >= 2, '[N, C, …]')
@@ -111,11 +113,11 @@ export class SyncBatchNorm extends BatchNorm {
 }
 
 /**
- * Puts a SyncBatchNorm of `processGroup` (default the default group) in the place of each batch norm of the tree, also of a SyncBatchNorm of another group; it has the
- * parameters and buffers of that one, so optimizers may have been made before. Forwards of modules that have such layers must await them; `Sequential` does. Hooks of the
- * layers are not taken along. All ranks convert the same modules in the same order, before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
- * @returns the module, or what takes its place if it is a batch norm itself
- * @throws INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * Replaces each batch norm of the tree by a SyncBatchNorm of `processGroup` (default the default group), also a SyncBatchNorm of another group. Returns the
+ * module, or its replacement if the module is a batch norm itself. The new layers have the old parameters and buffers, so an optimizer made earlier still
+ * works, but not the old hooks. A forward that calls such a layer must await it; `Sequential` does. All ranks convert the same modules in the same order,
+ * before `DistributedDataParallel.create`. PyTorch: `SyncBatchNorm.convert_sync_batchnorm`.
+ * @throws INVALID_ARGUMENT if `module` is not a module; PROCESS_GROUP_NOT_INITIALIZED if the default group does not exist
  * @example
  * const model = convertSyncBatchNorm(new Sequential(new Linear(2, 8), new BatchNorm1d(8)))
  * using replica = await DistributedDataParallel.create(model)

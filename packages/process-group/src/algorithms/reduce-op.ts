@@ -3,29 +3,41 @@ import { PostgradError } from '@postgrad/base'
 import type { DType } from '@postgrad/tensor'
 import { argumentText, isFloating } from '@postgrad/tensor/internal'
 
-/** PyTorch: `torch.distributed.ReduceOp`. Of bool SUM and MAX are or, PRODUCT and MIN are and; AVG of int32 rounds towards 0; bits are int32's and bool's. */
+/**
+ * How collectives combine the tensors of all ranks. For bool, SUM and MAX are "or", PRODUCT and MIN are "and", and AVG is refused. AVG of int32 rounds towards
+ * 0. BAND, BOR and BXOR are for int32 and bool only. PyTorch: `torch.distributed.ReduceOp`.
+ */
 export const ReduceOp = {
+  /** The sum of all ranks. */
   SUM: 'sum',
   /** The sum divided by the number of ranks. */
   AVG: 'avg',
+  /** The product of all ranks. */
   PRODUCT: 'product',
+  /** The smallest element of all ranks; NaN if one is NaN. */
   MIN: 'min',
+  /** The largest element of all ranks; NaN if one is NaN. */
   MAX: 'max',
+  /** The bits that are set on all ranks. */
   BAND: 'band',
+  /** The bits that are set on at least one rank. */
   BOR: 'bor',
+  /** The bits that are set on an odd number of ranks. */
   BXOR: 'bxor',
 } as const
 
-/** A sum of what each rank multiplies with its own factor first; `premulSum` makes one. */
+/** A sum in which each rank first multiplies its tensor with a factor of its own. `premulSum` makes one. */
 export interface PremulSum {
   readonly kind: 'premulSum'
+  /** The factor of this rank. */
   readonly factor: number
 }
 
 export type ReduceOp = (typeof ReduceOp)[keyof typeof ReduceOp] | PremulSum
 
 /**
- * The sum of all ranks' tensors, each times the factor of its rank, in one step. PyTorch: `_make_nccl_premul_sum`.
+ * The sum of the tensors of all ranks, each times the factor of its rank, for `{ op }` of a collective. PyTorch: `_make_nccl_premul_sum`.
+ * @throws INVALID_ARGUMENT if `factor` is not a finite number
  * @example
  * const factor = getRank() === 0 ? 0.25 : 0.75
  * await allReduce(tensor([getRank() + 4]), { op: premulSum(factor) }) // [4.75]

@@ -8,12 +8,13 @@ import { attempt } from './reductions.js'
 
 /** Options of `monitoredBarrier`. */
 export interface MonitoredBarrierOptions extends CollectiveOptions {
-  /** Name all ranks that are missing when the time is over, not the first alone. Default false. */
+  /** Whether the error names all missing ranks, and not only the first one; default false. */
   readonly waitAllRanks?: boolean
 }
 
 /**
- * Ends when all ranks have called it, and all collectives that this rank has called before have ended. PyTorch: `barrier`. @throws (rejects) as `allReduce`
+ * Waits until all ranks have called it, and until the earlier collectives of this rank have ended. PyTorch: `barrier`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * await allReduce(tensor([1]))
  * await barrier() // no rank continues before all have come here
@@ -25,9 +26,10 @@ export function barrier(options: CollectiveOptions = {}): Work<void> {
 }
 
 /**
- * A barrier that waits for no other collective, in which rank 0 says who is missing: there it fails with COLLECTIVE_TIMEOUT, "rank 2 (worker2) failed to pass monitoredBarrier", elsewhere with
- * GROUP_BROKEN, whose cause that is. PyTorch: `monitored_barrier`.
- * @throws (rejects) as `allReduce`
+ * A barrier in which rank 0 finds out which ranks are missing. It does not wait for other collectives. If a rank does not arrive in time, the work of rank 0
+ * fails with COLLECTIVE_TIMEOUT ("rank 2 (worker2) failed to pass monitoredBarrier"), and that of the other ranks with GROUP_BROKEN, whose cause is that error.
+ * PyTorch: `monitored_barrier`.
+ * @throws the errors of `allReduce`, from the work
  * @example await monitoredBarrier({ timeoutMs: 30_000, waitAllRanks: true }) // after 30 s rank 0 names the ranks that are missing
  */
 export function monitoredBarrier(options: MonitoredBarrierOptions = {}): Work<void> {

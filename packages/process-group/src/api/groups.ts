@@ -11,24 +11,24 @@ import { groupOf, groupOrDefault } from './checks.js'
 
 /** Options of `initProcessGroup`. */
 export interface ProcessGroupOptions {
-  /** The name under which the members meet, so that several groups of the same workers can be made at the same time. Default 'default'. */
+  /** The name under which the members meet. With different names, several groups of the same workers can be made at the same time. Default 'default'. */
   readonly name?: string
-  /** The members, by name, in the order of their ranks. Default: all workers, in the order of their ids. */
+  /** The names of the members, in the order of their ranks. Default: all workers, in the order of their ids. */
   readonly ranks?: readonly string[]
-  /** Default deadline of the group's collectives, and of this call, in ms. Default 30 minutes, as in gloo. 0: without a limit. */
+  /** The deadline of this call, and the default deadline of the group's collectives, in ms. Default 30 minutes, as in gloo; 0: without a limit. */
   readonly timeoutMs?: number
-  /** 'info': errors list earlier calls. 'detail': in addition, before each collective the ranks compare what they call. Default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
+  /** How much the group checks and reports; default 'off'. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
   readonly debug?: DebugLevel
   /**
-   * When a rank has waited this long in an operation of the group, or of a group made from it, the first rank that waits prints one line that names the
-   * ranks it waits for. In ms; default 10,000; 0 turns it off. A simulation prints nothing.
+   * After how many ms of waiting in an operation of the group, or of a group made from it, the first waiting rank prints one line. The line names the ranks for
+   * which it waits. Default 10,000; 0 turns this off. A simulation prints nothing.
    */
   readonly warnAfterMs?: number
 }
 
 /** Options of `newGroup`, `newSubgroups` and `newSubgroupsByEnumeration`. */
 export interface NewGroupOptions extends CollectiveOptions {
-  /** Default deadline of the new group's collectives, in ms; default that of the default group. 0: without a limit. */
+  /** The default deadline of the new group's collectives, in ms; default that of the default group; 0: without a limit. */
   readonly groupTimeoutMs?: number
 }
 
@@ -40,9 +40,10 @@ const NO_BACKEND =
 const DEBUG_LEVELS: readonly DebugLevel[] = ['off', 'info', 'detail']
 
 /**
- * Makes this worker's default group. All other members must call it too. PyTorch: `init_process_group`.
- * @throws (rejects) PROCESS_GROUP_EXISTS, GROUP_TIMEOUT with the names of missing members, WORKER_DIED, COLLECTIVE_MISMATCH, UNKNOWN_WORKER,
- * INVALID_ARGUMENT, TIMEOUT_INVALID
+ * Makes the default group of this worker. All other members must call it, too. PyTorch: `init_process_group`.
+ * @throws PROCESS_GROUP_EXISTS if this worker has a default group; GROUP_TIMEOUT with the names of the missing members if the deadline passes; WORKER_DIED if a
+ * member died; COLLECTIVE_MISMATCH if the members pass different options; UNKNOWN_WORKER if the cluster does not have a member; INVALID_ARGUMENT or
+ * TIMEOUT_INVALID if an option is invalid
  * @example
  * const group = await initProcessGroup({ timeoutMs: 10_000 }) // all workers call it
  * group.size // 2
@@ -107,10 +108,10 @@ function membersOf({ runtime }: ProcessGroups, names: readonly string[] | undefi
 }
 
 /**
- * Makes a group of some ranks of the default group. All ranks of the default group must call it, in the same order. A rank that is not a member gets a
- * handle with rank -1. PyTorch: `new_group`.
- * @param ranks default all
- * @throws (rejects) as `allReduce`
+ * Makes a group of some ranks of the default group. All ranks of the default group must call it, in the same order. A rank that is not a member gets a handle
+ * whose rank is -1. PyTorch: `new_group`.
+ * @param ranks ranks of the default group; default all
+ * @throws the errors of `allReduce`
  * @example
  * const group = await newGroup([0, 2]) // all 3 ranks call it
  * group.rank // rank 0: 0, rank 1: -1, rank 2: 1
@@ -124,13 +125,15 @@ export async function newGroup(ranks?: readonly number[], options: NewGroupOptio
 
 /** The result of `newSubgroups`. */
 export interface Subgroups {
-  /** The group of this rank; null if it is in none. */
+  /** The group of this rank; null if this rank is in none of them. */
   readonly current: ProcessGroup | null
+  /** All groups, in order. This rank is a member of at most one of them. */
   readonly all: readonly ProcessGroup[]
 }
 
 /**
- * Divides the default group into groups of `size` consecutive ranks. PyTorch: `new_subgroups`. @throws (rejects) INVALID_ARGUMENT, and as `allReduce`
+ * Divides the default group into groups of `size` consecutive ranks. All ranks of the default group must call it. PyTorch: `new_subgroups`.
+ * @throws INVALID_ARGUMENT if `size` does not divide the number of ranks; the errors of `allReduce`
  * @example
  * const { current } = await newSubgroups(2) // of 4 ranks: 0 and 1, 2 and 3
  * current?.ranks // rank 0: [0, 1], rank 1: [0, 1], rank 2: [2, 3], rank 3: [2, 3]
@@ -146,7 +149,8 @@ export async function newSubgroups(size: number, options: NewGroupOptions = {}):
 }
 
 /**
- * Makes one group of each list of ranks. PyTorch: `new_subgroups_by_enumeration`. @throws (rejects) INVALID_ARGUMENT when a rank is in two lists, and as `allReduce`
+ * Makes one group for each list of ranks of the default group. All ranks of the default group must call it. PyTorch: `new_subgroups_by_enumeration`.
+ * @throws INVALID_ARGUMENT if a rank is in two lists; the errors of `allReduce`
  * @example
  * const { current } = await newSubgroupsByEnumeration([[0, 2], [1, 3]])
  * current?.ranks // rank 0: [0, 2], rank 1: [1, 3], rank 2: [0, 2], rank 3: [1, 3]
@@ -188,9 +192,9 @@ function checkRanks(op: string, ranks: readonly number[], size: number): number[
 }
 
 /**
- * Ends a group on this worker; without an argument, or for the default group, all groups. Operations of this worker that have begun fail with
+ * Ends a group on this worker. Without an argument, or for the default group, it ends all groups. Operations of this worker that are under way fail with
  * PROCESS_GROUP_DESTROYED. Members that wait for this rank fail with GROUP_BROKEN. PyTorch: `destroy_process_group`.
- * @throws PROCESS_GROUP_NOT_INITIALIZED without a default group
+ * @throws PROCESS_GROUP_NOT_INITIALIZED if this worker has no default group
  * @example
  * await barrier()
  * destroyProcessGroup()
@@ -211,7 +215,8 @@ export function isInitialized(): boolean {
 }
 
 /**
- * This worker's rank in a group; default: the default group. -1 if it is not a member. PyTorch: `get_rank`. @throws PROCESS_GROUP_NOT_INITIALIZED
+ * This worker's rank in `group` (default: the default group); -1 if this worker is not a member. PyTorch: `get_rank`.
+ * @throws PROCESS_GROUP_NOT_INITIALIZED if this worker has no default group
  * @example getRank() // rank 0: 0, rank 1: 1
  */
 export function getRank(group?: ProcessGroup): number {
@@ -219,7 +224,8 @@ export function getRank(group?: ProcessGroup): number {
 }
 
 /**
- * How many ranks a group has; -1 if this worker is not a member. PyTorch: `get_world_size`. @throws PROCESS_GROUP_NOT_INITIALIZED
+ * The number of ranks in `group` (default: the default group); -1 if this worker is not a member. PyTorch: `get_world_size`.
+ * @throws PROCESS_GROUP_NOT_INITIALIZED if this worker has no default group
  * @example getWorldSize() // 2
  */
 export function getWorldSize(group?: ProcessGroup): number {
@@ -228,7 +234,8 @@ export function getWorldSize(group?: ProcessGroup): number {
 }
 
 /**
- * Converts a rank of a group to the rank in the default group. PyTorch: `get_global_rank`. @throws INVALID_ARGUMENT
+ * Converts a rank of `group` to the rank of the same worker in the default group. PyTorch: `get_global_rank`.
+ * @throws INVALID_ARGUMENT if the group does not have that rank
  * @example
  * const group = await newGroup([1, 2]) // 2 of 3 ranks
  * group.rank // rank 0: -1, rank 1: 0, rank 2: 1
@@ -242,7 +249,8 @@ export function getGlobalRank(group: ProcessGroup, groupRank: number): number {
 }
 
 /**
- * Converts a rank of the default group to the rank in a group. PyTorch: `get_group_rank`. @throws INVALID_ARGUMENT if it is not a member
+ * Converts a rank of the default group to the rank of the same worker in `group`. PyTorch: `get_group_rank`.
+ * @throws INVALID_ARGUMENT if that worker is not a member of the group
  * @example
  * const group = await newGroup([1, 2]) // 2 of 3 ranks
  * group.rank // rank 0: -1, rank 1: 0, rank 2: 1

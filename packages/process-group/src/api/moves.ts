@@ -23,31 +23,31 @@ import { attempt, slicesOf } from './reductions.js'
 
 /** Options of `gather`. */
 export interface GatherOptions extends CollectiveOptions {
-  /** The rank, in the default group, that receives them; default the group's first rank. */
+  /** The rank that receives the tensors, as a rank of the default group; default the first rank of the group. */
   readonly dst?: number
-  /** On `dst` alone: one tensor for each rank, into which they are written. */
+  /** On `dst` only: one tensor for each rank, into which the tensors are written. */
   readonly gatherList?: readonly Tensor[]
 }
 
 /** Options of `scatter`. */
 export interface ScatterOptions extends CollectiveOptions {
-  /** The rank, in the default group, that sends them; default the group's first rank. */
+  /** The rank that sends the tensors, as a rank of the default group; default the first rank of the group. */
   readonly src?: number
-  /** On `src` alone: one tensor for each rank. */
+  /** On `src` only: one tensor for each rank. */
   readonly scatterList?: readonly Tensor[]
 }
 
 /** Options of `allToAllSingle`. */
 export interface AllToAllOptions extends CollectiveOptions {
-  /** How many rows go to each rank; default equal parts. */
+  /** How many rows of the input go to each rank; default equal parts. */
   readonly inputSplits?: readonly number[]
-  /** How many rows come from each rank; default equal parts. */
+  /** How many rows of the output come from each rank; default equal parts. */
   readonly outputSplits?: readonly number[]
 }
 
 /**
- * Writes the tensor of the rank `src` (of the default group) into that of each other. PyTorch: `broadcast`.
- * @throws (rejects) as `allReduce`
+ * Writes the tensor of rank `src` (a rank of the default group) into the tensors of all other ranks. PyTorch: `broadcast`.
+ * @throws the errors of `allReduce`, from the work
  * @example await broadcast(getRank() === 0 ? tensor([1, 2]) : zeros([2]), 0) // [1, 2]
  */
 export function broadcast(tensor: Tensor, src: number, options: CollectiveOptions = {}): Work<Tensor> {
@@ -64,7 +64,8 @@ export function broadcast(tensor: Tensor, src: number, options: CollectiveOption
 }
 
 /**
- * Broadcasts several tensors at once, of any dtypes. PyTorch: `_broadcast_coalesced`. @throws (rejects) as `allReduce`
+ * Broadcasts several tensors at once; their dtypes may differ. PyTorch: `_broadcast_coalesced`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const model = new Linear(2, 1)
  * await broadcastCoalesced(model.parameters().map((p) => p.detach()), 0) // all ranks have the parameters of rank 0
@@ -84,7 +85,8 @@ export function broadcastCoalesced(tensors: readonly Tensor[], src: number, opti
 }
 
 /**
- * Writes the tensor of rank r into `tensorList[r]` on all ranks. PyTorch: `all_gather`. @throws (rejects) as `allReduce`
+ * Writes the tensor of each rank r into `tensorList[r]` of all ranks. PyTorch: `all_gather`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const list = [zeros([1]), zeros([1])] // one for each rank
  * await allGather(list, tensor([getRank() + 5])) // [[5], [6]]
@@ -103,8 +105,9 @@ export function allGather(tensorList: readonly Tensor[], tensor: Tensor, options
 }
 
 /**
- * Gathers the tensors of all ranks into one tensor, along the first dimension or stacked in a new one. PyTorch: `all_gather_into_tensor`.
- * @throws (rejects) as `allReduce`
+ * Gathers the tensors of all ranks into one tensor: one after the other in the first dimension, or stacked in a new first dimension, as the shape of `output`
+ * says. PyTorch: `all_gather_into_tensor`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * await allGatherIntoTensor(zeros([4]), tensor([getRank(), 9])) // [0, 9, 1, 9]
  * await allGatherIntoTensor(zeros([2, 2]), tensor([getRank(), 9])) // [[0, 9], [1, 9]]
@@ -123,7 +126,8 @@ export function allGatherIntoTensor(output: Tensor, input: Tensor, options: Coll
 }
 
 /**
- * Gathers several tensors at once: tensor number i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`. @throws (rejects) as `allReduce`
+ * Gathers several tensors at once: tensor i of rank r is written into `lists[r][i]`. PyTorch: `all_gather_coalesced`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const lists = [0, 1].map(() => [zeros([1]), zeros([2])]) // for each rank, one for each tensor
  * await allGatherCoalesced(lists, [tensor([getRank()]), ones([2])])
@@ -158,8 +162,8 @@ export function allGatherCoalesced(
 }
 
 /**
- * Writes the tensor of rank r into `gatherList[r]` on `dst`. The work gives that list there, and null elsewhere. PyTorch: `gather`.
- * @throws (rejects) as `allReduce`
+ * Writes the tensor of each rank r into `gatherList[r]` of rank `dst`. The work resolves to that list there, and to null on other ranks. PyTorch: `gather`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const gatherList = getRank() === 0 ? [zeros([1]), zeros([1])] : undefined
  * await gather(tensor([getRank() + 5]), { dst: 0, gatherList }) // rank 0: [[5], [6]], rank 1: null
@@ -177,7 +181,8 @@ export function gather(tensor: Tensor, options: GatherOptions = {}): Work<readon
 }
 
 /**
- * Writes `scatterList[r]` of the rank `src` into the tensor of rank r. PyTorch: `scatter`. @throws (rejects) as `allReduce`
+ * Writes `scatterList[r]` of rank `src` into the tensor of each rank r. PyTorch: `scatter`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const scatterList = getRank() === 0 ? [tensor([5]), tensor([6])] : undefined
  * await scatter(zeros([1]), { src: 0, scatterList }) // rank 0: [5], rank 1: [6]
@@ -195,7 +200,9 @@ export function scatter(tensor: Tensor, options: ScatterOptions = {}): Work<Tens
 }
 
 /**
- * Gives `inputs[r]` to rank r and writes what comes from rank r into `outputs[r]`; shapes may differ, as long as both sides say the same. PyTorch: `all_to_all`. @throws (rejects) as `allReduce`
+ * Sends `inputs[r]` to each rank r, and writes the tensor from rank r into `outputs[r]`. Shapes may differ between pairs of ranks, but sender and receiver must
+ * agree. PyTorch: `all_to_all`.
+ * @throws the errors of `allReduce`, from the work
  * @example
  * const rank = getRank()
  * await allToAll([zeros([1]), zeros([1])], [tensor([rank * 10]), tensor([rank * 10 + 1])]) // rank 0: [[0], [10]], rank 1: [[1], [11]]
@@ -214,7 +221,8 @@ export function allToAll(outputs: readonly Tensor[], inputs: readonly Tensor[], 
 }
 
 /**
- * Exchanges rows of one tensor between all ranks: equal parts of the first dimension, or as many rows as the splits say. PyTorch: `all_to_all_single`. @throws (rejects) as `allReduce`
+ * Exchanges rows of one tensor between all ranks: equal parts of the first dimension, or as many rows as the splits say. PyTorch: `all_to_all_single`.
+ * @throws the errors of `allReduce`, from the work
  * @example await allToAllSingle(zeros([2]), tensor([getRank() * 10, getRank() * 10 + 1])) // rank 0: [0, 10], rank 1: [1, 11]
  */
 export function allToAllSingle(output: Tensor, input: Tensor, options: AllToAllOptions = {}): Work<Tensor> {

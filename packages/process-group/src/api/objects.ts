@@ -9,18 +9,19 @@ import { attempt } from './reductions.js'
 
 /** Options of `gatherObject`. */
 export interface GatherObjectOptions extends CollectiveOptions {
-  /** The rank, in the default group, that receives them; default the group's first rank. */
+  /** The rank that receives the values, as a rank of the default group; default the first rank of the group. */
   readonly dst?: number
 }
 
 /** Options of `broadcastObjectList` and `scatterObjectList`. */
 export interface FromRankOptions extends CollectiveOptions {
-  /** The rank, in the default group, that sends them; default the group's first rank. */
+  /** The rank that sends the values, as a rank of the default group; default the first rank of the group. */
   readonly src?: number
 }
 
 /**
- * Gives all ranks' values, by rank. PyTorch: `all_gather_object`. @throws (rejects) as `allReduce`, and WIRE_UNSUPPORTED_VALUE
+ * Returns the values of all ranks, in the order of the ranks, on each rank. PyTorch: `all_gather_object`.
+ * @throws WIRE_UNSUPPORTED_VALUE if the value cannot be sent; the errors of `allReduce`; both from the work
  * @example await allGatherObject({ rank: getRank() }) // [{ rank: 0 }, { rank: 1 }]
  */
 export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): Work<T[]> {
@@ -32,7 +33,8 @@ export function allGatherObject<T>(value: T, options: CollectiveOptions = {}): W
 }
 
 /**
- * Gives all ranks' values, by rank, on the rank `dst`; null on other ranks. PyTorch: `gather_object`. @throws (rejects) as `allGatherObject`
+ * Returns the values of all ranks, in the order of the ranks, on rank `dst`; null on other ranks. PyTorch: `gather_object`.
+ * @throws the errors of `allGatherObject`, from the work
  * @example await gatherObject(`loss of rank ${getRank()}`, { dst: 0 }) // rank 0: ['loss of rank 0', 'loss of rank 1'], rank 1: null
  */
 export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Work<T[] | null> {
@@ -46,7 +48,8 @@ export function gatherObject<T>(value: T, options: GatherObjectOptions = {}): Wo
 }
 
 /**
- * Puts the values of the rank `src` into the lists of all others, which are as long. PyTorch: `broadcast_object_list`. @throws (rejects) as `allGatherObject`
+ * Writes the values in the list of rank `src` into the lists of all other ranks, which have the same length. PyTorch: `broadcast_object_list`.
+ * @throws the errors of `allGatherObject`, from the work
  * @example
  * const list = getRank() === 0 ? ['run7', 3] : ['', 0]
  * await broadcastObjectList(list, { src: 0 }) // ['run7', 3]
@@ -74,7 +77,8 @@ export function broadcastObjectList<T>(list: T[], options: FromRankOptions = {})
 }
 
 /**
- * Gives each rank its value of those that `src` has; others pass null. PyTorch: `scatter_object_list`. @throws (rejects) as `allGatherObject`
+ * Sends each rank r the value `list[r]` of rank `src`; other ranks pass null. PyTorch: `scatter_object_list`.
+ * @throws the errors of `allGatherObject`, from the work
  * @example await scatterObjectList(getRank() === 0 ? ['a', 'b'] : null, { src: 0 }) // rank 0: 'a', rank 1: 'b'
  */
 export function scatterObjectList<T>(list: readonly T[] | null, options: FromRankOptions = {}): Work<T> {

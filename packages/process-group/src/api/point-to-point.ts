@@ -14,14 +14,14 @@ export const RESERVED_TAGS = 2 ** 52
 
 /** Options of `send` and `recv`. */
 export interface TagOptions extends CollectiveOptions {
-  /** Which one is meant, an integer ≥ 0 and below 2^52: a `recv` gets what was sent with its tag. Default 0. */
+  /** The tag of the message, an integer ≥ 0 and below 2^52. A `recv` gets only messages with its own tag. Default 0. */
   readonly tag?: number
 }
 
 /**
- * Gives the tensor to the rank `dst` (of the default group). It ends as soon as the tensor has left: what happens to it afterwards does not reach the receiver, which
- * may take it at any time. That is at once, unless 1,024 tensors or 64 MiB of this rank wait there; then when the receiver takes some. PyTorch: `send`, `isend`.
- * @throws (rejects) COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * Sends the tensor to rank `dst` (a rank of the default group). The work ends as soon as the tensor has left: later writes to the tensor do not reach the
+ * receiver. If 1,024 tensors or 64 MiB of this rank wait at the receiver, the tensor leaves when the receiver takes some of them. PyTorch: `send`, `isend`.
+ * @throws COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT or PROCESS_GROUP_NOT_INITIALIZED, from the work
  * @example
  * if (getRank() === 0) await send(tensor([1, 2]), 1, { tag: 7 })
  * else await recv(zeros([2]), 0, { tag: 7 })
@@ -45,9 +45,10 @@ function sendBy(tagOf: TagOf, tensor: Tensor, dst: number, options: TagOptions):
 }
 
 /**
- * Writes what the rank `src` (of the default group; undefined: any) has sent with this tag into the tensor, the first that was not taken; the work gives who
- * has sent it. Shapes and dtypes must be the same. PyTorch: `recv`, `irecv`.
- * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED
+ * Receives the next tensor that rank `src` (a rank of the default group; undefined: any rank) has sent with this tag, and writes it into `tensor`. The work
+ * resolves to the rank that sent it. Shapes and dtypes must be the same. PyTorch: `recv`, `irecv`.
+ * @throws COLLECTIVE_MISMATCH if another shape or dtype arrives; COLLECTIVE_TIMEOUT, GROUP_BROKEN, CALL_CANCELLED, INVALID_ARGUMENT or
+ * PROCESS_GROUP_NOT_INITIALIZED; all from the work
  * @example
  * const received = zeros([2])
  * if (getRank() === 0) await send(tensor([1, 2]), 1)
@@ -84,7 +85,8 @@ function recvBy(tagOf: TagOf, tensor: Tensor, src: number | undefined, options: 
 }
 
 /**
- * As `send`, which gives its work at once, too. PyTorch: `isend`. @throws (rejects) as `send`
+ * The same as `send`, which also returns its work at once. PyTorch: `isend`.
+ * @throws the errors of `send`, from the work
  * @example
  * const work = getRank() === 0 ? isend(tensor([1, 2]), 1) : irecv(zeros([2]), 0)
  * await work
@@ -94,7 +96,8 @@ export function isend(tensor: Tensor, dst: number, options: TagOptions = {}): Wo
 }
 
 /**
- * As `recv`. PyTorch: `irecv`. @throws (rejects) as `recv`
+ * The same as `recv`, which also returns its work at once. PyTorch: `irecv`.
+ * @throws the errors of `recv`, from the work
  * @example
  * const received = zeros([2])
  * const work = getRank() === 0 ? isend(tensor([1, 2]), 1) : irecv(received, 0)
@@ -106,7 +109,7 @@ export function irecv(tensor: Tensor, src?: number, options: TagOptions = {}): W
 }
 
 /**
- * One of `batchIsendIrecv`. PyTorch: `P2POp`.
+ * One operation for `batchIsendIrecv`: `isend` or `irecv`, with its tensor and the other rank. PyTorch: `P2POp`.
  * @example
  * const next = (getRank() + 1) % getWorldSize()
  * const previous = (getRank() + getWorldSize() - 1) % getWorldSize()
@@ -114,9 +117,11 @@ export function irecv(tensor: Tensor, src?: number, options: TagOptions = {}): W
  * await Promise.all(batchIsendIrecv(ring))
  */
 export class P2POp {
+  /** `isend` or `irecv`. */
   readonly op: typeof isend | typeof irecv
+  /** The tensor to send, or to receive into. */
   readonly tensor: Tensor
-  /** A rank of the default group. */
+  /** The other rank, as a rank of the default group. */
   readonly peer: number
   readonly options: TagOptions
 
@@ -131,7 +136,8 @@ export class P2POp {
 }
 
 /**
- * Begins all of them, in order, and gives their works. All are of one group. PyTorch: `batch_isend_irecv`. @throws INVALID_ARGUMENT
+ * Begins all operations in order, and returns their works. All must be of one group. PyTorch: `batch_isend_irecv`.
+ * @throws INVALID_ARGUMENT if the operations are not of one group
  * @example
  * const other = 1 - getRank() // of 2 ranks
  * const received = zeros([1])

@@ -23,14 +23,16 @@ import {
 
 /** Options of collectives that reduce. */
 export interface AllReduceOptions extends CollectiveOptions {
-  /** Default SUM. */
+  /** How the tensors are combined; default `ReduceOp.SUM`. */
   readonly op?: ReduceOp
 }
 
 /**
- * Writes the reduction of all ranks' tensors into each of them, with the same bits everywhere: element by element in the order of the ranks. A sparse tensor is not written
- * to; the work gives the sum. PyTorch: `all_reduce`.
- * @throws (rejects) COLLECTIVE_TIMEOUT, COLLECTIVE_MISMATCH, GROUP_BROKEN, CALL_CANCELLED, DTYPE_MISMATCH, INVALID_ARGUMENT, PROCESS_GROUP_NOT_INITIALIZED, as all collectives
+ * Writes the reduction of the tensors of all ranks into each of them. All ranks get the same bits: ranks are added in their order. A sparse tensor is not
+ * written to; the work resolves to the sum. PyTorch: `all_reduce`.
+ * @throws COLLECTIVE_TIMEOUT if a rank does not call it in time; COLLECTIVE_MISMATCH if the ranks call different collectives or tensors; GROUP_BROKEN if a
+ * member has died or the group is broken; CALL_CANCELLED if `signal` aborts; DTYPE_MISMATCH or INVALID_ARGUMENT if the arguments do not fit;
+ * PROCESS_GROUP_NOT_INITIALIZED without a group. All come from the work, and every collective has them.
  * @example
  * await allReduce(tensor([getRank(), 1])) // [1, 2]
  * await allReduce(tensor([getRank(), 1]), { op: ReduceOp.MAX }) // [1, 1]
@@ -45,7 +47,8 @@ export function allReduce<T extends Tensor>(tensor: T, options: AllReduceOptions
 }
 
 /**
- * Reduces several tensors of one dtype at once on all ranks. The tensors share no element. PyTorch: `all_reduce_coalesced`. @throws (rejects) INPLACE_OVERLAP, and as `allReduce`
+ * Reduces several tensors of one dtype at once on all ranks. The tensors must not share elements. PyTorch: `all_reduce_coalesced`.
+ * @throws INPLACE_OVERLAP if two tensors share an element; the errors of `allReduce`; both from the work
  * @example
  * const [a, b] = await allReduceCoalesced([tensor([1, 2]), tensor([getRank()])])
  * a! // [2, 4]
@@ -92,8 +95,9 @@ function sparse(group: ProcessGroup, tensor: SparseTensor, options: AllReduceOpt
 }
 
 /**
- * Writes the reduction into the tensor of the rank `dst` (of the default group); those of others stay as they are. PyTorch: `reduce`.
- * @throws (rejects) as `allReduce`
+ * Writes the reduction of the tensors of all ranks into the tensor of rank `dst` (a rank of the default group). The tensors of other ranks do not change.
+ * PyTorch: `reduce`.
+ * @throws the errors of `allReduce`, from the work
  * @example await reduce(tensor([getRank() + 1]), 0) // rank 0: [3], rank 1: [2]
  */
 export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = {}): Work<Tensor> {
@@ -123,7 +127,8 @@ export function reduce(tensor: Tensor, dst: number, options: AllReduceOptions = 
 }
 
 /**
- * Reduces the tensors number r of all ranks' lists, and writes that into `output` of rank r. PyTorch: `reduce_scatter`. @throws (rejects) as `allReduce`
+ * Reduces, for each rank r, the tensors `inputList[r]` of all ranks, and writes the result into `output` of rank r. PyTorch: `reduce_scatter`.
+ * @throws the errors of `allReduce`, from the work
  * @example await reduceScatter(zeros([1]), [tensor([1]), tensor([10])]) // rank 0: [2], rank 1: [20]
  */
 export function reduceScatter(output: Tensor, inputList: readonly Tensor[], options: AllReduceOptions = {}): Work<Tensor> {
@@ -136,8 +141,9 @@ export function reduceScatter(output: Tensor, inputList: readonly Tensor[], opti
 }
 
 /**
- * Reduces slices of one tensor, one slice for each rank: `input` has the slices along the first dimension, or stacked in a new one. PyTorch: `reduce_scatter_tensor`.
- * @throws (rejects) as `allReduce`
+ * Reduces one slice of `input` for each rank, and writes the result into `output` of that rank. The slices follow each other in the first dimension of `input`,
+ * or are stacked in a new first dimension. PyTorch: `reduce_scatter_tensor`.
+ * @throws the errors of `allReduce`, from the work
  * @example await reduceScatterTensor(zeros([1]), tensor([1, 10])) // rank 0: [2], rank 1: [20]
  */
 export function reduceScatterTensor(output: Tensor, input: Tensor, options: AllReduceOptions = {}): Work<Tensor> {

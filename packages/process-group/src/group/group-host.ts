@@ -5,7 +5,10 @@ import type { Values, What } from '../common/protocol.js'
 import type { Place } from '../common/step.js'
 import type { WaitOptions } from './wait-for.js'
 
-/** How much a group checks and says. PyTorch: `TORCH_DISTRIBUTED_DEBUG`. */
+/**
+ * How much a group checks and reports. 'info': errors list earlier calls. 'detail': in addition, the ranks compare their calls before each collective. PyTorch:
+ * `TORCH_DISTRIBUTED_DEBUG`.
+ */
 export type DebugLevel = 'off' | 'info' | 'detail'
 
 /** A member that sends nothing more. */

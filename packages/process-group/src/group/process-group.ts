@@ -36,13 +36,16 @@ export type { DebugLevel } from './group-host.js'
 
 /** Options of every collective, and of `send` and `recv`. */
 export interface CollectiveOptions {
-  /** Default: the default group. */
+  /** The group whose ranks take part; default: the default group. */
   readonly group?: ProcessGroup
-  /** How long it may take in ms; default the group's; 0: without a limit. */
+  /** The deadline of the operation in ms; default that of the group; 0: without a limit. */
   readonly timeoutMs?: number
-  /** Gives it up. A collective breaks the group for all with that: the others cannot have it either. `send` and `recv` break nothing. */
+  /**
+   * Ends the operation if it aborts. Aborting a collective breaks the group on all ranks, since no other rank can complete it either. Aborting `send` or `recv`
+   * breaks nothing.
+   */
   readonly signal?: AbortSignal
-  /** Has no effect: each function returns its `Work` at once, which you may await or not. For programs that come from PyTorch. */
+  /** Has no effect, and exists for programs that come from PyTorch: each function returns its `Work` at once, and you may await it or not. */
   readonly asyncOp?: boolean
 }
 
@@ -63,7 +66,7 @@ export interface GroupSpec {
 }
 
 /**
- * Workers that call collectives together, each by its rank. `initProcessGroup` and `newGroup` make one. PyTorch: `ProcessGroup`.
+ * Workers that call collectives together, each with its rank. `initProcessGroup` and `newGroup` make one. PyTorch: `ProcessGroup`.
  * @example
  * const group: ProcessGroup = await initProcessGroup()
  * group.rank // rank 0: 0, rank 1: 1
@@ -72,19 +75,19 @@ export interface GroupSpec {
 export class ProcessGroup implements GroupHost {
   /** @internal */
   readonly id: bigint
-  /** As it was given; of `newGroup` one that is made from its ranks. */
+  /** The name that was given to `initProcessGroup`; a group of `newGroup` has a name made from its ranks. */
   readonly name: string
-  /** This worker's; -1 if it is not a member. */
+  /** This worker's rank in the group; -1 if it is not a member. */
   readonly rank: number
-  /** The members, by rank. */
+  /** The members, in the order of their ranks. */
   readonly workers: readonly WorkerInfo[]
-  /** Their ranks in the default group, by rank: what `src` and `dst` name. */
+  /** The ranks of the members in the default group, which `src` and `dst` use, in the order of their ranks in this group. */
   readonly ranks: readonly number[]
-  /** Default deadline of the group's collectives, in ms. 0: without a limit. */
+  /** The default deadline of the group's collectives, in ms. 0: without a limit. */
   readonly timeoutMs: number
-  /** See `initProcessGroup`. */
+  /** How much the group checks and reports: see `initProcessGroup`. */
   readonly debug: DebugLevel
-  /** See `initProcessGroup`. */
+  /** After how many ms of waiting the group prints a line: see `initProcessGroup`. */
   readonly warnAfterMs: number
   /** @internal Others only in tests, of all ranks. */
   limits: ReduceLimits
@@ -121,19 +124,19 @@ export class ProcessGroup implements GroupHost {
     this.direct = new PointToPoint(this)
   }
 
-  /** How many members it has. */
+  /** The number of members. */
   get size(): number {
     return this.workers.length
   }
 
-  /** Why nothing can be called any more: GROUP_BROKEN; null: it can. */
+  /** The GROUP_BROKEN error if the group is broken; null if it can be used. */
   get error(): PostgradError | null {
     return this.brokenBy === null ? null : this.broken('processGroup')
   }
 
   /**
-   * Ends everything that is under way in this group, on all ranks, with GROUP_BROKEN, whose cause is `reason`; nothing can be called any more. Works that wait
-   * anywhere are free. PyTorch: `ProcessGroup.abort`.
+   * Breaks the group on all ranks: operations under way and later ones fail with GROUP_BROKEN, whose cause is `reason`. No rank waits any longer. PyTorch:
+   * `ProcessGroup.abort`.
    */
   abort(reason?: unknown): void {
     if (this.rank >= 0 && this.state !== 'destroyed') {

@@ -6,8 +6,8 @@ import { Future } from '@postgrad/base'
 import { endsGroup } from '../common/errors.js'
 
 /**
- * A collective, `send` or `recv` that is under way. Awaiting it gives what the collective is about: the tensor that it has written, or the list of them. Its
- * tensors are the collective's until it has ended: nobody else writes to them, and what is in them meanwhile is not said.
+ * A collective, `send` or `recv` that is under way. `await` it to get its result: the tensor that it has written, or the list of tensors. Until then its
+ * tensors belong to the collective: do not write to them, and do not rely on their elements. PyTorch: `torch.distributed.Work`.
  * @example
  * const gradient = tensor([2, 4])
  * const work: Work<Tensor> = allReduce(gradient) // begins at once
@@ -15,17 +15,17 @@ import { endsGroup } from '../common/errors.js'
  * sum // [4, 8]
  */
 export class Work<T> extends Future<T> {
-  /** Whether it has ended, with a value or an error. PyTorch: `is_completed`. */
+  /** Whether the operation has ended, with a value or an error. PyTorch: `is_completed`. */
   isCompleted(): boolean {
     return this.done
   }
 
-  /** Whether it has ended with a value. PyTorch: `is_success`. */
+  /** Whether the operation has ended with a value. PyTorch: `is_success`. */
   isSuccess(): boolean {
     return this.done && this.exception() === null
   }
 
-  /** Its error; null while it has none. PyTorch: `exception`. */
+  /** The error of the operation; null if it has none so far. PyTorch: `exception`. */
   exception(): unknown {
     if (!this.done) return null
     try {
@@ -36,12 +36,12 @@ export class Work<T> extends Future<T> {
     }
   }
 
-  /** Its value, once it has ended. @throws FUTURE_NOT_DONE, its error. PyTorch: `result` */
+  /** The value of the operation, if it has ended. PyTorch: `result`. @throws FUTURE_NOT_DONE if the operation has not ended; its error if it has failed */
   result(): T {
     return this.value()
   }
 
-  /** Itself. PyTorch: `get_future`. */
+  /** Returns the work itself. PyTorch: `get_future`. */
   getFuture(): Future<T> {
     return this
   }
@@ -53,14 +53,14 @@ export class Work<T> extends Future<T> {
     if (endsGroup(error)) this.catch(() => {})
   }
 
-  /** One that has failed already. */
+  /** Makes a work that has failed with `error`. */
   static override rejected<T>(error: unknown): Work<T> {
     const work = new Work<T>()
     work.reject(error)
     return work
   }
 
-  /** One that has ended already. */
+  /** Makes a work that has ended with `value`. */
   static of<T>(value: T): Work<T> {
     const work = new Work<T>()
     work.resolve(value)

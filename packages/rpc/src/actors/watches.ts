@@ -28,11 +28,14 @@ export const STOP_ACTOR = 'postgrad.stopActor'
 
 const NO_LIMIT = { timeoutMs: 0 }
 
-/** How an actor or a worker ended. */
+/** How an actor or a worker ended; `Monitor.down` resolves with it. */
 export interface Down {
-  /** true if the actor was stopped, nobody referred to it any more, or its worker left. */
+  /** Whether the end was normal: the actor was stopped, no reference to it was left, or its worker left the cluster. */
   readonly normal: boolean
-  /** The error: of the crash, WORKER_DIED, RREF_DELETED (the actor had ended before), or RPC_SHUT_DOWN (this worker ends); null if there is none. */
+  /**
+   * The error that ended the actor or worker; null if there was none. WORKER_DIED: its worker died or left. RREF_DELETED: the actor had ended before the
+   * watch began. RPC_SHUT_DOWN: the watching worker ends.
+   */
   readonly reason: unknown
 }
 

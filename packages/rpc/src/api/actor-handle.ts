@@ -36,8 +36,10 @@ interface Waiter<T> {
 }
 
 /**
- * The way to the supervised actor that runs now. It may be sent: elsewhere `call` and `ready` ask the supervising worker each time which one that is, so for many calls
- * await `ready()` and use the reference; `current` and proxies need to know it at once, and fail there with HANDLE_NOT_LOCAL.
+ * A handle of a supervised actor. It always leads to the instance that runs now, also after a restart.
+ *
+ * You can send a handle to other workers. There, `call` and `ready` ask the supervising worker each time which instance runs; for many calls, await
+ * `ready()` once and use its reference. `current`, `isRunning`, `rpcSync`, `rpcAsync` and `remote` work on the supervising worker alone.
  * @example
  * await using supervision = await supervise({ children: [{ name: 'policy', actor: Linear, args: [2, 4], worker: 'worker1' }] })
  * const policy: ActorHandle<Linear> = supervision.actor('policy') // leads to the actor that runs, also after a restart
@@ -47,7 +49,7 @@ interface Waiter<T> {
 export class ActorHandle<T> {
   /** @internal */
   declare readonly [travels]: true
-  /** The child's name. */
+  /** The actor's name in its supervision. */
   readonly name: string
   private readonly address: HandleAddress
   /** It was sent here. */
@@ -66,22 +68,33 @@ export class ActorHandle<T> {
     this.isFar = isFar
   }
 
-  /** The reference to the one that runs now; it does not go with later ones. @throws ACTOR_NOT_RUNNING while none does; HANDLE_NOT_LOCAL */
+  /**
+   * The reference to the instance that runs now. It does not follow a restart.
+   * @throws ACTOR_NOT_RUNNING if no instance runs now
+   * @throws HANDLE_NOT_LOCAL if the handle was sent from another worker
+   */
   get current(): RRef<T> {
     this.checkLocal()
     if (this.rref !== null) return this.rref
     throw this.notRunning()
   }
 
-  /** Whether one runs now. @throws HANDLE_NOT_LOCAL */
+  /**
+   * Whether an instance runs now.
+   * @throws HANDLE_NOT_LOCAL if the handle was sent from another worker
+   */
   get isRunning(): boolean {
     this.checkLocal()
     return this.rref !== null
   }
 
   /**
-   * Waits until one runs. @throws (rejects) ACTOR_NOT_RUNNING, with the reason as its cause: at once when none will, else after `timeoutMs` (default the worker's);
-   * CALL_CANCELLED; of a handle that was sent also UNKNOWN_ACTOR, when the actor was taken away or its supervision has ended, WORKER_DIED, and RPC_TIMEOUT when its home does not answer
+   * Waits until an instance runs, and resolves with the reference to it. `timeoutMs` defaults to the worker's `rpcTimeoutMs` (60,000).
+   * @throws ACTOR_NOT_RUNNING, with the reason as its cause: at once if the actor is not being made again, else after `timeoutMs`
+   * @throws CALL_CANCELLED if `signal` aborts
+   * @throws UNKNOWN_ACTOR if the handle was sent, and the actor was removed or its supervision has ended
+   * @throws WORKER_DIED if the handle was sent, and the supervising worker ends
+   * @throws RPC_TIMEOUT if the handle was sent, and the supervising worker does not answer
    */
   async ready({ timeoutMs, signal }: RRefOptions = {}): Promise<RRef<T>> {
     const worker = currentRuntime()
@@ -128,7 +141,12 @@ export class ActorHandle<T> {
     return currentRuntime().caller.call(home, WHEREIS, [key, waitMs], options) as Promise<unknown> as Promise<RRef<T>>
   }
 
-  /** As `RRef.call`. Rejects with ACTOR_NOT_RUNNING while none runs, and with ACTOR_STOPPED or WORKER_DIED when the one that got it ends before it answers: whether it was done is not known. */
+  /**
+   * Runs a method of the instance that runs now, as `RRef.call` does. If the instance ends before it answers, the caller does not know whether the method ran.
+   * @throws ACTOR_NOT_RUNNING if no instance runs now
+   * @throws ACTOR_STOPPED if the instance ends before it answers
+   * @throws WORKER_DIED if the instance's worker ends before it answers
+   */
   call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options?: RRefOptions): Future<MethodResult<T, K>> {
     if (this.isFar) return this.callFar(method, args, options)
     return this.rref === null ? Future.rejected(this.notRunning()) : this.rref.call(method, args, options)
@@ -164,17 +182,29 @@ export class ActorHandle<T> {
     return future
   }
 
-  /** As `RRef.rpcSync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  /**
+   * Returns the proxy of `RRef.rpcSync` for the instance that runs now. The proxy does not follow a restart.
+   * @throws ACTOR_NOT_RUNNING if no instance runs now
+   * @throws HANDLE_NOT_LOCAL if the handle was sent from another worker
+   */
   rpcSync(options?: RRefOptions): RpcProxy<T> {
     return this.current.rpcSync(options)
   }
 
-  /** As `RRef.rpcAsync`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  /**
+   * Returns the proxy of `RRef.rpcAsync` for the instance that runs now. The proxy does not follow a restart.
+   * @throws ACTOR_NOT_RUNNING if no instance runs now
+   * @throws HANDLE_NOT_LOCAL if the handle was sent from another worker
+   */
   rpcAsync(options?: RRefOptions): RpcProxy<T> {
     return this.current.rpcAsync(options)
   }
 
-  /** As `RRef.remote`, of the one that runs now. @throws ACTOR_NOT_RUNNING */
+  /**
+   * Returns the proxy of `RRef.remote` for the instance that runs now. The proxy does not follow a restart.
+   * @throws ACTOR_NOT_RUNNING if no instance runs now
+   * @throws HANDLE_NOT_LOCAL if the handle was sent from another worker
+   */
   remote(options?: RRefOptions): RemoteProxy<T> {
     return this.current.remote(options)
   }

@@ -11,9 +11,14 @@ import { ActorHandle } from './actor-handle.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Gives an actor a name on this worker, under which `whereis` finds it from any: a reference to it, which lives on while it is registered, or the handle of a supervised one, whose
- * name goes with the one that runs. It stays until `unregisterActor`, also when the actor has ended: calls then say so.
- * @throws ACTOR_NAME_TAKEN, NOT_AN_ACTOR, INVALID_ARGUMENT, RPC_NOT_INITIALIZED
+ * Registers an actor under a name on this worker, so that `whereis` finds it from any worker. The register keeps the reference alive. The name of a handle
+ * leads to the instance that runs, also after a restart.
+ *
+ * The name stays until `unregisterActor`, also when the actor has ended: calls to it then fail with ACTOR_STOPPED or WORKER_DIED.
+ * @throws ACTOR_NAME_TAKEN if an actor is registered under this name here
+ * @throws NOT_AN_ACTOR if `actor` is neither an `RRef` nor an `ActorHandle`
+ * @throws INVALID_ARGUMENT unless `name` has 1 to 255 characters and no `/`
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * registerActor('policy', remote('worker1', Linear, [2, 4]))
  * const policy = await whereis<Linear>('worker0', 'policy') // from any worker
@@ -35,7 +40,9 @@ export function registerActor(name: string, actor: RRef | ActorHandle<unknown>):
 }
 
 /**
- * Removes a name; returns whether it existed. The actor itself continues. @throws RPC_NOT_INITIALIZED
+ * Removes a name that `registerActor` gave on this worker. Returns whether the name existed. The actor itself continues.
+ * @throws INVALID_ARGUMENT unless `name` has 1 to 255 characters and no `/`
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * registerActor('policy', remote('worker1', Linear, [2, 4]))
  * unregisterActor('policy') // true
@@ -46,8 +53,11 @@ export function unregisterActor(name: string): boolean {
 }
 
 /**
- * The reference to the actor that is registered under this name on a worker; of a supervised one to the one that runs now. Dispose of it as of any other.
- * @throws (rejects) UNKNOWN_ACTOR, ACTOR_NOT_RUNNING, INVALID_ARGUMENT, and as a call
+ * Looks an actor up by the name under which it is registered on `worker`. Resolves with a reference to the actor; for a handle, to the instance that runs
+ * now. Dispose of the reference as of any other. Also rejects as `call` does.
+ * @throws UNKNOWN_ACTOR if no actor has this name there
+ * @throws ACTOR_NOT_RUNNING if a handle has this name and no instance runs now
+ * @throws INVALID_ARGUMENT unless `name` has 1 to 255 characters and no `/`
  * @example
  * registerActor('policy', remote('worker1', Linear, [2, 4])) // on worker0
  * using policy = await whereis<Linear>('worker0', 'policy')

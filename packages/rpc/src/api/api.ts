@@ -21,7 +21,8 @@ export type Rest<A extends readonly unknown[], Options = CallOptions> = [] exten
   : [args: Sendable<A>, options?: Options]
 
 /**
- * The worker that runs this code. @throws RPC_NOT_INITIALIZED outside of any
+ * Returns the worker that runs this code.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * currentWorker().info // { name: 'worker0', id: 0 }
  * currentWorker().workers().map(({ name }) => name) // ['worker0', 'worker1']
@@ -30,16 +31,29 @@ export function currentWorker(): Worker {
   return currentRuntime()
 }
 
-/** The same with all that parts of a worker use. @throws RPC_NOT_INITIALIZED outside of any */
+/**
+ * Returns the worker that runs this code, with the members that plugins use. `currentWorker()` returns the same object, typed for programs.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
+ */
 export function currentRuntime(): WorkerRuntime {
   return currentCore() as WorkerRuntime
 }
 
 /**
- * Runs an exposed function on another worker (or on this one) and gives its result. Arguments and result travel by value: any structured-clone
- * type, tensors and RRefs, nested. Under a distributed context the call is recorded at both ends.
- * Rejects with the callee's error, UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WIRE_UNSUPPORTED_VALUE, WORKER_DIED, MAILBOX_FULL, RPC_TIMEOUT, CALL_CANCELLED, RPC_SHUT_DOWN.
- * It never throws by itself and is never repeated. PyTorch: `rpc_async`.
+ * Runs an exposed function on another worker, or on this one, and resolves with its result. Arguments and result are copied: values that structured clone
+ * accepts, tensors and RRefs, also nested. In a distributed context both workers record the call for the backward pass. A call is never repeated.
+ *
+ * `call` does not throw: the future rejects with the function's error, or with one of the codes below. PyTorch: `rpc_async`.
+ * @throws UNKNOWN_WORKER if this worker does not know the worker `to`
+ * @throws FUNCTION_NOT_EXPOSED if `fn` is not exposed on this worker, or not on the callee
+ * @throws WIRE_UNSUPPORTED_VALUE if an argument or the result cannot be sent
+ * @throws MAILBOX_FULL if too many calls of this worker wait at the callee (`MailboxOptions`)
+ * @throws NOT_PERMITTED if the callee's rights do not allow the call
+ * @throws WORKER_DIED if the callee ends before it replies
+ * @throws RPC_TIMEOUT if no reply arrives within `timeoutMs`
+ * @throws CALL_CANCELLED if the call is cancelled, by `future.cancel()` or by `signal`
+ * @throws RPC_SHUT_DOWN if this worker ends before the reply arrives
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * const y = await call('worker1', addOne, [x]) // the program has: expose({ addOne })
  * y // [[2, 3], [4, 5]]
@@ -54,9 +68,12 @@ export function call<F extends AnyFunction>(to: Target, fn: F, ...[args, options
 }
 
 /**
- * The signal of the call that is being served here (of the job, in one of a pool): it aborts when nobody waits for the call any more, because its caller cancelled it, ran out of
- * time, or died. When an actor crashes or is killed it aborts for all that runs of it, also for what it sent to itself. Outside of any call, it is the worker's own, which aborts at its shutdown. A long function looks at `aborted` now and then, or
- * passes it to what it waits for. Listeners of the signal run in the scope of the call. After the call has ended it stays as it is. @throws RPC_NOT_INITIALIZED outside of any worker
+ * Returns the `AbortSignal` of the call that the running code serves, or of the job that it runs in a job pool. The signal aborts when nobody waits for the
+ * result any more: the caller cancelled the call, ran out of time, or died. When an actor crashes or is killed, the signals of all its running methods abort.
+ *
+ * Outside of any call the function returns the worker's own signal, which aborts when the worker shuts down. A long function checks `aborted` from time to
+ * time, or passes the signal to the operations that it awaits. Listeners run in the scope of the call. After the call has ended, its signal does not change any more.
+ * @throws RPC_NOT_INITIALIZED if no worker and no job runs this code
  * @example
  * const download = async (url: string) => (await fetch(url, { signal: currentSignal() })).text()
  * expose({ download }) // the download ends when the caller cancels the call, or dies
@@ -67,10 +84,16 @@ export function currentSignal(): AbortSignal {
 }
 
 /**
- * Resolves when a worker has room for a call of this one: fewer than `mailbox.callsMax` (16,384) calls and `mailbox.bytesMax` (64 MiB) wait there. The
- * place is kept until the end of the turn, so call then without awaiting anything else. Needed only by who sends faster than the other works:
- * a call that finds no room is rejected with MAILBOX_FULL.
- * Rejects with UNKNOWN_WORKER, WORKER_DIED, RPC_TIMEOUT, RPC_SHUT_DOWN, CALL_CANCELLED. PyTorch has none: its queues grow.
+ * Resolves when a worker has room for one more call of this worker: fewer than `mailbox.callsMax` (16,384) calls and less than `mailbox.bytesMax` (64 MiB)
+ * of its calls wait there. The room is kept until the end of the turn, so make the call before you await anything else.
+ *
+ * Only a program that makes calls faster than the other worker serves them needs `ready`. Without it, a call that finds no room fails with MAILBOX_FULL.
+ * `ready` does not throw: its future rejects. PyTorch has no counterpart: its queues grow.
+ * @throws UNKNOWN_WORKER if this worker does not know the worker `to`
+ * @throws WORKER_DIED if that worker ends meanwhile
+ * @throws RPC_TIMEOUT if no room becomes free within `timeoutMs`
+ * @throws CALL_CANCELLED if the wait is cancelled, by `future.cancel()` or by `signal`
+ * @throws RPC_SHUT_DOWN if this worker ends meanwhile
  * @example
  * const results: Future<Tensor>[] = []
  * for (const row of x.unbind(0)) {
@@ -88,10 +111,13 @@ export function ready(to: Target, options?: CallOptions): Future<void> {
 }
 
 /**
- * Runs an exposed generator function on another worker (or on this one) and gives its items one by one, in order, at most `window` (32) of them ahead
- * of the loop that takes them. Leaving the loop ends the generator there: its `finally` runs, and the loop waits for that. A function may also
- * give an array or anything else that can be gone through. Items are values like results: tensors and RRefs in them, recorded under a distributed
- * context. Errors arrive after the items before them; they are those of `call`, and STREAM_NOT_ITERABLE. @throws RPC_NOT_INITIALIZED
+ * Runs an exposed generator function on another worker, or on this one, and returns its items one by one, in order. The callee sends at most `window` (32)
+ * items ahead of the loop that takes them. If you leave the loop, the generator ends: its `finally` runs, and the loop waits for that.
+ *
+ * The function may also return an array or any other iterable. Items are copied like the result of a call: they may contain tensors and RRefs, and a
+ * distributed context records them. An error is thrown by the loop, after the items that came before the error. The errors are those of `call` and the one below.
+ * @throws STREAM_NOT_ITERABLE if the function's result is not iterable
+ * @throws RPC_NOT_INITIALIZED (at once, not in the loop) if no worker runs this code
  * @example
  * function* squares(n: number) { for (let i = 0; i < n; i++) yield i * i }
  * expose({ squares })
@@ -108,7 +134,8 @@ export function stream<F extends AnyFunction>(
 }
 
 /**
- * Counts of the objects and waits of the worker that runs this: see `WorkerRuntime.getDebugInfo`. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc._get_debug_info`.
+ * Returns the counts of the current worker's objects and waits, by name; see `WorkerRuntime.getDebugInfo`. PyTorch: `rpc._get_debug_info`.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * const model = remote('worker1', Linear, [2, 4])
  * await model.created()
@@ -119,12 +146,12 @@ export function getDebugInfo(): Record<string, number> {
 }
 
 /**
- * PyTorch's name for `call`, to be awaited at once.
+ * PyTorch's name for `call`, for a result that you await at once.
  * @example await rpcSync('worker1', addOne, [x]) // [[2, 3], [4, 5]]
  */
 export const rpcSync = call
 /**
- * PyTorch's name for `call`.
+ * PyTorch's name for `call`, for a result that you await later.
  * @example
  * const future = rpcAsync('worker1', addOne, [x])
  * await future // [[2, 3], [4, 5]]
@@ -132,10 +159,17 @@ export const rpcSync = call
 export const rpcAsync = call
 
 /**
- * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there; the reference comes back at once.
- * An error of the function is thrown by each use of the reference; if nothing uses it, the error is a dead letter of that worker. `timeoutMs` is the time in which the owner must know of the reference
- * (RREF_CREATION_TIMEOUT), not that of the function; `signal` cancels the function. @throws UNKNOWN_WORKER, FUNCTION_NOT_EXPOSED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE
- * PyTorch: `rpc.remote`.
+ * Runs an exposed function, or makes an instance of an exposed class, on a worker, and keeps the result there. Returns the reference to the result at once.
+ *
+ * If the function fails, each use of the reference fails with the function's error. If nothing uses the reference, the error becomes a dead letter of the
+ * owner. `timeoutMs` limits how long the owner may take to confirm the reference, not how long the function may run: later uses of the reference then fail
+ * with RREF_CREATION_TIMEOUT. `signal` cancels the function. PyTorch: `rpc.remote`.
+ * @throws UNKNOWN_WORKER if this worker does not know the worker `to`
+ * @throws FUNCTION_NOT_EXPOSED if the function or class is not exposed on this worker
+ * @throws WIRE_UNSUPPORTED_VALUE if an argument cannot be sent
+ * @throws MAILBOX_FULL if too many calls of this worker wait there
+ * @throws WORKER_DIED if that worker has ended
+ * @throws RPC_SHUT_DOWN if this worker has ended
  * @example
  * using model = remote('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
  * const y = await model.rpcSync().forward(x)
@@ -148,7 +182,8 @@ export function remote(to: Target, fn: AnyFunction | AnyClass, args: readonly un
 }
 
 /**
- * A reference, owned by this worker, to a value of its own. PyTorch: `RRef(value)`.
+ * Makes a reference to a value of this worker, which owns the value and the reference. The value is not copied. PyTorch: `RRef(value)`.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * const reference = rref(new Linear(2, 4)) // may be sent as an argument
  * reference.isOwner() // true

@@ -4,9 +4,13 @@ import type { CallInterceptor } from '../observe/call-interceptors.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Puts an interceptor around the calls that the current worker makes and serves, inside of earlier ones. Each worker has its own; a program that
- * calls this where it calls `expose` has it on every worker of `launch`. Returns a function that removes it.
- * @throws INVALID_ARGUMENT, RPC_NOT_INITIALIZED. PyTorch has nothing like it.
+ * Puts an interceptor around the calls that the current worker makes and serves. Returns a function that removes the interceptor. A later interceptor runs
+ * inside of earlier ones.
+ *
+ * Each worker has its own interceptors. If a program of `launch` calls `intercept` at the place where it calls `expose`, every worker has the interceptor.
+ * PyTorch has no counterpart.
+ * @throws INVALID_ARGUMENT if neither `outgoing` nor `incoming` is given, or if one of them is not a function
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * const names: string[] = []
  * const remove = intercept({ outgoing: ({ functionName, to }) => void names.push(`${functionName} on ${to.name}`) })

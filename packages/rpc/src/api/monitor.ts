@@ -12,21 +12,26 @@ import { RRef } from '../references/rref.js'
 import { ActorHandle } from './actor-handle.js'
 import { currentRuntime } from './api.js'
 
-/** The result of `monitor`: a watch of an actor or a worker. */
+/** A watch of an actor or a worker; `monitor` returns it. */
 export interface Monitor {
-  /** Resolves once, when the actor or worker has ended, also if it had ended before; never rejects. After `dispose` it stays pending. */
+  /** Resolves when the actor or worker has ended, at once if it had ended before. It never rejects. After `dispose` it stays pending. */
   readonly down: Promise<Down>
-  /** Stops watching. */
+  /** Ends the watch; `using` does so at the end of a block. */
   dispose(): void
   [Symbol.dispose](): void
 }
 
 /**
- * Watches a worker, or the actor that a reference refers to, until it ends. The watch keeps nothing alive: you may dispose the reference meanwhile. For a
- * handle it watches the actor that runs now, not its successors. To follow them, write
+ * Watches an actor or a worker until it ends. `target` is a reference to the actor, its handle, or a worker. The watch keeps nothing alive: you may dispose
+ * of the reference meanwhile. PyTorch has no counterpart.
+ *
+ * With a handle, `monitor` watches the instance that runs now, not its successors. To follow them, write
  * `for (;;) { const { down } = monitor(await handle.ready()); … await down }`.
- * @throws UNKNOWN_WORKER, NOT_AN_ACTOR, and ACTOR_NOT_RUNNING for a handle. For a reference, NOT_AN_ACTOR becomes the reason of `down`; so does
- * ACTOR_NOT_RUNNING for a handle that was sent here
+ *
+ * If the reference does not refer to an actor, `down` resolves with NOT_AN_ACTOR as its reason. If no instance of a handle from another worker runs,
+ * `down` resolves with ACTOR_NOT_RUNNING as its reason.
+ * @throws UNKNOWN_WORKER if this worker does not know the worker `target`
+ * @throws ACTOR_NOT_RUNNING if no instance of a handle of this worker runs now
  * @example
  * const model = remote('worker1', Linear, [2, 4])
  * const { down } = monitor(model)
@@ -70,8 +75,10 @@ function monitorFar(handle: ActorHandle<unknown>): Monitor {
 
 /**
  * Links two actors: if one of them crashes, or its worker dies, the other crashes with LINKED_ACTOR_DOWN. If one ends normally, the other continues.
- * Resolves when both are linked. For a handle it links the actor that runs now; an actor that replaces it later is not linked.
- * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, and as a call
+ * Resolves when both are linked. With a handle, `link` links the instance that runs now; an instance that replaces it later is not linked. Also rejects as
+ * `call` does.
+ * @throws NOT_AN_ACTOR if an argument is neither a reference to an actor nor a handle
+ * @throws ACTOR_NOT_RUNNING if no instance of a handle runs now
  * @example
  * const a = remote('worker0', Linear, [2, 4])
  * const b = remote('worker1', Linear, [4, 1])
@@ -82,8 +89,8 @@ export function link(a: RRef | ActorHandle<unknown>, b: RRef | ActorHandle<unkno
 }
 
 /**
- * Removes the link of two actors, however often they were linked; without a link it does nothing. Pass the references that were linked, or copies of them.
- * @throws (rejects) as `link`
+ * Removes the link of two actors, however often they were linked. If they are not linked, it does nothing. Pass the references that were linked, or copies
+ * of them. Rejects as `link` does.
  * @example
  * const a = remote('worker0', Linear, [2, 4])
  * const b = remote('worker1', Linear, [4, 1])
@@ -118,17 +125,21 @@ async function withBorrowed(handle: ActorHandle<unknown>, fn: (rref: RRef) => Pr
   return await fn(rref)
 }
 
-/** Options of `stopActor`. */
+/** Options of `stopActor`: how long the actor may take. */
 export interface StopOptions {
-  /** How long the actor may take to stop, in ms; then it is ended whatever it does. 0 ends it at once, as a crash with ACTOR_KILLED. Default 5000. */
+  /** How long the actor may take to stop, in ms; default 5000. After that it is killed: it crashes with ACTOR_KILLED. 0 kills it at once. */
   readonly shutdownMs?: number
 }
 
 /**
- * Ends an actor. Earlier calls are served, later calls fail with ACTOR_STOPPED, its open streams end with ACTOR_STOPPED, and its `onStop` runs. Resolves
- * when the actor has ended, for whatever reason. An actor ends itself with `this.stop()`: if one of its methods awaited `stopActor`, it would wait for
- * itself. For a handle it ends the actor that runs now; its supervisor may make it again.
- * @throws (rejects) NOT_AN_ACTOR, ACTOR_NOT_RUNNING, TIMEOUT_INVALID, and as a call
+ * Ends an actor. The actor serves its earlier calls; later calls and open streams fail with ACTOR_STOPPED; its `onStop` runs. Resolves when the actor has
+ * ended, for whatever reason.
+ *
+ * With a handle, `stopActor` ends the instance that runs now; the supervision may make the actor again. A method of the actor itself must not await
+ * `stopActor`, or it waits for itself: an `Actor` ends itself with `this.stop()`. Also rejects as `call` does.
+ * @throws NOT_AN_ACTOR if `actor` is neither a reference to an actor nor a handle
+ * @throws ACTOR_NOT_RUNNING if no instance of a handle runs now
+ * @throws TIMEOUT_INVALID if `shutdownMs` is not a number ≥ 0
  * @example
  * const model = remote('worker1', Linear, [2, 4])
  * await stopActor(model)

@@ -4,8 +4,10 @@ import type { Target, WorkerInfo } from '../common/worker-info.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Name and id of a worker; of the current one if none is named. It may be sent, and be used as a target anywhere; equal are those with the same
- * name and id. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_info`.
+ * Returns the name and id of a worker; without an argument, of the current worker. You can send the result to other workers, and use it as the target of
+ * calls on each of them. PyTorch: `rpc.get_worker_info`.
+ * @throws UNKNOWN_WORKER if the current worker does not know `target`
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * getWorkerInfo().name // 'worker0'
  * await call(getWorkerInfo('worker1'), addOne, [x]) // [[2, 3], [4, 5]]
@@ -16,7 +18,9 @@ export function getWorkerInfo(target?: Target): WorkerInfo {
 }
 
 /**
- * All workers that this one knows to live, itself included; those that are leaving are left out. @throws RPC_NOT_INITIALIZED. PyTorch: `rpc.get_worker_infos`.
+ * Returns the name and id of each living worker that the current worker knows, itself included. Workers that are leaving and guests are not in the list.
+ * PyTorch: `rpc.get_worker_infos`.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example getWorkerInfos().map(({ name }) => name) // ['worker0', 'worker1']
  */
 export function getWorkerInfos(): WorkerInfo[] {
@@ -24,8 +28,10 @@ export function getWorkerInfos(): WorkerInfo[] {
 }
 
 /**
- * The default deadline of this worker's calls, in ms, for those that are made from now on; 0: without a limit. (PyTorch's -1, "not set", is leaving
- * `timeoutMs` out.) @throws TIMEOUT_INVALID, RPC_NOT_INITIALIZED. PyTorch: `_set_rpc_timeout`.
+ * Sets the default deadline of the current worker's later calls, in ms; 0: without a limit. A call's own `timeoutMs` replaces the default.
+ * PyTorch: `_set_rpc_timeout`, in seconds.
+ * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * setRpcTimeout(5_000) // from now on, a call fails with RPC_TIMEOUT after 5 s
  * const y = await call('worker1', addOne, [x], { timeoutMs: 60_000 }) // this call has 60 s
@@ -35,7 +41,8 @@ export function setRpcTimeout(timeoutMs: number): void {
 }
 
 /**
- * In ms; 0: without a limit. @throws RPC_NOT_INITIALIZED. PyTorch: `_get_rpc_timeout`.
+ * Returns the default deadline of the current worker's calls, in ms; 0: without a limit. PyTorch: `_get_rpc_timeout`, in seconds.
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example getRpcTimeout() // 60000
  */
 export function getRpcTimeout(): number {

@@ -12,8 +12,12 @@ import { callStore } from '../groups/store-host.js'
 import { currentRuntime } from './api.js'
 
 /**
- * The store that a worker keeps, for the current worker. Workers that name the same worker have the same store; a `PrefixStore` keeps groups apart.
- * Its methods also reject with WORKER_DIED and RPC_SHUT_DOWN. @throws UNKNOWN_WORKER, RPC_NOT_INITIALIZED
+ * Returns the key-value store that the worker `target` keeps. All workers that name the same worker use the same store; a `PrefixStore` keeps the keys of
+ * several groups apart. PyTorch: a `TCPStore` whose host is that worker.
+ *
+ * The store's methods also fail with WORKER_DIED if `target` ends, and with RPC_SHUT_DOWN if the current worker ends.
+ * @throws UNKNOWN_WORKER if the current worker does not know `target`
+ * @throws RPC_NOT_INITIALIZED if no worker runs this code
  * @example
  * const store = storeOn('worker0') // the same store on every worker that names worker0
  * await store.set('epoch', '3')

@@ -18,35 +18,38 @@ import { currentRuntime } from './api.js'
 import { Incarnation } from './incarnation.js'
 import { checkChildren, checkSpec } from './supervise-checks.js'
 
-/** Where an actor runs: on a worker, on the next living one of several, or on the worker that the function returns. The function receives the number of the start, from 0. */
+/**
+ * Where an actor runs: one worker, a list of workers, or a function that returns the worker. From a list the first living worker is taken; each start
+ * begins to look one place later. The function receives the number of the start, from 0.
+ */
 export type Placement = Target | readonly Target[] | ((start: number) => Target)
 
-/** A child of `supervise`: an exposed class, its arguments, where it runs, and when it is made again. */
+/** An actor of `supervise`: its class and arguments, where it runs, and when it is made again. */
 export interface ActorSpec<N extends string = string, C extends AnyClass = AnyClass> {
-  /** Unique among the children. */
+  /** The actor's name, unique among the children of its supervision. */
   readonly name: N
-  /** An exposed class. */
+  /** The actor's class, which must be exposed. */
   readonly actor: C
-  /** The constructor's arguments. They are sent at each start, so values that they refer to must live that long. */
+  /** The constructor's arguments; default none. They are sent at each start, so do not dispose of a reference among them before the supervision ends. */
   readonly args?: readonly unknown[]
-  /** Where it runs. */
+  /** Where the actor runs. */
   readonly worker: Placement
-  /** When it is made again: always ('permanent', default), only after a crash ('transient'), or never ('temporary'). */
+  /** When the actor is made again after its end: always ('permanent', the default), only after a crash ('transient'), or never ('temporary'). */
   readonly restart?: Restart
-  /** How long the actor may take to stop, in ms; then it is ended whatever it does. 0 ends it at once. Default 5000. */
+  /** How long the actor may take to stop, in ms; default 5000. After that it is killed. 0 kills it at once. */
   readonly shutdownMs?: number
 }
 
-/** Options of `supervise`. */
+/** Options of `supervise`: the actors, and when restarts happen. */
 export interface SuperviseOptions<S extends readonly ActorSpec[] = readonly ActorSpec[]> extends RestartOptions {
   /** The actors, in the order in which they start. */
   readonly children: S
   /**
-   * The supervision that this one belongs to, and its name there. If this one gives up, that counts as a crash of a child there: `strategy` and
-   * `intensity` of the parent decide whether it starts this one again or gives up as well. Both run on the same worker.
+   * Makes this supervision a child of another one, under `name`; default none. If the child gives up, it counts as crashed: the parent's `strategy` and
+   * `intensity` decide whether the parent starts the child again or gives up as well. Both run on the same worker.
    */
   readonly parent?: { readonly supervision: Supervision; readonly name: string }
-  /** How long a start waits for a dead worker to come back (the cluster may be starting it again), in ms. Default 5000. */
+  /** How long a start waits for a dead worker, in ms; default 5000. The cluster may be starting that worker again. */
   readonly workerWaitMs?: number
 }
 
@@ -63,11 +66,16 @@ const WORKER_WAIT_MS = 5000
 /** A start checks this often whether its worker is back. */
 const WORKER_LOOK_MS = 10
 /**
- * Makes actors and keeps them running. If an actor crashes or its worker dies, it is made again, with others if `strategy` says so ('one-for-one', the
- * default, 'one-for-all', 'rest-for-one'). Up to `intensity` (1) restarts are allowed within `periodMs` (5000). One more stops all of them (`supervision.exited`).
+ * Makes actors and keeps them running. Resolves with the supervision when all actors have started. If an actor crashes or its worker dies, the supervision
+ * makes the actor again. `strategy` says which other actors are made again with it: none ('one-for-one', the default), all ('one-for-all'), or the later
+ * ones ('rest-for-one').
  *
- * The supervision runs on the worker that calls this, and its actors end with that worker.
- * @throws (rejects) SUPERVISOR_START_FAILED after it has stopped the actors that had started, INVALID_ARGUMENT, TIMEOUT_INVALID, CHILD_NAME_TAKEN
+ * Up to `intensity` (1) restarts are allowed within `periodMs` (5000). One more ends the supervision and all its actors, with SUPERVISOR_GAVE_UP
+ * (`supervision.exited`). The supervision runs on the worker that calls `supervise`, and its actors end with that worker. PyTorch has no counterpart.
+ * @throws SUPERVISOR_START_FAILED if an actor fails to start; the actors that had started are stopped
+ * @throws CHILD_NAME_TAKEN if two actors have the same name
+ * @throws INVALID_ARGUMENT if an option or an actor's description is wrong
+ * @throws TIMEOUT_INVALID if a time is not a number ≥ 0
  * @example
  * await using supervision = await supervise({
  *   strategy: 'one-for-all',
@@ -88,7 +96,8 @@ export async function supervise<const S extends readonly ActorSpec[]>(
 }
 
 /**
- * Supervised actors: `actor(name)` returns the handle of one, `stop()` ends all.
+ * A group of supervised actors; `supervise` returns it. `actor(name)` returns the handle of an actor, `stop()` ends all actors. With `await using` they end
+ * with the block.
  * @example
  * await using supervision = await supervise({ children: [{ name: 'policy', actor: Linear, args: [2, 4], worker: 'worker1' }] })
  * await supervision.restart('policy')
@@ -202,15 +211,15 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   }
 
   /**
-   * Resolves when all actors have ended: normally after `stop`, else with the reason SUPERVISOR_GAVE_UP. If the program has not read `exited`, giving up
-   * becomes a dead letter. With a parent it resolves when the parent will not start this supervision again.
+   * Resolves when all actors have ended: after `stop` with `normal: true`, else with SUPERVISOR_GAVE_UP as the reason. It never rejects. If no code has read
+   * `exited`, giving up becomes a dead letter. With a parent, `exited` resolves when the parent will not start this supervision again.
    */
   get exited(): Promise<Exit> {
     this.isEndWatched = true
     return this.ended
   }
 
-  /** How many restarts there were within the last period, `periodMs`. */
+  /** The number of restarts within the last `periodMs`. Restarts by `restart` do not count. */
   get restarts(): number {
     return this.supervisor.restarts
   }
@@ -218,8 +227,11 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
   // --- changes by hand: they touch that one actor, and do not count as restarts
 
   /**
-   * Makes one more actor, after the others. @throws (rejects) CHILD_NAME_TAKEN, SUPERVISOR_NOT_RUNNING, INVALID_ARGUMENT, or the error with which the
-   * actor fails to start; then the actor is not kept
+   * Makes one more actor, after the others, and resolves with its handle. If the actor fails to start, `add` rejects with its error, and the supervision
+   * does not keep the actor.
+   * @throws CHILD_NAME_TAKEN if an actor has that name
+   * @throws SUPERVISOR_NOT_RUNNING if the supervision has ended
+   * @throws INVALID_ARGUMENT if the description is wrong
    */
   async add<N extends string, C extends AnyClass>(spec: ActorSpec<N, C> & WithArgs<C>): Promise<ActorHandle<InstanceType<C>>> {
     checkSpec('add', spec)
@@ -234,26 +246,37 @@ export class Supervision<S extends readonly ActorSpec[] = readonly ActorSpec[]> 
     return handle as ActorHandle<InstanceType<C>>
   }
 
-  /** Stops one actor and forgets it; another actor may then have its name. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING */
+  /**
+   * Stops one actor and forgets it. Another actor may then have its name.
+   * @throws UNKNOWN_CHILD if no actor has that name
+   * @throws CHILD_STARTING if the actor's own start asks for this
+   * @throws SUPERVISOR_NOT_RUNNING if the supervision has ended
+   */
   async remove(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.remove(name))
     this.drop(name)
   }
 
   /**
-   * Stops one actor, if it runs, and makes it again. @throws (rejects) UNKNOWN_CHILD, SUPERVISOR_NOT_RUNNING, or the error with which the actor fails to
-   * start; then it stays down
+   * Stops one actor, if it runs, and makes it again. Resolves when the actor has started. If the start fails, `restart` rejects with its error, and the
+   * actor stays down.
+   * @throws UNKNOWN_CHILD if no actor has that name
+   * @throws CHILD_STARTING if the actor's own start asks for this
+   * @throws SUPERVISOR_NOT_RUNNING if the supervision has ended
    */
   async restart(name: string): Promise<void> {
     await this.worker.run(() => this.supervisor.restart(name))
   }
 
-  /** The names of the actors, in the order of their start, without temporary ones that have ended. */
+  /** The names of the actors, in the order of their start. Temporary actors that have ended are not among them. */
   get names(): readonly string[] {
     return this.supervisor.names
   }
 
-  /** The handle of the actor with this name; it always leads to the one that runs. @throws UNKNOWN_CHILD */
+  /**
+   * Returns the handle of the actor with this name. The handle always leads to the instance that runs.
+   * @throws UNKNOWN_CHILD if no actor has that name
+   */
   actor<N extends S[number]['name']>(name: N): ActorHandle<InstanceNamed<S, N>> {
     const handle = this.handles.get(name)
     if (handle !== undefined) return handle as ActorHandle<InstanceNamed<S, N>>

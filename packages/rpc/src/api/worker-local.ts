@@ -8,9 +8,11 @@ import type { WorkerRuntime } from '../worker/worker-runtime.js'
 import { currentRuntime } from './api.js'
 
 /**
- * Gives an accessor of a value that is made once per worker, when that worker first asks for it, and ends with it.
+ * Makes a variable that each worker has for itself. Returns a function that returns the value of the worker that calls it.
  *
- * An `init` that throws is tried again by the next access. @throws (the accessor) RPC_NOT_INITIALIZED outside of any worker
+ * `init` makes a worker's value when the worker first calls that function. The value ends with the worker. If `init` throws, the next access runs it again.
+ * All workers of a simulation share a module's variables, so use `workerLocal` for state of a worker.
+ * @throws RPC_NOT_INITIALIZED (from the returned function) if no worker runs this code
  * @example
  * const counter = workerLocal(() => ({ calls: 0 })) // one for each worker
  * const count = () => ++counter().calls

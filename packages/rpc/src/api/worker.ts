@@ -3,8 +3,14 @@ import type { Clock } from '@postgrad/transport'
 import type { WorkerRuntime } from '../worker/worker-runtime.js'
 
 /**
- * The worker that runs this code: what it is called, its time, how it ends, and what it holds. `currentWorker()` gives it. PyTorch: `WorkerInfo`, and the functions of
- * `torch.distributed.rpc` that speak of the own process.
+ * A worker, as programs use it; `currentWorker()` returns the current one. `WorkerRuntime` describes its members.
+ *
+ * - `info`, `workers`, `resolve`: its own name and id, and those of other workers.
+ * - `run(fn)`: runs `fn` as this worker.
+ * - `close`, `drain`, `leave`, `shutdown`: four ways to end it.
+ * - `inspect`, `inspectStream`, `metrics`, `deadLetters`, `references`, `debugInfo`: what happens on it, and what it holds.
+ *
+ * PyTorch: `WorkerInfo`, and the functions of `torch.distributed.rpc` about the own process.
  */
 export interface Worker
   extends Pick<
@@ -13,6 +19,6 @@ export interface Worker
     | ('close' | 'drain' | 'leave' | 'shutdown')
     | ('inspect' | 'inspectStream' | 'metrics' | 'deadLetters' | 'references' | 'debugInfo')
   > {
-  /** Its time, virtual in a simulation: `now()` in ms, `setTimer(ms, fn)`. */
+  /** The worker's clock: `now()` in ms, `setTimer(ms, fn)`. In a simulation its time is virtual. */
   readonly clock: Clock
 }

@@ -6,27 +6,27 @@ import type { Authority, RequestingPeer, Want } from '../common/authority.js'
 import { ARRIVE } from '../groups/gather.js'
 import { STORE_CALL } from '../groups/store-host.js'
 
-/** The rights of a role. Anything else is refused. */
+/** The rights of a role: what its workers may ask of this worker. Anything else fails with NOT_PERMITTED. */
 export interface RoleRights {
-  /** The exposed functions that the role may call and stream, and methods as `Class.method`, with the name under which the class is exposed. Default none. */
+  /** The exposed functions that the role may call and stream. A method is written `Class.method`, with the name under which the class is exposed. Default none. */
   readonly call?: readonly string[]
-  /** The exposed functions, classes and methods whose results the role may keep on this worker by `remote`. Default none. */
+  /** The exposed functions, classes and methods that the role may use with `remote`, so that their results stay on this worker. Default none. */
   readonly remote?: readonly string[]
-  /** Whether the role may fetch the values that it has references to. Default false. */
+  /** Whether the role may fetch the values of its references (`toHere`). Default false. */
   readonly fetch?: boolean
-  /** Whether the role may ask for actors by their names. Default false. */
+  /** Whether the role may look actors up by name (`whereis`). Default false. */
   readonly whereis?: boolean
-  /** Whether the role may watch actors. Default false. */
+  /** Whether the role may watch actors (`monitor`). Default false. */
   readonly watch?: boolean
-  /** Whether the role may stop actors and link them: a linked actor ends with another. Default false. */
+  /** Whether the role may stop actors and link them (`stopActor`, `link`, `unlink`). Default false. */
   readonly stop?: boolean
-  /** Whether the role may be in process groups, and end the group with the others. Default false: let such a worker join as a guest. */
+  /** Whether the role may be in process groups, and take part in `shutdown`. Default false: then let its workers join as guests. */
   readonly groups?: boolean
-  /** Whether the role may use stores; if it joins by `init`, also the group's store (`member.store`), for keys of the program. Default false. */
+  /** Whether the role may use this worker's store (`storeOn`), and with `init` the group's store (`member.store`) for keys of the program. Default false. */
   readonly stores?: boolean
-  /** Whether the role may make contexts and run backward passes. Default false: it still takes part in passes of others that reach it. */
+  /** Whether the role may make contexts and run backward passes. Default false: then it still takes part in passes of other workers that reach it. */
   readonly backward?: boolean
-  /** Whether the role may use references that a worker other than the owner handed on to it; if true, it may use any reference whose id it names. Default false. */
+  /** Whether the role may use references that it did not receive from their owner. If true, it may use any value whose id it knows. Default false. */
   readonly references?: boolean
 }
 
@@ -60,10 +60,14 @@ const BEHIND: Readonly<Record<string, Switch>> = {
 }
 
 /**
- * A worker in a named role may do only what is listed for the role; a worker in another role may do everything, as in PyTorch. A named role
- * may always: answer what it is asked, cancel its own calls, say how far it has read, release what it holds, leave, and do its part in the distributed pass
- * of another for which it was sent tensors.
- * @throws INVALID_ARGUMENT
+ * Makes an `Authority` from a table of roles. `init({ rights })` takes the same table, and calls `rolePolicy` itself.
+ *
+ * A worker in a listed role may ask only for what its `RoleRights` allow; everything else fails with NOT_PERMITTED. A worker in any other role may ask for
+ * everything, as in PyTorch.
+ *
+ * A listed role may always answer requests, cancel its own calls, acknowledge messages, give references up, and leave. It may also do its part in a
+ * distributed pass of another worker that sent it tensors.
+ * @throws INVALID_ARGUMENT if a right has an unknown name or a value of the wrong type
  * @example rolePolicy({ observer: { call: ['selectAction', 'Agent.report'], whereis: true } })
  */
 export function rolePolicy(roles: Readonly<Record<string, RoleRights>>): Authority {

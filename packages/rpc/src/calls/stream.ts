@@ -19,14 +19,14 @@ export const STREAM_WINDOW = 32
 /** A generator that never waits runs so far without letting its worker do anything else. */
 export const STREAM_WINDOW_MAX = 16_384
 
-/** Options of `stream`: how long an item may take, how many items are sent ahead, a signal that cancels. */
+/** Options of `stream`: those of a call, except that `timeoutMs` counts for each item, and how many items are sent ahead. */
 export interface StreamOptions extends Omit<CallOptions, 'timeoutMs'> {
   /**
-   * How long the next item may take after it was asked for, in ms; default the worker's `rpcTimeoutMs`. 0: without a limit. The stream as a whole has no
-   * deadline, except that of the call that is being served.
+   * How long the reader waits for each item, in ms; default the worker's `rpcTimeoutMs` (60,000). 0: without a limit. The stream as a whole has no deadline,
+   * unless the code that reads it serves a call with a deadline.
    */
   readonly timeoutMs?: number
-  /** How many items may be sent ahead: on their way, or waiting here. Default 32, at most 16,384. */
+  /** How many items the callee may send before the reader takes them, from 1 to 16,384; default 32. */
   readonly window?: number
 }
 
@@ -64,8 +64,8 @@ interface Waiter {
 }
 
 /**
- * The items of a stream, in order. Read it once, with `for await`; leaving the loop in any way ends the stream. If you call `next` yourself, end the
- * stream with `return()`, `await using` or the signal. An error of the stream is thrown once, after the items that came before it.
+ * The items of a stream, in order. Read a stream once, with `for await`; leaving the loop in any way ends the stream. If you call `next` yourself, end the
+ * stream with `return()`, with `await using`, or by aborting its `signal`. The stream throws its error once, after the items that came before the error.
  * @example
  * const rows = (a: Tensor) => a.unbind(0)
  * expose({ rows })
@@ -102,7 +102,10 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this
   }
 
-  /** Resolves with the next item, or the end. Rejects with the stream's error after the last item, with RPC_TIMEOUT, and as `call` does. */
+  /**
+   * Resolves with the next item, or with the end of the stream. After the last item it rejects with the generator's error, if there is one, and as `call` does.
+   * @throws RPC_TIMEOUT if the item does not arrive within `timeoutMs`
+   */
   next(): Promise<IteratorResult<T, unknown>> {
     const item = this.items.shift()
     if (item !== undefined) {
@@ -114,7 +117,7 @@ export class RemoteStream<T> implements AsyncIterableIterator<T>, AsyncDisposabl
     return this.last() as Promise<IteratorResult<T, unknown>>
   }
 
-  /** Ends the generator at the callee. Resolves when its `finally` has run; rejects with an error of `finally`. Items that wait are discarded. */
+  /** Ends the generator on the callee, and discards the items that wait. Resolves when its `finally` has run; rejects with an error of `finally`. */
   async return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     this.drop()
     if (this.state === 'ended') this.port?.ended()

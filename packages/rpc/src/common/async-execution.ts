@@ -7,15 +7,17 @@ import { isThenable } from '@postgrad/base/internal'
 const marked = new WeakSet<(...args: any[]) => any>()
 
 /**
- * Marks a function, a static method or a method whose calls are answered when the `Future` (or promise) that it returns is done. Returns the function
- * itself, so it is a decorator as well: `@asyncExecution add(…) {…}`, inside of any other decorator.
+ * Marks a function or method that answers its calls later, when the `Future` or promise that it returns is done. Returns the function itself, so it is also
+ * a decorator: `@asyncExecution add(…) {…}`, inside of any other decorator. PyTorch: `rpc.functions.async_execution`.
  *
- * Any exposed function may return a promise, and is answered with its value. The mark adds two things. The compiler and the run time check that the function returns one
- * (else the call fails with ASYNC_EXECUTION_NO_FUTURE), so that a forgotten `return` does not answer undefined. And an
- * actor that takes one call at a time takes the next one as soon as such a method has returned, since its answer waits for the calls of others.
+ * Any exposed function may return a promise; its caller then receives the promise's value. The mark adds two things:
  *
- * Many callers that share one future are what PyTorch calls batch RPC: each call adds to the batch, the last of a batch computes for all.
- * PyTorch: `rpc.functions.async_execution`.
+ * - The compiler and the run time check that the function returns a promise, so that a forgotten `return` does not answer undefined. If the function returns
+ *   something else, the call fails with ASYNC_EXECUTION_NO_FUTURE.
+ * - A serial actor takes its next call as soon as the method has returned, before the promise is done. So the promise may wait for later calls.
+ *
+ * This makes PyTorch's batch RPC possible: many callers share one future, each call adds to the batch, and the last call of a batch computes for all.
+ * @throws NOT_CALLABLE if `fn` is not a function
  * @example
  * const addTwo = asyncExecution((a: Tensor) => call('worker1', addOne, [a]).then((b) => b.add(1)))
  * expose({ addTwo })

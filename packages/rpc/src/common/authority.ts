@@ -5,39 +5,40 @@
 import { PostgradError } from '@postgrad/base'
 import type { WorkerInfo } from './worker-info.js'
 
-/** The worker that asks for something. */
+/** A worker that asks this one for something. */
 export interface RequestingPeer {
-  /** Its name and id. */
+  /** The worker's name and id. */
   readonly info: WorkerInfo
-  /** The role that its credentials have proven (`setPeerRole`); 'member' without credentials. */
+  /** The role that the worker's credentials have proven; 'member' without credentials. */
   readonly role: string
 }
 
-/** A request of another worker to this one. */
+/** A request of another worker, as an `Authority` judges it. */
 export interface Want {
   /**
-   * - `call`, `stream`: run the exposed function `name`.
-   * - `remote`: run it, or make an instance of the exposed class, and keep the result here. For a method: keep its result.
-   * - `method`: call the method `name`, written `Class.method`, of a value that is here.
-   * - `fetch`: get a value that is here, or wait for it.
-   * - `built-in`: call a function of the library (`postgrad.whereis`), or send a message about the group (`GROUP_UPDATE`) or in a process group (`COLLECTIVE`).
-   * - `context`: take part in a distributed backward pass or its context; `name` is the kind of message.
-   * - `reference`: use or hand over a reference that the caller did not receive from the value's owner.
+   * The kind of the request, which says what the caller wants. `call`, `stream`: to run the exposed function `name`. `remote`: to run the exposed function or
+   * method `name`, or to make an instance of the exposed class `name`, and to keep the result on this worker. `method`: to call the method `name`, written
+   * `Class.method`, of a value of this worker. `fetch`: to get a value of this worker. `built-in`: to call a function of the library (`postgrad.whereis`), or to
+   * send a message about the group (`GROUP_UPDATE`) or in a process group (`COLLECTIVE`). `context`: to take part in a distributed context or backward pass;
+   * `name` is the kind of message. `reference`: to use or hand over a reference that the caller did not receive from the value's owner.
    */
   readonly kind: 'call' | 'stream' | 'remote' | 'method' | 'fetch' | 'built-in' | 'context' | 'reference'
-  /** The name of the function, the method with its class, the built-in function, or the message; empty if it has no name. */
+  /** The name of the function, the method with its class, the built-in function, or the message; empty if the request has no name. */
   readonly name: string
-  /** For `fetch`: the caller has a reference to the value. For `context`: it belongs to another worker and has reached the caller. For `reference` false, otherwise true. */
+  /**
+   * For `fetch`: whether this worker gave the caller a reference to the value. For `context`: whether the context belongs to another worker and has reached
+   * the caller. For `reference` false, for all other kinds true.
+   */
   readonly isOwn: boolean
 }
 
-/** Decides what other workers may ask of this one; see `rolePolicy`. */
+/** Decides what other workers may ask of this worker. `rolePolicy` makes one from a table of roles. */
 export interface Authority {
-  /** Called for each message before anything of it is served. It must be fast and without side effects. A throw refuses the message. */
+  /** Returns whether `caller` may have `want`. Called for each message before it is served; must be fast and without side effects. A throw refuses the message. */
   permits(caller: RequestingPeer, want: Want): boolean
   /**
-   * Whether anything is refused to this role. Workers in such a role share one allowance of refused messages, and a message of theirs without any effect
-   * counts as refused. Default: true for every role except 'member'.
+   * Returns whether `permits` refuses anything to this role. Without this method: true for every role except 'member'. Workers of a restricted role share one
+   * allowance of refused messages, and a message of theirs that has no effect counts as refused.
    */
   restricts?(role: string): boolean
 }

@@ -3,16 +3,19 @@
 import { PostgradError } from '@postgrad/base'
 import { checkOptions } from '@postgrad/tensor/internal'
 
-/** Options of every request to another worker: a deadline, and a signal that cancels. */
+/** Options of every request to another worker: its deadline, a signal that cancels it, and its order. */
 export interface CallOptions {
   /**
-   * Time for the whole call in ms, until the reply arrives; default the worker's `rpcTimeoutMs` (60,000). 0: without a limit. Never longer than the time
-   * that the call that is being served has left.
+   * Time for the whole call in ms, until the reply arrives; default the worker's `rpcTimeoutMs` (60,000). 0: without a limit. A call that another call makes
+   * has at most the time that the outer call has left. PyTorch: `timeout`, in seconds.
    */
   readonly timeoutMs?: number
-  /** Aborting it cancels the call: it fails with CALL_CANCELLED, and the callee's `currentSignal()` aborts. */
+  /** Cancels the call when it aborts: the call fails with CALL_CANCELLED, and the callee's `currentSignal()` aborts. */
   readonly signal?: AbortSignal
-  /** false: it may begin before earlier calls to that worker. A small call then need not wait for a large tensor that is being sent to another process. Default true. */
+  /**
+   * Whether the call begins after earlier calls to that worker; default true. With false it may overtake them: a small call to another process then need not
+   * wait for a large tensor that is being sent.
+   */
   readonly ordered?: boolean
 }
 

@@ -5,10 +5,10 @@
 import { PostgradError } from '@postgrad/base'
 import { checkFuture, isAsyncExecution } from './async-execution.js'
 
-/** A function of any signature, as `expose` and `call` take it. */
+/** A function with any parameters and any result, as `expose` and `call` take it. */
 // biome-ignore lint/suspicious/noExplicitAny: a function of any signature; `unknown[]` would refuse every typed one
 export type AnyFunction = (...args: any[]) => any
-/** A class of any constructor, as `expose` and `remote` take it. */
+/** A class with any constructor parameters, as `expose` and `remote` take it. */
 // biome-ignore lint/suspicious/noExplicitAny: a class of any constructor
 export type AnyClass = new (...args: any[]) => any
 
@@ -195,7 +195,11 @@ function notExposed(name: string, where: string, remedy: string | null = null): 
 export const threadRegistry = new FunctionRegistry()
 
 /**
- * Makes functions and classes callable from other workers under the keys of `record`. @throws EXPOSE_CONFLICT, EXPOSE_NOT_CALLABLE
+ * Makes functions and classes callable from other workers, under the keys of `record` as their names. A class is exposed with its methods and its own static
+ * methods (`Class.method`). Call `expose` in a module that every worker imports: functions travel by name, their code does not. PyTorch finds functions by
+ * their module and name, so it needs no counterpart.
+ * @throws EXPOSE_CONFLICT if another function is exposed under that name
+ * @throws EXPOSE_NOT_CALLABLE if a value is not a function or class, or if `record` is not a plain object
  * @example expose({ addOne: (a: Tensor) => a.add(1), Linear })
  */
 export function expose(record: Readonly<Record<string, AnyFunction | AnyClass>>): void {

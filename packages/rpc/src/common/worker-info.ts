@@ -4,15 +4,15 @@
  */
 import { PostgradError, type WorkerId } from '@postgrad/base'
 
-/** A worker as others name it. PyTorch: `torch.distributed.rpc.WorkerInfo`. */
+/** The name and id of a worker. PyTorch: `torch.distributed.rpc.WorkerInfo`. */
 export interface WorkerInfo {
-  /** Unique among those that live. */
+  /** The worker's name, unique among the living workers of its cluster. */
   readonly name: string
-  /** Unique over all lives: one that is started again has another. */
+  /** The worker's id, from 0 to 65,535. A worker that is started again keeps its name and gets a new id. */
   readonly id: WorkerId
 }
 
-/** A worker by name, by id, or by its info. */
+/** How a call names a worker: its name, its id, or its `WorkerInfo`. */
 export type Target = string | number | WorkerInfo
 
 const NAME_PATTERN = /^[A-Za-z0-9\-_:]+$/

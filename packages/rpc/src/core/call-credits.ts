@@ -17,11 +17,11 @@ export const CALLS_WAITING_MAX = 16_384
 /** Their bytes; the call that reaches this is the last that is sent. */
 export const CALL_BYTES_WAITING_MAX = 64 * 2 ** 20
 
-/** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
+/** Limits on the calls of one worker that wait at another. If a limit is reached, further calls fail with MAILBOX_FULL. */
 export interface MailboxOptions {
-  /** How many calls of one worker may wait at another: received and not begun. Default 16,384. */
+  /** How many calls of one worker may wait at another, sent and not begun. Default 16,384. */
   readonly callsMax?: number
-  /** How many bytes of these calls may wait: their frames, and the blocks of the shared heap that they name. The call that reaches the limit is still sent. Default 64 MiB. */
+  /** How many bytes these calls may have, with the large tensors that are passed through shared memory. The call that reaches the limit is still sent. Default 64 MiB. */
   readonly bytesMax?: number
 }
 

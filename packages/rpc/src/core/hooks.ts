@@ -88,7 +88,7 @@ export interface Observer extends WaitObserver {
   ): void
 }
 
-/** How what was served ended; `given-up`: nobody waited for it any more. */
+/** How a served call ended: with a value, with an error, or `given-up`, when nobody waited for it any more. */
 export type Outcome = 'value' | 'error' | 'given-up'
 
 /** The users' interceptors of calls. */

@@ -6,6 +6,7 @@ import { PostgradError } from '@postgrad/base'
 import { currentScope } from '@postgrad/base/internal'
 import type { WorkerCore } from './worker-core.js'
 
+/** A place for one object per worker: a plugin's state. `make` makes the object when the worker is first asked for it. */
 export class WorkerSlot<T> {
   private readonly key: symbol
   private readonly make: (worker: WorkerCore) => T
@@ -15,12 +16,15 @@ export class WorkerSlot<T> {
     this.make = make
   }
 
-  /** The part of that worker. */
+  /** Returns the object of `worker`, which is made at the first call. */
   of(worker: WorkerCore): T {
     return worker.slot(this.key, () => this.make(worker))
   }
 
-  /** That of the worker that runs this code. @throws RPC_NOT_INITIALIZED */
+  /**
+   * The object of the worker that runs this code.
+   * @throws RPC_NOT_INITIALIZED if no worker runs this code
+   */
   get here(): T {
     return this.of(currentCore())
   }

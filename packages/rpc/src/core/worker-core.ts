@@ -87,9 +87,9 @@ const ENDED_LINK: Link = {
 }
 
 export abstract class WorkerCore implements RequestsHost {
-  /** Its name and id. */
+  /** The name and id of this worker. */
   readonly info: WorkerInfo
-  /** Its time. */
+  /** The worker's clock. */
   readonly clock: Clock
   /** One counter for contexts, autograd messages, passes, references and forks of this worker. */
   readonly ids: IdCounter
@@ -156,12 +156,15 @@ export abstract class WorkerCore implements RequestsHost {
     }))
   }
 
-  /** Default deadline of a call in ms; 0 is none. */
+  /** The default deadline of this worker's calls, in ms; 0: without a limit. */
   get rpcTimeoutMs(): number {
     return this.defaultTimeoutMs
   }
 
-  /** For calls that are made from now on. @throws TIMEOUT_INVALID */
+  /**
+   * Sets the default deadline of this worker's later calls, in ms; 0: without a limit.
+   * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
+   */
   setRpcTimeout(timeoutMs: number): void {
     this.defaultTimeoutMs = checkTime('setRpcTimeout', timeoutMs, '0 for no limit')
   }
@@ -170,7 +173,7 @@ export abstract class WorkerCore implements RequestsHost {
     return this.messages.codec
   }
 
-  /** Runs `fn` as this worker. */
+  /** Runs `fn` as this worker, and returns its result: inside, `currentWorker()` returns this worker. */
   run<T>(fn: () => T): T {
     return inScope(this.scope, fn)
   }
@@ -259,10 +262,13 @@ export abstract class WorkerCore implements RequestsHost {
     this.peers.noteDeath(worker, detail)
   }
 
-  /** The worker of that name or id. @throws UNKNOWN_WORKER */
+  /**
+   * Returns the name and id of a worker, by its name, its id or its info.
+   * @throws UNKNOWN_WORKER if this worker does not know it
+   */
   abstract resolve(target: Target, op?: string): WorkerInfo
 
-  /** Self included; the dead, those that are leaving, and guests (a main thread that has joined) excluded. */
+  /** Returns the living workers that this worker knows, itself included. Workers that are leaving and guests (such as a main thread) are not in the list. */
   abstract workers(): WorkerInfo[]
 
   /** The error that everything about this worker meets, if it is known to be dead. */
@@ -399,7 +405,7 @@ export abstract class WorkerCore implements RequestsHost {
     this.counts.push(fn)
   }
 
-  /** What this worker holds and waits for; all of it is back at its start when a program has cleaned up. */
+  /** Returns the counts of this worker's objects and waits, by name. After a program has cleaned up, each count is as at the start. */
   debugInfo(): Record<string, number> {
     const info: Record<string, number> = {}
     for (const contribute of this.counts) {

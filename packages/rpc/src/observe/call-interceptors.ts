@@ -25,47 +25,50 @@ import type { PendingCall } from '../core/pending-calls.js'
 import type { ServedCall } from '../core/served-call.js'
 import type { WorkerCore } from '../core/worker-core.js'
 
-/** One call as an interceptor sees it. */
+/** A call, as an interceptor sees it. */
 export interface CallInfo {
-  /** `call`: a function or method; `remote`: a call that makes an RRef; `fetch`: `toHere`; `stream`: a stream as a whole. */
+  /** The kind of call. `call`: of a function or method; `remote`: its result stays there; `fetch`: `toHere`; `stream`: a stream as a whole. */
   readonly kind: 'call' | 'remote' | 'fetch' | 'stream'
   /** The name under which the function is exposed, or the method's name; `toHere` for a fetch. */
   readonly functionName: string
-  /** Whether the call is to a method of the value that an RRef refers to. */
+  /** Whether the call runs a method of a referenced value, not a function. */
   readonly isMethod: boolean
   /** The caller. */
   readonly from: WorkerInfo
   /** The callee. */
   readonly to: WorkerInfo
-  /** The headers that interceptors at the caller have set. */
+  /** The headers that interceptors on the caller have set so far. */
   readonly headers: CallHeaders
 }
 
 /** A call before it is sent: the argument of an interceptor's `outgoing`. */
 export interface OutgoingCall extends CallInfo {
-  /** Sets a header that is sent with the call. @throws INVALID_ARGUMENT unless the value is a string, number, boolean, bigint or null */
+  /**
+   * Sets a header that is sent with the call.
+   * @throws INVALID_ARGUMENT unless `name` is a non-empty string and `value` a string, number, boolean, bigint or null
+   */
   setHeader(name: string, value: HeaderValue): void
 }
 
-/** How a call ended for its caller. */
+/** How a call ended for its caller: the argument of the function that `outgoing` returns. */
 export interface CallOutcome {
-  /** null if the call succeeded: for `remote`, when the owner has the reference. */
+  /** The error of the call; null if it succeeded. A `remote` succeeds when the owner has confirmed the reference. */
   readonly error: unknown
-  /** The time since the call was made, in ms. */
+  /** The time from the call to its end, in ms of the caller's clock. */
   readonly elapsedMs: number
 }
 
-/** Functions around the calls of a worker, to trace, time or refuse them; `intercept` installs it. */
+/** Functions around the calls of a worker, to trace, time or refuse the calls; `intercept` installs them. At least one is given. */
 export interface CallInterceptor {
   /**
-   * Runs at the caller, in its scope, before the call is sent. If it throws, the call fails with that error and is not sent. It may return a function,
-   * which receives the outcome of the call. It must not be async.
+   * Runs on the caller, in the scope of the calling code, before the call is sent. If `outgoing` throws, the call fails with that error and is not sent.
+   * `outgoing` may return a function, which receives the outcome of the call. `outgoing` must not be async.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing is meant to fit
   outgoing?(call: OutgoingCall): ((outcome: CallOutcome) => void) | undefined | void
   /**
-   * Runs at the callee, in the scope in which the function runs. `next()` continues with the next interceptor, or the function, and returns its result (a
-   * promise if it is async). Call it at most once. The call's result is what `incoming` returns, its error what `incoming` throws.
+   * Runs on the callee, in the scope in which the called function runs. `next()` runs the next interceptor, or the function, and returns its result (a
+   * promise if it is async); call `next` at most once. The value that `incoming` returns becomes the call's result, an error that it throws the call's error.
    */
   incoming?(call: CallInfo, next: () => unknown): unknown
 }

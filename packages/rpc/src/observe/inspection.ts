@@ -33,27 +33,36 @@ interface OfMessage extends Happening {
   readonly what: string
 }
 
-/** An event of a worker, most of them about a message: one `kind` per line. */
+/**
+ * An event of a worker; `kind` says which:
+ *
+ * - `sent`: this worker sent a message to the worker `to`.
+ * - `received`: a message of the worker `from` arrived, and waits in the mailbox.
+ * - `begun`: this worker began to serve a request.
+ * - `put-off`: a serial actor is busy, so the request waits and begins again later.
+ * - `ended`: a request ended. `runMs` is the time since it began, in ms, including the time in which it awaited something.
+ * - `dead-letter`: a message could not be processed; see `DeadLetter`.
+ * - `death`: another worker has ended.
+ * - `actor-started`: `remote` made an instance of a class, named in `what` (`Observer#0.17`).
+ * - `actor-ended`: an actor has ended. `normal`: it was stopped, or no reference to it was left; else it crashed, and `reason` is the error's message.
+ * - `mailbox-full`: a call of this worker was refused, since `calls` of its calls, with `bytes` bytes, wait at the worker `to`.
+ * - `credit-stall`: code of this worker waits in `ready` for room at the worker `to`.
+ * - `reference-leaked`: this worker closes, and a worker still holds the reference; see `ReferenceLeak`.
+ *
+ * Each event has its number `seq`, from 1, and its time `atMs`, in ms on the worker's clock. A gap in `seq` means that the listener missed events. An event
+ * about a message also has the message's `type` (`CALL`, `RESULT`, …), its `requestId`, which pairs a request with its reply (0: it has none), and `what`:
+ * the name of the function, or `Observer#0.17.step` for a method.
+ */
 export type InspectEvent =
-  /** A message was sent to a worker. */
   | (OfMessage & { readonly kind: 'sent'; readonly to: string })
-  /** It came, and waits in the mailbox. */
   | (OfMessage & { readonly kind: 'received'; readonly from: string })
-  /** A request is served from here on, … */
   | (OfMessage & { readonly kind: 'begun'; readonly from: string })
-  /** … unless a serial actor puts it off: then it begins again, … */
   | (OfMessage & { readonly kind: 'put-off'; readonly from: string })
-  /** … and was until here. `runMs` includes what it awaited. */
   | (OfMessage & { readonly kind: 'ended'; readonly from: string; readonly runMs: number; readonly outcome: Outcome })
-  /** Nobody got it. */
   | (Happening & { readonly kind: 'dead-letter'; readonly reason: string; readonly from: string | null; readonly what: string })
-  /** A worker has ended. */
   | (Happening & { readonly kind: 'death'; readonly worker: string; readonly workerId: number; readonly cause: DeathCause })
-  /** An instance of a class was made by `remote`; for a reader: `Observer#0.17`. */
   | (Happening & { readonly kind: 'actor-started'; readonly what: string })
-  /** It was stopped, nobody refers to it any more (normal), or it crashed: `reason` is the error's message. */
   | (Happening & { readonly kind: 'actor-ended'; readonly what: string; readonly normal: boolean; readonly reason: string })
-  /** A call of this worker was refused: so many of its calls wait there. */
   | (Happening & {
       readonly kind: 'mailbox-full'
       readonly to: string
@@ -61,12 +70,10 @@ export type InspectEvent =
       readonly calls: number
       readonly bytes: number
     })
-  /** Code of this worker waits for room there (`ready`). */
   | (Happening & { readonly kind: 'credit-stall'; readonly to: string; readonly calls: number; readonly bytes: number })
-  /** This worker closes, and nobody has given this reference up. */
   | (Happening & Omit<ReferenceLeak, 'madeAt'> & { readonly kind: 'reference-leaked' })
 
-/** Receives the events of a worker. */
+/** A function that receives the events of a worker, one at a time; see `inspect`. */
 export type InspectListener = (event: InspectEvent) => void
 
 /** Without `seq` and `atMs`, kind by kind. */
@@ -238,14 +245,14 @@ function of({ message, peer }: Incoming): { from: string; type: string; requestI
   return { from: peer.info.name, type: MESSAGE_TABLE[message.type].name, requestId: message.requestId, what: whatOf(message) }
 }
 
-/** Options of a stream of events. */
+/** Options of `inspectStream`: how many events are kept. */
 export interface InspectStreamOptions {
-  /** How many events are kept for a reader that is slow. Beyond that, the oldest are dropped and counted. Default 1024. */
+  /** How many unread events are kept, at least 1; default 1024. If more arrive, the oldest are dropped and counted in `dropped`. */
   readonly capacity?: number
 }
 
 /**
- * Events for a reader at its own speed, with `for await`. `close`, or leaving the loop, ends it.
+ * The events of a worker, for a reader at its own speed: read them with `for await`. `close`, or leaving the loop, ends the stream.
  * @example
  * const events = currentWorker().inspectStream({ capacity: 100 })
  * await call('worker1', addOne, [x])
@@ -253,7 +260,7 @@ export interface InspectStreamOptions {
  * for await (const event of events) console.log(event.kind)
  */
 export class InspectStream implements AsyncIterableIterator<InspectEvent> {
-  /** How many events were dropped because the reader was too slow. */
+  /** The number of events that were dropped because the reader was too slow. */
   dropped = 0
   private readonly capacity: number
   private readonly detach: () => void
@@ -276,7 +283,7 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
     this.detach = attach((event) => this.take(event))
   }
 
-  /** The next event. */
+  /** Resolves with the next event, or with the end of the stream after `close`. */
   next(): Promise<IteratorResult<InspectEvent>> {
     const event = this.kept.shift()
     if (event !== undefined) return Promise.resolve({ done: false, value: event })
@@ -286,14 +293,14 @@ export class InspectStream implements AsyncIterableIterator<InspectEvent> {
     })
   }
 
-  /** Ends the stream, and drops the events that were not read. */
+  /** Ends the stream, and drops the events that were not read; leaving a `for await` loop calls it. */
   return(): Promise<IteratorResult<InspectEvent>> {
     this.close()
     this.kept.length = 0
     return this.next()
   }
 
-  /** Ends the stream of events; those that are kept can still be read. Idempotent. */
+  /** Ends the stream. The events that are kept can still be read. Idempotent. */
   close(): void {
     if (this.closed) return
     this.closed = true

@@ -7,37 +7,37 @@ import type { Outcome } from '../core/hooks.js'
 import type { CallTimes, IncomingCall } from '../core/incoming-call.js'
 import { actorName, actorOf } from '../references/actor-name.js'
 
-/** Counts and times of the calls of one actor, or of a whole worker (calls, remote calls, fetches). Times in ms. */
+/** Counts and times of the calls, remote calls and fetches that one actor or a whole worker serves. Times are in ms. */
 export interface CallMetrics {
-  /** How many calls wait now: received and not begun. */
+  /** The number of calls that wait now: received and not begun. */
   readonly depth: number
   /** The largest `depth` so far. */
   readonly depthMax: number
-  /** How many calls have begun. */
+  /** The number of calls that have begun. */
   readonly messages: number
-  /** How many calls ended with an error. */
+  /** The number of calls that ended with an error. */
   readonly failed: number
-  /** The time that calls waited, from receipt to begin: the sum. */
+  /** The total time that calls waited, from receipt to begin. */
   readonly waitMs: number
-  /** The longest wait. */
+  /** The longest time that a call waited. */
   readonly waitMaxMs: number
-  /** The time that calls ran, from begin to end, including what they awaited: the sum over those that have ended. */
+  /** The total time that ended calls ran, from begin to end, including the time in which they awaited something. */
   readonly runMs: number
-  /** The longest run. */
+  /** The longest time that a call ran. */
   readonly runMaxMs: number
-  /** The part of `runMs` in which calls kept the worker busy, from begin to the first await: the sum. Without calls that a serial actor put off. */
+  /** The total time in which calls kept the worker busy, from begin to their first await. Calls that a serial actor put off do not count. */
   readonly turnMs: number
-  /** The longest of these parts. */
+  /** The longest time that a call kept the worker busy, from begin to its first await. */
   readonly turnMaxMs: number
 }
 
-/** How busy a worker is: its calls, its mailbox, its actors. */
+/** How busy a worker is: its calls, its mailbox, its actors. `WorkerRuntime.metrics` returns it. */
 export interface WorkerMetrics extends CallMetrics {
-  /** When counting began, on the worker's clock. */
+  /** When counting began, in ms on the worker's clock. */
   readonly sinceMs: number
-  /** When this was read, on the worker's clock. */
+  /** When these metrics were read, in ms on the worker's clock. */
   readonly atMs: number
-  /** How many entries wait in the mailbox now, by lane; the ready nodes of passes count as one task. */
+  /** The number of entries that wait in the mailbox now, by lane, from the highest priority to the lowest. All ready nodes of passes count as one task. */
   readonly lanes: {
     readonly signal: number
     readonly control: number
@@ -45,7 +45,7 @@ export interface WorkerMetrics extends CallMetrics {
     readonly task: number
     readonly call: number
   }
-  /** The metrics of each actor, by class and id (`Observer#0.17`): each value of an exposed class whose methods were called by reference. */
+  /** The metrics of each actor whose methods were called, by class and id (`Observer#0.17`). At most 4096 actors are counted singly. */
   readonly actors: Readonly<Record<string, CallMetrics>>
 }
 

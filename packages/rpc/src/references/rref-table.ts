@@ -4,21 +4,21 @@
  */
 import type { WorkerInfo } from '../common/worker-info.js'
 
-/** A value of a worker that other workers have references to. */
+/** A value of this worker that other workers have references to. */
 export interface OwnedReference {
   /** The value's id. */
   readonly rrefId: bigint
-  /** The class of the value, or its type; 'error' if it could not be made, 'pending' while it is being made. */
+  /** The value's class, or its type if it is not an object. 'error': the value could not be made. 'pending': it is still being made. */
   readonly type: string
-  /** How long ago its first reference was shared or mentioned, in ms. */
+  /** How long ago another worker first got a reference to the value, in ms. */
   readonly ageMs: number
-  /** The workers that hold references to it, with the id and age of each reference. */
+  /** The workers that hold references to the value, with the id and age (in ms) of each reference. */
   readonly holders: readonly { readonly forkId: bigint; readonly worker: WorkerInfo; readonly ageMs: number }[]
-  /** The stack at which its reference was made, if the worker keeps stacks (`referenceStacks`) and it was made here. */
+  /** The stack of the code that made the reference on this worker; null without `referenceStacks`, or if another worker made the reference. */
   readonly madeAt: string | null
 }
 
-/** A reference that a worker holds to a value elsewhere. */
+/** A reference that this worker holds to a value of another worker. */
 export interface HeldReference {
   /** The value's id. */
   readonly rrefId: bigint
@@ -26,39 +26,39 @@ export interface HeldReference {
   readonly forkId: bigint
   /** The worker on which the value lives. */
   readonly owner: WorkerInfo
-  /** Whether the owner has it in its table. */
+  /** Whether the owner has confirmed the reference. */
   readonly confirmed: boolean
-  /** Whether the program has disposed of it; it then waits for a message of its owner, or for its children. */
+  /** Whether the program has disposed of the reference. It is then listed until its owner has confirmed it, and its copies on other workers. */
   readonly disposed: boolean
-  /** How many references were made from it that their receivers have not accepted yet. */
+  /** How many copies of the reference were sent to other workers that have not accepted them yet. */
   readonly children: number
-  /** How long ago it was made or arrived here, in ms. */
+  /** How long ago the reference was made here or arrived here, in ms. */
   readonly ageMs: number
-  /** The stack at which it was made, if the worker keeps stacks (`referenceStacks`) and it was made here. */
+  /** The stack of the code that made the reference; null without `referenceStacks`, or if the reference arrived in a message. */
   readonly madeAt: string | null
 }
 
-/** The references of a worker: those to its own values, and those that it holds to values of others. */
+/** The references of a worker, in both directions. `WorkerRuntime.references` returns them. */
 export interface References {
-  /** References of others to values of this worker. */
+  /** The values of this worker that other workers refer to. */
   readonly owned: readonly OwnedReference[]
-  /** References of this worker to values of others. */
+  /** The references of this worker to values of other workers. */
   readonly held: readonly HeldReference[]
 }
 
-/** One reference that was not disposed of when a cluster ended, as far as its owner and its holder know of it. */
+/** A reference that a worker still held when its cluster ended. */
 export interface ReferenceLeak {
   /** The value's id. */
   readonly rrefId: bigint
-  /** The worker on which the value lives. */
+  /** The name of the worker on which the value lives. */
   readonly owner: string
-  /** The worker that holds the reference. */
+  /** The name of the worker that holds the reference. */
   readonly holder: string
-  /** The class of the value, or its type; null where it is not known. */
+  /** The value's class, or its type if it is not an object; null if it is not known. */
   readonly type: string | null
-  /** How long ago it was made or arrived at the holder, in ms. */
+  /** How long ago the holder made or received the reference, in ms. */
   readonly ageMs: number
-  /** The stack at which its holder made it, else the stack at which its owner did; null if neither is known. */
+  /** The stack of the code that made the reference, on its holder or on its owner; null without `referenceStacks`. */
   readonly madeAt: string | null
 }
 

@@ -11,16 +11,16 @@ import { type CallOptions, checkCallOptions } from '../common/call-options.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { methodProxy } from './rref-proxy.js'
 
-/** Options of `toHere` and `call`, as of a call. */
+/** Options of the methods of a reference: those of a call. */
 export type RRefOptions = CallOptions
 
-/** Options of `rref.backward`. */
+/** Options of `rref.backward`: those of a call, and those of the pass. */
 export interface RRefBackwardOptions extends RRefOptions {
-  /** Keeps the graph for another pass; default `createGraph`. */
+  /** Keeps the graph, so that another pass can use it; default the value of `createGraph`. */
   readonly retainGraph?: boolean
-  /** Records the pass itself, so that its gradients can be differentiated; default false. */
+  /** Records the pass itself, so that a further pass can differentiate its gradients; default false. */
   readonly createGraph?: boolean
-  /** The value's gradient, of the value's shape; default 1, for a scalar. */
+  /** The gradient of the referenced tensor, with that tensor's shape; may be left out for a scalar: then 1. */
   readonly gradient?: Tensor
 }
 
@@ -29,11 +29,11 @@ export type MethodNames<T> = { [K in keyof T]: T[K] extends (...args: never[]) =
 export type MethodArgs<T, K extends keyof T> = T[K] extends (...args: infer A) => unknown ? A : never
 export type MethodResult<T, K extends keyof T> = T[K] extends (...args: never[]) => infer R ? Awaited<R> : unknown
 
-/** The result of `rpcSync` and `rpcAsync`: an object with the methods of T, which run on the value's owner. */
+/** The result of `rpcSync` and `rpcAsync`: an object with the methods of T. Each runs on the value's owner and returns a `Future` of its result. */
 export type RpcProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => Future<MethodResult<T, K>>
 }
-/** The result of `remote`: an object with the methods of T, whose results stay on the value's owner. */
+/** The result of `rref.remote`: an object with the methods of T. Each runs on the value's owner and returns an `RRef` to its result, which stays there. */
 export type RemoteProxy<T> = {
   readonly [K in Exclude<MethodNames<T>, 'then' | 'toJSON'>]: (...args: Sendable<MethodArgs<T, K>>) => RRef<MethodResult<T, K>>
 }
@@ -59,8 +59,8 @@ export interface ValueWaiter {
 }
 
 /**
- * A reference to a value that lives on one worker, its owner. The owner keeps the value while any worker holds a reference. `remote` and `rref` make
- * references; calls can send them as arguments. PyTorch: `torch.distributed.rpc.RRef`.
+ * A reference to a value that lives on one worker, its owner. The owner keeps the value while any worker holds a reference to it. `remote` and `rref` make
+ * references; calls can take and return them. PyTorch: `torch.distributed.rpc.RRef`.
  * @example
  * using model: RRef<Linear> = remote('worker1', Linear, [2, 4])
  * const y = await model.rpcSync().forward(x) // runs on worker1, gives a copy
@@ -80,26 +80,36 @@ export abstract class RRef<T = unknown> {
     this.context = context
   }
 
-  /** Whether the value lives on this worker. */
+  /** Returns whether the value lives on this worker. */
   abstract isOwner(): boolean
-  /** The worker on which the value lives. */
+  /** Returns the name and id of the worker on which the value lives. */
   abstract owner(): WorkerInfo
 
   /**
-   * Resolves with the value, after it has been made: the value itself on the owner, a copy on any other worker.
-   * Rejects with the error of its creation, RREF_DELETED, WORKER_DIED, RPC_TIMEOUT, CALL_CANCELLED or RPC_SHUT_DOWN.
+   * Resolves with the value, as soon as it has been made: the value itself on the owner, a copy on any other worker. Also rejects with the error of the
+   * function that makes the value. PyTorch: `to_here`.
+   * @throws RREF_DELETED if this reference was disposed
+   * @throws RREF_CREATION_TIMEOUT if the owner did not confirm the reference in time (`remote`)
+   * @throws WORKER_DIED if the owner ends
+   * @throws RPC_TIMEOUT if the value does not arrive within `timeoutMs`
+   * @throws CALL_CANCELLED if the fetch is cancelled
+   * @throws RPC_SHUT_DOWN if this worker ends
    */
   abstract toHere(options?: RRefOptions): Future<T>
 
-  /** Returns the value itself, on its owner. @throws RREF_NOT_OWNER, RREF_VALUE_PENDING, or the error of its creation */
+  /**
+   * Returns the value itself, on its owner. Also throws the error of the function that makes the value. PyTorch: `local_value`.
+   * @throws RREF_NOT_OWNER if the value lives on another worker
+   * @throws RREF_VALUE_PENDING if the value is still being made
+   */
   abstract localValue(): T
 
-  /** Whether the owner knows of this reference. */
+  /** Returns whether the owner has confirmed this reference; always true on the owner. PyTorch: `confirmed_by_owner`. */
   abstract confirmedByOwner(): boolean
 
   /**
-   * Releases this reference. When no reference is left, the owner drops the value. The finalizer of the reference releases it at the latest, but a program
-   * that makes many references should not wait for that. On the owner it does nothing.
+   * Gives this reference up; `using` does so at the end of a block. When no reference is left, the owner drops the value. The garbage collector also gives
+   * references up, but late: a program that makes many references should dispose of them. On the owner the method does nothing. PyTorch: `del rref`.
    */
   abstract dispose(): void
 
@@ -107,7 +117,7 @@ export abstract class RRef<T = unknown> {
     this.dispose()
   }
 
-  /** The owner's name. */
+  /** Returns the name of the worker on which the value lives. PyTorch: `owner_name`. */
   ownerName(): string {
     return this.owner().name
   }
@@ -118,22 +128,23 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * Resolves when the value has been made on its owner, without copying it here. Rejects as `toHere` does. PyTorch: `_get_future`, which resolves after
-   * the creation and reports no error.
+   * Resolves when the value has been made on its owner. Nothing is copied. Rejects as `toHere` does, also with the error of the function that makes the
+   * value. PyTorch: `_get_future`, which reports no error.
    */
   created(options: RRefOptions = {}): Future<void> {
     return this.context.awaitCreated(this, options)
   }
 
   /**
-   * Runs a method of the value on its owner. The value's class must be exposed; for a tensor, the methods are its operations.
-   * Rejects with the method's error, METHOD_NOT_FOUND, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
+   * Runs a method of the value on its owner, and resolves with the result. The value's class must be exposed; a tensor has its operations as methods.
+   * Rejects with the method's error, as `call` does, and as `toHere` does. PyTorch: `rref.rpc_async().method(…)`.
+   * @throws METHOD_NOT_FOUND if the value has no such method, or if its class is not exposed
    */
   call<K extends MethodNames<T>>(method: K, args: Sendable<MethodArgs<T, K>>, options: RRefOptions = {}): Future<MethodResult<T, K>> {
     return this.context.callMethod(this, method, args, options) as Future<MethodResult<T, K>>
   }
 
-  /** Runs a method of the value as a stream and returns its items, one by one; see `stream`. */
+  /** Runs a generator method of the value on its owner, and returns its items one by one; see `stream`. PyTorch has no counterpart. */
   stream<K extends MethodNames<T>>(
     method: K,
     args: Sendable<MethodArgs<T, K>>,
@@ -143,33 +154,40 @@ export abstract class RRef<T = unknown> {
   }
 
   /**
-   * Runs a backward pass from the tensor that this refers to, on its owner. With a context or its id it runs the distributed pass: every worker gets its
-   * gradients in the context. Without one it runs the local pass, into `.grad`; only the owner can do that.
-   * Rejects with RREF_NOT_A_TENSOR, CONTEXT_REQUIRED (if this worker is not the owner), CONTEXT_NOT_FOUND, ROOT_NOT_SCALAR, ROOT_REQUIRES_NO_GRAD, as
-   * `ctx.backward` does, and as `toHere` does. A deadline or signal of `options` ends the pass too. PyTorch:
-   * `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   * Runs a backward pass from the referenced tensor, on its owner. With a context or its id it runs the distributed pass, and every worker gets its
+   * gradients in the context. Without a context it runs the local pass, into `.grad`; only the owner can do that. `timeoutMs` and `signal` also end the pass.
+   * PyTorch: `rref.backward(dist_autograd_ctx_id, retain_graph)`.
+   *
+   * Also rejects as `ctx.backward` and as `toHere` do.
+   * @throws RREF_NOT_A_TENSOR if the value is not a tensor
+   * @throws CONTEXT_REQUIRED if no context is given and the value lives on another worker
+   * @throws CONTEXT_NOT_FOUND if the owner does not know the context
+   * @throws ROOT_NOT_SCALAR if the tensor is not a scalar and no `gradient` is given
+   * @throws ROOT_REQUIRES_NO_GRAD if the tensor requires no gradient
    */
   backward(this: RRef<Tensor>, context: bigint | { readonly id: bigint } | null = null, options: RRefBackwardOptions = {}): Promise<void> {
     return this.context.backward(this, typeof context === 'object' && context !== null ? context.id : context, options)
   }
 
   /**
-   * `await rref.rpcSync().method(…)` is the same as `rref.call('method', […])`. The proxy can be kept and used again. U is T, unless you know more about
-   * the value (a class that extends T). PyTorch: `rref.rpc_sync()`.
+   * Returns a proxy with the methods of the value: `await rref.rpcSync().method(…)` is the same as `await rref.call('method', […])`. You can keep the proxy
+   * and use it again. Pass U if you know that the value is of a class that extends T. PyTorch: `rref.rpc_sync()`.
    */
   rpcSync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
     return this.rpcAsync<U>(options)
   }
 
-  /** The same as `rpcSync`, for a result that you do not await at once. PyTorch: `rref.rpc_async()`. */
+  /** Does the same as `rpcSync`; the name says that you await the result later. PyTorch: `rref.rpc_async()`. */
   rpcAsync<U = T>(options: RRefOptions = {}): RpcProxy<U> {
     return methodProxy((method, args) => this.context.callMethod(this, method, args, options)) as RpcProxy<U>
   }
 
   /**
-   * `rref.remote().method(…)` runs the method on the value's owner and keeps the result there. It returns the reference to the result at once. Uses of
-   * that reference throw an error of the method, and METHOD_NOT_FOUND (PyTorch throws at once for a name that the value's type lacks, since it asks for
-   * the type first). The methods throw RREF_DELETED, WORKER_DIED, WIRE_UNSUPPORTED_VALUE. PyTorch: `rref.remote()`.
+   * Returns a proxy whose methods keep their results on the owner: `rref.remote().method(…)` runs the method there, and returns a reference to the result at
+   * once. If the method fails, or does not exist (METHOD_NOT_FOUND), each use of that reference fails.
+   *
+   * The proxy's methods throw RREF_DELETED if this reference was disposed, and as `remote` does. PyTorch: `rref.remote()`, which throws at once for a
+   * method that does not exist, since it asks for the value's type first.
    */
   remote<U = T>(options: RRefOptions = {}): RemoteProxy<U> {
     return methodProxy((method, args) => this.context.remoteMethod(this, method, args, options)) as RemoteProxy<U>
@@ -177,7 +195,7 @@ export abstract class RRef<T = unknown> {
 }
 
 /**
- * A reference on its owner: `localValue()` is the value itself. PyTorch: `OwnerRRef`.
+ * A reference on the worker that owns the value: `localValue()` returns the value itself. PyTorch: `OwnerRRef`.
  * @example
  * const owner: OwnerRRef<Tensor> = rref(tensor([1, 2]))
  * owner.localValue() // [1, 2]
@@ -193,12 +211,12 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
   /** In the order in which they came. @internal */
   readonly waiters = new Set<ValueWaiter>()
 
-  /** True. */
+  /** Returns true. */
   isOwner(): boolean {
     return true
   }
 
-  /** This worker. */
+  /** Returns the name and id of this worker. */
   owner(): WorkerInfo {
     return this.context.self
   }
@@ -270,16 +288,17 @@ export class OwnerRRef<T = unknown> extends RRef<T> {
     })
   }
 
-  /** Does nothing: the owner counts the references of others, and drops the value with the last of them and of its own. */
+  /** Does nothing. The owner drops the value when no other worker refers to it, and no reference on the owner itself is left. */
   dispose(): void {}
 
+  /** Returns a text with the value's id, as PyTorch prints it. */
   override toString(): string {
     return `OwnerRRef(${formatId(this.rrefId)})`
   }
 }
 
 /**
- * A reference to a value of another worker. PyTorch: `UserRRef`.
+ * A reference to a value of another worker: `toHere()` fetches a copy of the value. PyTorch: `UserRRef`.
  * @example
  * using model = remote('worker1', Linear, [2, 4])
  * model instanceof UserRRef // true
@@ -309,12 +328,12 @@ export class UserRRef<T = unknown> extends RRef<T> {
     this.confirmed = confirmed
   }
 
-  /** False. */
+  /** Returns false. */
   isOwner(): boolean {
     return false
   }
 
-  /** The worker on which the value lives. */
+  /** Returns the name and id of the worker on which the value lives. */
   owner(): WorkerInfo {
     return this.ownerInfo
   }
@@ -340,6 +359,7 @@ export class UserRRef<T = unknown> extends RRef<T> {
     this.context.disposeUser(this)
   }
 
+  /** Returns a text with the ids of the value and of this reference, as PyTorch prints them. */
   override toString(): string {
     return `UserRRef(RRefId = ${formatId(this.rrefId)}, ForkId = ${formatId(this.forkId)})`
   }

@@ -37,35 +37,39 @@ export interface WorkerOptions extends CoreOptions {
   readonly caller?: (worker: WorkerRuntime) => Caller
 }
 
-/** Options of `shutdown`. */
+/** Options of `shutdown`: whether to wait for the other workers, and how long. */
 export interface ShutdownOptions {
-  /** Whether to wait for the whole group (default), or to end at once. */
+  /** Whether to wait for all workers; default true. With false this worker ends at once. */
   readonly graceful?: boolean
-  /** The deadline if graceful, in ms. Default 0: without a limit. */
+  /** How long a graceful shutdown may wait, in ms. Default 0: without a limit. */
   readonly timeoutMs?: number
 }
 
-/** The dead letters of a worker: messages that it could not process. */
+/** The dead letters of a worker: the messages that it could not process. `WorkerRuntime.deadLetters` returns it. */
 export interface DeadLetterReport {
-  /** How many there were. */
+  /** The number of dead letters so far. */
   readonly total: number
-  /** How many there were, by reason. */
+  /** The number of dead letters so far, by reason. */
   readonly counts: Readonly<Record<DeadLetterReason, number>>
-  /** The latest dead letters, oldest first. */
+  /** The latest dead letters, at most 32, oldest first. */
   readonly last: readonly DeadLetter[]
 }
 
 /**
- * One worker: its name, the workers that it knows, and the functions that it serves. `currentWorker()` returns it.
+ * A worker, with all its members. `currentWorker()` returns the current one, typed as `Worker`; plugins get it from `currentRuntime()`.
  * @example
  * const worker = currentWorker()
  * worker.workers().map(({ name }) => name) // ['worker0', 'worker1']
  * worker.deadLetters().total // 0
  */
 export class WorkerRuntime extends WorkerCore {
+  /** Makes the calls of this worker, by the names of functions. */
   readonly caller: Caller
+  /** The references of this worker: makes them, and counts those of other workers. */
   readonly rrefs: RRefContext
+  /** The actors of this worker. */
   readonly actors: Actors
+  /** The watches of this worker, and those of its own actors. */
   readonly watches: Watches
   private readonly observation: Observation
   private readonly group: Membership
@@ -96,7 +100,10 @@ export class WorkerRuntime extends WorkerCore {
     return this.caller.resolve(target, op)
   }
 
-  /** Runs `fn` as this worker, for code outside of all workers that may cancel it. `cancel` aborts the `currentSignal()` of `fn`, and cancels the calls that `fn` has made. */
+  /**
+   * Runs `fn` as this worker, and returns its result with a function that cancels it. `cancel` aborts the `currentSignal()` of `fn`, and cancels the calls
+   * that `fn` has made. For code that runs outside of all workers.
+   */
   runCancellable<T>(fn: () => T): { readonly result: Promise<Awaited<T>>; cancel(reason: PostgradError): void } {
     const own = new OwnCall(this.info, () => this.requests.shutdownSignal)
     const run = async (): Promise<Awaited<T>> => {
@@ -109,7 +116,7 @@ export class WorkerRuntime extends WorkerCore {
     return { result: run(), cancel: (reason) => this.requests.giveUp([own], reason) }
   }
 
-  /** The same as the function `call`, from this worker. */
+  /** Does the same as the function `call`, from this worker. */
   call(to: Target, fn: AnyFunction, args: readonly unknown[], options: CallOptions = {}): Future<unknown> {
     try {
       return this.caller.call(to, this.registry.nameOf(fn), args, options)
@@ -118,17 +125,17 @@ export class WorkerRuntime extends WorkerCore {
     }
   }
 
-  /** The same as the function `ready`, from this worker. */
+  /** Does the same as the function `ready`, from this worker. */
   ready(to: Target, options: CallOptions = {}): Future<void> {
     return this.caller.ready(to, options)
   }
 
-  /** The same as the function `remote`, from this worker. */
+  /** Does the same as the function `remote`, from this worker. */
   remote(to: Target, fn: AnyFunction | AnyClass, args: readonly unknown[], options: RemoteOptions = {}): RRef {
     return this.caller.remote(to, this.registry.nameOf(fn), args, options)
   }
 
-  /** The same as the function `stream`, from this worker. */
+  /** Does the same as the function `stream`, from this worker. */
   stream(to: Target, fn: AnyFunction, args: readonly unknown[], options: StreamOptions = {}): RemoteStream<unknown> {
     try {
       return this.caller.stream(to, this.registry.nameOf(fn), args, options)
@@ -146,40 +153,42 @@ export class WorkerRuntime extends WorkerCore {
 
   /**
    * Calls `listener` with every event of this worker from now on: messages sent and received, calls begun and ended, dead letters, deaths, full mailboxes.
-   * It is called during the event and should be fast; its errors go to `onBug`. Returns a function that removes it. PyTorch has only its profiler for this.
+   * Returns a function that removes the listener. The listener is called during the event and should be fast; its errors count as uncaught exceptions.
+   * PyTorch has only its profiler for this.
    */
   inspect(listener: InspectListener): () => void {
     return this.observation.inspect(listener)
   }
 
   /**
-   * The events of this worker for a reader at its own speed: `for await (const event of worker.inspectStream())`. Events beyond the capacity are dropped
-   * and counted. @throws INVALID_ARGUMENT
+   * Returns the events of this worker as a stream, for a reader at its own speed: `for await (const event of worker.inspectStream())`. If more than `capacity`
+   * (1024) events wait, the oldest are dropped and counted.
+   * @throws INVALID_ARGUMENT if `capacity` is not an integer ≥ 1
    */
   inspectStream({ capacity = 1024 }: InspectStreamOptions = {}): InspectStream {
     return new InspectStream((listener) => this.inspect(listener), capacity)
   }
 
   /**
-   * How many calls wait here, and how long calls waited and ran, in total and by actor. Counting begins with the first call of `metrics` and continues
-   * until `stopMetrics`; before, it costs nothing. PyTorch: `get_debug_info` with `enable_gil_profiling`.
+   * Returns how many calls wait on this worker, and how long calls waited and ran, in total and by actor. Counting begins with the first call of `metrics` and
+   * continues until `stopMetrics`; without it, a call costs nothing more. PyTorch: `get_debug_info` with `enable_gil_profiling`.
    */
   metrics(): WorkerMetrics {
     return this.observation.metrics()
   }
 
-  /** Stops counting, and forgets the counts. */
+  /** Ends the counting that `metrics` began, and forgets the counts. */
   stopMetrics(): void {
     this.observation.stopMetrics()
   }
 
-  /** The messages that this worker could not handle: how many by reason, and the last few. */
+  /** Returns the messages that this worker could not process: their number by reason, and the latest. */
   deadLetters(): DeadLetterReport {
     const { counts, total } = this.letters
     return { total, counts: { ...counts }, last: this.letters.last() }
   }
 
-  /** The waits of this worker now: those of its programs and of the calls that it serves. */
+  /** Returns the things that this worker waits for now, for its programs and for the calls that it serves, and the calls that it serves. */
   waits(): Waits {
     const peers = [...this.peers]
     return {
@@ -189,8 +198,8 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * The counts of PyTorch's `_get_debug_info`: those of its agent (`agent.…`), and those of references and autograd (`debugInfo`), in one object.
-   * PyTorch's numbers of threads have no counterpart: a worker is one thread.
+   * Returns the counts of PyTorch's `_get_debug_info` by name: those of its agent (`agent.…`), and those of references and autograd (`debugInfo`). PyTorch's
+   * numbers of threads have no counterpart: a worker is one thread.
    */
   getDebugInfo(): Record<string, number> {
     const { pendingCalls, servingCalls, openLinks, deadLetters, ...others } = this.debugInfo() as Record<string, number>
@@ -205,8 +214,8 @@ export class WorkerRuntime extends WorkerCore {
   }
 
   /**
-   * The values of this worker that others have references to, with the holders, and the references that it holds itself; with their ages, and with the
-   * stacks at which they were made if they are kept.
+   * Returns the references of this worker: its values that other workers refer to, with the holders, and its own references to values of other workers.
+   * Each has its age, and with `referenceStacks` the stack of the code that made it.
    */
   references(): References {
     return this.rrefs.references()
@@ -215,49 +224,57 @@ export class WorkerRuntime extends WorkerCore {
   // --- ends
 
   /**
-   * Ends this worker. It waits up to `drainMs` for the calls that it has made, for those that it serves, and until large tensors that it has sent are
-   * read. Then its own waits fail with RPC_SHUT_DOWN, and it closes its links. Callers of calls that have not begun here receive WORKER_DRAINING, other
-   * waiting workers WORKER_DIED. Later calls of this worker fail with RPC_SHUT_DOWN. Idempotent.
+   * Ends this worker, without waiting for other workers. It waits up to `drainMs` (0) for the calls that it has made, for the calls that it serves, and until
+   * the large tensors that it has sent are read. Then its own waits and its later calls fail with RPC_SHUT_DOWN, and its links close. On other workers, calls
+   * that have not begun here fail with WORKER_DRAINING, and all other waits for this worker fail with WORKER_DIED. Idempotent.
    */
   async close({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     await this.group.close(drainMs)
   }
 
   /**
-   * Ends this worker without asking its peers. It refuses new calls of others with WORKER_DRAINING, serves those that wait, awaits its own, and closes.
-   * Unlike `leave` it does not need its peers' agreement, so a function that waits for a call back into this worker fails. A function that serves a call
-   * must not await it. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; RPC_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has closed all the same
+   * Ends this worker without asking its peers. New calls of other workers fail with WORKER_DRAINING. This worker serves the calls that wait, awaits its own
+   * calls, and closes. `timeoutMs` defaults to its `rpcTimeoutMs` (60,000); 0: without a limit. Idempotent.
+   *
+   * `leave` asks the peers first, and `drain` does not: so a function fails if it waits for a call back into this worker. A function that serves a call must
+   * not await `drain`.
+   * @throws RPC_TIMEOUT if the worker is still busy after `timeoutMs`; it has closed all the same
+   * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
    */
   async drain({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
     await this.group.drain(timeLimit('drain', timeoutMs))
   }
 
   /**
-   * Ends this worker while the others continue. It waits for its own calls, asks its peers to make no more, serves their earlier calls, disposes its
-   * references, and closes when its messages have been read. Peers see that it left, not that it died. Its values end with it. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT after `timeoutMs` (default this worker's `rpcTimeoutMs`, 0: without a limit), when it has left all the same
+   * Ends this worker while the others continue. It waits for its own calls, asks its peers to make no more calls to it, serves their earlier calls, gives its
+   * references up, and closes when its messages have been read. The peers see that the worker left, not that it died. Its values end with it. `timeoutMs`
+   * defaults to its `rpcTimeoutMs` (60,000); 0: without a limit. Idempotent.
+   * @throws GROUP_TIMEOUT if that takes longer than `timeoutMs`; the worker has left all the same
+   * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
    */
   async leave({ timeoutMs = this.rpcTimeoutMs }: { timeoutMs?: number } = {}): Promise<void> {
     await this.group.leave(timeLimit('leave', timeoutMs))
   }
 
   /**
-   * Ends this worker. If graceful, it ends together with all others: when each has called `shutdown` and no call is running anywhere, including calls that
-   * another call or a callback made. References are disposed first. Whatever goes wrong, this worker ends. A guest leaves. Idempotent.
-   * @throws (rejects) TIMEOUT_INVALID; GROUP_TIMEOUT with the names after `timeoutMs` (default 0: without a limit); WORKER_DIED when a member dies meanwhile
+   * Ends this worker. If graceful (the default), it ends together with all others: when each has called `shutdown` and no call is running anywhere, including
+   * calls that another call or a callback made. References are given up first. A guest leaves instead. Even if `shutdown` rejects with GROUP_TIMEOUT or
+   * WORKER_DIED, this worker has ended. Idempotent.
+   * @throws GROUP_TIMEOUT with the names of the missing workers, if the workers do not all end within `timeoutMs`
+   * @throws WORKER_DIED if another worker dies meanwhile
+   * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
    */
   async shutdown({ graceful = true, timeoutMs = 0 }: ShutdownOptions = {}): Promise<void> {
     const limitMs = timeLimit('shutdown', timeoutMs)
     await (graceful ? this.group.shutdown(limitMs) : this.close())
   }
 
-  /** How many messages this worker has sent to its peers and received, if nothing is under way here; else null. See `Tally`. */
+  /** Returns how many messages this worker has sent to its peers and received, or null if work is under way on it. See `Tally`. */
   countsIfQuiet(): Counts | null {
     return this.group.countsIfQuiet()
   }
 
-  /** Calls `say` with these counts whenever nothing is running here and the counts have changed. Returns a function that ends that. */
+  /** Calls `say` with the counts of `countsIfQuiet` when no work is under way and the counts have changed. Returns a function that ends that. */
   onQuiet(say: (counts: Counts) => void): () => void {
     return this.group.onQuiet(say)
   }

@@ -6,13 +6,13 @@
 import { currentHeap } from './thread-heap.js'
 import { heapStats } from './verify.js'
 
-/** Bytes of a device's memory that this thread has, from `device.memory()`. PyTorch: `torch.cuda.memory_stats`. */
+/** The bytes of a device's memory that this thread uses: the result of `device.memory()`. PyTorch: `torch.cuda.memory_stats`. */
 export interface MemoryStats {
-  /** In tensors that are open. PyTorch: `memory_allocated`. */
+  /** Bytes in tensors that are open. PyTorch: `memory_allocated`. */
   readonly inUse: number
-  /** The most that were in use at once. PyTorch: `max_memory_allocated`. */
+  /** The largest value of `inUse` so far. PyTorch: `max_memory_allocated`. */
   readonly peak: number
-  /** Taken from the system, free ones included. PyTorch: `memory_reserved`. */
+  /** Bytes taken from the system, free blocks included. PyTorch: `memory_reserved`. */
   readonly reserved: number
 }
 

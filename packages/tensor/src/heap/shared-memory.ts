@@ -14,9 +14,9 @@ declare const WebAssembly: {
 }
 
 export const WASM_PAGE_BYTES = 65_536
-/** The most that a heap reserves: wasm32 addresses 4 GiB. */
+/** The most bytes that a heap reserves: wasm32 addresses 4 GiB. */
 export const RESERVED_BYTES_MAX = 65_536 * WASM_PAGE_BYTES
-/** The least that a heap reserves: below this it would hold little more than its own words. */
+/** The least bytes that a heap reserves, 64 MiB: a smaller heap would hold little more than its own bookkeeping. */
 export const RESERVED_BYTES_MIN = 64 * 1024 * 1024
 
 /**
@@ -40,7 +40,7 @@ export function addressSpaceLeft(read: (path: string) => string = (path) => read
   }
 }
 
-/** How many bytes of address space a heap takes that wants `bytes`, where `leftBytes` are left: all, or its share of what is left. */
+/** How many bytes of address space a heap of `bytes` bytes reserves, if the process may still take `leftBytes`: at most an eighth of these, and at least 64 MiB. */
 export function fittingHeapBytes(bytes: number, leftBytes: number): number {
   return Math.max(RESERVED_BYTES_MIN, Math.min(bytes, leftBytes * SHARE_OF_LIMITED))
 }

@@ -12,7 +12,8 @@ import { floatingOnly, softmaxAlong } from './parts/fibres.js'
 import { gradient, gradientRows, logSoftmaxSlope, slope } from './parts/slopes.js'
 
 /**
- * x where positive, else 0; int32 stays. PyTorch: `torch.nn.functional.relu`. @throws DTYPE_MISMATCH for bool
+ * x where x is positive, else 0; int32 stays int32. PyTorch: `torch.nn.functional.relu`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([-2, 0, 3]).relu() // [0, 0, 3]
  */
 export const relu: WithInPlace<(x: Tensor) => Tensor> = primitive('relu', {
@@ -44,7 +45,7 @@ export const sigmoid: WithInPlace<(x: Tensor) => Tensor> = primitive('sigmoid', 
 })
 
 /**
- * x where positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.functional.leaky_relu`.
+ * x where x is positive, else x · negativeSlope (default 0.01). PyTorch: `torch.nn.functional.leaky_relu`.
  * @example tensor([-2, 3]).leakyRelu(0.1) // [-0.2, 3]
  */
 export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tensor> = primitive('leakyRelu', {
@@ -63,7 +64,8 @@ export const leakyRelu: WithInPlace<(x: Tensor, negativeSlope?: number) => Tenso
 })
 
 /**
- * x Φ(x), or its approximation by tanh with `approximate: 'tanh'`. PyTorch: `torch.nn.functional.gelu`. @throws DTYPE_MISMATCH
+ * x Φ(x), where Φ is the distribution function of the standard normal; `approximate: 'tanh'` approximates Φ by tanh. PyTorch: `torch.nn.functional.gelu`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-1, 0, 1]).gelu({ approximate: 'tanh' }) // [-0.1588, 0, 0.8412]
  */
 export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = primitive('gelu', {
@@ -79,7 +81,8 @@ export const gelu: (x: Tensor, options?: GeluOptions) => Tensor = primitive('gel
 })
 
 /**
- * x σ(x). PyTorch: `torch.nn.functional.silu`. @throws DTYPE_MISMATCH
+ * x σ(x), where σ is the sigmoid. PyTorch: `torch.nn.functional.silu`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-1, 0, 1]).silu() // [-0.2689, 0, 0.7311]
  */
 export const silu: (x: Tensor) => Tensor = primitive('silu', {
@@ -97,8 +100,8 @@ export const silu: (x: Tensor) => Tensor = primitive('silu', {
 })
 
 /**
- * log(1 + exp(beta x)) / beta, with beta 1 by default; x itself where beta x is above `threshold` (20). PyTorch: `torch.nn.functional.softplus`.
- * @throws DTYPE_MISMATCH
+ * log(1 + exp(beta x)) / beta, with beta 1 by default; x itself where beta x is above `threshold` (default 20). PyTorch: `torch.nn.functional.softplus`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-1, 0, 30]).softplus() // [0.3133, 0.6931, 30]
  */
 export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primitive('softplus', {
@@ -123,7 +126,8 @@ export const softplus: (x: Tensor, options?: SoftplusOptions) => Tensor = primit
 })
 
 /**
- * x where positive, else alpha (eˣ − 1); alpha is 1 by default. PyTorch: `torch.nn.functional.elu`. @throws DTYPE_MISMATCH
+ * x where x is positive, else alpha (eˣ − 1), with alpha 1 by default. PyTorch: `torch.nn.functional.elu`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-1, 0, 2]).elu() // [-0.6321, 0, 2]
  */
 export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive('elu', {
@@ -146,7 +150,8 @@ export const elu: WithInPlace<(x: Tensor, alpha?: number) => Tensor> = primitive
 })
 
 /**
- * Each element kept within its bounds (default −1 and 1); the gradient at a bound is 0, where clamp's is 1. PyTorch: `torch.nn.functional.hardtanh`.
+ * Each element kept between `min` (default −1) and `max` (default 1). At a bound the gradient is 0; that of `clamp` is 1. PyTorch:
+ * `torch.nn.functional.hardtanh`.
  * @example tensor([-3, 0.5, 3]).hardtanh(-2, 2) // [-2, 0.5, 2]
  */
 export const hardtanh: WithInPlace<(x: Tensor, min?: number, max?: number) => Tensor> = composite('hardtanh', {
@@ -160,7 +165,7 @@ export const hardtanh: WithInPlace<(x: Tensor, min?: number, max?: number) => Te
 })
 
 /**
- * Each element kept within 0 and 6. PyTorch: `torch.nn.functional.relu6`.
+ * Each element kept between 0 and 6. PyTorch: `torch.nn.functional.relu6`.
  * @example tensor([-1, 4, 8]).relu6() // [0, 4, 6]
  */
 export const relu6: (x: Tensor) => Tensor = composite('relu6', {
@@ -169,7 +174,8 @@ export const relu6: (x: Tensor) => Tensor = composite('relu6', {
 })
 
 /**
- * log σ(x), without overflow. PyTorch: `torch.nn.functional.logsigmoid`. @throws DTYPE_MISMATCH
+ * log σ(x), without overflow. PyTorch: `torch.nn.functional.logsigmoid`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-200, 0]).logSigmoid() // [-200, -0.6931]
  */
 export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
@@ -179,7 +185,8 @@ export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
 })
 
 /**
- * x tanh(softplus x). PyTorch: `torch.nn.functional.mish`. @throws DTYPE_MISMATCH
+ * x tanh(softplus(x)). PyTorch: `torch.nn.functional.mish`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool
  * @example tensor([-1, 0, 1]).mish() // [-0.3034, 0, 0.8651]
  */
 export const mish: (x: Tensor) => Tensor = composite('mish', {
@@ -206,7 +213,8 @@ export const tanhshrink: (x: Tensor) => Tensor = composite('tanhshrink', {
 })
 
 /**
- * eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * eˣ / Σ eˣ along `dim`, without overflow. PyTorch: `torch.nn.functional.softmax`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [0, 0]]).softmax(-1) // [[0.2689, 0.7311], [0.5, 0.5]]
  */
 export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', {
@@ -221,7 +229,8 @@ export const softmax: (x: Tensor, dim: number) => Tensor = primitive('softmax', 
 })
 
 /**
- * log of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * The logarithm of softmax along `dim`, without overflow. PyTorch: `torch.nn.functional.log_softmax`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [0, 0]]).logSoftmax(-1) // [[-1.3133, -0.3133], [-0.6931, -0.6931]]
  */
 export const logSoftmax: (x: Tensor, dim: number) => Tensor = primitive('logSoftmax', {

@@ -14,7 +14,8 @@ import { sumToShape } from './parts/dims.js'
 import { roundedDivision } from './parts/division.js'
 
 /**
- * The sum of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.add`. @throws SHAPE_MISMATCH
+ * a + b, element by element. Shapes broadcast and dtypes promote; a or b may be a number. PyTorch: `torch.add`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([[1], [2]]).add(tensor([10, 20])) // [[11, 21], [12, 22]]
  */
 export const add: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('add', {
@@ -25,8 +26,8 @@ export const add: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
 })
 
 /**
- * The difference of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.sub`. @throws
- * SHAPE_MISMATCH, DTYPE_MISMATCH for bool
+ * a − b, element by element. Shapes broadcast and dtypes promote; a or b may be a number. PyTorch: `torch.sub`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast; DTYPE_MISMATCH if a or b is bool
  * @example sub(10, tensor([1, 2])) // [9, 8]
  */
 export const sub: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('sub', {
@@ -41,7 +42,8 @@ export const sub: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
 })
 
 /**
- * The product of each two elements. Shapes broadcast, dtypes promote, one of the two may be a number. PyTorch: `torch.mul`. @throws SHAPE_MISMATCH
+ * a · b, element by element. Shapes broadcast and dtypes promote; a or b may be a number. PyTorch: `torch.mul`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, 3]).mul(-2) // [-2, -4, -6]
  */
 export const mul: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('mul', {
@@ -55,8 +57,9 @@ export const mul: (a: Tensor | number, b: Tensor | number) => Tensor = primitive
 })
 
 /**
- * The quotient of each two elements: of integers too it is float32, unless `roundingMode` is 'floor' or 'trunc'. Shapes broadcast, one of the two
- * may be a number. PyTorch: `torch.div`. @throws SHAPE_MISMATCH
+ * a / b, element by element. The quotient of integers is float32, unless `roundingMode` is 'floor' or 'trunc'. Shapes broadcast; a or b may be a number.
+ * PyTorch: `torch.div`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([7, -7]).div(2, { roundingMode: 'floor' }) // [3, -4]
  */
 export const div: (a: Tensor | number, b: Tensor | number, options?: DivOptions) => Tensor = composite('div', {
@@ -66,7 +69,8 @@ export const div: (a: Tensor | number, b: Tensor | number, options?: DivOptions)
 })
 
 /**
- * The larger of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.maximum`. @throws SHAPE_MISMATCH
+ * The larger of a and b, element by element; NaN if one of them is NaN. Shapes broadcast; a or b may be a number. PyTorch: `torch.maximum`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, -2, NaN]).maximum(0) // [1, 0, NaN]: NaN wins
  */
 export const maximum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('maximum', {
@@ -80,7 +84,8 @@ export const maximum: (a: Tensor | number, b: Tensor | number) => Tensor = primi
 })
 
 /**
- * The smaller of each two elements. Shapes broadcast, one of the two may be a number; NaN wins. PyTorch: `torch.minimum`. @throws SHAPE_MISMATCH
+ * The smaller of a and b, element by element; NaN if one of them is NaN. Shapes broadcast; a or b may be a number. PyTorch: `torch.minimum`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, -2, NaN]).minimum(0) // [0, -2, NaN]: NaN wins
  */
 export const minimum: (a: Tensor | number, b: Tensor | number) => Tensor = primitive('minimum', {
@@ -93,8 +98,8 @@ export const minimum: (a: Tensor | number, b: Tensor | number) => Tensor = primi
 })
 
 /**
- * aᵇ, element by element; shapes broadcast, one of the two may be a number. int32 wraps around. PyTorch: `torch.pow`. @throws SHAPE_MISMATCH,
- * INVALID_ARGUMENT for a negative exponent of integers
+ * aᵇ, element by element. Shapes broadcast; a or b may be a number. int32 wraps around. PyTorch: `torch.pow`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast; INVALID_ARGUMENT if integers have a negative exponent
  * @example pow(2, tensor([0, 1, 10])) // [1, 2, 1024]
  */
 export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = composite('pow', {
@@ -104,8 +109,9 @@ export const pow: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor
 })
 
 /**
- * The remainder of a / b with the sign of b; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.remainder`. @throws
- * SHAPE_MISMATCH
+ * The remainder of a / b with the sign of b, element by element. Integers modulo 0 give 0 (PyTorch throws). Shapes broadcast; a or b may be a number. PyTorch:
+ * `torch.remainder`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([-5, 5]).remainder(3) // [1, 2]: the sign of the divisor
  */
 export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('remainder', {
@@ -120,7 +126,9 @@ export const remainder: WithInPlace<(a: Tensor | number, b: Tensor | number) => 
 })
 
 /**
- * The remainder of a / b with the sign of a; of integers by 0 it is 0 (PyTorch throws). Shapes broadcast. PyTorch: `torch.fmod`. @throws SHAPE_MISMATCH
+ * The remainder of a / b with the sign of a, element by element. Integers modulo 0 give 0 (PyTorch throws). Shapes broadcast; a or b may be a number. PyTorch:
+ * `torch.fmod`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([-5, 5]).fmod(3) // [-2, 2]: the sign of the dividend
  */
 export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('fmod', {
@@ -135,8 +143,9 @@ export const fmod: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tenso
 })
 
 /**
- * The quotient of each two elements, rounded towards −∞; integers stay integers, and by 0 give 0 (PyTorch throws). Shapes broadcast. PyTorch:
- * `torch.floor_divide`. @throws SHAPE_MISMATCH
+ * a / b rounded towards −∞, element by element. Integers stay integers; divided by 0 they give 0 (PyTorch throws). Shapes broadcast; a or b may be a number.
+ * PyTorch: `torch.floor_divide`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([-7, 7]).floorDivide(2) // [-4, 3]
  */
 export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) => Tensor> = primitive('floorDivide', {
@@ -151,8 +160,9 @@ export const floorDivide: WithInPlace<(a: Tensor | number, b: Tensor | number) =
 })
 
 /**
- * The angle of the point (b, a), from −π to π, element by element; the signs of both decide. Shapes broadcast, integers become float32. PyTorch:
- * `torch.atan2`. @throws SHAPE_MISMATCH
+ * The angle of the point (b, a) in radians, from −π to π, element by element. The signs of a and b choose the quadrant. Shapes broadcast; integers become
+ * float32. PyTorch: `torch.atan2`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 1, -1]).atan2(tensor([0, -1, -1])) // [1.5708, 2.3562, -2.3562]
  */
 export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('atan2', {
@@ -167,8 +177,8 @@ export const atan2: WithInPlace<(a: Tensor, b: Tensor) => Tensor> = primitive('a
 })
 
 /**
- * log(eᵃ + eᵇ), element by element, without overflow; equal infinities give themselves. Shapes broadcast. PyTorch: `torch.logaddexp`. @throws
- * SHAPE_MISMATCH, DTYPE_MISMATCH for integers
+ * log(eᵃ + eᵇ), element by element, without overflow. Two equal infinities give that infinity. Shapes broadcast. PyTorch: `torch.logaddexp`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast; DTYPE_MISMATCH if a or b is int32 or bool
  * @example tensor([1000, 0]).logaddexp(tensor([1000, 0])) // [1000.6932, 0.6931]
  */
 export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp', {
@@ -189,27 +199,29 @@ export const logaddexp: (a: Tensor, b: Tensor) => Tensor = primitive('logaddexp'
 })
 
 /**
- * The bits that both have, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_and`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * The bits that are set in both a and b, element by element; for int32 and bool only. No gradient. PyTorch: `torch.bitwise_and`.
+ * @throws DTYPE_MISMATCH if a or b is not int32 or bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([6, 5], { dtype: 'int32' }).bitwiseAnd(3) // [2, 1]
  */
 export const bitwiseAnd: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseAnd')
 
 /**
- * The bits that one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_or`. @throws DTYPE_MISMATCH,
- * SHAPE_MISMATCH
+ * The bits that are set in a or b, element by element; for int32 and bool only. No gradient. PyTorch: `torch.bitwise_or`.
+ * @throws DTYPE_MISMATCH if a or b is not int32 or bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([4, 5], { dtype: 'int32' }).bitwiseOr(3) // [7, 7]
  */
 export const bitwiseOr: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseOr')
 
 /**
- * The bits that exactly one of the two has, element by element; int32 and bool alone. No gradient. PyTorch: `torch.bitwise_xor`. @throws
- * DTYPE_MISMATCH, SHAPE_MISMATCH
+ * The bits that are set in exactly one of a and b, element by element; for int32 and bool only. No gradient. PyTorch: `torch.bitwise_xor`.
+ * @throws DTYPE_MISMATCH if a or b is not int32 or bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([6, 5], { dtype: 'int32' }).bitwiseXor(3) // [5, 6]
  */
 export const bitwiseXor: (a: Tensor | number, b: Tensor | number) => Tensor = bitwise('bitwiseXor')
 
 /**
- * All bits the other way round; of bool: not. int32 and bool alone. PyTorch: `torch.bitwise_not`. @throws DTYPE_MISMATCH
+ * Each bit inverted; true becomes false. For int32 and bool only. PyTorch: `torch.bitwise_not`.
+ * @throws DTYPE_MISMATCH if x is not int32 or bool
  * @example tensor([0, 5], { dtype: 'int32' }).bitwiseNot() // [-1, -6]
  */
 export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {
@@ -221,7 +233,8 @@ export const bitwiseNot: (x: Tensor) => Tensor = composite('bitwiseNot', {
 })
 
 /**
- * a + weight (b − a); the three broadcast, weight may be a number. PyTorch: `torch.lerp`. @throws SHAPE_MISMATCH
+ * a + weight · (b − a), element by element. All three broadcast; `weight` may be a number. PyTorch: `torch.lerp`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([0, 10]).lerp(tensor([10, 20]), 0.25) // [2.5, 12.5]
  */
 export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) => Tensor> = composite('lerp', {
@@ -238,7 +251,8 @@ export const lerp: WithInPlace<(a: Tensor, b: Tensor, weight: Tensor | number) =
 })
 
 /**
- * x + value · a · b, with value 1 by default; the three broadcast. PyTorch: `torch.addcmul`. @throws SHAPE_MISMATCH
+ * x + value · a · b, element by element, with `value` 1 by default. All three broadcast. PyTorch: `torch.addcmul`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 1]).addcmul(tensor([1, 2]), tensor([3, 4]), { value: 10 }) // [31, 81]
  */
 export const addcmul: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcmul', {
@@ -252,7 +266,8 @@ export const addcmul: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: Va
 })
 
 /**
- * x + value · a / b, with value 1 by default; the three broadcast. PyTorch: `torch.addcdiv`. @throws SHAPE_MISMATCH
+ * x + value · a / b, element by element, with `value` 1 by default. All three broadcast. PyTorch: `torch.addcdiv`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 1]).addcdiv(tensor([1, 2]), tensor([2, 8]), { value: 10 }) // [6, 3.5]
  */
 export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: ValueOptions) => Tensor> = composite('addcdiv', {
@@ -266,8 +281,9 @@ export const addcdiv: WithInPlace<(x: Tensor, a: Tensor, b: Tensor, options?: Va
 })
 
 /**
- * Adds alpha · y (alpha: default 1) to the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.add_`. @throws
- * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * Adds alpha · y to x in place, with alpha 1 by default, and returns x. y broadcasts to the shape of x. PyTorch: `Tensor.add_`.
+ * @throws SHAPE_MISMATCH if y does not broadcast to x; INPLACE_DTYPE if the dtype of x cannot hold the result; INPLACE_OVERLAP if x is an expanded view;
+ * INPLACE_ON_LEAF if x is a leaf that requires grad and grad mode is on
  * @example tensor([1, 2]).add_(tensor([1, 1]), -0.5) // [0.5, 1.5]
  */
 export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('add_', {
@@ -277,8 +293,9 @@ export const add_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
 })
 
 /**
- * Subtracts alpha · y (alpha: default 1) from the tensor in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.sub_`. @throws
- * SHAPE_MISMATCH, INPLACE_DTYPE, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * Subtracts alpha · y from x in place, with alpha 1 by default, and returns x. y broadcasts to the shape of x. PyTorch: `Tensor.sub_`.
+ * @throws SHAPE_MISMATCH if y does not broadcast to x; DTYPE_MISMATCH if x or y is bool; INPLACE_DTYPE if the dtype of x cannot hold the result;
+ * INPLACE_OVERLAP if x is an expanded view; INPLACE_ON_LEAF if x is a leaf that requires grad and grad mode is on
  * @example tensor([1, 2]).sub_(tensor([1, 1]), 0.5) // [0.5, 1.5]
  */
 export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = inPlace('sub_', {
@@ -292,8 +309,9 @@ export const sub_: (x: Tensor, y: Tensor | number, alpha?: number) => Tensor = i
 })
 
 /**
- * Multiplies the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.mul_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE,
- * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * Multiplies x by y in place and returns x. y broadcasts to the shape of x. PyTorch: `Tensor.mul_`.
+ * @throws SHAPE_MISMATCH if y does not broadcast to x; INPLACE_DTYPE if the dtype of x cannot hold the result; INPLACE_OVERLAP if x is an expanded view;
+ * INPLACE_ON_LEAF if x is a leaf that requires grad and grad mode is on
  * @example tensor([[1, 2], [3, 4]]).mul_(tensor([1, 0])) // [[1, 0], [3, 0]]
  */
 export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
@@ -303,8 +321,9 @@ export const mul_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('mul_', {
 })
 
 /**
- * Divides the tensor by y in place and returns it; y broadcasts to its shape. PyTorch: `Tensor.div_`. @throws SHAPE_MISMATCH, INPLACE_DTYPE for
- * integers, INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * Divides x by y in place and returns x. y broadcasts to the shape of x. PyTorch: `Tensor.div_`.
+ * @throws SHAPE_MISMATCH if y does not broadcast to x; INPLACE_DTYPE if x is int32 or bool; INPLACE_OVERLAP if x is an expanded view; INPLACE_ON_LEAF if x is a
+ * leaf that requires grad and grad mode is on
  * @example tensor([[1, 2], [3, 4]]).div_(tensor([1, 2])) // [[1, 1], [3, 2]]
  */
 export const div_: (x: Tensor, y: Tensor | number) => Tensor = inPlace('div_', {

@@ -10,7 +10,8 @@ import { composite, type Functional, type Ops, type WithInPlace } from './define
 import { checkPads, embedDiagonal, placesFor } from './parts/common.js'
 
 /**
- * A copy with each dimension repeated so often; further counts add dimensions in front. PyTorch: `Tensor.repeat`. @throws INVALID_ARGUMENT
+ * A copy that repeats each dimension as often as `repeats` says. More counts than dimensions add dimensions in front. PyTorch: `Tensor.repeat`.
+ * @throws INVALID_ARGUMENT if there are fewer counts than dimensions, or a count is negative
  * @example tensor([1, 2]).repeat([2, 2]) // [[1, 2, 1, 2], [1, 2, 1, 2]]
  */
 export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composite('repeat', {
@@ -30,7 +31,8 @@ export const repeat: (x: Tensor, repeats: readonly number[]) => Tensor = composi
 })
 
 /**
- * As repeat, but counts may be fewer than dimensions. PyTorch: `torch.tile`. @throws INVALID_ARGUMENT
+ * A copy that repeats the last dimensions as often as `repeats` says. Unlike `repeat`, it takes fewer counts than dimensions. PyTorch: `torch.tile`.
+ * @throws INVALID_ARGUMENT if a count is negative
  * @example tensor([[1], [2]]).tile([3]) // [[1, 1, 1], [2, 2, 2]]
  */
 export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite('tile', {
@@ -41,7 +43,8 @@ export const tile: (x: Tensor, repeats: readonly number[]) => Tensor = composite
 })
 
 /**
- * A copy in which the named dimensions run backwards. PyTorch: `torch.flip`. @throws DIM_OUT_OF_RANGE
+ * A copy in which the order of elements is reversed along `dims`. PyTorch: `torch.flip`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions; INVALID_ARGUMENT if a dimension is listed twice
  * @example tensor([[1, 2], [3, 4]]).flip([0, 1]) // [[4, 3], [2, 1]]
  */
 export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
@@ -61,8 +64,9 @@ export const flip: (x: Tensor, dims: DimsArg) => Tensor = composite('flip', {
 })
 
 /**
- * A copy whose elements are shifted along `dims`, around the end; without `dims` as if flattened. PyTorch: `torch.roll`. @throws DIM_OUT_OF_RANGE,
- * INVALID_ARGUMENT
+ * A copy whose elements are shifted along `dims`; elements that leave at one end enter at the other. Without `dims` x is shifted as if flattened. PyTorch:
+ * `torch.roll`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions; INVALID_ARGUMENT if there is not one shift for each dimension
  * @example tensor([1, 2, 3, 4]).roll(1) // [4, 1, 2, 3]
  */
 export const roll: (x: Tensor, shifts: DimsArg, dims?: DimsArg) => Tensor = composite('roll', {
@@ -84,8 +88,9 @@ export const roll: (x: Tensor, shifts: DimsArg, dims?: DimsArg) => Tensor = comp
 })
 
 /**
- * A padded copy: `pads` are before and after, two numbers for each dimension from the last one on. Mode 'constant' (the default, with value 0;
- * negative pads cut), 'reflect', 'replicate' or 'circular'. PyTorch: `torch.nn.functional.pad`. @throws INVALID_ARGUMENT
+ * A padded copy. `pads` has two numbers, before and after, for each dimension, from the last dimension on. Mode 'constant' (the default) fills with `value`
+ * (default 0), and negative pads cut elements off; the other modes are 'reflect', 'replicate' and 'circular'. PyTorch: `torch.nn.functional.pad`.
+ * @throws INVALID_ARGUMENT if `pads` or the mode is invalid, or x is too small for the mode
  * @example pad(tensor([1, 2, 3]), [2, 1], { mode: 'reflect' }) // [3, 2, 1, 2, 3, 2]
  */
 export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadOptions) => Tensor> = composite('pad', {
@@ -116,8 +121,9 @@ export const pad: Functional<(x: Tensor, pads: readonly number[], options?: PadO
 })
 
 /**
- * Each element (or slice along `dim`) several times in a row; a tensor gives a count for each. Without `dim` flattened. PyTorch:
- * `torch.repeat_interleave`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * Each element, or each slice along `dim`, several times in a row. `repeats` is one count, or a tensor with a count for each. Without `dim` x counts as
+ * flattened. PyTorch: `torch.repeat_interleave`.
+ * @throws INVALID_ARGUMENT if a count is negative; SHAPE_MISMATCH if the number of counts does not fit; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([7, 8]).repeatInterleave(tensor([2, 1])) // [7, 7, 8]
  */
 export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: number) => Tensor = composite('repeatInterleave', {
@@ -136,7 +142,8 @@ export const repeatInterleave: (x: Tensor, repeats: number | Tensor, dim?: numbe
 })
 
 /**
- * For a vector, the matrix that has it on diagonal number `diagonal` (default 0); for a matrix, that diagonal. PyTorch: `torch.diag`. @throws SHAPE_MISMATCH
+ * For a vector, the matrix with that vector on diagonal number `diagonal` (default 0). For a matrix, its diagonal of that number. PyTorch: `torch.diag`.
+ * @throws SHAPE_MISMATCH if x is not a vector or a matrix
  * @example tensor([1, 2]).diag(1) // [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
  */
 export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', {
@@ -151,8 +158,9 @@ export const diag: (x: Tensor, diagonal?: number) => Tensor = composite('diag', 
 })
 
 /**
- * The last dimension as the diagonal of planes dim1 × dim2 (default −2, −1), shifted by `offset` (0), zeros elsewhere. PyTorch: `torch.diag_embed`.
- * @throws DIM_OUT_OF_RANGE
+ * The last dimension of x as the diagonal of planes dim1 × dim2 (default −2 and −1), with zeros elsewhere. `offset` (default 0) is the number of the diagonal.
+ * PyTorch: `torch.diag_embed`.
+ * @throws DIM_OUT_OF_RANGE if the result does not have dim1 or dim2; INVALID_ARGUMENT if dim1 and dim2 are the same dimension
  * @example tensor([[1, 2], [3, 4]]).diagEmbed() // [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]
  */
 export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = composite('diagEmbed', {
@@ -170,7 +178,8 @@ export const diagEmbed: (x: Tensor, offset?: number, dim1?: number, dim2?: numbe
 })
 
 /**
- * The lower triangle of the last two dimensions, 0 above diagonal number `diagonal` (default 0). PyTorch: `torch.tril`. @throws SHAPE_MISMATCH
+ * The lower triangle of the last two dimensions, with 0 above diagonal number `diagonal` (default 0). PyTorch: `torch.tril`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).tril() // [[1, 0, 0], [4, 5, 0]]
  */
 export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('tril', {
@@ -183,7 +192,8 @@ export const tril: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
 })
 
 /**
- * The upper triangle of the last two dimensions, 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`. @throws SHAPE_MISMATCH
+ * The upper triangle of the last two dimensions, with 0 below diagonal number `diagonal` (default 0). PyTorch: `torch.triu`.
+ * @throws SHAPE_MISMATCH if x has fewer than two dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).triu(1) // [[0, 2, 3], [0, 0, 6]]
  */
 export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = composite('triu', {
@@ -196,8 +206,9 @@ export const triu: WithInPlace<(x: Tensor, diagonal?: number) => Tensor> = compo
 })
 
 /**
- * Grids of coordinates from vectors: with 'ij' (the default) the i-th result varies along dimension i, with 'xy' the first two are exchanged.
- * PyTorch: `torch.meshgrid`. @throws SHAPE_MISMATCH
+ * Grids of coordinates, made from vectors. With 'ij' (the default), result i varies along dimension i. With 'xy', the first two dimensions are exchanged.
+ * PyTorch: `torch.meshgrid`.
+ * @throws SHAPE_MISMATCH if a tensor has more than one dimension; INVALID_ARGUMENT if `indexing` is not one of these
  * @example meshgrid([tensor([1, 2]), tensor([3, 4])]) // [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
  */
 export const meshgrid: Functional<(tensors: readonly Tensor[], indexing?: 'ij' | 'xy') => Tensor[]> = composite('meshgrid', {

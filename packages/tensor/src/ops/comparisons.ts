@@ -13,45 +13,50 @@ import { formula } from './define/formula.js'
 import { sumToShape } from './parts/dims.js'
 
 /**
- * Whether each two elements are equal, as bool. Shapes broadcast, one of the two may be a number. NaN equals nothing. PyTorch: `torch.eq`. @throws
- * SHAPE_MISMATCH
+ * a = b, element by element, as bool. NaN equals nothing. Shapes broadcast; a or b may be a number. PyTorch: `torch.eq`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, NaN]).eq(tensor([1, 0, NaN])) // [true, false, false]: NaN equals nothing
  */
 export const eq: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('eq')
 
 /**
- * Whether each two elements differ, as bool. Shapes broadcast, one of the two may be a number. NaN differs from itself. PyTorch: `torch.ne`.
- * @throws SHAPE_MISMATCH
+ * a ≠ b, element by element, as bool. NaN differs from itself. Shapes broadcast; a or b may be a number. PyTorch: `torch.ne`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, NaN]).ne(tensor([1, 0, NaN])) // [false, true, true]: NaN differs from itself
  */
 export const ne: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ne')
 
 /**
- * Whether a < b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.lt`. @throws SHAPE_MISMATCH
+ * a < b, element by element, as bool. Shapes broadcast; a or b may be a number. PyTorch: `torch.lt`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, 3]).lt(2) // [true, false, false]
  */
 export const lt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('lt')
 
 /**
- * Whether a ≤ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.le`. @throws SHAPE_MISMATCH
+ * a ≤ b, element by element, as bool. Shapes broadcast; a or b may be a number. PyTorch: `torch.le`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, 3]).le(2) // [true, true, false]
  */
 export const le: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('le')
 
 /**
- * Whether a > b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.gt`. @throws SHAPE_MISMATCH
+ * a > b, element by element, as bool. Shapes broadcast; a or b may be a number. PyTorch: `torch.gt`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, 3]).gt(2) // [false, false, true]
  */
 export const gt: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('gt')
 
 /**
- * Whether a ≥ b, element by element, as bool. Shapes broadcast, one of the two may be a number. PyTorch: `torch.ge`. @throws SHAPE_MISMATCH
+ * a ≥ b, element by element, as bool. Shapes broadcast; a or b may be a number. PyTorch: `torch.ge`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 2, 3]).ge(2) // [false, true, true]
  */
 export const ge: (a: Tensor | number, b: Tensor | number) => Tensor = comparison('ge')
 
 /**
- * a where cond (bool) is true, else b; the three broadcast, a and b may be numbers. PyTorch: `torch.where`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * a where `cond` (bool) is true, else b. All three broadcast; a and b may be numbers. PyTorch: `torch.where`.
+ * @throws DTYPE_MISMATCH if `cond` is not bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example where(tensor([true, false]), tensor([1, 2]), 0) // [1, 0]
  */
 export const where: (cond: Tensor, a: Tensor | number, b: Tensor | number) => Tensor = primitive('where', {
@@ -103,7 +108,7 @@ export const isFinite: (x: Tensor) => Tensor = composite('isFinite', {
 })
 
 /**
- * NaN replaced by 0, ±∞ by the largest finite numbers of the dtype, or by what `options` say. PyTorch: `torch.nan_to_num`.
+ * x with NaN replaced by 0, and ±∞ by the largest and smallest finite numbers of the dtype. `options` has other replacements. PyTorch: `torch.nan_to_num`.
  * @example tensor([NaN, Infinity, 1]).nanToNum({ posinf: 100 }) // [0, 100, 1]
  */
 export const nanToNum: WithInPlace<(x: Tensor, options?: NanToNumOptions) => Tensor> = composite('nanToNum', {
@@ -135,7 +140,8 @@ export const logicalNot: (x: Tensor) => Tensor = composite('logicalNot', {
 })
 
 /**
- * Whether both are not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_and`. @throws SHAPE_MISMATCH
+ * Whether a and b are both not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_and`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([0, 0, 2, 2]).logicalAnd(tensor([0, 1, 0, 1])) // [false, false, false, true]
  */
 export const logicalAnd: (a: Tensor, b: Tensor) => Tensor = composite('logicalAnd', {
@@ -144,7 +150,8 @@ export const logicalAnd: (a: Tensor, b: Tensor) => Tensor = composite('logicalAn
 })
 
 /**
- * Whether one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_or`. @throws SHAPE_MISMATCH
+ * Whether a or b, or both, are not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_or`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([0, 0, 2, 2]).logicalOr(tensor([0, 1, 0, 1])) // [false, true, true, true]
  */
 export const logicalOr: (a: Tensor, b: Tensor) => Tensor = composite('logicalOr', {
@@ -153,7 +160,8 @@ export const logicalOr: (a: Tensor, b: Tensor) => Tensor = composite('logicalOr'
 })
 
 /**
- * Whether exactly one of both is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_xor`. @throws SHAPE_MISMATCH
+ * Whether exactly one of a and b is not 0, element by element, as bool. Shapes broadcast. PyTorch: `torch.logical_xor`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([0, 0, 2, 2]).logicalXor(tensor([0, 1, 0, 1])) // [false, true, true, false]
  */
 export const logicalXor: (a: Tensor, b: Tensor) => Tensor = composite('logicalXor', {
@@ -162,7 +170,8 @@ export const logicalXor: (a: Tensor, b: Tensor) => Tensor = composite('logicalXo
 })
 
 /**
- * Whether |a − b| ≤ atol + rtol |b|, element by element, as bool; rtol 1e-5, atol 1e-8. PyTorch: `torch.isclose`. @throws SHAPE_MISMATCH
+ * Whether |a − b| ≤ atol + rtol · |b|, element by element, as bool. rtol is 1e-5 and atol 1e-8 by default. Shapes broadcast. PyTorch: `torch.isclose`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 1]).isclose(tensor([1.000001, 1.1])) // [true, false]
  */
 export const isclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => Tensor = composite('isclose', {
@@ -181,8 +190,9 @@ export const isclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => Tensor
 })
 
 /**
- * Whether |a − b| ≤ atol + rtol |b| everywhere; rtol 1e-5, atol 1e-8, NaN is close to nothing by default. Shapes broadcast. Reads at once, as
- * `itemSync` does. PyTorch: `torch.allclose`.
+ * Whether |a − b| ≤ atol + rtol · |b| for all elements. rtol is 1e-5 and atol 1e-8 by default; NaN is close to nothing. Shapes broadcast. Like `itemSync`, it
+ * reads the elements at once. PyTorch: `torch.allclose`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example tensor([1, 1]).allclose(tensor([1.01, 1]), { atol: 0.1 }) // true
  */
 export const allclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => boolean = composite('allclose', {
@@ -192,7 +202,7 @@ export const allclose: (a: Tensor, b: Tensor, options?: IsCloseOptions) => boole
 })
 
 /**
- * Whether shapes and all elements are equal (NaN is not). Reads at once, as `itemSync` does. PyTorch: `torch.equal`.
+ * Whether a and b have the same shape and equal elements; NaN is not equal to NaN. Like `itemSync`, it reads the elements at once. PyTorch: `torch.equal`.
  * @example tensor([1, 2]).equal(tensor([[1, 2]])) // false: the shapes differ
  */
 export const equal: (a: Tensor, b: Tensor) => boolean = composite('equal', {

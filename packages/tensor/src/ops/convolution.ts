@@ -9,8 +9,9 @@ import { composite, type Functional, type Ops } from './define/define.js'
 import { pair } from './parts/window.js'
 
 /**
- * Convolution: x [N, C, L] or [C, L], weight [O, C / groups, k], bias [O] → [N, O, oL] or [O, oL]. Defaults: stride 1, padding 0, dilation 1,
- * groups 1; padding may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * Convolution of x [N, C, L] or [C, L] with weight [O, C / groups, k] and bias [O] → [N, O, oL] or [O, oL]. Defaults: stride 1, padding 0, dilation 1, groups
+ * 1. `padding` may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv1d`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the tensors are not all float32 or all float64; INVALID_ARGUMENT if an option is invalid
  * @example conv1d(tensor([[1, 2, 3, 4]]), tensor([[[1, -1]]])) // [[-1, -1, -1]]: the difference of neighbours
  */
 export const conv1d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvOptions<number>) => Tensor> = composite(
@@ -27,9 +28,9 @@ export const conv1d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
 )
 
 /**
- * Convolution: x [N, C, H, W] or [C, H, W], weight [O, C / groups, kH, kW], bias [O] → [N, O, oH, oW] or [O, oH, oW]. Defaults: stride 1, padding
- * 0, dilation 1, groups 1; padding may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH,
- * INVALID_ARGUMENT
+ * Convolution of x [N, C, H, W] or [C, H, W] with weight [O, C / groups, kH, kW] and bias [O] → [N, O, oH, oW] or [O, oH, oW]. Defaults: stride 1, padding 0,
+ * dilation 1, groups 1. `padding` may be 'same' or 'valid'. PyTorch: `torch.nn.functional.conv2d`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the tensors are not all float32 or all float64; INVALID_ARGUMENT if an option is invalid
  * @example conv2d(ones([1, 3, 8, 8]), ones([16, 3, 3, 3]), null, { stride: 2, padding: 1 }) // shape [1, 16, 4, 4]
  */
 export const conv2d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null, options?: ConvOptions<Pair>) => Tensor> = composite(
@@ -46,8 +47,9 @@ export const conv2d: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
 )
 
 /**
- * Transposed convolution, the gradient of conv1d for its input: x [N, C, L] or [C, L], weight [C, O / groups, k], bias [O] → [N, O, oL] or [O, oL].
- * PyTorch: `torch.nn.functional.conv_transpose1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * Transposed convolution: the gradient of conv1d for its input. x [N, C, L] or [C, L], weight [C, O / groups, k], bias [O] → [N, O, oL] or [O, oL]. PyTorch:
+ * `torch.nn.functional.conv_transpose1d`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the tensors are not all float32 or all float64; INVALID_ARGUMENT if an option is invalid
  * @example convTranspose1d(tensor([[1, 2]]), tensor([[[1, 10]]]), null, { stride: 2 }) // [[1, 10, 2, 20]]
  */
 export const convTranspose1d: Functional<
@@ -65,8 +67,9 @@ export const convTranspose1d: Functional<
 })
 
 /**
- * Transposed convolution, the gradient of conv2d for its input: x [N, C, H, W] or [C, H, W], weight [C, O / groups, kH, kW], bias [O] → [N, O, oH,
- * oW] or [O, oH, oW]. PyTorch: `torch.nn.functional.conv_transpose2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT
+ * Transposed convolution: the gradient of conv2d for its input. x [N, C, H, W] or [C, H, W], weight [C, O / groups, kH, kW], bias [O] → [N, O, oH, oW] or [O,
+ * oH, oW]. PyTorch: `torch.nn.functional.conv_transpose2d`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the tensors are not all float32 or all float64; INVALID_ARGUMENT if an option is invalid
  * @example convTranspose2d(ones([1, 16, 4, 4]), ones([16, 3, 2, 2]), null, { stride: 2 }) // shape [1, 3, 8, 8]
  */
 export const convTranspose2d: Functional<

@@ -10,7 +10,7 @@ import { composite, inPlace, primitive, rawOperations } from './define/define.js
 import { formula } from './define/formula.js'
 
 /**
- * A contiguous copy with a gradient of its own way back. PyTorch: `torch.clone`.
+ * A contiguous copy. Gradients pass through it to x. PyTorch: `torch.clone`.
  * @example const x = tensor([1, 2]); const y = x.clone(); x.zero_(); y // [1, 2]: a copy of its own
  */
 export const clone: (x: Tensor) => Tensor = primitive('clone', {
@@ -20,7 +20,7 @@ export const clone: (x: Tensor) => Tensor = primitive('clone', {
 })
 
 /**
- * The tensor itself where its elements lie in row-major order, else a copy in which they do. PyTorch: `Tensor.contiguous`.
+ * x itself if its elements are in row-major order, else a copy in which they are. PyTorch: `Tensor.contiguous`.
  * @example tensor([[1, 2], [3, 4]]).T.contiguous().view([4]) // [1, 3, 2, 4]
  */
 export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
@@ -30,8 +30,9 @@ export const contiguous: (x: Tensor) => Tensor = primitive('contiguous', {
 })
 
 /**
- * The tensor itself where it has that dtype and lies on that device, else a copy; to int32 truncates. From a device back to this process: `await x.cpu()`.
- * PyTorch: `Tensor.to`. @throws DTYPE_MISMATCH, DEVICE_UNKNOWN, READ_NOT_SYNCHRONOUS from a device that computes asynchronously
+ * x in another dtype, on another device, or both; x itself if it has that dtype and is on that device. Conversion to int32 rounds towards 0. To copy a tensor
+ * from a device back to this process, call `await x.cpu()`. PyTorch: `Tensor.to`.
+ * @throws DTYPE_MISMATCH if the dtype is unknown; DEVICE_UNKNOWN if the device is unknown; READ_NOT_SYNCHRONOUS if the device of x computes asynchronously
  * @example tensor([1.7, -1.7]).to('int32') // [1, -1]: towards 0
  */
 export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = composite('to', {
@@ -44,8 +45,10 @@ export const to: (x: Tensor, target: copy.Target, dtype?: DType) => Tensor = com
 })
 
 /**
- * Writes src, broadcast and converted to the tensor's dtype, over its elements and returns it. PyTorch: `Tensor.copy_`. @throws SHAPE_MISMATCH,
- * INPLACE_OVERLAP, INPLACE_ON_LEAF
+ * Writes the elements of `src` over those of x, in place, and returns x. `src` broadcasts to the shape of x and is converted to its dtype. PyTorch:
+ * `Tensor.copy_`.
+ * @throws SHAPE_MISMATCH if `src` does not broadcast to x; INPLACE_OVERLAP if x is an expanded view; INPLACE_ON_LEAF if x is a leaf that requires grad and grad
+ * mode is on
  * @example zeros([2, 2]).copy_(tensor([1, 2])) // [[1, 2], [1, 2]]
  */
 export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
@@ -64,8 +67,8 @@ export const copy_: (x: Tensor, src: Tensor) => Tensor = inPlace('copy_', {
 })
 
 /**
- * Writes one number or boolean into every element, also of an expanded tensor, and returns the tensor. PyTorch: `Tensor.fill_`. @throws INVALID_ARGUMENT for
- * what its dtype cannot hold, INPLACE_ON_LEAF
+ * Writes one number or boolean into every element, in place, and returns x, which may be an expanded view. PyTorch: `Tensor.fill_`.
+ * @throws INVALID_ARGUMENT if x is int32 and the number is NaN or outside of 32 bits; INPLACE_ON_LEAF if x is a leaf that requires grad and grad mode is on
  * @example zeros([2, 2]).fill_(7) // [[7, 7], [7, 7]]
  */
 export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fill_', {
@@ -84,7 +87,8 @@ export const fill_: (x: Tensor, value: number | boolean) => Tensor = inPlace('fi
 })
 
 /**
- * Writes 0 into every element and returns the tensor. PyTorch: `Tensor.zero_`. @throws INPLACE_ON_LEAF
+ * Writes 0 into every element, in place, and returns x. PyTorch: `Tensor.zero_`.
+ * @throws INPLACE_ON_LEAF if x is a leaf that requires grad and grad mode is on
  * @example const x = tensor([1, 2, 3]); x.narrow(0, 0, 2).zero_(); x // [0, 0, 3]: the view writes into x
  */
 export const zero_: (x: Tensor) => Tensor = inPlace('zero_', {

@@ -15,8 +15,10 @@ import type { ManySaved } from './define/formula.js'
 import { fibres } from './parts/fibres.js'
 
 /**
- * The slices along `dim` whose numbers are in `index` (int32 or whole numbers, [n], none negative): […, extent, …] → […, n, …].
- * A 0-d tensor counts as [1]. PyTorch: `torch.index_select`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * The slices of x along `dim` with the numbers in `index` [n]: […, extent, …] → […, n, …]. `index` has int32 or whole numbers, none negative. A 0-d tensor
+ * counts as [1]. PyTorch: `torch.index_select`.
+ * @throws INDEX_OUT_OF_RANGE if x does not have a slice; DTYPE_MISMATCH if an index is not a whole number; SHAPE_MISMATCH if `index` has more than one
+ * dimension; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2, 3], [4, 5, 6]]).indexSelect(1, tensor([2, 0])) // [[3, 1], [6, 4]]
  */
 export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('indexSelect', {
@@ -44,8 +46,10 @@ export const indexSelect: (x: Tensor, dim: number, index: Tensor) => Tensor = pr
 })
 
 /**
- * Elements picked along `dim`: out[i, j, k] = x[i, index[i, j, k], k] for dim 1. The result has the shape of `index` (int32 or whole numbers, none negative),
- * which may be smaller than x but along `dim`. PyTorch: `torch.gather`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Elements picked along `dim`; for dim 1, out[i, j, k] = x[i, index[i, j, k], k]. The result has the shape of `index`, which may be smaller than x except along
+ * `dim`. `index` has int32 or whole numbers, none negative. PyTorch: `torch.gather`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; SHAPE_MISMATCH if `index` does not fit to x; DTYPE_MISMATCH if an index is not a whole number;
+ * DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [3, 4]]).gather(1, tensor([[1], [0]])) // [[2], [3]]
  */
 export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primitive('gather', {
@@ -67,8 +71,10 @@ export const gather: (x: Tensor, dim: number, index: Tensor) => Tensor = primiti
 })
 
 /**
- * A copy with src's slices added along `dim` at the places in `index` (int32 or whole numbers, [n]), in their order. PyTorch: `torch.index_add`. @throws
- * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * A copy of x to which the slices of `src` are added along `dim`, in order, each at its place in `index` [n] (int32 or whole numbers). PyTorch:
+ * `torch.index_add`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; SHAPE_MISMATCH if `src` does not have one slice for each index; DTYPE_MISMATCH if `src` does not
+ * have the dtype of x; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example zeros([3]).indexAdd(0, tensor([0, 2, 2]), tensor([1, 10, 100])) // [1, 0, 110]
  */
 export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('indexAdd', {
@@ -102,8 +108,9 @@ export const indexAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: 
 })
 
 /**
- * A copy with out[i, index[i, j, k], k] += src[i, j, k] for dim 1, summed in the order of `dim`. PyTorch: `torch.scatter_add`. @throws
- * INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * A copy of x with elements of `src` added along `dim`, in order; for dim 1, out[i, index[i, j, k], k] += src[i, j, k]. PyTorch: `torch.scatter_add`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; SHAPE_MISMATCH if `src` is smaller than `index`; DTYPE_MISMATCH if `src` does not have the dtype
+ * of x; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example zeros([2, 2]).scatterAdd(1, tensor([[0, 0], [1, 0]]), tensor([[1, 2], [3, 4]])) // [[3, 0], [4, 3]]
  */
 export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor) => Tensor> = primitive('scatterAdd', {
@@ -118,8 +125,10 @@ export const scatterAdd: WithInPlace<(x: Tensor, dim: number, index: Tensor, src
 })
 
 /**
- * A copy with out[i, index[i, j, k], k] = src[i, j, k] for dim 1; src is a number, a boolean, or at least as large as index; the last write wins. PyTorch:
- * `torch.scatter`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * A copy of x with elements of `src` written along `dim`; for dim 1, out[i, index[i, j, k], k] = src[i, j, k]. `src` is a number, a boolean, or a tensor at
+ * least as large as `index`. If an index occurs twice, the last write counts. PyTorch: `torch.scatter`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; SHAPE_MISMATCH if `src` is smaller than `index`; DTYPE_MISMATCH if `src` does not have the dtype
+ * of x; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example zeros([2, 3]).scatter(1, tensor([[2], [0]]), 1) // [[0, 0, 1], [1, 0, 0]]
  */
 export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: Tensor | number | boolean) => Tensor> = primitive(
@@ -145,7 +154,7 @@ export const scatter: WithInPlace<(x: Tensor, dim: number, index: Tensor, src: T
 )
 
 /**
- * int32 [count, ndim]: the places where elements are not 0, in row-major order. No gradient. PyTorch: `torch.nonzero`.
+ * The places of the elements that are not 0, as int32 [count, ndim] in row-major order. No gradient. PyTorch: `torch.nonzero`.
  * @example tensor([[0, 5], [7, 0]]).nonzero() // [[0, 1], [1, 0]]
  */
 export const nonzero: (x: Tensor) => Tensor = primitive('nonzero', {

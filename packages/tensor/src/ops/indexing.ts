@@ -13,8 +13,10 @@ import { placesFor } from './parts/common.js'
 import { indexBy } from './parts/indexed.js'
 
 /**
- * Indexing, x[spec, spec, …] in Python: numbers, ranges ('1:3', '::2'), '...', null for a new dimension, tensors of indices or of bool. A view unless a
- * tensor is among them. PyTorch: `x[…]`. @throws INDEX_OUT_OF_RANGE, INVALID_ARGUMENT
+ * x[spec, spec, …] of Python. A spec is a number, a range ('1:3', '::2'), '...', null for a new dimension, or a tensor of indices or bool. The result is a view
+ * unless a spec is a tensor. PyTorch: `x[…]`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of its dimension; INVALID_ARGUMENT if a range is not valid; SHAPE_MISMATCH if there are too many specs, or
+ * a mask is of another shape; DTYPE_MISMATCH if an index is not a whole number
  * @example tensor([[1, 2, 3], [4, 5, 6]]).index(-1, '1:') // [5, 6]
  */
 export const index: Functional<(x: Tensor, specs: readonly IndexSpec<Tensor>[]) => Tensor> = composite('index', {
@@ -28,8 +30,9 @@ export const index: Functional<(x: Tensor, specs: readonly IndexSpec<Tensor>[]) 
 method('index', (x: Tensor, ...specs: IndexSpec<Tensor>[]) => index(x, specs), 5)
 
 /**
- * A copy with x[specs] = values, or += with `accumulate` (default false); values broadcast. Of equal indices the last wins, and
- * has the gradient. PyTorch: `torch.index_put`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * A copy with x[specs] = values, or x[specs] += values with `accumulate` (default false). `values` broadcast. If an index occurs twice, the last value counts
+ * and gets the gradient. PyTorch: `torch.index_put`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of its dimension; SHAPE_MISMATCH if `values` do not broadcast to x[specs]
  * @example zeros([2, 3]).indexPut([1, '1:'], tensor([8, 9])) // [[0, 0, 0], [0, 8, 9]]
  */
 export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: Tensor | number | boolean, accumulate?: boolean) => Tensor =
@@ -53,8 +56,9 @@ export const indexPut: (x: Tensor, specs: readonly IndexSpec<Tensor>[], values: 
   })
 
 /**
- * A copy whose slices along `dim` at `index` (int32 or whole numbers, [n]) are a number, a boolean or a 0-d tensor. PyTorch: `torch.index_fill`. @throws INDEX_OUT_OF_RANGE,
- * DIM_OUT_OF_RANGE
+ * A copy in which the slices along `dim` at `index` [n] (int32 or whole numbers) are all `value`: a number, a boolean or a 0-d tensor. PyTorch:
+ * `torch.index_fill`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; DIM_OUT_OF_RANGE if `dim` is not a dimension of x; SHAPE_MISMATCH if `value` has dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).indexFill(1, tensor([0, 2]), -1) // [[-1, 2, -1], [-1, 5, -1]]
  */
 export const indexFill: WithInPlace<(x: Tensor, dim: number, index: Tensor, value: Tensor | number | boolean) => Tensor> = composite(
@@ -84,8 +88,9 @@ export const indexFill: WithInPlace<(x: Tensor, dim: number, index: Tensor, valu
 )
 
 /**
- * A copy with a number, a boolean or a 0-d tensor where mask (bool) is true; both broadcast, the dtype stays. PyTorch: `torch.masked_fill`. @throws
- * DTYPE_MISMATCH, SHAPE_MISMATCH
+ * A copy of x with `value` where `mask` (bool) is true. `value` is a number, a boolean or a 0-d tensor. x and `mask` broadcast; the dtype stays. PyTorch:
+ * `torch.masked_fill`.
+ * @throws DTYPE_MISMATCH if `mask` is not bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example const x = tensor([1, -2, 3]); x.maskedFill(x.lt(0), 0) // [1, 0, 3]
  */
 export const maskedFill: WithInPlace<(x: Tensor, mask: Tensor, value: Tensor | number | boolean) => Tensor> = composite('maskedFill', {
@@ -98,7 +103,8 @@ export const maskedFill: WithInPlace<(x: Tensor, mask: Tensor, value: Tensor | n
 })
 
 /**
- * The elements where mask (bool) is true, as [count]; both broadcast. PyTorch: `torch.masked_select`. @throws DTYPE_MISMATCH, SHAPE_MISMATCH
+ * The elements of x where `mask` (bool) is true, as [count]. x and `mask` broadcast. PyTorch: `torch.masked_select`.
+ * @throws DTYPE_MISMATCH if `mask` is not bool; SHAPE_MISMATCH if the shapes do not broadcast
  * @example const x = tensor([[1, 5], [7, 2]]); x.maskedSelect(x.gt(3)) // [5, 7]
  */
 export const maskedSelect: (x: Tensor, mask: Tensor) => Tensor = composite('maskedSelect', {
@@ -112,8 +118,8 @@ export const maskedSelect: (x: Tensor, mask: Tensor) => Tensor = composite('mask
 })
 
 /**
- * Elements as if flattened, at indices (int32, or whole numbers) of any shape; negative ones count from the end. PyTorch: `torch.take`. @throws INDEX_OUT_OF_RANGE,
- * DTYPE_MISMATCH
+ * The elements of the flattened x at `index` (int32 or whole numbers, any shape); negative indices count from the end. PyTorch: `torch.take`.
+ * @throws INDEX_OUT_OF_RANGE if x does not have an index; DTYPE_MISMATCH if an index is not a whole number
  * @example tensor([[1, 2], [3, 4]]).take(tensor([0, -1])) // [1, 4]
  */
 export const take: (x: Tensor, index: Tensor) => Tensor = composite('take', {
@@ -125,8 +131,8 @@ export const take: (x: Tensor, index: Tensor) => Tensor = composite('take', {
 })
 
 /**
- * As gather, with tensor and indices broadcast against each other except in `dim`; without `dim` flattened. PyTorch: `torch.take_along_dim`.
- * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH
+ * As `gather`, but x and `index` broadcast against each other, except along `dim`. Without `dim` both count as flattened. PyTorch: `torch.take_along_dim`.
+ * @throws INDEX_OUT_OF_RANGE if an index is outside of `dim`; SHAPE_MISMATCH if the shapes do not broadcast; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example const x = tensor([[3, 1, 2], [5, 6, 4]]); x.takeAlongDim(x.argsort(1), 1) // [[1, 2, 3], [4, 5, 6]]
  */
 export const takeAlongDim: (x: Tensor, index: Tensor, dim?: number) => Tensor = composite('takeAlongDim', {

@@ -9,8 +9,8 @@ import { composite, type Functional, primitive, rawOperations } from './define/d
 import { wrap } from './parts/dims.js'
 
 /**
- * Tensors joined along `dim` (default 0); all other extents are equal, dtypes promote. Those of shape [0] are skipped. PyTorch: `torch.cat`. @throws
- * SHAPE_MISMATCH, DIM_OUT_OF_RANGE, INVALID_ARGUMENT without tensors
+ * The tensors joined along `dim` (default 0). All other dimensions have equal extents; dtypes promote; tensors of shape [0] are skipped. PyTorch: `torch.cat`.
+ * @throws SHAPE_MISMATCH if another extent differs; DIM_OUT_OF_RANGE if the tensors do not have `dim`; INVALID_ARGUMENT if the list is empty
  * @example cat([tensor([[1, 2]]), tensor([[3]])], 1) // [[1, 2, 3]]
  */
 export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('cat', {
@@ -61,8 +61,8 @@ export const cat: Functional<(tensors: readonly Tensor[], dim?: number) => Tenso
 })
 
 /**
- * Tensors of one shape joined along a new dimension `dim` (default 0); dtypes promote. PyTorch: `torch.stack`. @throws SHAPE_MISMATCH,
- * DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * Tensors of one shape joined along a new dimension `dim` (default 0); dtypes promote. PyTorch: `torch.stack`.
+ * @throws SHAPE_MISMATCH if the shapes differ; DIM_OUT_OF_RANGE if the result does not have `dim`; INVALID_ARGUMENT if the list is empty
  * @example stack([tensor([1, 2]), tensor([3, 4])], 1) // [[1, 3], [2, 4]]
  */
 export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Tensor> = primitive('stack', {
@@ -84,7 +84,8 @@ export const stack: Functional<(tensors: readonly Tensor[], dim?: number) => Ten
 })
 
 /**
- * Tensors joined along dimension 1, vectors along 0. PyTorch: `torch.hstack`. @throws SHAPE_MISMATCH
+ * The tensors joined along dimension 1, or along dimension 0 if they are vectors. PyTorch: `torch.hstack`.
+ * @throws SHAPE_MISMATCH if another extent differs; INVALID_ARGUMENT if the list is empty
  * @example hstack([tensor([1, 2]), tensor([3])]) // [1, 2, 3]
  */
 export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('hstack', {
@@ -97,7 +98,8 @@ export const hstack: Functional<(tensors: readonly Tensor[]) => Tensor> = compos
 })
 
 /**
- * Tensors joined along dimension 0, vectors as rows. PyTorch: `torch.vstack`. @throws SHAPE_MISMATCH
+ * The tensors joined along dimension 0; a vector becomes a row. PyTorch: `torch.vstack`.
+ * @throws SHAPE_MISMATCH if another extent differs; INVALID_ARGUMENT if the list is empty
  * @example vstack([tensor([1, 2]), tensor([[3, 4], [5, 6]])]) // [[1, 2], [3, 4], [5, 6]]
  */
 export const vstack: Functional<(tensors: readonly Tensor[]) => Tensor> = composite('vstack', {

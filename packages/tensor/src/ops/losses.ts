@@ -26,8 +26,9 @@ import { checkReduction } from './parts/classes.js'
 import { atLeast, SOFTPLUS_EXACT } from './parts/common.js'
 
 /**
- * (input − target)² of two tensors of one shape, which do not broadcast. The third argument is the reduction, 'mean' by default. PyTorch:
- * `torch.nn.functional.mse_loss`. @throws SHAPE_MISMATCH
+ * (input − target)². Input and target have one shape and do not broadcast. The third argument is the reduction (default 'mean') or all options. PyTorch:
+ * `torch.nn.functional.mse_loss`.
+ * @throws SHAPE_MISMATCH if the shapes differ
  * @example mseLoss(tensor([1, 2]), tensor([1, 4]), 'none') // [0, 4]
  */
 export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('mseLoss', {
@@ -38,8 +39,9 @@ export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossA
 })
 
 /**
- * |input − target| of two tensors of one shape. The third argument is the reduction, 'mean' by default. PyTorch: `torch.nn.functional.l1_loss`.
- * @throws SHAPE_MISMATCH
+ * |input − target|. Input and target have one shape and do not broadcast. The third argument is the reduction (default 'mean') or all options. PyTorch:
+ * `torch.nn.functional.l1_loss`.
+ * @throws SHAPE_MISMATCH if the shapes differ
  * @example l1Loss(tensor([1, 2]), tensor([1, 4])) // 1
  */
 export const l1Loss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('l1Loss', {
@@ -50,8 +52,9 @@ export const l1Loss: Functional<(input: Tensor, target: Tensor, options?: LossAr
 })
 
 /**
- * ½ d² / beta where |d| < beta (default 1), else |d| − ½ beta, of d = input − target. `reduction` is 'mean' by default. PyTorch:
- * `torch.nn.functional.smooth_l1_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * ½ d² / beta where |d| < beta (default 1), else |d| − ½ beta, with d = input − target. The reduction is 'mean' by default. PyTorch:
+ * `torch.nn.functional.smooth_l1_loss`.
+ * @throws SHAPE_MISMATCH if the shapes differ; INVALID_ARGUMENT if beta is negative
  * @example smoothL1Loss(tensor([0, 0]), tensor([0.5, 3]), 'none') // [0.125, 2.5]
  */
 export const smoothL1Loss: Functional<(input: Tensor, target: Tensor, options?: LossArg<SmoothL1Options>) => Tensor> = composite(
@@ -74,8 +77,9 @@ export const smoothL1Loss: Functional<(input: Tensor, target: Tensor, options?: 
 )
 
 /**
- * ½ d² where |d| ≤ delta (default 1), else delta (|d| − ½ delta), of d = input − target. `reduction` is 'mean' by default. PyTorch:
- * `torch.nn.functional.huber_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * ½ d² where |d| ≤ delta (default 1), else delta · (|d| − ½ delta), with d = input − target. The reduction is 'mean' by default. PyTorch:
+ * `torch.nn.functional.huber_loss`.
+ * @throws SHAPE_MISMATCH if the shapes differ; INVALID_ARGUMENT if delta is not positive
  * @example huberLoss(tensor([0, 0]), tensor([0.5, 3]), { delta: 2, reduction: 'none' }) // [0.125, 4]
  */
 export const huberLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg<HuberOptions>) => Tensor> = composite('huberLoss', {
@@ -95,8 +99,9 @@ export const huberLoss: Functional<(input: Tensor, target: Tensor, options?: Los
 })
 
 /**
- * Binary cross entropy of probabilities in [0, 1]; logarithms are cut off at −100. Input and target have one shape; `reduction` is 'mean' by
- * default. PyTorch: `torch.nn.functional.binary_cross_entropy`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Binary cross entropy of probabilities from 0 to 1. Logarithms below −100 count as −100. Input and target have one shape; the reduction is 'mean' by default.
+ * PyTorch: `torch.nn.functional.binary_cross_entropy`.
+ * @throws SHAPE_MISMATCH if the shapes differ; INVALID_ARGUMENT if a probability is not from 0 to 1
  * @example bceLoss(tensor([0.9, 0.2]), tensor([1, 0])) // 0.1643
  */
 export const bceLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg<BceOptions<Tensor>>) => Tensor> = composite('bceLoss', {
@@ -121,8 +126,9 @@ export const bceLoss: Functional<(input: Tensor, target: Tensor, options?: LossA
 })
 
 /**
- * Binary cross entropy of σ(logits), without overflow. Both have one shape; `reduction` is 'mean' by default, `posWeight` weighs the positives.
- * PyTorch: `torch.nn.functional.binary_cross_entropy_with_logits`. @throws SHAPE_MISMATCH
+ * Binary cross entropy of σ(logits), without overflow. Logits and target have one shape; the reduction is 'mean' by default. `posWeight` is a factor for
+ * elements whose target is 1. PyTorch: `torch.nn.functional.binary_cross_entropy_with_logits`.
+ * @throws SHAPE_MISMATCH if the shapes differ
  * @example bceWithLogits(tensor([2, -1]), tensor([1, 0])) // 0.2201
  */
 export const bceWithLogits: Functional<(logits: Tensor, target: Tensor, options?: LossArg<BceWithLogitsOptions<Tensor>>) => Tensor> =
@@ -141,8 +147,10 @@ export const bceWithLogits: Functional<(logits: Tensor, target: Tensor, options?
   })
 
 /**
- * Kullback-Leibler divergence: target · (log target − input), of log-probabilities and probabilities (with `logTarget` of two logarithms).
- * `reduction` is 'mean' by default; 'batchmean' is the mathematical one. PyTorch: `torch.nn.functional.kl_div`. @throws SHAPE_MISMATCH
+ * Kullback-Leibler divergence: target · (log target − input). The input holds log-probabilities; the target holds probabilities, or with `logTarget`
+ * log-probabilities. The reduction is 'mean' by default; 'batchmean' divides the sum by N, as the mathematical definition does. PyTorch:
+ * `torch.nn.functional.kl_div`.
+ * @throws SHAPE_MISMATCH if the shapes differ
  * @example klDiv(tensor([[0.5, 0.5]]).log(), tensor([[0.9, 0.1]]), 'batchmean') // 0.3681
  */
 export const klDiv: Functional<(input: Tensor, target: Tensor, options?: Reduction | 'batchmean' | KlDivOptions) => Tensor> = composite(
@@ -164,8 +172,9 @@ export const klDiv: Functional<(input: Tensor, target: Tensor, options?: Reducti
 )
 
 /**
- * Negative log likelihood of a normal distribution: ½ (log v + (input − target)² / v), with a variance of at least `eps` (1e-6). `full` adds ½ log
- * 2π; `reduction` is 'mean' by default. PyTorch: `torch.nn.functional.gaussian_nll_loss`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Negative log likelihood of a normal distribution: ½ (log v + (input − target)² / v), where v is the variance, but at least `eps` (default 1e-6). `full` adds
+ * ½ log 2π. The reduction is 'mean' by default. PyTorch: `torch.nn.functional.gaussian_nll_loss`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; INVALID_ARGUMENT if a variance is negative
  * @example gaussianNllLoss(tensor([0, 0]), tensor([0, 2]), tensor([1, 4]), { reduction: 'none' }) // [0, 1.1931]
  */
 export const gaussianNllLoss: Functional<(input: Tensor, target: Tensor, variance: Tensor, options?: GaussianNllOptions) => Tensor> =
@@ -195,8 +204,9 @@ export const gaussianNllLoss: Functional<(input: Tensor, target: Tensor, varianc
   })
 
 /**
- * Negative log likelihood: log-probabilities [N, C], [C] or [N, C, d, …], target classes (int32, or whole numbers) [N], [] or [N, d, …]. Defaults: reduction 'mean',
- * ignoreIndex −100. PyTorch: `torch.nn.functional.nll_loss`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ * Negative log likelihood of log-probabilities [N, C], [C] or [N, C, d, …]. The target holds classes (int32 or whole numbers) [N], [] or [N, d, …]. Defaults:
+ * reduction 'mean', ignoreIndex −100. PyTorch: `torch.nn.functional.nll_loss`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if a class is not a whole number; INDEX_OUT_OF_RANGE if a class is not from 0 to C−1
  * @example nllLoss(tensor([[0.2, 0.8], [0.5, 0.5]]).log(), tensor([1, 0])) // 0.4581
  */
 export const nllLoss: (logp: Tensor, target: Tensor, options?: LossArg<NllLossOptions<Tensor>>) => Tensor = composite('nllLoss', {
@@ -212,9 +222,9 @@ export const nllLoss: (logp: Tensor, target: Tensor, options?: LossArg<NllLossOp
 })
 
 /**
- * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds class indices (int32, or whole numbers; [N], [] or [N, d, …]) or probabilities of
- * the logits' shape. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`. @throws
- * SHAPE_MISMATCH, DTYPE_MISMATCH, INDEX_OUT_OF_RANGE
+ * Cross entropy of unnormalized logits [N, C], [C] or [N, C, d, …]. The target holds classes (int32 or whole numbers) [N], [] or [N, d, …], or probabilities in
+ * the shape of the logits. Defaults: reduction 'mean', ignoreIndex −100, labelSmoothing 0. PyTorch: `torch.nn.functional.cross_entropy`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if a class is not a whole number; INDEX_OUT_OF_RANGE if a class is not from 0 to C−1
  * @example crossEntropy(tensor([[2, 0, 0], [0, 0, 3]]), tensor([0, 2])) // 0.1672
  */
 export const crossEntropy: (logits: Tensor, target: Tensor, options?: LossArg<CrossEntropyOptions<Tensor>>) => Tensor = composite(

@@ -13,19 +13,21 @@ import { inverseErf } from './parts/inverse-erf.js'
 import { gradient, slope } from './parts/slopes.js'
 
 /**
- * −x of each element. PyTorch: `torch.neg`. @throws DTYPE_MISMATCH for bool
+ * −x of each element. PyTorch: `torch.neg`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([1, -2]).neg() // [-1, 2]
  */
 export const neg: WithInPlace<(x: Tensor) => Tensor> = numeric('neg', [], (g, _, ops) => ops.neg(g)) // −g
 
 /**
- * The absolute value of each element; int32 stays, bool is refused. PyTorch: `torch.abs`. @throws DTYPE_MISMATCH
+ * The absolute value of each element; int32 stays int32. PyTorch: `torch.abs`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([-3, 0, 2]).abs() // [3, 0, 2]
  */
 export const abs: WithInPlace<(x: Tensor) => Tensor> = numeric('abs', ['a'], (g, s, ops) => ops.mul(g, ops.sign(s.a))) // g · sign a
 
 /**
- * −1, 0 or 1 for each element; int32 and bool stay. PyTorch: `torch.sign`.
+ * −1, 0 or 1 for each element, in the dtype of x. PyTorch: `torch.sign`.
  * @example tensor([-3, 0, 2]).sign() // [-1, 0, 1]
  */
 export const sign: WithInPlace<(x: Tensor) => Tensor> = primitive('sign', {
@@ -48,7 +50,7 @@ export const exp: WithInPlace<(x: Tensor) => Tensor> = real('exp', ['result'], (
 export const log: WithInPlace<(x: Tensor) => Tensor> = real('log', ['a'], (g, s, ops) => ops.div(g, s.a)) // g / a
 
 /**
- * The square root of each element, NaN of negative ones. int32 and bool become float32. PyTorch: `torch.sqrt`.
+ * The square root of each element; NaN if the element is negative. int32 and bool become float32. PyTorch: `torch.sqrt`.
  * @example tensor([4, 2, -1]).sqrt() // [2, 1.4142, NaN]
  */
 export const sqrt: WithInPlace<(x: Tensor) => Tensor> = real('sqrt', ['result'], (g, s, ops) => ops.div(g, ops.mul(s.result, 2))) // g / (2 √a)
@@ -103,7 +105,7 @@ export const sinh: WithInPlace<(x: Tensor) => Tensor> = real('sinh', ['a'], (g, 
 export const cosh: WithInPlace<(x: Tensor) => Tensor> = real('cosh', ['a'], (g, s, ops) => ops.mul(g, ops.sinh(s.a)))
 
 /**
- * The arc sine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.asin`.
+ * The arc sine of each element, in radians; NaN if the element is not in [−1, 1]. int32 and bool become float32. PyTorch: `torch.asin`.
  * @example tensor([-1, 0.5, 2]).asin() // [-1.5708, 0.5236, NaN]
  */
 export const asin: WithInPlace<(x: Tensor) => Tensor> = real('asin', ['a'], (g, s, ops) =>
@@ -112,7 +114,7 @@ export const asin: WithInPlace<(x: Tensor) => Tensor> = real('asin', ['a'], (g, 
 )
 
 /**
- * The arc cosine of each element, in radians; NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.acos`.
+ * The arc cosine of each element, in radians; NaN if the element is not in [−1, 1]. int32 and bool become float32. PyTorch: `torch.acos`.
  * @example tensor([-1, 0.5, 2]).acos() // [3.1416, 1.0472, NaN]
  */
 export const acos: WithInPlace<(x: Tensor) => Tensor> = real('acos', ['a'], (g, s, ops) =>
@@ -135,8 +137,8 @@ export const erf: WithInPlace<(x: Tensor) => Tensor> = real('erf', ['a'], (g, s,
 )
 
 /**
- * The inverse of `erf` on [−1, 1], ±Infinity at the ends; NaN outside. int32 and bool become float32. PyTorch: `torch.erfinv`, whose float64 loses digits
- * near ±1; here all are within a few units in the last place.
+ * The inverse of `erf`: ±Infinity at −1 and 1, NaN outside of [−1, 1]. int32 and bool become float32. PyTorch: `torch.erfinv`, whose float64 loses digits near
+ * ±1; here every result is within a few units in the last place.
  * @example tensor([-1, 0, 0.5]).erfinv() // [-Infinity, 0, 0.4769]
  */
 export const erfinv: WithInPlace<(x: Tensor) => Tensor> = primitive('erfinv', {
@@ -166,7 +168,7 @@ export const rsqrt: WithInPlace<(x: Tensor) => Tensor> = real('rsqrt', ['result'
 )
 
 /**
- * x² of each element; int32 stays, bool becomes int32. PyTorch: `torch.square`.
+ * x² of each element; int32 stays int32, and bool becomes int32. PyTorch: `torch.square`.
  * @example tensor([-3, 0.5]).square() // [9, 0.25]
  */
 export const square: WithInPlace<(x: Tensor) => Tensor> = primitive('square', {
@@ -181,13 +183,13 @@ export const square: WithInPlace<(x: Tensor) => Tensor> = primitive('square', {
 })
 
 /**
- * log(1 + x) of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.log1p`.
+ * log(1 + x) of each element, accurate near 0. int32 and bool become float32. PyTorch: `torch.log1p`.
  * @example tensor([0, 1, -1]).log1p() // [0, 0.6931, -Infinity]
  */
 export const log1p: WithInPlace<(x: Tensor) => Tensor> = real('log1p', ['a'], (g, s, ops) => ops.div(g, ops.add(s.a, 1))) // g / (a + 1)
 
 /**
- * eˣ − 1 of each element, exact near 0. int32 and bool become float32. PyTorch: `torch.expm1`.
+ * eˣ − 1 of each element, accurate near 0. int32 and bool become float32. PyTorch: `torch.expm1`.
  * @example tensor([0, 1, -Infinity]).expm1() // [0, 1.7183, -1]
  */
 export const expm1: WithInPlace<(x: Tensor) => Tensor> = real('expm1', ['result'], (g, s, ops) => ops.mul(g, ops.add(s.result, 1))) // g (y + 1)
@@ -211,32 +213,37 @@ export const log10: WithInPlace<(x: Tensor) => Tensor> = real('log10', ['a'], (g
 export const exp2: WithInPlace<(x: Tensor) => Tensor> = real('exp2', ['result'], (g, s, ops) => ops.mul(ops.mul(g, s.result), Math.LN2)) // g y ln 2
 
 /**
- * The next integer below each element; int32 stays. PyTorch: `torch.floor`. @throws DTYPE_MISMATCH for bool
+ * Each element rounded towards −∞; int32 stays int32. PyTorch: `torch.floor`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([1.5, -1.5]).floor() // [1, -2]
  */
 export const floor: WithInPlace<(x: Tensor) => Tensor> = rounding('floor')
 
 /**
- * The next integer above each element; int32 stays. PyTorch: `torch.ceil`. @throws DTYPE_MISMATCH for bool
+ * Each element rounded towards ∞; int32 stays int32. PyTorch: `torch.ceil`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([1.5, -1.5]).ceil() // [2, -1]
  */
 export const ceil: WithInPlace<(x: Tensor) => Tensor> = rounding('ceil')
 
 /**
- * The nearest integer of each element, halves to the even one; int32 stays. PyTorch: `torch.round`. @throws DTYPE_MISMATCH for bool
+ * Each element rounded to the nearest integer, and halves to the even one; int32 stays int32. PyTorch: `torch.round`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([0.5, 1.5, 2.5]).round() // [0, 2, 2]: halves go to the even number
  */
 export const round: WithInPlace<(x: Tensor) => Tensor> = rounding('round')
 
 /**
- * Each element without its fraction; int32 stays. PyTorch: `torch.trunc`. @throws DTYPE_MISMATCH for bool
+ * Each element rounded towards 0; int32 stays int32. PyTorch: `torch.trunc`.
+ * @throws DTYPE_MISMATCH if x is bool
  * @example tensor([1.5, -1.5]).trunc() // [1, -1]
  */
 export const trunc: WithInPlace<(x: Tensor) => Tensor> = rounding('trunc')
 
 /**
- * Each element kept within [min, max]; null or undefined: unbounded; at least one bound is needed. The gradient at a bound is 1. PyTorch: `torch.clamp`. @throws
- * INVALID_ARGUMENT
+ * Each element kept between `min` and `max`. One of the two may be null or left out, which means without that bound. At a bound the gradient is 1. PyTorch:
+ * `torch.clamp`.
+ * @throws INVALID_ARGUMENT if neither `min` nor `max` is given
  * @example tensor([-2, 0.5, 9]).clamp(0, 1) // [0, 0.5, 1]
  */
 export const clamp: WithInPlace<(x: Tensor, min?: number | null, max?: number | null) => Tensor> = primitive('clamp', {

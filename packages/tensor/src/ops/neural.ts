@@ -13,7 +13,8 @@ import { composite, type Functional, type Ops, primitive, rawOperations } from '
 import { sumToShape } from './parts/dims.js'
 
 /**
- * x · weightᵀ + bias: x […, in], weight [out, in], bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * x · weightᵀ + bias, with x […, in], weight [out, in] and bias [out] → […, out]. PyTorch: `torch.nn.functional.linear`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ
  * @example linear(tensor([1, 2]), tensor([[1, 0], [0, 1], [1, 1]]), tensor([0, 0, 10])) // [1, 2, 13]
  */
 export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null) => Tensor> = primitive('linear', {
@@ -46,8 +47,9 @@ export const linear: Functional<(x: Tensor, weight: Tensor, bias?: Tensor | null
 })
 
 /**
- * Each element 0 with probability p (default 0.5), else x / (1 − p); with `training: false` the tensor itself. Random numbers are the scope's, or
- * those of `generator`. PyTorch: `torch.nn.functional.dropout`. @throws INVALID_ARGUMENT
+ * Each element becomes 0 with probability p (default 0.5), else x / (1 − p). With `training: false` the result is x itself. `generator` gives the random
+ * numbers, by default that of the scope. PyTorch: `torch.nn.functional.dropout`.
+ * @throws INVALID_ARGUMENT if p is not from 0 to 1
  * @example dropout(ones([6]), 0.5, { generator: new Generator(7) }) // [2, 0, 2, 2, 0, 2]: what is left is doubled
  */
 export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOptions) => Tensor> = composite('dropout', {
@@ -68,8 +70,10 @@ export const dropout: Functional<(x: Tensor, p?: number, options?: DropoutOption
 })
 
 /**
- * softmax(Q Kᵀ · scale) V: query [..., L, E], key [..., S, E], value [..., S, V] → [..., L, V]. scale is 1 / √E by default; a bool mask is true
- * where a position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * softmax(Q Kᵀ · scale) V of query [..., L, E], key [..., S, E] and value [..., S, V] → [..., L, V]. `scale` is 1 / √E by default. A bool mask is true where a
+ * position takes part. PyTorch: `torch.nn.functional.scaled_dot_product_attention`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are integers; INVALID_ARGUMENT if both `isCausal` and `attnMask` are
+ * given
  * @example scaledDotProductAttention(zeros([2, 4]), zeros([2, 4]), tensor([[2], [4]]), { isCausal: true }) // [[2], [3]]: the mean of what each position sees
  */
 export const scaledDotProductAttention: Functional<
@@ -102,8 +106,9 @@ export const scaledDotProductAttention: Functional<
 })
 
 /**
- * Rows of a table: weight [V, D], indices (int32, or whole numbers) of any shape → […indices, D]. With `sparse` the weight's gradient is a SparseTensor. PyTorch:
- * `torch.nn.functional.embedding`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * Rows of a table: weight [V, D], indices (int32 or whole numbers) of any shape → […indices, D]. With `sparse` the gradient of the weight is a SparseTensor.
+ * PyTorch: `torch.nn.functional.embedding`.
+ * @throws INDEX_OUT_OF_RANGE if an index is not from 0 to V−1; DTYPE_MISMATCH if an index is not a whole number; SHAPE_MISMATCH if the weight is not a matrix
  * @example embedding(tensor([[1, 2], [3, 4], [5, 6]]), tensor([2, 0])) // [[5, 6], [1, 2]]
  */
 export const embedding: (weight: Tensor, indices: Tensor, options?: EmbedOptions) => Tensor = composite('embedding', {
@@ -118,8 +123,10 @@ export const embedding: (weight: Tensor, indices: Tensor, options?: EmbedOptions
 })
 
 /**
- * Sums, means (the default) or maxima of rows: weight [V, D], indices (int32, or whole numbers) [bags, length], or [n] with `offsets` → [bags, D]. A bag of nothing is
- * 0. PyTorch: `torch.nn.functional.embedding_bag`. @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Sums, means (the default) or maxima of rows of a table: weight [V, D], indices (int32 or whole numbers) [bags, length], or [n] with `offsets` → [bags, D].
+ * The result for an empty bag is 0. PyTorch: `torch.nn.functional.embedding_bag`.
+ * @throws INDEX_OUT_OF_RANGE if an index is not from 0 to V−1; SHAPE_MISMATCH if the shapes do not fit; INVALID_ARGUMENT if offsets do not ascend, or an option
+ * is invalid
  * @example embeddingBag(tensor([[1], [2], [3]]), tensor([0, 1, 2]), { offsets: tensor([0, 2]), mode: 'sum' }) // [[3], [3]]: the bags [0, 1] and [2]
  */
 export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?: EmbeddingBagOptions<Tensor>) => Tensor> = composite(
@@ -162,8 +169,9 @@ export const embeddingBag: Functional<(weight: Tensor, indices: Tensor, options?
 )
 
 /**
- * Classes (int32, or whole numbers) of any shape → int32 […, numClasses]; left out, one more than the largest class. No gradient. PyTorch:
- * `torch.nn.functional.one_hot`. @throws INDEX_OUT_OF_RANGE, DTYPE_MISMATCH
+ * One-hot vectors: classes (int32 or whole numbers) of any shape → int32 […classes, numClasses]. `numClasses` is by default one more than the largest class. No
+ * gradient. PyTorch: `torch.nn.functional.one_hot`.
+ * @throws INDEX_OUT_OF_RANGE if a class is not from 0 to numClasses−1; DTYPE_MISMATCH if a class is not a whole number
  * @example oneHot(tensor([0, 2]), 3) // [[1, 0, 0], [0, 0, 1]]
  */
 export const oneHot: Functional<(classes: Tensor, numClasses?: number) => Tensor> = primitive('oneHot', {

@@ -7,8 +7,9 @@ import { numelOf, type Shape, sameShape } from '../values/shape.js'
 import { composite, type Functional, type Ops } from './define/define.js'
 
 /**
- * Normalizes over the last dimensions, whose shape is normalizedShape; weight and bias have that shape, eps is 1e-5. PyTorch:
- * `torch.nn.functional.layer_norm`. @throws SHAPE_MISMATCH
+ * Normalizes over the last dimensions, whose shape is `normalizedShape`. weight and bias have that shape; eps is 1e-5 by default. PyTorch:
+ * `torch.nn.functional.layer_norm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the tensors are not all float32 or all float64
  * @example layerNorm(tensor([[1, 2, 3], [0, 0, 6]]), 3) // [[-1.2247, 0, 1.2247], [-0.7071, -0.7071, 1.4142]]
  */
 export const layerNorm: Functional<
@@ -40,9 +41,10 @@ export const layerNorm: Functional<
 })
 
 /**
- * Normalizes each channel of x [N, C, …]; statistics, weight and bias are [C]. In training (default false) by the batch's own statistics, which go
- * into the running ones in place with momentum 0.1; eps is 1e-5. PyTorch: `torch.nn.functional.batch_norm`. @throws SHAPE_MISMATCH,
- * INVALID_ARGUMENT
+ * Normalizes each channel of x [N, C, …]. The running statistics, weight and bias are [C]. With `training` (default false) it uses the statistics of the batch,
+ * and updates the running statistics in place with momentum 0.1. eps is 1e-5 by default. PyTorch: `torch.nn.functional.batch_norm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit, or there is only one value for each channel in training; INVALID_ARGUMENT if there are neither running
+ * statistics nor `training`
  * @example batchNorm(tensor([[1, 10], [3, 30]]), null, null, null, null, { training: true }) // [[-1, -1], [1, 1]]
  */
 export const batchNorm: Functional<
@@ -91,8 +93,9 @@ export const batchNorm: Functional<
 })
 
 /**
- * Normalizes each image's groups of channels of x [N, C, …], whose number divides C; weight and bias [C], eps 1e-5. PyTorch:
- * `torch.nn.functional.group_norm`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Normalizes groups of channels of each image of x [N, C, …]. The number of groups divides C; weight and bias are [C]; eps is 1e-5 by default. PyTorch:
+ * `torch.nn.functional.group_norm`.
+ * @throws SHAPE_MISMATCH if weight or bias is not [C]; INVALID_ARGUMENT if the groups do not divide C
  * @example groupNorm(tensor([[1, 3, 10, 30]]), 2) // [[-1, 1, -1, 1]]: channels 0 and 1, then 2 and 3
  */
 export const groupNorm: Functional<
@@ -111,8 +114,8 @@ export const groupNorm: Functional<
 })
 
 /**
- * Normalizes each channel of each image of x [N, C, …]; weight and bias [C], eps 1e-5. PyTorch: `torch.nn.functional.instance_norm`. @throws
- * SHAPE_MISMATCH
+ * Normalizes each channel of each image of x [N, C, …]. weight and bias are [C]; eps is 1e-5 by default. PyTorch: `torch.nn.functional.instance_norm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit, or a channel has only one element
  * @example instanceNorm(tensor([[[1, 3], [10, 30]]])) // [[[-1, 1], [-1, 1]]]
  */
 export const instanceNorm: Functional<(x: Tensor, weight?: Tensor | null, bias?: Tensor | null, options?: NormOptions) => Tensor> =

@@ -13,8 +13,9 @@ import { fibresAlong, scan } from './parts/fibres.js'
 import { gradientRows, slope } from './parts/slopes.js'
 
 /**
- * The largest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the largest, which gets the
- * gradient. NaN is the largest. PyTorch: `torch.max`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The largest of all elements; along `dim`, { values, indices } of the largest. NaN counts as the largest. Of several equal elements, `indices` names the
+ * first. With `dim` that element gets the gradient; without `dim` equal elements share it. PyTorch: `torch.max`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 5], [7, 2]]).max(1) // { values: [5, 7], indices: [1, 0] }
  */
 export const max: ExtremeOf<Tensor> = composite('max', {
@@ -25,8 +26,9 @@ export const max: ExtremeOf<Tensor> = composite('max', {
 })
 
 /**
- * The smallest of all elements, whose gradient is shared by equals; or along `dim` { values, indices } with the first of the smallest, which gets
- * the gradient. PyTorch: `torch.min`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The smallest of all elements; along `dim`, { values, indices } of the smallest. NaN counts as the smallest. Of several equal elements, `indices` names the
+ * first. With `dim` that element gets the gradient; without `dim` equal elements share it. PyTorch: `torch.min`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 5], [7, 2]]).min(0) // { values: [1, 2], indices: [0, 1] }
  */
 export const min: ExtremeOf<Tensor> = composite('min', {
@@ -37,8 +39,9 @@ export const min: ExtremeOf<Tensor> = composite('min', {
 })
 
 /**
- * int32: the indices that sort along `dim` (default −1, the last), ascending unless `descending`. Equals keep their order, NaN is the greatest.
- * PyTorch: `torch.argsort`. @throws DIM_OUT_OF_RANGE
+ * The indices (int32) that sort x along `dim` (default −1, the last), in ascending order unless `descending`. Equal elements keep their order; NaN is the
+ * greatest. PyTorch: `torch.argsort`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([3, 1, 2]).argsort(0, { descending: true }) // [0, 2, 1]: from the largest down
  */
 export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor = primitive('argsort', {
@@ -54,8 +57,9 @@ export const argsort: (x: Tensor, dim?: number, options?: SortOptions) => Tensor
 })
 
 /**
- * { values, indices } along `dim` (default the last), ascending unless `descending`. Equals keep their order, NaN is the greatest. PyTorch:
- * `torch.sort`. @throws DIM_OUT_OF_RANGE
+ * { values, indices } of x sorted along `dim` (default −1, the last), in ascending order unless `descending`. Equal elements keep their order; NaN is the
+ * greatest. PyTorch: `torch.sort`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([3, 1, 2]).sort() // { values: [1, 2, 3], indices: [1, 2, 0] }
  */
 export const sort: (x: Tensor, dim?: number, options?: SortOptions) => ValuesAndIndices<Tensor> = composite('sort', {
@@ -68,8 +72,9 @@ export const sort: (x: Tensor, dim?: number, options?: SortOptions) => ValuesAnd
 })
 
 /**
- * { values, indices } of the k largest along `dim` (default the last), from the largest down; with `largest: false` the smallest. PyTorch:
- * `torch.topk`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * { values, indices } of the k largest elements along `dim` (default −1, the last), the largest first; with `largest: false` the k smallest, the smallest
+ * first. PyTorch: `torch.topk`.
+ * @throws INVALID_ARGUMENT if k is not from 0 to the extent of `dim`; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([3, 1, 2]).topk(2) // { values: [3, 2], indices: [0, 2] }
  */
 export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) => ValuesAndIndices<Tensor> = composite('topk', {
@@ -88,7 +93,8 @@ export const topk: (x: Tensor, k: number, dim?: number, options?: TopkOptions) =
 })
 
 /**
- * Element i is the sum of the elements 0 … i along `dim`; int32 and bool sum to int32. PyTorch: `torch.cumsum`. @throws DIM_OUT_OF_RANGE
+ * Cumulative sums: element i is the sum of elements 0 … i along `dim`. int32 and bool give int32. PyTorch: `torch.cumsum`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [3, 4]]).cumsum(0) // [[1, 2], [4, 6]]
  */
 export const cumsum: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumsum', {
@@ -100,7 +106,8 @@ export const cumsum: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive
 })
 
 /**
- * Element i is the product of the elements 0 … i along `dim`; int32 and bool multiply to int32. PyTorch: `torch.cumprod`. @throws DIM_OUT_OF_RANGE
+ * Cumulative products: element i is the product of elements 0 … i along `dim`. int32 and bool give int32. PyTorch: `torch.cumprod`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([1, 2, 3, 4]).cumprod(0) // [1, 2, 6, 24]
  */
 export const cumprod: WithInPlace<(x: Tensor, dim: number) => Tensor> = primitive('cumprod', {

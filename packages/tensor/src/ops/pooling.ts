@@ -10,8 +10,9 @@ import { placesFor } from './parts/common.js'
 import { pair } from './parts/window.js'
 
 /**
- * Maxima of windows: [N, C, L] or [C, L] → […, oL]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
- * `torch.nn.functional.max_pool1d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Maxima of windows: [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
+ * `torch.nn.functional.max_pool1d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions, or is smaller than the window; INVALID_ARGUMENT if an option is invalid
  * @example maxPool1d(tensor([[1, 4, 2, 3]]), 2, { stride: 1 }) // [[4, 4, 3]]
  */
 export const maxPool1d: Functional<(x: Tensor, kernelSize: number, options?: MaxPoolOptions<number>) => Tensor> = composite('maxPool1d', {
@@ -25,8 +26,9 @@ export const maxPool1d: Functional<(x: Tensor, kernelSize: number, options?: Max
 })
 
 /**
- * Maxima of windows: [N, C, H, W] or [C, H, W] → […, oH, oW]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
- * `torch.nn.functional.max_pool2d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Maxima of windows: [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. Defaults: stride = kernelSize, padding 0, dilation 1. PyTorch:
+ * `torch.nn.functional.max_pool2d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions, or is smaller than the window; INVALID_ARGUMENT if an option is invalid
  * @example maxPool2d(tensor([[[1, 2, 5, 6], [3, 4, 7, 8]]]), 2) // [[[4, 8]]]
  */
 export const maxPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPoolOptions<Pair>) => Tensor> = composite('maxPool2d', {
@@ -40,8 +42,9 @@ export const maxPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPo
 })
 
 /**
- * maxPool2d, and the place of each maximum in its plane (int32, y · W + x). PyTorch: `torch.nn.functional.max_pool2d(return_indices=True)`. @throws
- * SHAPE_MISMATCH, INVALID_ARGUMENT
+ * `maxPool2d` and the place of each maximum in its plane: [maxima, places], where a place is y · W + x, as int32. PyTorch:
+ * `torch.nn.functional.max_pool2d(return_indices=True)`.
+ * @throws SHAPE_MISMATCH if x is not [N, C, H, W] or [C, H, W], or is smaller than the window; INVALID_ARGUMENT if an option is invalid
  * @example maxPool2dWithIndices(tensor([[[1, 2, 5, 6], [3, 4, 7, 8]]]), 2) // [[[[4, 8]]], [[[5, 7]]]]: maxima, and their places
  */
 export const maxPool2dWithIndices: Functional<(x: Tensor, kernelSize: Pair, options?: MaxPoolOptions<Pair>) => readonly [Tensor, Tensor]> =
@@ -56,8 +59,9 @@ export const maxPool2dWithIndices: Functional<(x: Tensor, kernelSize: Pair, opti
   })
 
 /**
- * Means of windows: [N, C, L] or [C, L] → […, oL]. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch:
- * `torch.nn.functional.avg_pool1d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Means of windows: [N, C, L] or [C, L] → [N, C, oL] or [C, oL]. Defaults: stride = kernelSize, padding 0. Padding counts as zeros. PyTorch:
+ * `torch.nn.functional.avg_pool1d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions, or is smaller than the window; INVALID_ARGUMENT if an option is invalid
  * @example avgPool1d(tensor([[1, 3, 5, 7]]), 2) // [[2, 6]]
  */
 export const avgPool1d: Functional<(x: Tensor, kernelSize: number, options?: AvgPoolOptions<number>) => Tensor> = composite('avgPool1d', {
@@ -71,8 +75,9 @@ export const avgPool1d: Functional<(x: Tensor, kernelSize: number, options?: Avg
 })
 
 /**
- * Means of windows: [N, C, H, W] or [C, H, W] → […, oH, oW]. Defaults: stride = kernelSize, padding 0, which counts as zeros. PyTorch:
- * `torch.nn.functional.avg_pool2d`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Means of windows: [N, C, H, W] or [C, H, W] → [N, C, oH, oW] or [C, oH, oW]. Defaults: stride = kernelSize, padding 0. Padding counts as zeros. PyTorch:
+ * `torch.nn.functional.avg_pool2d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions, or is smaller than the window; INVALID_ARGUMENT if an option is invalid
  * @example avgPool2d(tensor([[[4, 8]]]), 2, { padding: 1, countIncludePad: false }) // [[[4, 8]]]
  */
 export const avgPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: AvgPoolOptions<Pair>) => Tensor> = composite('avgPool2d', {
@@ -86,8 +91,8 @@ export const avgPool2d: Functional<(x: Tensor, kernelSize: Pair, options?: AvgPo
 })
 
 /**
- * Means over `outputSize` windows of (nearly) equal size: [N, C, L] or [C, L] → […, outputSize]. PyTorch:
- * `torch.nn.functional.adaptive_avg_pool1d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Means over `outputSize` windows of (nearly) equal size: [N, C, L] or [C, L] → […, outputSize]. PyTorch: `torch.nn.functional.adaptive_avg_pool1d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions; DTYPE_MISMATCH if x is int32 or bool
  * @example adaptiveAvgPool1d(tensor([[1, 2, 3]]), 2) // [[1.5, 2.5]]
  */
 export const adaptiveAvgPool1d: Functional<(x: Tensor, outputSize: number) => Tensor> = composite('adaptiveAvgPool1d', {
@@ -100,8 +105,9 @@ export const adaptiveAvgPool1d: Functional<(x: Tensor, outputSize: number) => Te
 })
 
 /**
- * Means over oH × oW windows of (nearly) equal size: [N, C, H, W] or [C, H, W] → […, oH, oW]. `outputSize` is one number or [oH, oW]. PyTorch:
- * `torch.nn.functional.adaptive_avg_pool2d`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Means over oH × oW windows of (nearly) equal size: [N, C, H, W] or [C, H, W] → […, oH, oW]. `outputSize` is one number for both, or [oH, oW]. PyTorch:
+ * `torch.nn.functional.adaptive_avg_pool2d`.
+ * @throws SHAPE_MISMATCH if x does not have these dimensions; DTYPE_MISMATCH if x is int32 or bool
  * @example adaptiveAvgPool2d(tensor([[[1, 2], [3, 4]]]), 1) // [[[2.5]]]
  */
 export const adaptiveAvgPool2d: Functional<(x: Tensor, outputSize: Pair) => Tensor> = composite('adaptiveAvgPool2d', {

@@ -12,8 +12,8 @@ import { sumToShape } from './parts/dims.js'
 import { contract } from './parts/einsum.js'
 
 /**
- * Matrix product: [k]·[k] → [], [m, k]·[k] → [m], [m, k]·[k, n] → [m, n], with leading batch dimensions that broadcast. Both have one dtype.
- * PyTorch: `torch.matmul`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Matrix product: [k] · [k] → [], [m, k] · [k] → [m], [m, k] · [k, n] → [m, n]. Batch dimensions in front broadcast. PyTorch: `torch.matmul`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example tensor([[1, 2], [3, 4]]).matmul(tensor([10, 1])) // [12, 34]
  */
 export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
@@ -60,8 +60,8 @@ export const matmul: (a: Tensor, b: Tensor) => Tensor = primitive('matmul', {
 })
 
 /**
- * Matrix products of a batch: [b, m, k] · [b, k, n] → [b, m, n]. Nothing broadcasts: `matmul` does. PyTorch: `torch.bmm`. @throws SHAPE_MISMATCH,
- * DTYPE_MISMATCH
+ * Matrix products of a batch: [b, m, k] · [b, k, n] → [b, m, n]. Unlike `matmul`, it does not broadcast. PyTorch: `torch.bmm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example bmm(ones([8, 2, 3]), ones([8, 3, 4])) // shape [8, 2, 4]
  */
 export const bmm: (a: Tensor, b: Tensor) => Tensor = primitive('bmm', {
@@ -84,7 +84,8 @@ export const bmm: (a: Tensor, b: Tensor) => Tensor = primitive('bmm', {
 })
 
 /**
- * Product of two matrices: [m, k], [k, n] → [m, n]. PyTorch: `torch.mm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Product of two matrices: [m, k] · [k, n] → [m, n]. PyTorch: `torch.mm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example tensor([[1, 2], [3, 4]]).mm(tensor([[0, 1], [1, 0]])) // [[2, 1], [4, 3]]
  */
 export const mm: (a: Tensor, b: Tensor) => Tensor = composite('mm', {
@@ -96,7 +97,8 @@ export const mm: (a: Tensor, b: Tensor) => Tensor = composite('mm', {
 })
 
 /**
- * A matrix times a vector: [m, k], [k] → [m]. PyTorch: `torch.mv`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * A matrix times a vector: [m, k] · [k] → [m]. PyTorch: `torch.mv`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example tensor([[1, 2], [3, 4]]).mv(tensor([1, 1])) // [3, 7]
  */
 export const mv: (a: Tensor, b: Tensor) => Tensor = composite('mv', {
@@ -108,7 +110,8 @@ export const mv: (a: Tensor, b: Tensor) => Tensor = composite('mv', {
 })
 
 /**
- * Σ ab of two vectors: [k], [k] → []. PyTorch: `torch.dot`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * Σ a · b of two vectors: [k] · [k] → []. PyTorch: `torch.dot`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example tensor([1, 2, 3]).dot(tensor([4, 5, 6])) // 32
  */
 export const dot: (a: Tensor, b: Tensor) => Tensor = composite('dot', {
@@ -120,7 +123,8 @@ export const dot: (a: Tensor, b: Tensor) => Tensor = composite('dot', {
 })
 
 /**
- * All products of two vectors: [m], [n] → [m, n]. PyTorch: `torch.outer`. @throws SHAPE_MISMATCH
+ * The product of each element of a with each element of b: [m], [n] → [m, n]. PyTorch: `torch.outer`.
+ * @throws SHAPE_MISMATCH if a or b is not a vector
  * @example tensor([1, 2]).outer(tensor([10, 20, 30])) // [[10, 20, 30], [20, 40, 60]]
  */
 export const outer: (a: Tensor, b: Tensor) => Tensor = composite('outer', {
@@ -132,8 +136,9 @@ export const outer: (a: Tensor, b: Tensor) => Tensor = composite('outer', {
 })
 
 /**
- * beta · x + alpha · (a b), both factors 1 by default: a [m, k], b [k, n], x broadcasts to [m, n]. With beta 0, NaN in x does not count. PyTorch:
- * `torch.addmm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * beta · x + alpha · (a b), with both factors 1 by default. a is [m, k], b is [k, n], and x broadcasts to [m, n]. If beta is 0, NaN in x does not count.
+ * PyTorch: `torch.addmm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example tensor([100, 200]).addmm(tensor([[1, 2]]), tensor([[1, 0], [0, 1]]), { beta: 0.5 }) // [[51, 102]]
  */
 export const addmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) => Tensor = composite('addmm', {
@@ -146,8 +151,9 @@ export const addmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) =>
 })
 
 /**
- * beta · x + alpha · (a b) for each of a batch, both factors 1 by default: a [b, m, k], b [b, k, n], x broadcasts to [b, m, n]. PyTorch:
- * `torch.baddbmm`. @throws SHAPE_MISMATCH, DTYPE_MISMATCH
+ * beta · x + alpha · (a b) for each matrix of a batch, with both factors 1 by default. a is [b, m, k], b is [b, k, n], and x broadcasts to [b, m, n]. PyTorch:
+ * `torch.baddbmm`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ or are bool
  * @example zeros([2, 4]).baddbmm(ones([8, 2, 3]), ones([8, 3, 4])) // shape [8, 2, 4]
  */
 export const baddbmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) => Tensor = composite('baddbmm', {
@@ -157,8 +163,9 @@ export const baddbmm: (x: Tensor, a: Tensor, b: Tensor, options?: AddmmOptions) 
 })
 
 /**
- * Sums of products over the last `dims` dimensions of a and the first of b (default 2), or over dims[0] of a with dims[1] of b. PyTorch:
- * `torch.tensordot`. @throws SHAPE_MISMATCH, INVALID_ARGUMENT
+ * Sums of products over dimensions of a and b. With a number (default 2), these are the last `dims` dimensions of a and the first of b. With two lists, they
+ * are dims[0] of a and dims[1] of b. PyTorch: `torch.tensordot`.
+ * @throws SHAPE_MISMATCH if the extents of these dimensions differ; INVALID_ARGUMENT if `dims` is not valid
  * @example tensordot(ones([2, 3, 4]), ones([4, 3, 5]), [[1, 2], [1, 0]]) // shape [2, 5]
  */
 export const tensordot: Functional<(a: Tensor, b: Tensor, dims?: number | readonly [readonly number[], readonly number[]]) => Tensor> =
@@ -180,8 +187,9 @@ export const tensordot: Functional<(a: Tensor, b: Tensor, dims?: number | readon
   })
 
 /**
- * Sums of products by Einstein's convention: einsum('ij,jk->ik', a, b). Without '->' letters that come once are kept; '...' broadcasts; a letter
- * twice in one operand takes its diagonal. PyTorch: `torch.einsum`. @throws INVALID_ARGUMENT, SHAPE_MISMATCH
+ * Sums of products by Einstein's convention: einsum('ij,jk->ik', a, b). Without '->', the result keeps the letters that occur once. '...' broadcasts. A letter
+ * that occurs twice in one operand takes its diagonal. PyTorch: `torch.einsum`.
+ * @throws INVALID_ARGUMENT if the equation is not valid; SHAPE_MISMATCH if an operand does not fit to it
  * @example einsum('i,ij->j', tensor([1, 10]), tensor([[1, 2], [3, 4]])) // [31, 42]
  */
 export const einsum: Functional<(equation: string, ...operands: readonly (Tensor | readonly Tensor[])[]) => Tensor> = composite('einsum', {
@@ -192,7 +200,8 @@ export const einsum: Functional<(equation: string, ...operands: readonly (Tensor
 })
 
 /**
- * The sum of a matrix's diagonal. PyTorch: `torch.trace`. @throws SHAPE_MISMATCH
+ * The sum of the diagonal of a matrix. PyTorch: `torch.trace`.
+ * @throws SHAPE_MISMATCH if x is not a matrix
  * @example tensor([[1, 2], [3, 4]]).trace() // 5
  */
 export const trace: (x: Tensor) => Tensor = composite('trace', {
@@ -204,8 +213,9 @@ export const trace: (x: Tensor) => Tensor = composite('trace', {
 })
 
 /**
- * Σ ab / (|a| |b|) along `dim` (default 1), with norms of at least `eps` (1e-8); a and b broadcast. PyTorch:
- * `torch.nn.functional.cosine_similarity`. @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE
+ * Σ a · b / (|a| · |b|) along `dim` (default 1), with norms of at least `eps` (default 1e-8). a and b broadcast. PyTorch:
+ * `torch.nn.functional.cosine_similarity`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast; DIM_OUT_OF_RANGE if `dim` is not a dimension of the result; DTYPE_MISMATCH if a or b is int32 or bool
  * @example cosineSimilarity(tensor([[1, 0], [1, 1]]), tensor([[2, 0], [1, 0]])) // [1, 0.7071]
  */
 export const cosineSimilarity: Functional<(a: Tensor, b: Tensor, options?: SimilarityOptions) => Tensor> = composite('cosineSimilarity', {
@@ -226,8 +236,8 @@ export const cosineSimilarity: Functional<(a: Tensor, b: Tensor, options?: Simil
 })
 
 /**
- * The p-norm (default 2) of a − b + eps (1e-6) over the last dimension; a and b broadcast. PyTorch: `torch.nn.functional.pairwise_distance`.
- * @throws SHAPE_MISMATCH
+ * The p-norm (default 2) of a − b + eps (default 1e-6) over the last dimension. a and b broadcast. PyTorch: `torch.nn.functional.pairwise_distance`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example pairwiseDistance(tensor([[0, 0], [1, 1]]), tensor([[3, 4], [1, 1]])) // [5, 0]
  */
 export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: DistanceOptions) => Tensor> = composite('pairwiseDistance', {
@@ -242,9 +252,10 @@ export const pairwiseDistance: Functional<(a: Tensor, b: Tensor, options?: Dista
 })
 
 /**
- * The p-norm (default 2) of the difference of each row of x1 and each of x2: [..., P, M], [..., R, M] → [..., P, R]; batch dimensions broadcast. It holds all
- * P · R · M differences, since a product of matrices would lose small distances. At a distance of 0 the gradient is 0. PyTorch: `torch.cdist`. @throws
- * SHAPE_MISMATCH, DTYPE_MISMATCH, INVALID_ARGUMENT for a negative p
+ * The p-norm (default 2) of the difference of each row of x1 and each row of x2: [..., P, M], [..., R, M] → [..., P, R]. Batch dimensions broadcast. The
+ * function holds all P · R · M differences, since a product of matrices would lose small distances. At a distance of 0 the gradient is 0. PyTorch:
+ * `torch.cdist`.
+ * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if x1 or x2 is int32 or bool; INVALID_ARGUMENT if p is negative
  * @example cdist(tensor([[0, 0]]), tensor([[3, 4], [1, 0]])) // [[5, 1]]
  */
 export const cdist: Functional<(x1: Tensor, x2: Tensor, p?: number) => Tensor> = composite('cdist', {

@@ -14,8 +14,9 @@ import { emptyReduction, floatingOnly, reduce, reduced } from './parts/fibres.js
 import { gradientRows, slope } from './parts/slopes.js'
 
 /**
- * The sum of all elements or over `dims` (`keepdim`: default false); int32 and bool sum to int32 (PyTorch: int64). PyTorch: `torch.sum`. @throws
- * DIM_OUT_OF_RANGE
+ * The sum of all elements, or over `dims`. `keepdim` (default false) keeps these dimensions with extent 1. int32 and bool give int32 (PyTorch: int64). PyTorch:
+ * `torch.sum`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 2], [3, 4]]).sum(0, true) // [[4, 6]]
  */
 export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('sum', {
@@ -27,8 +28,9 @@ export const sum: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Reduc
 })
 
 /**
- * The mean of all elements or over `dims` (`keepdim`: default false); floating point only, convert by `{ dtype }`. PyTorch: `torch.mean`. @throws
- * DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * The mean of all elements, or over `dims`. `keepdim` (default false) keeps these dimensions with extent 1. x must be of floating point; `{ dtype }` converts
+ * it first. PyTorch: `torch.mean`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 2], [3, 4]]).mean(1) // [1.5, 3.5]
  */
 export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: ReduceOptions) => Tensor = primitive('mean', {
@@ -49,7 +51,8 @@ export const mean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Redu
 })
 
 /**
- * The product of all elements or along `dim`; int32 and bool multiply to int32, nothing gives 1. PyTorch: `torch.prod`. @throws DIM_OUT_OF_RANGE
+ * The product of all elements, or along `dim`. int32 and bool give int32. The product without elements is 1. PyTorch: `torch.prod`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [3, 4]]).prod(0) // [3, 8]
  */
 export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('prod', {
@@ -64,8 +67,8 @@ export const prod: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = prim
 })
 
 /**
- * The largest element over all or over `dims` (`keepdim`: default false); NaN is the largest. The gradient is shared equally by equals. PyTorch:
- * `torch.amax`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The largest element of all, or over `dims` (`keepdim`: default false). NaN counts as the largest. Equal elements share the gradient. PyTorch: `torch.amax`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 5], [7, 2]]).amax(1) // [5, 7]
  */
 export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amax', {
@@ -76,8 +79,8 @@ export const amax: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
 })
 
 /**
- * The smallest element over all or over `dims` (`keepdim`: default false); NaN counts as the smallest. The gradient is shared equally by equals.
- * PyTorch: `torch.amin`. @throws REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The smallest element of all, or over `dims` (`keepdim`: default false). NaN counts as the smallest. Equal elements share the gradient. PyTorch: `torch.amin`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 5], [7, 2]]).amin(0) // [1, 2]
  */
 export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('amin', {
@@ -88,8 +91,9 @@ export const amin: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = pr
 })
 
 /**
- * int32: the index of the first of the largest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmax`. @throws
- * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The index (int32) of the largest element along `dim`; without `dim`, in the flattened x. Of equal elements it is the first. No gradient. PyTorch:
+ * `torch.argmax`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 5], [7, 2]]).argmax() // 2: as if flattened
  */
 export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmax', {
@@ -99,8 +103,9 @@ export const argmax: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
 })
 
 /**
- * int32: the index of the first of the smallest elements, along `dim` or, left out, as if flattened. No gradient. PyTorch: `torch.argmin`. @throws
- * REDUCE_EMPTY, DIM_OUT_OF_RANGE
+ * The index (int32) of the smallest element along `dim`; without `dim`, in the flattened x. Of equal elements it is the first. No gradient. PyTorch:
+ * `torch.argmin`.
+ * @throws REDUCE_EMPTY if the reduction has no element to choose from; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 5], [7, 2]]).argmin(1) // [0, 1]
  */
 export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = primitive('argmin', {
@@ -110,7 +115,8 @@ export const argmin: (x: Tensor, dim?: number, keepdim?: boolean) => Tensor = pr
 })
 
 /**
- * The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * The variance of all elements, or over `dims`. It divides by n − correction (default 1). PyTorch: `torch.var`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([1, 2, 3, 4]).var(0, false, { correction: 0 }) // 1.25
  */
 const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('var', {
@@ -127,14 +133,16 @@ const variance: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Varianc
 export {
   // Said again: the method shows the comment of this name.
   /**
-   * The variance over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+   * The variance of all elements, or over `dims`. It divides by n − correction (default 1). PyTorch: `torch.var`.
+   * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
    * @example tensor([1, 2, 3, 4]).var(0, false, { correction: 0 }) // 1.25
    */
   variance as var,
 }
 
 /**
- * The standard deviation over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.std`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * The standard deviation of all elements, or over `dims`. It divides by n − correction (default 1). PyTorch: `torch.std`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([1, 2, 3, 4]).std() // 1.291: of a sample; the population has 1.118
  */
 export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => Tensor = primitive('std', {
@@ -151,7 +159,8 @@ export const std: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: Varia
 })
 
 /**
- * [variance, mean] over all or over `dims`; divides by n − correction (default 1). PyTorch: `torch.var_mean`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * [variance, mean] of all elements, or over `dims`. The variance divides by n − correction (default 1). PyTorch: `torch.var_mean`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 3], [10, 30]]).varMean(1) // [[2, 200], [2, 20]]: variances, then means
  */
 export const varMean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: VarianceOptions) => [Tensor, Tensor] = composite('varMean', {
@@ -161,7 +170,8 @@ export const varMean: (x: Tensor, dims?: DimsArg, keepdim?: boolean, options?: V
 })
 
 /**
- * log Σ eˣ over all or over `dims`, without overflow; over nothing −∞. PyTorch: `torch.logsumexp`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE
+ * log Σ eˣ of all elements, or over `dims`, without overflow; −∞ without elements. PyTorch: `torch.logsumexp`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([1000, 1000]).logSumExp() // 1000.6932: e¹⁰⁰⁰ alone would be Infinity
  */
 export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('logSumExp', {
@@ -185,8 +195,9 @@ export const logSumExp: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor
 })
 
 /**
- * (Σ |x|ᵖ)^(1/p) over all or over `dims`; p is 2 by default, ±Infinity gives the extreme |x|, 0 counts what is not 0; over nothing it is 0.
- * PyTorch: `torch.norm`. @throws DTYPE_MISMATCH, DIM_OUT_OF_RANGE, REDUCE_EMPTY for a finite negative p over nothing
+ * (Σ |x|ᵖ)^(1/p) of all elements, or over `dims`, with p = 2 by default. p = ±Infinity gives the largest or smallest |x|; p = 0 counts the elements that are
+ * not 0. Without elements the norm is 0. PyTorch: `torch.norm`.
+ * @throws DTYPE_MISMATCH if x is int32 or bool; DIM_OUT_OF_RANGE if x does not have one of the dimensions; REDUCE_EMPTY if p is negative and x has no elements
  * @example tensor([[3, -4], [0, 5]]).norm(1, 1) // [7, 5]
  */
 export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) => Tensor = primitive('norm', {
@@ -211,8 +222,9 @@ export const norm: (x: Tensor, p?: number, dims?: DimsArg, keepdim?: boolean) =>
 })
 
 /**
- * Whether one element is not 0, as bool: over all, or over `dims` (`keepdim`: default false). NaN is not 0. Over nothing: false. PyTorch:
- * `torch.any`. @throws DIM_OUT_OF_RANGE
+ * Whether at least one element is not 0, as bool: of all, or over `dims` (`keepdim`: default false). NaN is not 0. Without elements the result is false.
+ * PyTorch: `torch.any`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[0, 0], [0, 3]]).any(1) // [false, true]
  */
 export const any: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('any', {
@@ -222,8 +234,8 @@ export const any: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = com
 })
 
 /**
- * Whether no element is 0, as bool: over all, or over `dims` (`keepdim`: default false). Over nothing: true. PyTorch: `torch.all`. @throws
- * DIM_OUT_OF_RANGE
+ * Whether every element is not 0, as bool: of all, or over `dims` (`keepdim`: default false). Without elements the result is true. PyTorch: `torch.all`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 0], [2, 3]]).all(1) // [false, true]
  */
 export const all: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = composite('all', {
@@ -233,7 +245,8 @@ export const all: (x: Tensor, dims?: DimsArg, keepdim?: boolean) => Tensor = com
 })
 
 /**
- * int32: how many elements are not 0, of all or over `dims`. No gradient. PyTorch: `torch.count_nonzero`. @throws DIM_OUT_OF_RANGE
+ * How many elements are not 0, as int32: of all, or over `dims`. No gradient. PyTorch: `torch.count_nonzero`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[0, 2], [3, 4]]).countNonzero(0) // [1, 2]
  */
 export const countNonzero: (x: Tensor, dims?: DimsArg) => Tensor = composite('countNonzero', {

@@ -17,7 +17,7 @@ import { broadcastShapes, type Shape } from '../values/shape.js'
 
 /** Options of `bernoulli`, `normal` and `randperm`. */
 export interface SampleOptions {
-  /** Default: the scope's generator, else the thread's. */
+  /** The source of the random numbers. Default: the generator of the scope, else that of the thread. */
   readonly generator?: Generator
 }
 
@@ -28,8 +28,8 @@ export interface MultinomialOptions extends SampleOptions {
 }
 
 /**
- * 1 with the probability at each place of p, else 0; p's dtype. PyTorch: `torch.bernoulli`. @throws DTYPE_MISMATCH for integers,
- * INVALID_ARGUMENT outside of 0 … 1
+ * 1 with the probability at each place of p, else 0, in the dtype of p. PyTorch: `torch.bernoulli`.
+ * @throws DTYPE_MISMATCH if p is int32 or bool; INVALID_ARGUMENT if a probability is not from 0 to 1
  * @example bernoulli(tensor([0, 1, 1])) // [0, 1, 1]
  */
 export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
@@ -47,9 +47,9 @@ export function bernoulli(p: Tensor, options?: SampleOptions): Tensor {
 }
 
 /**
- * Indices drawn by weight: from weights [n] → [count], from [rows, n] → [rows, count]; int32. The weights need not add up to 1.
- * PyTorch: `torch.multinomial`.
- * @throws INVALID_ARGUMENT for weights that are negative, not finite or all 0, and for more draws than there are weights above 0 to draw from
+ * Indices (int32), drawn by weight: weights [n] → [count], weights [rows, n] → [rows, count]. The weights need not add up to 1. PyTorch: `torch.multinomial`.
+ * @throws INVALID_ARGUMENT if weights are negative, not finite or all 0, or if without `replacement` fewer than `count` weights are above 0; SHAPE_MISMATCH if
+ * `weights` has other dimensions
  * @example multinomial(tensor([0, 3, 0]), 2, { replacement: true }) // [1, 1]
  */
 export function multinomial(weights: Tensor, count: number, options?: MultinomialOptions): Tensor {
@@ -118,9 +118,8 @@ function drawOnce(row: readonly number[], count: number, generator: Generator): 
 }
 
 /**
- * Normal with these means and standard deviations, which broadcast; of two numbers with the shape given.
- * PyTorch: `torch.normal`.
- * @throws INVALID_ARGUMENT for a negative deviation, or two numbers without a shape; SHAPE_MISMATCH
+ * Normal random numbers with the given means and standard deviations, which broadcast. If both are numbers, `shape` is required. PyTorch: `torch.normal`.
+ * @throws INVALID_ARGUMENT if a deviation is negative, or both are numbers and `shape` is missing; SHAPE_MISMATCH if the shapes do not broadcast
  * @example normal(tensor([0, 100]), 1) // shape [2]
  */
 export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shape, options?: RandomOptions): Tensor {
@@ -149,7 +148,8 @@ export function normal(mean: Tensor | number, std: Tensor | number, shape?: Shap
 }
 
 /**
- * 0 … n−1 in random order; int32 unless `dtype` says otherwise. PyTorch: `torch.randperm`. @throws INVALID_ARGUMENT
+ * The numbers 0 … n−1 in random order; int32 unless `dtype` is another. PyTorch: `torch.randperm`.
+ * @throws INVALID_ARGUMENT if n is not a count from 0 to 2³¹
  * @example randperm(5).sort().values // [0, 1, 2, 3, 4]
  */
 export function randperm(n: number, options?: RandomOptions): Tensor {

@@ -5,8 +5,9 @@ import { composite } from './define/define.js'
 import { cut } from './parts/dims.js'
 
 /**
- * A view of every step-th element along `dim` from start up to (without) end; both may be negative and are cut to what is there, step ≥ 1. PyTorch:
- * `x[start:end:step]`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * A view of every step-th element along `dim`, from `start` to before `end`. Negative bounds count from the end, and bounds outside of x are cut off. `step` is
+ * at least 1. PyTorch: `x[start:end:step]`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x; INVALID_ARGUMENT if `step` is not an integer ≥ 1
  * @example tensor([0, 1, 2, 3, 4]).slice(0, 1, null, 2) // [1, 3]
  */
 export const slice: (x: Tensor, dim: number, start?: number | null, end?: number | null, step?: number) => Tensor = composite('slice', {
@@ -24,8 +25,9 @@ export const slice: (x: Tensor, dim: number, start?: number | null, end?: number
 })
 
 /**
- * Views of `size` along `dim` (default 0), the last may be shorter; or of the sizes given, which add up to the extent. PyTorch: `torch.split`.
- * @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * Views of length `size` along `dim` (default 0), of which the last may be shorter. With a list of sizes, one view for each size. PyTorch: `torch.split`.
+ * @throws SHAPE_MISMATCH if the sizes do not add up to the extent of `dim`; DIM_OUT_OF_RANGE if `dim` is not a dimension of x; INVALID_ARGUMENT if a size is
+ * not valid
  * @example tensor([1, 2, 3, 4, 5]).split([2, 3]) // [[1, 2], [3, 4, 5]]
  */
 export const split: (x: Tensor, size: number | readonly number[], dim?: number) => Tensor[] = composite('split', {
@@ -48,8 +50,8 @@ export const split: (x: Tensor, size: number | readonly number[], dim?: number) 
 })
 
 /**
- * At most `count` views of equal size along `dim` (default 0); the last may be shorter. PyTorch: `torch.chunk`. @throws INVALID_ARGUMENT,
- * DIM_OUT_OF_RANGE
+ * At most `count` views of equal length along `dim` (default 0); the last may be shorter. PyTorch: `torch.chunk`.
+ * @throws INVALID_ARGUMENT if `count` is not an integer ≥ 1; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([1, 2, 3, 4, 5]).chunk(2) // [[1, 2, 3], [4, 5]]
  */
 export const chunk: (x: Tensor, count: number, dim?: number) => Tensor[] = composite('chunk', {
@@ -65,8 +67,9 @@ export const chunk: (x: Tensor, count: number, dim?: number) => Tensor[] = compo
 })
 
 /**
- * Views along `dim` (default 0): into so many parts, the first ones longer by 1 where it does not divide, or cut at the indices given. PyTorch:
- * `torch.tensor_split`. @throws DIM_OUT_OF_RANGE, INVALID_ARGUMENT
+ * Views along `dim` (default 0). With a number, that many parts, of which the first ones may be longer by 1. With a list, x is cut at these indices. PyTorch:
+ * `torch.tensor_split`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x; INVALID_ARGUMENT if `parts` is not valid
  * @example tensor([1, 2, 3, 4, 5]).tensorSplit(3) // [[1, 2], [3, 4], [5]]
  */
 export const tensorSplit: (x: Tensor, parts: number | readonly number[], dim?: number) => Tensor[] = composite('tensorSplit', {
@@ -87,7 +90,8 @@ export const tensorSplit: (x: Tensor, parts: number | readonly number[], dim?: n
 })
 
 /**
- * Views of all slices along `dim` (default 0), without it. PyTorch: `torch.unbind`. @throws DIM_OUT_OF_RANGE
+ * Views of all slices along `dim` (default 0); they do not have that dimension. PyTorch: `torch.unbind`.
+ * @throws DIM_OUT_OF_RANGE if `dim` is not a dimension of x; SHAPE_MISMATCH if x has no dimensions
  * @example tensor([[1, 2], [3, 4]]).unbind(1) // [[1, 3], [2, 4]]
  */
 export const unbind: (x: Tensor, dim?: number) => Tensor[] = composite('unbind', {

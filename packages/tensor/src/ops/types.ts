@@ -16,9 +16,10 @@ declare module '../tensor/tensor.js' {
       // Said again: of a class that interfaces are merged into, the compiler does not always see members named by symbols.
       Disposable {
     /**
-     * What stands between the brackets of PyTorch's x[…]: numbers, 'start:end:step' with parts left out, '...', null (a new dimension), int32
-     * tensors (which elements) and bool tensors (those where it is true). A view unless there is a tensor.
-     * @throws INDEX_OUT_OF_RANGE, SHAPE_MISMATCH, INVALID_ARGUMENT
+     * x[…] of Python: each spec is a number, 'start:end:step' with parts left out, '...', null for a new dimension, an int32 tensor (which elements) or a bool
+     * tensor (the elements where it is true). The result is a view unless a spec is a tensor. PyTorch: `x[…]`.
+     * @throws INDEX_OUT_OF_RANGE if an index is outside of its dimension; SHAPE_MISMATCH if there are too many specs, or a mask is of another shape;
+     * INVALID_ARGUMENT if a range is not valid
      * @example zeros([4, 5, 6]).index(0, '1:', null, '...') // shape [4, 1, 6]
      */
     index(...specs: IndexSpec<Tensor>[]): Tensor

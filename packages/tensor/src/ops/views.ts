@@ -23,7 +23,8 @@ import { embedDiagonal } from './parts/common.js'
 import { cut, sumToShape, wrap } from './parts/dims.js'
 
 /**
- * The same storage in another shape, of which one extent may be −1. PyTorch: `Tensor.view`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS
+ * x with another shape, as a view of the same storage. One extent may be −1. PyTorch: `Tensor.view`.
+ * @throws SHAPE_MISMATCH if the shape has another number of elements; VIEW_NOT_CONTIGUOUS if that shape needs a copy: use `reshape`
  * @example zeros([2, 3, 4]).view([6, -1]) // shape [6, 4]
  */
 export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('view', {
@@ -44,8 +45,8 @@ export const view: (x: Tensor, shape: readonly number[]) => Tensor = primitive('
 })
 
 /**
- * The same elements in another shape, of which one extent may be −1; a view where it can be, else a copy. PyTorch: `torch.reshape`. @throws
- * SHAPE_MISMATCH
+ * The same elements with another shape; a view if possible, else a copy. One extent may be −1. PyTorch: `torch.reshape`.
+ * @throws SHAPE_MISMATCH if the shape has another number of elements
  * @example tensor([[1, 2, 3], [4, 5, 6]]).reshape([3, -1]) // [[1, 2], [3, 4], [5, 6]]
  */
 export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = primitive('reshape', {
@@ -55,7 +56,8 @@ export const reshape: (x: Tensor, shape: readonly number[]) => Tensor = primitiv
 })
 
 /**
- * A view with two dimensions exchanged. PyTorch: `torch.transpose`. @throws DIM_OUT_OF_RANGE
+ * A view with two dimensions exchanged. PyTorch: `torch.transpose`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example tensor([[1, 2, 3], [4, 5, 6]]).transpose(0, 1) // [[1, 4], [2, 5], [3, 6]]
  */
 export const transpose: (x: Tensor, dim0: number, dim1: number) => Tensor = primitive('transpose', {
@@ -76,7 +78,8 @@ export const transpose: (x: Tensor, dim0: number, dim1: number) => Tensor = prim
 })
 
 /**
- * A view with the dimensions in the order of `dims`, which names each once. PyTorch: `torch.permute`. @throws INVALID_ARGUMENT, DIM_OUT_OF_RANGE
+ * A view with the dimensions in the order of `dims`, which lists each dimension once. PyTorch: `torch.permute`.
+ * @throws INVALID_ARGUMENT if `dims` does not list each dimension once; DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example zeros([2, 3, 4]).permute([2, 0, 1]) // shape [4, 2, 3]
  */
 export const permute: (x: Tensor, dims: readonly number[]) => Tensor = primitive('permute', {
@@ -94,7 +97,8 @@ export const permute: (x: Tensor, dims: readonly number[]) => Tensor = primitive
 })
 
 /**
- * A view in which extents of 1 are repeated to `shape`; −1 keeps an extent. PyTorch: `Tensor.expand`. @throws SHAPE_MISMATCH
+ * A view in which dimensions of extent 1 repeat up to `shape`. −1 keeps an extent. PyTorch: `Tensor.expand`.
+ * @throws SHAPE_MISMATCH if x does not broadcast to the shape
  * @example tensor([[1], [2]]).expand([-1, 3]) // [[1, 1, 1], [2, 2, 2]]
  */
 export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive('expand', {
@@ -125,7 +129,8 @@ export const expand: (x: Tensor, shape: readonly number[]) => Tensor = primitive
 })
 
 /**
- * A view without dimensions of extent 1: all of them, or those named that have it. PyTorch: `torch.squeeze`. @throws DIM_OUT_OF_RANGE
+ * A view without dimensions of extent 1: without all of them, or without those in `dims`. Other dimensions stay. PyTorch: `torch.squeeze`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example zeros([1, 3, 1]).squeeze(0) // shape [3, 1]
  */
 export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze', {
@@ -140,7 +145,8 @@ export const squeeze: (x: Tensor, dims?: DimsArg) => Tensor = primitive('squeeze
 })
 
 /**
- * A view with a new dimension of extent 1 at `dim`. PyTorch: `torch.unsqueeze`. @throws DIM_OUT_OF_RANGE
+ * A view with a new dimension of extent 1 at `dim`. PyTorch: `torch.unsqueeze`.
+ * @throws DIM_OUT_OF_RANGE if the result does not have `dim`
  * @example tensor([1, 2]).unsqueeze(-1) // [[1], [2]]
  */
 export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueeze', {
@@ -154,7 +160,8 @@ export const unsqueeze: (x: Tensor, dim: number) => Tensor = primitive('unsqueez
 })
 
 /**
- * A view of `length` elements along `dim` from `start` on (negative: from the end). PyTorch: `torch.narrow`. @throws INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE
+ * A view of `length` elements along `dim`, from `start` on. A negative start counts from the end. PyTorch: `torch.narrow`.
+ * @throws INDEX_OUT_OF_RANGE if x does not have these elements; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([0, 1, 2, 3, 4]).narrow(0, -3, 2) // [2, 3]
  */
 export const narrow: (x: Tensor, dim: number, start: number, length: number) => Tensor = primitive('narrow', {
@@ -184,8 +191,8 @@ export const narrow: (x: Tensor, dim: number, start: number, length: number) => 
 })
 
 /**
- * A view of one slice along `dim`, without that dimension; negative indices count from the end. PyTorch: `torch.select`. @throws
- * INDEX_OUT_OF_RANGE, DIM_OUT_OF_RANGE
+ * A view of one slice along `dim`, without that dimension. A negative index counts from the end. PyTorch: `torch.select`.
+ * @throws INDEX_OUT_OF_RANGE if x does not have that slice; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example tensor([[1, 2], [3, 4]]).select(1, -1) // [2, 4]
  */
 export const select: (x: Tensor, dim: number, index: number) => Tensor = primitive('select', {
@@ -205,8 +212,9 @@ export const select: (x: Tensor, dim: number, index: number) => Tensor = primiti
 })
 
 /**
- * A view of the diagonal of planes dim1 × dim2 (default 0, 1), shifted by `offset` (0), as the last dimension. PyTorch: `torch.diagonal`. @throws
- * DIM_OUT_OF_RANGE
+ * A view of the diagonal of planes dim1 × dim2 (default 0 and 1), as the last dimension. `offset` (default 0) is the number of the diagonal. PyTorch:
+ * `torch.diagonal`.
+ * @throws DIM_OUT_OF_RANGE if x does not have dim1 or dim2; INVALID_ARGUMENT if dim1 and dim2 are the same dimension
  * @example tensor([[1, 2, 3], [4, 5, 6]]).diagonal(1) // [2, 6]
  */
 export const diagonal: (x: Tensor, offset?: number, dim1?: number, dim2?: number) => Tensor = primitive('diagonal', {
@@ -234,8 +242,8 @@ export const diagonal: (x: Tensor, offset?: number, dim1?: number, dim2?: number
 })
 
 /**
- * Dimensions startDim … endDim (default all of them) as one; a view where it can be. A 0-d tensor becomes [1]. PyTorch: `torch.flatten`. @throws
- * DIM_OUT_OF_RANGE
+ * x with the dimensions startDim … endDim (default all) joined into one; a view if possible, else a copy. A 0-d tensor becomes [1]. PyTorch: `torch.flatten`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions; INVALID_ARGUMENT if startDim comes after endDim
  * @example zeros([2, 3, 4]).flatten(1) // shape [2, 12]
  */
 export const flatten: (x: Tensor, startDim?: number, endDim?: number) => Tensor = composite('flatten', {
@@ -254,7 +262,8 @@ export const flatten: (x: Tensor, startDim?: number, endDim?: number) => Tensor 
 })
 
 /**
- * A view with dimension `dim` as several, of which one may be −1. PyTorch: `torch.unflatten`. @throws SHAPE_MISMATCH, DIM_OUT_OF_RANGE
+ * A view with dimension `dim` split into several, whose extents are `sizes`. One size may be −1. PyTorch: `torch.unflatten`.
+ * @throws SHAPE_MISMATCH if the sizes do not multiply to the extent of `dim`; DIM_OUT_OF_RANGE if `dim` is not a dimension of x
  * @example zeros([2, 12]).unflatten(1, [3, -1]) // shape [2, 3, 4]
  */
 export const unflatten: (x: Tensor, dim: number, sizes: readonly number[]) => Tensor = composite('unflatten', {
@@ -266,7 +275,7 @@ export const unflatten: (x: Tensor, dim: number, sizes: readonly number[]) => Te
 })
 
 /**
- * All elements as one dimension; a view where it can be. PyTorch: `torch.ravel`.
+ * All elements as one dimension; a view if possible, else a copy. PyTorch: `torch.ravel`.
  * @example tensor([[1, 2], [3, 4]]).ravel() // [1, 2, 3, 4]
  */
 export const ravel: (x: Tensor) => Tensor = composite('ravel', {
@@ -275,8 +284,8 @@ export const ravel: (x: Tensor) => Tensor = composite('ravel', {
 })
 
 /**
- * A view with dimensions `source` at the places `destination`; the others keep their order. PyTorch: `torch.movedim`. @throws DIM_OUT_OF_RANGE,
- * INVALID_ARGUMENT
+ * A view with the dimensions `source` moved to the places `destination`; the other dimensions keep their order. PyTorch: `torch.movedim`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions; INVALID_ARGUMENT if a dimension is listed twice, or the lists differ in length
  * @example zeros([8, 3, 32, 64]).movedim(1, -1) // shape [8, 32, 64, 3]
  */
 export const movedim: (x: Tensor, source: DimsArg, destination: DimsArg) => Tensor = composite('movedim', {
@@ -294,7 +303,8 @@ export const movedim: (x: Tensor, source: DimsArg, destination: DimsArg) => Tens
 })
 
 /**
- * A view with two dimensions exchanged. PyTorch: `torch.swapaxes`. @throws DIM_OUT_OF_RANGE
+ * A view with two dimensions exchanged. PyTorch: `torch.swapaxes`.
+ * @throws DIM_OUT_OF_RANGE if x does not have one of the dimensions
  * @example zeros([2, 3, 4]).swapaxes(0, -1) // shape [4, 3, 2]
  */
 export const swapaxes: (x: Tensor, dim0: number, dim1: number) => Tensor = composite('swapaxes', {
@@ -303,7 +313,8 @@ export const swapaxes: (x: Tensor, dim0: number, dim1: number) => Tensor = compo
 })
 
 /**
- * The tensor expanded to a shape, as a view. PyTorch: `torch.broadcast_to`. @throws SHAPE_MISMATCH
+ * x expanded to `shape`, as a view. PyTorch: `torch.broadcast_to`.
+ * @throws SHAPE_MISMATCH if x does not broadcast to the shape
  * @example tensor([1, 2]).broadcastTo([2, 2]) // [[1, 2], [1, 2]]
  */
 export const broadcastTo: (x: Tensor, shape: readonly number[]) => Tensor = composite('broadcastTo', {
@@ -312,7 +323,8 @@ export const broadcastTo: (x: Tensor, shape: readonly number[]) => Tensor = comp
 })
 
 /**
- * The tensors expanded to one shape, as views. PyTorch: `torch.broadcast_tensors`. @throws SHAPE_MISMATCH
+ * The tensors expanded to their common shape, as views. PyTorch: `torch.broadcast_tensors`.
+ * @throws SHAPE_MISMATCH if the shapes do not broadcast
  * @example broadcastTensors([tensor([[1], [2]]), tensor([3, 4])]) // [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
  */
 export const broadcastTensors: Functional<(tensors: readonly Tensor[]) => Tensor[]> = composite('broadcastTensors', {

@@ -13,15 +13,18 @@ import { dtypeMismatch, invalidArgument } from '../values/errors.js'
 import { checkShape, type Shape } from '../values/shape.js'
 import { contiguous } from './copy.js'
 
-/** `this` in a kernel: its thread and the constants. */
+/** The `this` of a kernel: its thread and the constants. */
 export interface KernelThis {
   /** `x` is the index of the element that this thread computes, in row-major order. */
   readonly thread: { readonly x: number }
-  /** The integers of `constants`. */
+  /** The integers that the definition's `constants` returned. */
   readonly constants: Readonly<Record<string, number>>
 }
 
-/** The text of a gpu.js function, or a plain function (not an arrow function) of which only the text is used: it can use only its parameters, `this` and `Math`. */
+/**
+ * The text of a gpu.js function, or a plain function (not an arrow function). Only the text of the function is used, so it can use only its parameters, `this`
+ * and `Math`.
+ */
 export type KernelSource = string | ((this: KernelThis, ...args: never[]) => number)
 
 /**

@@ -33,7 +33,7 @@ export function sumOfSparse(a: Tensor, b: Tensor): Tensor {
 }
 
 /**
- * All elements, those of rows that are not stored 0; x itself if it is dense. PyTorch: `Tensor.to_dense`.
+ * x with all elements; rows that are not stored are 0. A dense x is returned itself. PyTorch: `Tensor.to_dense`.
  * @example toDense(new SparseTensor(tensor([2, 0, 2]), tensor([1, 2, 3]), [4])) // [2, 0, 4, 0]
  */
 export function toDense(x: Tensor): Tensor {
@@ -42,8 +42,7 @@ export function toDense(x: Tensor): Tensor {
 }
 
 /**
- * The sparse tensor with ascending indices, each once; values of one row are added up in their order. PyTorch:
- * `Tensor.coalesce`.
+ * The same sparse tensor with ascending indices, each once. Several values of one row are added up in their order. PyTorch: `Tensor.coalesce`.
  * @example coalesce(new SparseTensor(tensor([2, 0, 2]), tensor([1, 2, 3]), [4])).values() // [2, 4]: rows 0 and 2
  */
 export function coalesce(x: SparseTensor): SparseTensor {

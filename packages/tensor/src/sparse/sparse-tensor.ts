@@ -11,8 +11,8 @@ import { shapeMismatch, shapeText } from '../values/errors.js'
 import { contiguousStrides, numelOf, type Shape } from '../values/shape.js'
 
 /**
- * A tensor of which only some rows are stored: the gradient of an embedding with `sparse: true`. Operations on elements refuse it (SPARSE_TENSOR);
- * `toDense` converts. PyTorch: `torch.sparse_coo_tensor` with one sparse dimension.
+ * A tensor that stores only some of its rows: the gradient of an embedding with `sparse: true`. Operations on elements fail with SPARSE_TENSOR; `toDense`
+ * converts it. PyTorch: `torch.sparse_coo_tensor` with one sparse dimension.
  * @example toDense(new SparseTensor(tensor([2, 0]), tensor([[1, 1], [5, 5]]), [3, 2])) // [[5, 5], [0, 0], [1, 1]]
  */
 export class SparseTensor extends Tensor {
@@ -41,32 +41,32 @@ export class SparseTensor extends Tensor {
     this.unique = unique
   }
 
-  /** True. */
+  /** Always true. */
   override get isSparse(): true {
     return true
   }
 
-  /** How many rows are stored. */
+  /** How many rows are stored. An index that is stored twice counts twice. */
   get nnz(): number {
     return this.rows.numel
   }
 
-  /** Whether the indices ascend without repetition. */
+  /** Whether the indices ascend and none occurs twice. */
   get isCoalesced(): boolean {
     return this.unique
   }
 
-  /** int32 [nnz] */
+  /** The indices of the stored rows: int32 [nnz]. */
   indices(): Tensor {
     return this.rows
   }
 
-  /** [nnz, …]: a row for each index. */
+  /** The stored rows, one for each index: [nnz, …]. */
   values(): Tensor {
     return this.elements
   }
 
-  /** Itself: it has no history. */
+  /** Returns the tensor itself: a sparse tensor has no history. */
   override detach(): Tensor {
     return this
   }

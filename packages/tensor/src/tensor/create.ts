@@ -18,17 +18,20 @@ import { isTensor, Tensor } from './tensor.js'
 
 /** Options of every function that makes a tensor. */
 export interface TensorOptions {
-  /** The dtype of its elements; default float32, in functions `…Like` the dtype of the given tensor. */
+  /** The dtype of the elements. Default float32; in functions whose name ends in `Like`, the dtype of the given tensor. */
   readonly dtype?: DType
-  /** Where it lies; default: the scope's device, in functions `…Like` the model's. @throws DEVICE_UNKNOWN */
+  /**
+   * The device of the tensor. Default: the device of the scope; in functions whose name ends in `Like`, that of the given tensor. @throws DEVICE_UNKNOWN if the
+   * device is unknown
+   */
   readonly device?: Device | DeviceSpec
-  /** Whether backward passes give it a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool */
+  /** Whether backward passes give the tensor a gradient; default false. @throws REQUIRES_GRAD_NEEDS_FLOAT if the tensor is int32 or bool */
   readonly requiresGrad?: boolean
 }
 
 /** Options of every function that makes a tensor of random numbers. */
 export interface RandomOptions extends TensorOptions {
-  /** Default: the scope's generator, else the thread's. */
+  /** The source of the random numbers. Default: the generator of the scope, else that of the thread. */
   readonly generator?: Generator
 }
 
@@ -104,11 +107,11 @@ function storingNumbers(dtype: DType, shape: Shape, from: readonly number[]): Te
 }
 
 /**
- * From a number, a boolean, arrays within arrays, or a typed array (1-D); always a copy. Numbers become float32, whole ones as well (PyTorch:
- * int64), for JavaScript has one type for 1 and 1.0; operations that take indices or classes accept them as they are. Booleans become bool, a typed
- * array keeps its type (Uint8Array: bool); `dtype` converts. The result of `toJSON()` becomes the same tensor again.
- * PyTorch: `torch.tensor`.
- * @throws TENSOR_RAGGED when nested arrays differ in length or depth, INVALID_ARGUMENT for other values, holes in arrays, and numbers that int32 cannot hold, DTYPE_MISMATCH
+ * Makes a tensor from a number, a boolean, nested arrays of them, or a typed array (1-D). The data is always copied. Numbers become float32, whole numbers too
+ * (PyTorch: int64), since JavaScript has one type for 1 and 1.0. Operations that take indices or classes accept such a tensor. Booleans become bool. A typed
+ * array keeps its type; a Uint8Array becomes bool. `dtype` converts. The result of `toJSON()` becomes the same tensor again. PyTorch: `torch.tensor`.
+ * @throws TENSOR_RAGGED if nested arrays differ in length or depth; INVALID_ARGUMENT for other values, holes in arrays, and numbers that int32 cannot hold;
+ * DTYPE_MISMATCH if the dtype is unknown
  * @example tensor([[1, 2], [3, 4]], { requiresGrad: true }) // [[1, 2], [3, 4]]
  */
 export function tensor(data: NestedArray | TypedArray | TensorJson, options?: TensorOptions): Tensor {
@@ -138,9 +141,9 @@ export function tensor(data: NestedArray | TypedArray | TensorJson, options?: Te
 }
 
 /**
- * `array` itself as a tensor of `shape` (default [length]), without a copy: each sees what is written to the other, and what saves the tensor for a
+ * Makes a tensor of `shape` (default [length]) on the memory of `array`, without a copy. A write to the array changes the tensor, and the other way round. A
  * backward pass does not notice writes to the array. A Uint8Array (bool) may hold only 0 and 1. PyTorch: `from_numpy`.
- * @throws INVALID_ARGUMENT, SHAPE_MISMATCH when the shape has another number of elements
+ * @throws INVALID_ARGUMENT if `array` is not such an array, or a Uint8Array holds other values; SHAPE_MISMATCH if the shape has another number of elements
  * @example fromTypedArray(new Float32Array([1, 2, 3, 4]), [2, 2]) // [[1, 2], [3, 4]]
  */
 export function fromTypedArray(array: TypedArray, shape?: Shape, options?: Pick<TensorOptions, 'requiresGrad'>): Tensor {
@@ -200,8 +203,8 @@ function remedyFor(data: unknown): string | undefined {
 }
 
 /**
- * A tensor of 0, float32 unless `dtype` says otherwise. PyTorch: `torch.zeros`.
- * @throws INVALID_ARGUMENT for a bad shape, TENSOR_TOO_LARGE beyond the longest array or the machine's memory (as all functions here)
+ * A tensor of zeros, float32 unless `dtype` is another. PyTorch: `torch.zeros`.
+ * @throws INVALID_ARGUMENT if the shape is not valid; TENSOR_TOO_LARGE if it exceeds the longest array or the memory of the machine (all functions here)
  * @example zeros([2, 3], { dtype: 'float64' }) // [[0, 0, 0], [0, 0, 0]]
  */
 export function zeros(shape: Shape, options?: TensorOptions): Tensor {
@@ -212,7 +215,8 @@ export function zeros(shape: Shape, options?: TensorOptions): Tensor {
 }
 
 /**
- * A tensor of 1, float32 unless `dtype` says otherwise. PyTorch: `torch.ones`. @throws INVALID_ARGUMENT
+ * A tensor of ones, float32 unless `dtype` is another. PyTorch: `torch.ones`.
+ * @throws INVALID_ARGUMENT if the shape is not valid
  * @example ones([2, 2]) // [[1, 1], [1, 1]]
  */
 export function ones(shape: Shape, options?: TensorOptions): Tensor {
@@ -220,8 +224,8 @@ export function ones(shape: Shape, options?: TensorOptions): Tensor {
 }
 
 /**
- * A tensor of one value, float32 unless `dtype` says otherwise, bool for true and false. PyTorch: `torch.full`.
- * @throws INVALID_ARGUMENT, also for a number that int32 cannot hold
+ * A tensor with `value` in every element: bool if it is a boolean, else float32 unless `dtype` is another. PyTorch: `torch.full`.
+ * @throws INVALID_ARGUMENT if the shape is not valid, or int32 cannot hold the number
  * @example full([2, 2], 7) // [[7, 7], [7, 7]]
  */
 export function full(shape: Shape, value: number | boolean, options?: TensorOptions): Tensor {
@@ -253,7 +257,7 @@ export function filledAt(home: Memory, dtype: DType, shape: Shape, value: number
 }
 
 /**
- * A tensor of 0 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.zeros_like`.
+ * A tensor of zeros with the shape of x, and its dtype unless `dtype` is another. PyTorch: `torch.zeros_like`.
  * @example zerosLike(tensor([true, false])) // [false, false]
  */
 export function zerosLike(x: Tensor, options?: TensorOptions): Tensor {
@@ -270,7 +274,7 @@ function likeModel(x: Tensor, options: TensorOptions | undefined): TensorOptions
 }
 
 /**
- * A tensor of 1 of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.ones_like`.
+ * A tensor of ones with the shape of x, and its dtype unless `dtype` is another. PyTorch: `torch.ones_like`.
  * @example onesLike(tensor([5, 6])) // [1, 1]
  */
 export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
@@ -279,7 +283,7 @@ export function onesLike(x: Tensor, options?: TensorOptions): Tensor {
 }
 
 /**
- * A tensor of one value, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.full_like`.
+ * A tensor with `value` in every element, the shape of x, and its dtype unless `dtype` is another. PyTorch: `torch.full_like`.
  * @example fullLike(zeros([2, 2]), 7) // [[7, 7], [7, 7]]
  */
 export function fullLike(x: Tensor, value: number | boolean, options?: TensorOptions): Tensor {
@@ -288,7 +292,7 @@ export function fullLike(x: Tensor, value: number | boolean, options?: TensorOpt
 }
 
 /**
- * As zeros: memory that was never written is not handed out. PyTorch: `torch.empty`.
+ * The same as `zeros`: postgrad does not give out memory that was not written. PyTorch: `torch.empty`.
  * @example empty([2]) // [0, 0]: never old memory
  */
 export function empty(shape: Shape, options?: TensorOptions): Tensor {
@@ -296,7 +300,7 @@ export function empty(shape: Shape, options?: TensorOptions): Tensor {
 }
 
 /**
- * As zerosLike: memory that was never written is not handed out. PyTorch: `torch.empty_like`.
+ * The same as `zerosLike`: postgrad does not give out memory that was not written. PyTorch: `torch.empty_like`.
  * @example emptyLike(tensor([true, false])) // [false, false]
  */
 export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
@@ -304,7 +308,7 @@ export function emptyLike(x: Tensor, options?: TensorOptions): Tensor {
 }
 
 /**
- * n × m with ones on the diagonal; m defaults to n. PyTorch: `torch.eye`.
+ * An n × m matrix with ones on the diagonal; m is n by default. PyTorch: `torch.eye`.
  * @example eye(2, 3) // [[1, 0, 0], [0, 1, 0]]
  */
 export function eye(n: number, m = n, options?: TensorOptions): Tensor {
@@ -316,8 +320,9 @@ export function eye(n: number, m = n, options?: TensorOptions): Tensor {
 }
 
 /**
- * start, start+step, … below end; `arange(end)` counts from 0. float32 unless `dtype` says otherwise (PyTorch: int64 for integers), and good as indices.
- * PyTorch: `torch.arange`. @throws INVALID_ARGUMENT
+ * The numbers start, start + step, … below end. `arange(end)` counts from 0. float32 unless `dtype` is another (PyTorch: int64 for integers); usable as indices
+ * all the same. PyTorch: `torch.arange`.
+ * @throws INVALID_ARGUMENT if the step does not lead from start to end
  * @example arange(0, 1, 0.25) // [0, 0.25, 0.5, 0.75]
  */
 export function arange(end: number, options?: TensorOptions): Tensor
@@ -349,7 +354,8 @@ export function arange(first: number, second?: number | TensorOptions, step = 1,
 }
 
 /**
- * `steps` numbers from start to end, both included, evenly. float32 unless `dtype` says otherwise. PyTorch: `torch.linspace`. @throws INVALID_ARGUMENT
+ * `steps` evenly spaced numbers from start to end, both included; float32 unless `dtype` is another. PyTorch: `torch.linspace`.
+ * @throws INVALID_ARGUMENT if `steps` is negative
  * @example linspace(0, 1, 5) // [0, 0.25, 0.5, 0.75, 1]
  */
 export function linspace(start: number, end: number, steps: number, options?: TensorOptions): Tensor {
@@ -357,7 +363,8 @@ export function linspace(start: number, end: number, steps: number, options?: Te
 }
 
 /**
- * base to the powers of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`. @throws INVALID_ARGUMENT
+ * base to the power of each number of linspace(start, end, steps); base is 10 by default. PyTorch: `torch.logspace`.
+ * @throws INVALID_ARGUMENT if `steps` is negative
  * @example logspace(0, 3, 4, { base: 2 }) // [1, 2, 4, 8]
  */
 export function logspace(start: number, end: number, steps: number, options?: TensorOptions & { readonly base?: number }): Tensor {
@@ -407,7 +414,8 @@ function random(op: string, shape: Shape, options: RandomOptions | undefined, dr
 }
 
 /**
- * Random numbers, uniform in [0, 1), float32 unless `dtype` says otherwise. PyTorch: `torch.rand`. @throws DTYPE_MISMATCH for integers
+ * Random numbers, uniform in [0, 1); float32 unless `dtype` is another. PyTorch: `torch.rand`.
+ * @throws DTYPE_MISMATCH if the dtype is int32 or bool
  * @example rand([2, 3]) // shape [2, 3]
  */
 export function rand(shape: Shape, options?: RandomOptions): Tensor {
@@ -415,7 +423,8 @@ export function rand(shape: Shape, options?: RandomOptions): Tensor {
 }
 
 /**
- * Random numbers, standard normal, float32 unless `dtype` says otherwise. PyTorch: `torch.randn`. @throws DTYPE_MISMATCH for integers
+ * Random numbers, standard normal; float32 unless `dtype` is another. PyTorch: `torch.randn`.
+ * @throws DTYPE_MISMATCH if the dtype is int32 or bool
  * @example randn([2, 3], { generator: new Generator(7) }) // shape [2, 3]
  */
 export function randn(shape: Shape, options?: RandomOptions): Tensor {
@@ -423,7 +432,8 @@ export function randn(shape: Shape, options?: RandomOptions): Tensor {
 }
 
 /**
- * As rand, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.rand_like`.
+ * Random numbers, uniform in [0, 1), with the shape of x, and its dtype unless `dtype` is another. PyTorch: `torch.rand_like`.
+ * @throws DTYPE_MISMATCH if the dtype is int32 or bool
  * @example randLike(zeros([2, 3])) // shape [2, 3]
  */
 export function randLike(x: Tensor, options?: RandomOptions): Tensor {
@@ -432,7 +442,8 @@ export function randLike(x: Tensor, options?: RandomOptions): Tensor {
 }
 
 /**
- * As randn, of x's shape and, unless `dtype` says otherwise, dtype. PyTorch: `torch.randn_like`. @throws DTYPE_MISMATCH for integers
+ * Random numbers, standard normal, with the shape of x, and its dtype unless `dtype` is another. PyTorch: `torch.randn_like`.
+ * @throws DTYPE_MISMATCH if the dtype is int32 or bool
  * @example randnLike(zeros([2, 3], { dtype: 'float64' })).dtype // 'float64'
  */
 export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
@@ -441,8 +452,8 @@ export function randnLike(x: Tensor, options?: RandomOptions): Tensor {
 }
 
 /**
- * Integers in low … high−1; int32 unless `dtype` says otherwise. PyTorch: `torch.randint`. @throws INVALID_ARGUMENT unless low < high, and within
- * 32 bits for int32
+ * Random integers from low to high − 1; int32 unless `dtype` is another. PyTorch: `torch.randint`.
+ * @throws INVALID_ARGUMENT if low is not below high, or int32 cannot hold the numbers
  * @example randint(0, 10, [2, 3]) // shape [2, 3]
  */
 export function randint(low: number, high: number, shape: Shape, options?: RandomOptions): Tensor {

@@ -12,24 +12,24 @@ import { type BackendName, isUnsupported, KERNEL_OPS, type KernelOp } from '../k
 import type { DType } from '../values/dtype.js'
 import { DTYPES, isDType } from '../values/dtype.js'
 
-/** Which code would run for an operation, or why there is none. */
+/** The kernel that would run for an operation, or the reason why there is none. */
 export interface KernelInfo {
-  /** The device's name. */
+  /** The name of the device. */
   readonly device: string
   /** The operation that was asked for. */
   readonly op: KernelOp
   /** The dtype that was asked for. */
   readonly dtype: DType
-  /** Whether there is a kernel. If not, the operation throws KERNEL_UNSUPPORTED. */
+  /** Whether there is a kernel. Without one the operation fails with KERNEL_UNSUPPORTED. */
   readonly supported: boolean
-  /** The name of the code, e.g. 'simd'; empty when unsupported. */
+  /** The name of the code, such as 'simd'; empty if unsupported. */
   readonly variant: string
-  /** Why it is unsupported; null when it is supported. */
+  /** Why the operation is unsupported; null if it is supported. */
   readonly reason: string | null
 }
 
 /**
- * A device: where tensors are stored, and whose kernels compute there. `device('cpu')` is this process with its default kernels; `device('wasm')` and
+ * A place where tensors are stored, with kernels that compute there. `device('cpu')` is this process with its default kernels. `device('wasm')` and
  * `device('js')` are this process with the kernels of that backend. Tensors of these three can be mixed. PyTorch: `torch.device`.
  * @example device('wasm').kernelFor('matmul', 'float32').supported // true
  */
@@ -53,26 +53,26 @@ export class Device {
     this.kernels = kernels
   }
 
-  /** Where its tensors are stored: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
+  /** The memory where the device stores tensors: 'cpu' for each backend of this process. PyTorch: `torch.device.type`. */
   get type(): string {
     return this.home.name
   }
 
-  /** Whether the host can read its tensors at once, with `dataSync()`: true for the cpu. */
+  /** Whether the program can read tensors of the device at once, with `dataSync()`: true for the cpu. */
   get synchronous(): boolean {
     return this.home.buffers === null
   }
 
   /**
-   * The bytes of the device's memory that this thread uses. On the cpu these are the blocks of the shared heap, including those in which kernels compute;
-   * `reserved` is the heap of all threads of the process. Smaller tensors are JavaScript's own arrays; `process.memoryUsage().arrayBuffers` counts them.
-   * PyTorch: `torch.cuda.memory_stats`.
+   * The bytes of the device's memory that this thread uses. On the cpu these are the blocks of the shared heap, including those in which kernels compute, and
+   * `reserved` is the heap of all threads of the process. Small tensors are JavaScript arrays and not counted here; `process.memoryUsage().arrayBuffers` counts
+   * them. PyTorch: `torch.cuda.memory_stats`.
    */
   memory(): MemoryStats {
     return this.home.stats()
   }
 
-  /** Says which code would run, without running it. `shape` is the output's. @throws INVALID_ARGUMENT for an unknown op or dtype */
+  /** Says which code would run, without running it. `shape` is the output's. @throws INVALID_ARGUMENT if the operation or the dtype is unknown */
   kernelFor(op: KernelOp, dtype: DType, shape: readonly number[] = []): KernelInfo {
     if (!(KERNEL_OPS as readonly string[]).includes(op) || !isDType(dtype)) {
       throw new PostgradError('INVALID_ARGUMENT', {
@@ -86,17 +86,17 @@ export class Device {
     return { device: this.spec, op, dtype, supported: true, variant: this.implementation.variantOf(op, dtype, shape), reason: null }
   }
 
-  /** Resolves when kernels can run. Operations on a device that is not ready throw. */
+  /** Resolves when kernels can run. Before that, operations on the device throw. */
   ready(): Promise<void> {
     return this.implementation.ready()
   }
 
-  /** The name that `device()` takes. */
+  /** The name of the device, as `device()` takes it. */
   toString(): string {
     return this.spec
   }
 
-  /** Its name, for `JSON.stringify` and test frameworks. */
+  /** The name of the device, for `JSON.stringify` and test frameworks. */
   toJSON(): string {
     return this.spec
   }
@@ -106,7 +106,7 @@ export class Device {
   }
 }
 
-/** The names of the devices that every process has: 'cpu' uses the fastest kernels; 'wasm' and 'js' name the kernels to use. */
+/** The names of the devices that every process has. 'cpu' uses the fastest kernels; 'wasm' and 'js' use the kernels of that backend. */
 export type DeviceSpec = 'cpu' | 'wasm' | 'js'
 
 /** One device per spec, for this thread: kernels and their caches belong to it, so a second one would compile everything again. */
@@ -116,7 +116,8 @@ const homes = new Map<Memory, Device>()
 const FASTEST: BackendSpec = 'wasm'
 
 /**
- * This thread's device of that name. PyTorch: `torch.device`. @throws DEVICE_UNKNOWN
+ * The device of this thread with that name. PyTorch: `torch.device`.
+ * @throws DEVICE_UNKNOWN if the name is unknown
  * @example zeros([2], { device: device('cpu') }).device.type // 'cpu'
  */
 export function device(spec: DeviceSpec): Device {
@@ -168,7 +169,7 @@ export function deviceOf(home: Memory): Device {
 let cpu: Device | null = null
 
 /**
- * The scope's device, else the cpu.
+ * The device of the scope; outside of `withDevice` the cpu.
  * @example withDevice('js', () => currentDevice().spec) // 'js'
  */
 export function currentDevice(): Device {
@@ -179,8 +180,9 @@ export function currentDevice(): Device {
 }
 
 /**
- * Runs `fn` with another current device, also after its awaits, and returns its result. Functions that make tensors put them on that device. Operations
- * compute where their operands are; on the cpu, the current device decides whose kernels compute. PyTorch: `with torch.device(…)`. @throws DEVICE_UNKNOWN
+ * Runs `fn` with another current device, also after its awaits, and returns its result. Functions that make tensors put them on that device. Operations compute
+ * where their operands are; on the cpu, the current device decides whose kernels compute. PyTorch: `with torch.device(…)`.
+ * @throws DEVICE_UNKNOWN if the device is unknown
  * @example withDevice('js', () => tensor([1, 2]).add(1)) // [2, 3]
  */
 export function withDevice<T>(target: Device | DeviceSpec, fn: () => T): T {

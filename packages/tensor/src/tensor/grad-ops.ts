@@ -1,42 +1,42 @@
 /** Autograd's methods of tensors that are not operations. Generic in the tensor type, so that it does not import `tensor.ts`. */
 
-/** `retainGraph` (default: createGraph) keeps what the graph saved, for another pass; `createGraph` (default false) records this one. */
+/** Options of a backward pass: what it keeps, and whether it is recorded. */
 export interface BackwardOptions {
-  /** Keeps what the graph saved, for another pass; default `createGraph`. */
+  /** Whether to keep the tensors that the graph saved, so that another pass can run over it; default: the value of `createGraph`. */
   readonly retainGraph?: boolean
-  /** Records the pass itself, for gradients of gradients; default false. */
+  /** Whether to record the pass itself, so that its gradients have gradients; default false. */
   readonly createGraph?: boolean
 }
 
-/** Options of `tensor.backward` and `backward`: what the pass keeps, what it records, and which leaves get gradients. */
+/** Options of `tensor.backward` and `backward`: what the pass keeps, whether it is recorded, and which tensors get gradients. */
 export interface BackwardPassOptions<T> extends BackwardOptions {
   /**
-   * Only these tensors get a gradient in `.grad`, leaves or not, and only nodes that lead to one of them run. Default: every leaf. A tensor that the roots
-   * do not depend on gets nothing.
+   * The only tensors, leaves or not, that get a gradient in `.grad`. Only nodes that lead to one of them run. Default: every leaf. A tensor that the roots do
+   * not depend on gets nothing.
    */
   readonly inputs?: readonly T[]
 }
 
 /** The result of registering a hook. */
 export interface RemovableHandle {
-  /** Removes the hook; idempotent. */
+  /** Removes the hook. A second call does nothing. */
   remove(): void
 }
 
 /** A node of the graph: a tensor's `gradFn`. PyTorch: `torch.autograd.graph.Node`. */
 export interface GradFunction<T> {
-  /** The node's name: `AddBackward`, `AccumulateGrad`. */
+  /** The name of the node, such as `AddBackward` or `AccumulateGrad`. */
   readonly name: string
-  /** For each input of the operation: the node that receives its gradient, and which output of that node it is the gradient of; null if no gradient is needed. */
+  /** For each input of the operation: the node that receives its gradient, and to which output of that node the gradient belongs; null if no gradient is needed. */
   readonly nextFunctions: readonly (readonly [fn: GradFunction<T> | null, outputNr: number])[]
   /**
-   * Calls `hook` after the node ran, with the gradients of its inputs and of its outputs. The hook may return other gradients of the inputs, or write into
-   * those. Other nodes that hold the same gradient do not see what the hook writes.
+   * Calls `hook` after the node ran, with the gradients of the inputs and of the outputs. The hook may return other gradients of the inputs, or write into
+   * them. Other nodes that hold the same gradient do not see what the hook writes.
    */
   registerHook(
     hook: (gradInputs: readonly (T | null)[], gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined,
   ): RemovableHandle
-  /** Calls `hook` before the node runs, with the gradients of its outputs. The hook may return others, or write into those; no other node sees that. */
+  /** Calls `hook` before the node runs, with the gradients of its outputs. The hook may return others, or write into them. Other nodes do not see what it writes. */
   registerPreHook(hook: (gradOutputs: readonly (T | null)[]) => readonly (T | null)[] | undefined): RemovableHandle
 }
 

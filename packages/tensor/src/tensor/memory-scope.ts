@@ -6,11 +6,11 @@ import { checkFunction } from './check-argument.js'
 import { isTensor } from './tensor.js'
 
 /**
- * Runs `fn` and closes the tensors that were made meanwhile, except those that it returns (also within arrays, objects, maps and sets) and those
- * that something else may refer to: leaves that require grad, gradients in `.grad`, values that a graph saved, an optimizer's state. Closing
- * reaches all views of a storage. A tensor that was stored elsewhere (a field, an outer variable) without being returned is closed, and
- * using it throws TENSOR_CLOSED. For loops that never let the event loop run, in which no finalizer runs either. tfjs: `tidy`.
- * @throws INVALID_ARGUMENT when `fn` returns a promise: what others do meanwhile would count as made inside. Nothing is closed then.
+ * Runs `fn`, returns its result, and closes the other tensors that were made meanwhile. Tensors in the result stay open, also inside arrays, objects, maps and
+ * sets. So do tensors that something else may refer to: leaves that require grad, gradients in `.grad`, values that a graph saved, the state of an optimizer.
+ * Closing a tensor closes all views of its storage. A tensor that `fn` stored elsewhere (a field, an outer variable) without returning it is closed, and using
+ * it fails with TENSOR_CLOSED. Use it in loops that do not let the event loop run, since no finalizer runs there either. tfjs: `tidy`.
+ * @throws INVALID_ARGUMENT if `fn` returns a promise, since tensors that other code makes meanwhile would be closed, too. Nothing is closed then.
  * @example
  * const loss = memoryScope(() => randn([64, 64]).square().mean())
  * loss.shape // []: the other tensors are closed

@@ -46,19 +46,19 @@ export class Tensor {
   // `declare`: plain assignments in the constructor, without a definition to undefined first; a tensor is made on every operation.
   /** The memory that it shares with its views. @internal */
   declare readonly storage: Storage
-  /** Its extents, from the outermost on; [] for a scalar. */
+  /** The extents, from the outermost dimension on; [] for a scalar. */
   declare readonly shape: Shape
-  /** In elements. */
+  /** For each dimension, how many elements of the storage lie between two neighbours. */
   declare readonly strides: Shape
-  /** In elements, into the storage. */
+  /** The place of the first element in the storage, in elements. */
   declare readonly offset: number
   /** 'float32', 'float64', 'int32' or 'bool'. */
   declare readonly dtype: DType
-  /** How many elements it has. */
+  /** How many elements the tensor has. */
   declare readonly numel: number
-  /** Elements lie densely in row-major order from `offset` on. */
+  /** Whether the elements are dense and in row-major order, from `offset` on. */
   declare readonly isContiguous: boolean
-  /** Autograd's slot; null until autograd fills it. */
+  /** The slot for autograd's data; null until autograd fills it. */
   declare autograd: AutogradMeta | null
 
   /** @internal Operations make tensors; users call `tensor()`, `zeros()`, …. Keeps the arrays: they are never written afterwards. */
@@ -100,32 +100,32 @@ export class Tensor {
     return new Tensor(base.storage, shape, strides, offset, numelOf(shape), isContiguous(shape, strides))
   }
 
-  /** How many dimensions it has. */
+  /** How many dimensions the tensor has. */
   get ndim(): number {
     return this.shape.length
   }
 
-  /** Where it lies: `device('cpu')` for each tensor of this process, whatever backend made it. PyTorch: `Tensor.device`. */
+  /** The device that stores the tensor: `device('cpu')` for each tensor of this process, whichever backend made it. PyTorch: `Tensor.device`. */
   get device(): Device {
     return deviceOf(this.storage.memory)
   }
 
-  /** Whether only some rows are stored: such a tensor is a `SparseTensor`. */
+  /** Whether the tensor stores only some of its rows; then it is a `SparseTensor`. */
   get isSparse(): boolean {
     return false
   }
 
-  /** Whether gradients flow to it: a leaf that wants one, or what was computed from such. */
+  /** Whether gradients flow to this tensor: it is a leaf with `requiresGrad`, or was computed from one. */
   get requiresGrad(): boolean {
     return this.autograd?.requiresGrad === true
   }
 
-  /** Whether no recorded operation made it; only leaves get `.grad`, unless `retainGrad()` is called. */
+  /** Whether no recorded operation made the tensor. Only leaves get a `.grad`, unless `retainGrad()` was called. */
   get isLeaf(): boolean {
     return this.autograd === null || this.autograd.gradFn === null
   }
 
-  /** The gradient that backward passes have added up here; null before the first. Distributed passes leave theirs in the context. */
+  /** The gradient that backward passes have added up; null before the first pass. Distributed passes leave their gradients in the context. */
   get grad(): Tensor | null {
     return this.autograd === null ? null : this.autograd.grad
   }
@@ -165,20 +165,21 @@ export class Tensor {
   }
 
   /**
-   * The node of the operation that made this tensor while recording; null for a leaf.
-   * @throws INPLACE_ON_VIEW for a view that a custom function returned or that was made under noGrad, after a recorded write into its base
+   * The node of the recorded operation that made this tensor; null for a leaf.
+   * @throws INPLACE_ON_VIEW if the tensor is a view that a custom function returned, or that was made under noGrad, and its base was written to with recording
    */
   get gradFn(): GradFunction<Tensor> | null {
     return this.autograd === null ? null : (this.autograd.gradFn as GradFunction<Tensor> | null)
   }
 
-  /** Whether `retainGrad()` was called on this non-leaf. */
+  /** Whether `retainGrad()` was called on this tensor, which is not a leaf. */
   get retainsGrad(): boolean {
     return ops().retainsGrad(this)
   }
 
   /**
-   * Makes this leaf want a gradient, or not, and returns it. @throws REQUIRES_GRAD_NEEDS_FLOAT for int32 and bool
+   * Sets whether this leaf gets a gradient, and returns the leaf.
+   * @throws REQUIRES_GRAD_NEEDS_FLOAT if the tensor is int32 or bool; REQUIRES_GRAD_ON_NON_LEAF if `flag` is false and the tensor is not a leaf
    * @example tensor([1, 2]).requiresGrad_().requiresGrad // true
    */
   requiresGrad_(flag = true): this {
@@ -187,9 +188,10 @@ export class Tensor {
   }
 
   /**
-   * Adds d this / d leaf to `.grad` of every leaf (or of `options.inputs`) that this was computed from.
-   * @param gradient of this tensor's shape; may be left out for a scalar
-   * @throws see `backward`
+   * Adds d this / d leaf to `.grad` of every leaf (or of `options.inputs`) from which this tensor was computed. `gradient` has the shape of this tensor; a
+   * scalar does not need it. PyTorch: `Tensor.backward`.
+   * @param gradient the gradient of this tensor, in its shape; may be left out for a scalar
+   * @throws the errors of `backward`
    * @example
    * const x = tensor([1, 2], { requiresGrad: true })
    * x.square().sum().backward()
@@ -200,7 +202,7 @@ export class Tensor {
   }
 
   /**
-   * The same elements (the storage is shared) without a history.
+   * The same elements on the same storage, without a history.
    * @example
    * const y = tensor([1, 2], { requiresGrad: true }).mul(2).detach()
    * y.requiresGrad // false
@@ -210,16 +212,19 @@ export class Tensor {
     return ops().detach(this)
   }
 
-  /** Becomes a leaf that requires no grad. @throws DETACH_VIEW for a view, whose history is its base's */
+  /**
+   * Removes the history of this tensor, which becomes a leaf that requires no grad, and returns it.
+   * @throws DETACH_VIEW if the tensor is a view, since it shares the history of its base
+   */
   detach_(): this {
     ops().detach_(this)
     return this
   }
 
   /**
-   * Lets backward passes add the gradient of this non-leaf to its `.grad`, which is null otherwise; nothing to do for a leaf. After an in-place
-   * operation it is the gradient of the new value. Where hooks replace the gradient, those registered earlier come first.
-   * @throws RETAIN_GRAD_NEEDS_GRAD
+   * Lets backward passes add the gradient of this tensor to its `.grad`, although it is not a leaf. For a leaf the call does nothing. After an in-place
+   * operation, it is the gradient of the new value. If hooks replace the gradient, hooks that were registered earlier run first. PyTorch: `Tensor.retain_grad`.
+   * @throws RETAIN_GRAD_NEEDS_GRAD if the tensor does not require grad
    * @example
    * const y = tensor([1, 2], { requiresGrad: true }).mul(2).retainGrad()
    * y.square().sum().backward()
@@ -231,9 +236,9 @@ export class Tensor {
   }
 
   /**
-   * Calls `hook` with the complete gradient of this tensor in every backward pass that reaches it; what it returns, unless undefined, takes the
-   * gradient's place. A hook may also write into the gradient (`g.clamp_(-1, 1)`). After an in-place operation it stays with the value that it was registered for.
-   * @throws HOOK_NEEDS_GRAD
+   * Calls `hook` with the complete gradient of this tensor in every backward pass that reaches it. A tensor that the hook returns replaces the gradient. A hook
+   * may also write into the gradient (`g.clamp_(-1, 1)`). After an in-place operation, the hook stays with the value that it was registered for.
+   * @throws HOOK_NEEDS_GRAD if the tensor does not require grad
    * @example
    * const x = tensor([3], { requiresGrad: true })
    * x.registerHook((g) => g.clamp(-1, 1))
@@ -245,17 +250,17 @@ export class Tensor {
   }
 
   /**
-   * Calls `hook` with this leaf each time that a backward pass has added to its `.grad`. Not in passes that put gradients elsewhere: `grad(…)`,
-   * and a distributed pass, which leaves them in its context.
-   * @throws HOOK_NEEDS_LEAF
+   * Calls `hook` with this leaf each time a backward pass has added to its `.grad`. Passes that put gradients elsewhere do not call it: `grad(…)`, and a
+   * distributed pass, which leaves them in its context.
+   * @throws HOOK_NEEDS_LEAF if the tensor is not a leaf that requires grad
    */
   registerPostAccumulateGradHook(hook: (leaf: Tensor) => void): RemovableHandle {
     return ops().registerPostAccumulateGradHook(this, hook)
   }
 
   /**
-   * Gives this tensor's memory back now, instead of when it is collected. Its views share its storage and its fate. Reading it or computing with
-   * it afterwards throws TENSOR_CLOSED; so does a backward pass that needs it. Closing again does nothing. PyTorch: `del`, without the counting.
+   * Frees the memory of this tensor now, instead of when it is collected. This closes all views of its storage. Reading the tensor, computing with it, or a
+   * backward pass that needs it, then fails with TENSOR_CLOSED. A second call does nothing. PyTorch: `del`, but without counting references.
    * @example
    * const x = zeros([1024, 1024])
    * x.close()
@@ -269,13 +274,13 @@ export class Tensor {
     this.storage.close()
   }
 
-  /** Whether its memory was given back by `close()`. */
+  /** Whether `close()` has freed the memory of this tensor. */
   get isClosed(): boolean {
     return this.storage.isClosed
   }
 
   /**
-   * A snapshot in row-major order, once the device has written it. bool gives 0 and 1.
+   * A copy of the elements in row-major order, once the device has computed them. bool gives 0 and 1.
    * @example await tensor([[1, 2], [3, 4]]).data() // [1, 2, 3, 4]
    */
   async data(): Promise<TypedArray> {
@@ -292,7 +297,8 @@ export class Tensor {
   }
 
   /**
-   * The only element. @throws NOT_A_SCALAR
+   * The only element, once the device has computed it. PyTorch: `Tensor.item`.
+   * @throws NOT_A_SCALAR if the tensor does not have exactly one element
    * @example await tensor([[1, 2], [3, 4]]).sum().item() // 10
    */
   async item(): Promise<number> {
@@ -301,7 +307,8 @@ export class Tensor {
   }
 
   /**
-   * As `data()`, now. @throws READ_NOT_SYNCHRONOUS on a device that computes asynchronously
+   * A copy of the elements in row-major order, at once. bool gives 0 and 1.
+   * @throws READ_NOT_SYNCHRONOUS if the device computes asynchronously
    * @example tensor([[1, 2], [3, 4]]).dataSync() // [1, 2, 3, 4]
    */
   dataSync(): TypedArray {
@@ -309,7 +316,8 @@ export class Tensor {
   }
 
   /**
-   * The only element, now. @throws NOT_A_SCALAR, READ_NOT_SYNCHRONOUS
+   * The only element, at once.
+   * @throws NOT_A_SCALAR if the tensor does not have exactly one element; READ_NOT_SYNCHRONOUS if the device computes asynchronously
    * @example tensor([[1, 2], [3, 4]]).sum().itemSync() // 10
    */
   itemSync(): number {
@@ -318,7 +326,8 @@ export class Tensor {
   }
 
   /**
-   * Arrays within arrays, booleans for bool; a 0-d tensor gives its element. @throws READ_NOT_SYNCHRONOUS
+   * The elements as nested arrays, with booleans for bool; a 0-d tensor gives its element. PyTorch: `Tensor.tolist`.
+   * @throws READ_NOT_SYNCHRONOUS if the device computes asynchronously
    * @example tensor([[1, 0], [3, 4]]).gt(0).toArray() // [[true, false], [true, true]]
    */
   toArray(): NestedArray {
@@ -326,11 +335,10 @@ export class Tensor {
   }
 
   /**
-   * For `JSON.stringify`: dtype, shape and data; `tensor(JSON.parse(text))` makes the same tensor of it, without a history.
-   *
-   * `JSON.stringify` passes a key. Test frameworks that print what differs pass none, and must not fail then: without a key, `data` of a tensor that
-   * cannot be read is the code of the error, which `tensor()` refuses.
-   * @throws READ_NOT_SYNCHRONOUS, TENSOR_CLOSED, when a key is passed
+   * The dtype, shape and data for `JSON.stringify`. `tensor(JSON.parse(text))` makes the same tensor again, without a history. `JSON.stringify` passes a key;
+   * test frameworks that print a difference pass none, and must not fail. So without a key, the `data` of a tensor that cannot be read is the code of the
+   * error, which `tensor()` refuses.
+   * @throws READ_NOT_SYNCHRONOUS if a key is passed and the device computes asynchronously; TENSOR_CLOSED if a key is passed and the tensor is closed
    * @example tensor([1, 2]).toJSON() // { dtype: 'float32', shape: [2], data: [1, 2] }
    */
   toJSON(key?: string): TensorJson {
@@ -343,7 +351,7 @@ export class Tensor {
   }
 
   /**
-   * As PyTorch prints it; without the elements on a device that computes asynchronously, and once it is closed.
+   * The text that PyTorch prints for the tensor. It has no elements if the device computes asynchronously, or the tensor is closed.
    * @example String(tensor([1.5, 2])) // 'tensor([1.5000, 2.0000])'
    */
   toString(): string {
@@ -411,7 +419,7 @@ export class Tensor {
 
   // Operations are methods, too: `ops/define/define.ts` installs them, `ops/types.ts` has their types.
 
-  /** The tensor itself where it lies in this process, else a copy here, when its device has computed it. PyTorch: `Tensor.cpu`. */
+  /** The tensor itself if it is in this process, else a copy here, once its device has computed it. PyTorch: `Tensor.cpu`. */
   async cpu(): Promise<Tensor> {
     if (this.storage.memory === CPU) return this
     // A tensor of its own: what is written to this one meanwhile changes neither the values nor the history of the copy.
@@ -420,14 +428,15 @@ export class Tensor {
   }
 
   /**
-   * All dimensions in reverse order.
+   * A view with all dimensions in reverse order. PyTorch: `Tensor.T`.
    * @example tensor([[1, 2], [3, 4]]).T // [[1, 3], [2, 4]]
    */
   get T(): Tensor {
     return this.permute([...this.shape.keys()].reverse())
   }
   /**
-   * The last two dimensions exchanged; a tensor of fewer is itself, since test frameworks read every property of what they compare. PyTorch refuses those: `Tensor.mT`.
+   * A view with the last two dimensions exchanged. A tensor with fewer dimensions returns itself (PyTorch refuses it), since test frameworks read every
+   * property. PyTorch: `Tensor.mT`.
    * @example zeros([8, 2, 3]).mT // shape [8, 3, 2]
    */
   get mT(): Tensor {
@@ -436,7 +445,7 @@ export class Tensor {
 }
 
 /**
- * True for a tensor of any copy of this package (`instanceof` fails across jest's realms). PyTorch: `torch.is_tensor`.
+ * Whether `value` is a tensor of any copy of this package; `instanceof` fails across the realms of jest. PyTorch: `torch.is_tensor`.
  * @example [isTensor(tensor(1)), isTensor([1])] // [true, false]
  */
 export function isTensor(value: unknown): value is Tensor {

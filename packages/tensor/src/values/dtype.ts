@@ -3,7 +3,7 @@
  * PyTorch's rules (`torch.result_type`) over the four types that exist here; PyTorch's int64 results are int32.
  */
 
-/** `bool` is a Uint8Array of 0 and 1. */
+/** The dtypes of tensors. A bool is one byte, 0 or 1. */
 export type DType = 'float32' | 'float64' | 'int32' | 'bool'
 
 export interface ArrayOf {

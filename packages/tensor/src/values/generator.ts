@@ -20,7 +20,7 @@ export interface GeneratorState {
 }
 
 /**
- * A seeded source of random numbers: the same seed gives the same numbers on every machine (other numbers than in PyTorch). The scope has a current one.
+ * A seeded source of random numbers. One seed gives the same numbers on every machine; they are not the numbers of PyTorch. Each scope has a current generator.
  * PyTorch: `torch.Generator`.
  * @example new Generator(7).uniform() === new Generator(7).uniform() // true: one seed, one sequence
  */
@@ -33,7 +33,7 @@ export class Generator {
     this.source = seeded(seed)
   }
 
-  /** Starts again from this seed. @throws INVALID_ARGUMENT unless the seed is a safe integer */
+  /** Starts again from this seed, and returns the generator. @throws INVALID_ARGUMENT if the seed is not a safe integer */
   manualSeed(seed: number): this {
     this.source = seeded(seed)
     this.spare = null
@@ -63,17 +63,17 @@ export class Generator {
     return radius * Math.cos(angle)
   }
 
-  /** A uniform integer from low to high−1. */
+  /** A uniform integer from low to high − 1. */
   integer(low: number, high: number): number {
     return uniformInt(this.source, low, high - 1)
   }
 
-  /** The generator's state, as plain data (JSON-like). */
+  /** The state of the generator, as plain data that fits into JSON. */
   state(): GeneratorState {
     return { words: [...this.source.getState()], spare: this.spare }
   }
 
-  /** Continues from a state of `state()`. @throws INVALID_ARGUMENT for any other value */
+  /** Continues from a state that `state()` returned. @throws INVALID_ARGUMENT for any other value */
   restore(state: GeneratorState): void {
     try {
       this.source = xoroshiro128plusFromState(state.words)
@@ -108,7 +108,7 @@ function seeded(seed: number): ReturnType<typeof xoroshiro128plus> {
 const threadGenerator = new Generator(0)
 
 /**
- * The scope's generator; outside of a scope with one, the thread's.
+ * The generator of the scope; outside of a scope with one, that of the thread.
  * @example manualSeed(7) === currentGenerator() // true
  */
 export function currentGenerator(): Generator {
@@ -116,7 +116,8 @@ export function currentGenerator(): Generator {
 }
 
 /**
- * Seeds the current generator and returns it. PyTorch: `torch.manual_seed`. @throws INVALID_ARGUMENT
+ * Seeds the current generator and returns it. PyTorch: `torch.manual_seed`.
+ * @throws INVALID_ARGUMENT if the seed is not a safe integer
  * @example
  * manualSeed(7)
  * const x = rand([3])

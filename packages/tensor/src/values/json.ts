@@ -6,7 +6,7 @@ import type { DType } from './dtype.js'
 import { type NestedArray, nest } from './read.js'
 import type { Shape } from './shape.js'
 
-/** A tensor as JSON has it, which `tensor()` takes back with the same bits: its elements as nested lists; NaN, infinities and -0 as strings. */
+/** A tensor as JSON. `tensor()` makes the tensor with the same bits again. Elements are nested lists; NaN, infinities and -0 are strings. */
 export interface TensorJson {
   readonly dtype: DType
   readonly shape: readonly number[]
@@ -14,7 +14,7 @@ export interface TensorJson {
   readonly data: NestedArray<number | boolean | JsonNumber>
 }
 
-/** A number that JSON cannot write. */
+/** A number that JSON cannot write, as text. */
 export type JsonNumber = 'NaN' | 'Infinity' | '-Infinity' | '-0'
 
 export const JSON_NUMBERS: Readonly<Record<JsonNumber, number>> = {

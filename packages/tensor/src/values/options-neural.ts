@@ -4,14 +4,17 @@ import type { Generator } from './generator.js'
 /** One number for both dimensions, or [height, width]. */
 export type Pair = number | readonly [height: number, width: number]
 
-/** The padding of a convolution: the number of zeros on each side, 'same' (the result has the input's size), or 'valid' (none). */
+/** The padding of a convolution: the number of zeros on each side, 'same' (the result has the size of the input), or 'valid' (no padding). */
 export type ConvPadding<P> = P | 'same' | 'valid'
 
 /** Options of `conv1d` and `conv2d`; P is a number, or a `Pair`. */
 export interface ConvOptions<P> {
   /** How far the window moves between two elements of the result; default 1. */
   readonly stride?: P
-  /** Zeros on each side; default 0 ('valid'). 'same' adds as many as keep the size, only for stride 1; if the number is odd, one more at the end. */
+  /**
+   * Zeros on each side; default 0, the same as 'valid'. 'same' adds as many zeros as keep the size, and requires stride 1. If their number is odd, the end gets
+   * one more.
+   */
   readonly padding?: ConvPadding<P>
   /** The distance between the elements that one window reads; default 1. */
   readonly dilation?: P
@@ -21,22 +24,25 @@ export interface ConvOptions<P> {
 
 /** Options of `convTranspose1d` and `convTranspose2d`; P is a number, or a `Pair`. */
 export interface ConvTransposeOptions<P> extends Omit<ConvOptions<P>, 'padding'> {
-  /** How much is cut from each side of the result; default 0. */
+  /** How many elements are cut off each side of the result; default 0. */
   readonly padding?: P
-  /** Extra size at the end of the result; default 0. A convolution with a stride maps several sizes to the same size: this chooses one of them. */
+  /**
+   * How many elements are added at the end of the result; default 0. A convolution with a stride maps several input sizes to one output size: this chooses one
+   * of them.
+   */
   readonly outputPadding?: P
 }
 
-/** How a loss combines the losses of its elements: their mean, their sum, or none: one loss for each. */
+/** How a loss combines the losses of its elements: 'mean', 'sum', or 'none', which returns one loss for each. */
 export type Reduction = 'mean' | 'sum' | 'none'
 
 /** Options of every loss. */
 export interface LossOptions {
-  /** 'mean' (default) or 'sum': over all elements or rows. 'none': one loss for each. */
+  /** 'mean' (default) or 'sum' over all elements or rows; 'none' returns one loss for each. */
   readonly reduction?: Reduction
 }
 
-/** Only the reduction, or all options. */
+/** The third argument of a loss: only the reduction, or all options. */
 export type LossArg<O extends LossOptions = LossOptions> = Reduction | O
 
 /** Options of `smoothL1Loss`. */
@@ -65,7 +71,7 @@ export interface BceWithLogitsOptions<T> extends BceOptions<T> {
 
 /** Options of `nllLoss`. */
 export interface NllLossOptions<T> extends LossOptions {
-  /** [C]: a factor for each class. 'mean' divides by the sum of the factors. */
+  /** A factor for each class, [C]. The reduction 'mean' divides by the sum of the factors. */
   readonly weight?: T | null
   /** Rows with this target do not count; default −100. */
   readonly ignoreIndex?: number
@@ -79,7 +85,7 @@ export interface CrossEntropyOptions<T> extends NllLossOptions<T> {
 
 /** Options of `klDiv`. */
 export interface KlDivOptions {
-  /** As for all losses; in addition 'batchmean': the sum divided by N. */
+  /** 'mean' (default), 'sum' or 'none', as for all losses; 'batchmean' divides the sum by N. */
   readonly reduction?: Reduction | 'batchmean'
   /** Whether the target is the logarithm of probabilities; default false. */
   readonly logTarget?: boolean
@@ -95,33 +101,33 @@ export interface GaussianNllOptions extends LossOptions {
 
 /** Options of `dropout`. */
 export interface DropoutOptions {
-  /** false: the result is x itself. Default true. */
+  /** Whether to drop elements; default true. If false, the result is x itself. */
   readonly training?: boolean
-  /** The source of the random numbers; default: the scope's generator. */
+  /** The source of the random numbers; default: the generator of the scope. */
   readonly generator?: Generator
 }
 
 /** Options of `scaledDotProductAttention`. */
 export interface AttentionOptions<T> {
-  /** Broadcasts to [..., L, S]. A bool mask is true at the positions that take part; the numbers of another mask are added to the scores. */
+  /** A mask that broadcasts to [..., L, S]. A bool mask is true at the positions that take part; the numbers of another mask are added to the scores. */
   readonly attnMask?: T | null
   /** Whether position i sees only positions 0 … i; default false. */
   readonly isCausal?: boolean
-  /** The probability that a weight is zeroed; default 0. */
+  /** The probability that a weight of attention becomes 0; default 0. */
   readonly dropoutP?: number
   /** A factor for the scores; default 1 / √E. */
   readonly scale?: number
-  /** The source of the random numbers of dropout; default: the scope's generator. */
+  /** The source of the random numbers for dropout; default: the generator of the scope. */
   readonly generator?: Generator
 }
 
 /** Options of every pooling; P is a number, or a `Pair`. */
 export interface PoolOptions<P> {
-  /** How far the window moves; default: the kernel's size. */
+  /** How far the window moves from one element of the result to the next; default: the size of the kernel. */
   readonly stride?: P
-  /** The padding on each side, at most half the kernel's size; default 0. */
+  /** The padding on each side, at most half the size of the kernel; default 0. */
   readonly padding?: P
-  /** Whether windows that begin inside and end outside count as well; default false. */
+  /** Whether windows that begin inside x and end outside of it count, too; default false. */
   readonly ceilMode?: boolean
 }
 
@@ -135,7 +141,7 @@ export interface MaxPoolOptions<P> extends PoolOptions<P> {
 export interface AvgPoolOptions<P> extends PoolOptions<P> {
   /** Whether padding counts as zeros in the mean; default true. */
   readonly countIncludePad?: boolean
-  /** The divisor of every window's sum, whatever the window's size. */
+  /** The number that divides the sum of every window; default: the size of the window. */
   readonly divisorOverride?: number | null
 }
 
@@ -147,15 +153,15 @@ export interface NormOptions {
 
 /** Options of `batchNorm`. */
 export interface BatchNormOptions extends NormOptions {
-  /** true: uses the batch's own statistics and updates the running ones. false (default): uses the running statistics. */
+  /** Whether to use the statistics of the batch and update the running ones; default false: the running statistics are used. */
   readonly training?: boolean
-  /** The share of the batch's statistics in the updated running ones; default 0.1. */
+  /** The share of the batch's statistics in the updated running statistics; default 0.1. */
   readonly momentum?: number
 }
 
 /** Options of `embedding`. */
 export interface EmbedOptions {
-  /** The row of this index gets no gradient; negative indices count from the end. */
+  /** The index of a row that gets no gradient; a negative index counts from the end. Default: none. */
   readonly paddingIdx?: number | null
   /** Whether the weight's gradient is a `SparseTensor` of the rows that were used; default false. Under createGraph it is dense. */
   readonly sparse?: boolean
@@ -165,10 +171,10 @@ export interface EmbedOptions {
 export interface EmbeddingBagOptions<T> extends EmbedOptions {
   /** How the rows of a bag are combined; default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max'
-  /** [bags], int32 or whole numbers: where in the indices [n] each bag begins. */
+  /** Where each bag begins in the indices [n]: [bags], int32 or whole numbers. */
   readonly offsets?: T | null
-  /** Factors of the rows, of the indices' shape; only for 'sum'. */
+  /** A factor for each row, in the shape of the indices. Only for mode 'sum'. */
   readonly perSampleWeights?: T | null
-  /** Whether the last offset is the end of the last bag; default false: it begins another bag. */
+  /** Whether the last offset is the end of the last bag; default false: it is the beginning of another bag. */
   readonly includeLastOffset?: boolean
 }

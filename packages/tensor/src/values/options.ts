@@ -3,21 +3,21 @@ import type { DType } from './dtype.js'
 
 /** Options of `div`. */
 export interface DivOptions {
-  /** 'floor': rounds towards −∞; 'trunc': towards 0. Integers then stay integers. */
+  /** Whether to round the quotient: 'floor' towards −∞, 'trunc' towards 0. Integers then stay integers. Default null: no rounding. */
   readonly roundingMode?: 'floor' | 'trunc' | null
 }
 
 /** Options of `addcmul` and `addcdiv`. */
 export interface ValueOptions {
-  /** A factor; default 1. */
+  /** The factor of the product or quotient; default 1. */
   readonly value?: number
 }
 
 /** Options of `isclose` and `allclose`. */
 export interface IsCloseOptions {
-  /** The allowed difference is atol + rtol |b|. Default 1e-5. */
+  /** The part of the allowed difference, atol + rtol · |b|, that depends on b. Default 1e-5. */
   readonly rtol?: number
-  /** Allowed in addition to `rtol` |b|; default 1e-8. */
+  /** The part of the allowed difference, atol + rtol · |b|, that does not depend on b. Default 1e-8. */
   readonly atol?: number
   /** Whether NaN is close to NaN; default false. */
   readonly equalNan?: boolean
@@ -25,7 +25,7 @@ export interface IsCloseOptions {
 
 /** Options of `gelu`. */
 export interface GeluOptions {
-  /** 'none' (the default): x Φ(x); 'tanh': the approximation by tanh. */
+  /** 'none' (the default) is x Φ(x); 'tanh' approximates Φ by tanh. */
   readonly approximate?: 'none' | 'tanh'
 }
 
@@ -33,7 +33,7 @@ export interface GeluOptions {
 export interface SoftplusOptions {
   /** The factor of x; default 1. */
   readonly beta?: number
-  /** Where x · beta is greater than this, the result is x. Default 20. */
+  /** Where beta · x is above this, the result is x. Default 20. */
   readonly threshold?: number
 }
 
@@ -48,18 +48,18 @@ export interface PadOptions {
   readonly value?: number
 }
 
-/** `'start:end'` or `'start:end:step'` as in Python: each part may be left out, negative bounds count from the end, step ≥ 1. */
+/** `'start:end'` or `'start:end:step'` as in Python. Each part may be left out; negative bounds count from the end; step is at least 1. */
 export type RangeText = `${number | ''}:${number | ''}` | `${number | ''}:${number | ''}:${number | ''}`
 
 /**
- * One entry of an index, as between Python's brackets. A number removes a dimension, a range cuts it, null (None) adds one of extent 1. '...' means all
- * dimensions that are not named. An int32 tensor picks elements by index, a bool tensor those where it is true.
+ * One entry of an index, as between Python's brackets. A number removes a dimension, a range cuts a dimension, and null (None) adds one of extent 1. '...'
+ * means all dimensions that are not named. An int32 tensor picks elements by index; a bool tensor picks the elements where it is true.
  */
 export type IndexSpec<T> = number | RangeText | '...' | null | T
 
 /** Options of `addmm` and `baddbmm`: their factors. */
 export interface AddmmOptions {
-  /** The factor of the tensor that the product is added to; default 1. With 0, NaN and infinities in that tensor do not count. */
+  /** The factor of the tensor to which the product is added; default 1. If 0, NaN and infinities in that tensor do not count. */
   readonly beta?: number
   /** The factor of the product; default 1. */
   readonly alpha?: number
@@ -69,7 +69,7 @@ export interface AddmmOptions {
 export interface SimilarityOptions {
   /** The dimension of the vectors; default 1. */
   readonly dim?: number
-  /** The smallest product of the two norms to divide by; default 1e-8. */
+  /** The least value of the product of the two norms, by which the result divides; default 1e-8. */
   readonly eps?: number
 }
 
@@ -85,13 +85,13 @@ export interface DistanceOptions {
 
 /** Options of `sum` and `mean`. */
 export interface ReduceOptions {
-  /** The dtype that x is converted to first. */
+  /** The dtype to which x is converted first. Default: the dtype of x. */
   readonly dtype?: Exclude<DType, 'bool'>
 }
 
 /** Options of `var`, `std` and `varMean`. */
 export interface VarianceOptions {
-  /** Subtracted from the number of elements in the divisor. Default 1 (Bessel's correction); 0: the variance of the population. */
+  /** The number that is subtracted from the number of elements in the divisor. Default 1 (Bessel's correction); 0 gives the variance of the population. */
   readonly correction?: number
 }
 
@@ -111,7 +111,7 @@ export interface SortOptions {
 
 /** Options of `topk`. */
 export interface TopkOptions {
-  /** true (default): the largest values; false: the smallest. */
+  /** Whether to return the largest values; default true. If false, the smallest values. */
   readonly largest?: boolean
 }
 

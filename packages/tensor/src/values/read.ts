@@ -31,7 +31,7 @@ export function gather(array: TypedArray, shape: Shape, strides: Shape, offset: 
   }
 }
 
-/** A number or boolean, or arrays of them within arrays, all of one length at each depth. */
+/** A number or boolean, or nested arrays of them; at each depth all arrays have the same length. */
 export type NestedArray<T = number | boolean> = T | readonly NestedArray<T>[]
 
 /** Dense elements as arrays within arrays, each as `element` has it; a 0-d shape gives the element itself. */

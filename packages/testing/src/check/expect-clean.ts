@@ -1,7 +1,7 @@
 /** Leak check: when a program has ended, everything that it opened must be gone, on every worker. */
 import { PostgradError } from '@postgrad/base'
 
-/** Counts by worker: `simulation.debugInfo`, or the result of `cluster.debugInfo()` of a launched cluster. */
+/** Counts of all that each worker holds: `simulation.debugInfo`, or the result of `cluster.debugInfo()`. */
 export type DebugInfos = Readonly<Record<string, Readonly<Record<string, number>>>>
 
 const DISPOSE =
@@ -29,16 +29,16 @@ const HELD: Readonly<Record<string, string>> = {
   deadLetters: 'a message came for something that had ended, or an error was noticed by nobody; see the dead letters of the worker',
 }
 
-/** Options of `expectClean`. */
+/** Options of `expectClean` and `leaks`. */
 export interface CleanOptions {
-  /** Workers to leave out, because they died. */
+  /** The names of workers to leave out, because they died. Default: none. */
   readonly except?: readonly string[]
-  /** The names of counts that need not be 0. */
+  /** The names of counts that need not be 0, such as 'deadLetters'. Default: none. */
   readonly allow?: readonly string[]
 }
 
 /**
- * The counts that are not 0, one line each; empty if nothing is left.
+ * Returns what workers still hold: one line for each count that should be 0 and is not, with what to do about it. An empty list means that nothing is left.
  * @example
  * const run = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * leaks(run.debugInfo) // []
@@ -55,8 +55,8 @@ export function leaks(debugInfo: DebugInfos, { except = [], allow = [] }: CleanO
 }
 
 /**
- * Checks that no worker holds anything after a simulation, or in a launched cluster at a moment without calls and runs.
- * @throws NOT_CLEAN with all that is left, worker by worker
+ * Checks that no worker holds anything: after a simulation, or in a launched cluster at a moment without calls and runs.
+ * @throws NOT_CLEAN if a worker holds something, with a list of it
  * @example
  * const run = await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * expectClean(run) // no worker holds a reference, a context or a call

@@ -6,19 +6,18 @@ import { PostgradError } from '@postgrad/base'
 import { DAMAGED } from '../faults/message-kind.js'
 import type { MessageCount, Messages } from '../simulate/message-ledger.js'
 
-/** The parts of a `Simulation` that these checkers read. */
+/** The parts of a `Simulation` that `expectConserved`, `expectExecutedOnce` and `expectCreditsReturned` read. */
 export interface Counted {
-  /** The counts of all messages; null: not counted. */
+  /** The counts of all messages. Null (with `countMessages: false`) makes the check fail. */
   readonly messages: Messages | null
-  /** The seed, for the message of a failure. */
+  /** The seed, for the error. */
   readonly seed?: number
 }
 
 /**
- * Checks, for every pair of workers and every kind of message: if both live, sent = received; if one has ended, received ≤ sent, and the rest was lost
- * with it. It also checks the frames below: sent + repeated = delivered + dropped + lost + under way. A received message that nobody processed is a dead
- * letter; it counts as received.
- * @throws NOT_CONSERVED, NOT_COUNTED
+ * Checks that no message was lost or multiplied. For every pair of workers and every kind of message: if both workers live, sent = received; if one has ended,
+ * received ≤ sent. Dead letters count as received. Also, for all frames: sent + repeated = delivered + dropped + lost + delayed + in flight.
+ * @throws NOT_CONSERVED if a count is wrong; NOT_COUNTED if the simulation ran with `countMessages: false`
  * @example expectConserved(await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
  */
 export function expectConserved({ messages, seed }: Counted): void {
@@ -33,9 +32,9 @@ export function expectConserved({ messages, seed }: Counted): void {
 }
 
 /**
- * Checks that no request (call, remote call, fetch) arrived or began twice at a worker, whatever frames were sent again below. If a serial actor puts a
- * request off and begins it later, it counts once.
- * @throws EXECUTED_TWICE, NOT_COUNTED
+ * Checks that no request (call, remote call, fetch) arrived or began twice at a worker, even if its frames were sent again. A request that a serial actor puts off
+ * and begins later counts once.
+ * @throws EXECUTED_TWICE if a request arrived or began twice; NOT_COUNTED if the simulation ran with `countMessages: false`
  * @example
  * const faults = randomFaults({ crashes: 0, restarts: 0 }) // frames are lost, repeated and delayed
  * expectExecutedOnce(await simulate({ workers: 2, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
@@ -49,9 +48,9 @@ export function expectExecutedOnce({ messages, seed }: Counted): void {
 }
 
 /**
- * Checks for every two living workers: all calls and fetches of one have begun or were refused at the other; both count the same number of them and of
- * their bytes; and the sender counts as waiting exactly what the receiver has not yet reported. A lost credit would make the window smaller forever.
- * @throws CREDITS_LOST, NOT_COUNTED
+ * Checks the windows for calls and fetches between all living workers. All calls and fetches have begun or were refused; sender and receiver agree on their number
+ * and bytes; and the sender counts as waiting exactly those that the receiver has not reported yet. A lost credit would make a window smaller forever.
+ * @throws CREDITS_LOST if a window is wrong; NOT_COUNTED if the simulation ran with `countMessages: false`
  * @example expectCreditsReturned(await simulate({ workers: 2 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x]))))
  */
 export function expectCreditsReturned({ messages, seed }: Counted): void {

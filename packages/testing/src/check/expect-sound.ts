@@ -13,17 +13,17 @@ import { type SimulateOptions, type Simulation, simulate } from '../simulate/sim
 import { type CleanOptions, type DebugInfos, expectClean } from './expect-clean.js'
 import { expectConserved, expectCreditsReturned, expectExecutedOnce } from './expect-conserved.js'
 
-/** The parts of a `Simulation` that the checkers read. */
+/** The parts of a `Simulation` that `expectSound` reads. */
 export interface Checked {
-  /** The seed, for the message of a failure. */
+  /** The seed, for the error. */
   readonly seed?: number
-  /** The result, which is compared with the oracle. */
+  /** The result of the body, which is compared with the oracle. */
   readonly result?: unknown
-  /** The counts of each worker at the end. */
+  /** Counts of all that each worker held at the end. */
   readonly debugInfo: DebugInfos
-  /** The counts of all messages; null: not counted. */
+  /** The counts of all messages. Null (with `countMessages: false`) makes the check fail. */
   readonly messages: Messages | null
-  /** The names of workers whose last life crashed. */
+  /** The names whose latest worker had crashed at the end. */
   readonly crashed: readonly string[]
   /** Whether any worker crashed, left or was started again. */
   readonly anyEnded: boolean
@@ -31,15 +31,16 @@ export interface Checked {
 
 /** Options of `expectSound`. */
 export interface SoundOptions extends CleanOptions {
-  /** The result of the inlined program: the simulation's result must have the same bits. Default: results are not compared. */
+  /** The result of `inlined` for the same body. The simulation's result must have the same bits. Default: results are not compared. */
   readonly oracle?: unknown
 }
 
 /**
- * Checks one run: its result has the bits of the oracle (if there is one); no worker that did not crash holds anything; each request ran at most once;
- * every message that was sent is accounted for; every credit came back. If a worker ended, dead letters are allowed: they may be about that worker. An
- * error of this check has what the error of a failed run has: a trace if one is asked for, and the line that repeats the run.
- * @throws BITS_DIFFER, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED, NOT_CLEAN: the worst that is found, in this order, with the texts of all others in its message
+ * Checks a simulated run in all respects: its result has the same bits as the oracle (if one is given), and `expectExecutedOnce`, `expectConserved`,
+ * `expectCreditsReturned` and `expectClean` pass. Crashed workers need not be clean. If a worker ended, dead letters are allowed. The error has the line that
+ * repeats the run, as the error of a failed run has.
+ * @throws BITS_DIFFER, EXECUTED_TWICE, NOT_CONSERVED, CREDITS_LOST, NOT_COUNTED, NOT_CLEAN: if several checks fail, the first in this order, with the messages of all
+ * others in its message
  * @example
  * const body = (cluster: TestCluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x]))
  * const oracle = await inlined({ workers: 2 }, body)
@@ -98,8 +99,9 @@ function together([worst, ...others]: readonly PostgradError[]): PostgradError {
 }
 
 /**
- * Runs `body` inlined, then in a simulation, and checks the simulation with every checker. `body` receives the interface that both clusters have.
- * @throws as `simulate` and `expectSound`
+ * Runs `body` twice, first by `inlined` and then by `simulate`, and checks the simulation by `expectSound`: both results must have the same bits. Resolves with the
+ * simulation.
+ * @throws the errors of `inlined`, `simulate` and `expectSound`
  * @example
  * const { result } = await simulateAgainstInlined({ workers: 2, seed: 7 }, (cluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x])))
  * result // [[2, 3], [4, 5]]

@@ -13,27 +13,27 @@ import { whoWaitsText } from '../simulate/who-waits.js'
 
 /** Options of `checkLiveness`. */
 export interface LivenessOptions extends SimulateOptions {
-  /** At this virtual time, in ms, all rules of `faults` end and partitions heal; crashed workers that a rule restarts still come back. Default 3000. */
+  /** The virtual time, in ms, at which all fault rules end and partitions heal. Workers that a rule restarts still start again. Default 3000. */
   readonly faultsEndMs?: number
-  /** How long after that, in ms of virtual time, the body must have settled and no worker may wait for anything. Default 30,000. */
+  /** How long after the faults' end, in ms of virtual time, the body may take to end. Then also no worker may wait for anything. Default 30,000. */
   readonly withinMs?: number
-  /** The same limit in steps, from the end of the faults. Default 1 million. */
+  /** How many steps after the faults' end the body may take. Default 1 million. */
   readonly withinSteps?: number
 }
 
 /** Options of `checkSafety`. */
 export interface SafetyOptions extends SimulateOptions {
-  /** The virtual time at which the run ends, in ms, whatever is pending. Default 10,000. */
+  /** The virtual time, in ms, at which the run ends, even if the body is pending. Default 10,000. */
   readonly forMs?: number
-  /** The number of steps after which the run ends. Default 1 million. */
+  /** The number of steps after which the run ends, even if the body is pending. Default 1 million. */
   readonly forSteps?: number
-  /** Called between steps, when the program is quiet. If it throws, the run fails with SAFETY_VIOLATED. */
+  /** Checks the cluster's state. This function is called after each step. If it throws, the run fails with SAFETY_VIOLATED. Default: no check. */
   readonly check?: (sim: SimCluster) => void
-  /** Codes of errors with which the body may reject, in addition to those that faults cause. */
+  /** Codes of errors with which the body may fail, in addition to those that faults cause, such as RPC_TIMEOUT and WORKER_DIED. Default: none. */
   readonly allow?: readonly string[]
 }
 
-/** How a body ended under faults that never end. */
+/** How the body of `checkSafety` ended: with a value, with an error that is allowed, or not at all. */
 export type SafetyEnd<T> =
   | { readonly ended: 'value'; readonly value: T }
   | { readonly ended: 'error'; readonly code: string }
@@ -53,8 +53,9 @@ const WEATHER: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Runs the body under faults that end (default drawn from the seed), and then until the body and all that it began have ended.
- * @throws (rejects) LIVENESS_VIOLATED if something is still pending at the limit; the errors of `simulate`
+ * Checks that a program recovers from faults. It runs the body under faults, which are drawn from the seed by default, ends the faults, and waits until the body has
+ * ended and no worker waits for anything.
+ * @throws LIVENESS_VIOLATED if something is still pending at the limit, with the waits of all workers; the errors of `simulate`
  * @example
  * const { result } = await checkLiveness({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * result // [[2, 3], [4, 5]]
@@ -104,9 +105,9 @@ function violated(sim: SimulatedWorkers, { faultsEndMs = FAULTS_END_MS, withinMs
 }
 
 /**
- * Runs the body under faults that never end (default drawn from the seed). The body may stay pending, or reject with an error that faults cause (a
- * timeout, a worker's death, …).
- * @throws (rejects) SAFETY_VIOLATED if `check` throws; any other error of the body
+ * Checks that a program does nothing wrong under faults that never end, which are drawn from the seed by default. The body may stay pending, or fail with an error
+ * that faults cause, such as a timeout or a worker's death.
+ * @throws SAFETY_VIOLATED if `check` throws; any other error of the body; the errors of `simulate`
  * @example
  * const { result } = await checkSafety({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * result.ended // 'value', 'error' or 'pending'

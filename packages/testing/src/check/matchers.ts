@@ -16,17 +16,17 @@ export interface MatcherResult {
   readonly message: () => string
 }
 
-/** The matchers as methods of `expect(…)`. R is void; after `resolves` and `rejects` it is a promise. */
+/** The types of the matchers, as methods of `expect(…)`. R is void, and a promise after `resolves` and `rejects`. */
 export interface PostgradMatchers<R = void> {
-  /** For a simulation, or the `debugInfo()` of a launched cluster: no worker holds anything, as in `expectClean`. Workers that crashed are left out. */
+  /** Expects that no worker holds anything, as `expectClean` does. The value is a simulation, or the result of `cluster.debugInfo()`. Crashed workers are left out. */
   toBeClean(options?: CleanOptions): R
-  /** For a simulation: all checkers of `expectSound`. */
+  /** Expects that a simulation passes all checks of `expectSound`. */
   toBeSound(options?: SoundOptions): R
-  /** For tensors, numbers, or lists, objects and maps with text keys that contain these: equal to the last bit, as in `expectSameBits`. */
+  /** Expects the same bits as `expected`, as `expectSameBits` does: for tensors, numbers, and lists, objects and maps of them with strings as keys. */
   toHaveSameBitsAs(expected: unknown): R
-  /** For a simulation: its result has the same bits as `oracle`, the result of the inlined program. */
+  /** Expects that a simulation's result has the same bits as `oracle`, the result of `inlined`. */
   toMatchInlined(oracle: unknown): R
-  /** For a promise, or a function that returns one: it rejects with an error of this `code`. Await this matcher. */
+  /** Expects that a promise, or the promise that a function returns, rejects with this error code, and with these `values` if they are given. Await this matcher. */
   toRejectWithCode(code: string, values?: Readonly<Record<string, unknown>>): Promise<R>
 }
 
@@ -34,7 +34,7 @@ interface Seeded {
   readonly seed?: number
 }
 
-/** `expect.extend(matchers)`: `toBeClean`, `toBeSound`, `toHaveSameBitsAs` and others, for Jest and vitest. */
+/** Matchers for Jest and vitest: `expect.extend(matchers)` adds them to `expect(…)`. `PostgradMatchers` describes each. */
 export const matchers = {
   toBeClean(received: unknown, options: CleanOptions = {}): MatcherResult {
     const simulation = received as Partial<Checked>

@@ -13,9 +13,9 @@ import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
 
-/** Options that travel to the threads: data only. */
+/** Options of `exploreProgram`. All except `signal` and `onProgress` are copied to threads: they must be plain data, so fault rules without functions. */
 export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, ProgramRef {
-  /** Default: as many as there are cores. */
+  /** How many threads run orders that are drawn by seeds. Default: the number of the machine's cores. */
   readonly threads?: number
 }
 
@@ -23,9 +23,10 @@ export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, Pro
 const CHUNK = 25
 
 /**
- * `explore` of a program by its file, in as many threads as there are cores; it shows a bar on a terminal, and the first Ctrl-C ends it with what
- * there is. @throws (rejects) as `explore`; PROGRAM_INVALID. The line `Repeat it: npx postgrad replay …` is in the error's stack, and its token in `replay`;
- * the message stays as it was, so print the stack
+ * Explores a function of a module, as `explore` does with a function of a test. The exhaustive search runs in this thread; orders that are drawn by seeds run in
+ * several threads. On a terminal it shows a progress bar. The first Ctrl-C ends the exploration, which resolves with the counts so far.
+ * @throws PROGRAM_INVALID if the module cannot be imported, or does not export the function; the errors of `explore`. The line `Repeat it: npx postgrad replay …`
+ * is in the error's stack, and its token in `replay`. The message has neither, so print the stack
  * @example
  * const { orders, exhausted } = await exploreProgram({ program: './program.js', workers: 3 }) // its default export is (sim) => Promise
  * console.log(`${orders} orders${exhausted ? '' : ', not all'}`)

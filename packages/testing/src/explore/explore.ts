@@ -29,34 +29,34 @@ const CHECKS = 10
 /** Options of `explore`. */
 export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'> {
   /**
-   * `exhaustive` (default): every order; if `ordersMax` runs are not enough, it continues with `seeds`. `seeds`: orders as `simulate` draws them, one per
-   * seed. `pct`: priority-change schedules, which find bugs that need a few events in a rare order.
+   * 'exhaustive' (default) runs every order; if `ordersMax` runs are not enough, it continues as 'seeds' does. 'seeds' draws one order for each seed, as `simulate`
+   * does. 'pct' draws priorities and changes them during the run: this finds bugs that need a few events in a rare order.
    */
   readonly strategy?: 'exhaustive' | 'seeds' | 'pct'
-  /** How many runs the exhaustive search may take. Default 2000. */
+  /** How many runs the exhaustive search may make. Default 2000. */
   readonly ordersMax?: number
-  /** How many runs `seeds` and `pct` make, also after an exhaustive search that was too large. Default 500. */
+  /** How many runs 'seeds' and 'pct' make, also those after an exhaustive search that was not complete. Default 500. */
   readonly seeds?: number
-  /** For `pct`: how many events must happen in a certain order for the bug to appear. Default 3. */
+  /** For 'pct': how many events must come in a certain order for the bug to appear. Default 3. */
   readonly depth?: number
-  /** Whether all orders must give the same result, to the last bit (`expectSameBits`). Results without bits to compare, such as undefined, are not compared. Default true. */
+  /** Whether all orders must give the same result, to the last bit (`expectSameBits`). Parts without bits, such as undefined, are not compared. Default true. */
   readonly sameResult?: boolean
-  /** Aborting it ends the exploration before the next run. `explore` then resolves with the results so far, and `aborted`. */
+  /** When this signal aborts, the exploration ends before the next run, and resolves with the counts so far and `aborted: true`. */
   readonly signal?: AbortSignal
-  /** Called after each run. */
+  /** Receives the progress after each run. */
   readonly onProgress?: (progress: ExploreProgress) => void
   /**
-   * As in `simulate`, but each frame arrives in a turn of its own unless `arrival` says otherwise. With `'seeded'`, frames that arrive together are
-   * explored too, which makes far more orders.
+   * Options of the simulated world, as in `simulate`, but `arrival` is 'alone' by default: each frame arrives in a turn of its own. With 'seeded', the search also
+   * tries frames that arrive together, which makes far more orders.
    */
   readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
 }
 
-/** The progress of an exploration. */
+/** How far an exploration is. */
 export interface ExploreProgress {
-  /** Runs so far. */
+  /** How many runs there were so far. */
   readonly runs: number
-  /** How many runs there will be, as far as it is known. */
+  /** How many runs there will be at most, as far as this is known. */
   readonly runsMax: number
   /** How many different orders there were so far. */
   readonly orders: number
@@ -66,23 +66,23 @@ export interface ExploreProgress {
 export interface Exploration {
   /** How many different orders were run. Orders that differ only in steps that do not affect each other count once. */
   readonly orders: number
-  /** Whether these are all orders. */
+  /** Whether all orders were run. */
   readonly exhausted: boolean
-  /** How many branches were not run, because they lead to orders that are reached elsewhere. */
+  /** How many branches the search left out, because other branches reach the same orders. */
   readonly pruned: number
-  /** How many runs turned out to be an order that had been run before. */
+  /** How many runs repeated an order that had been run before. */
   readonly redundant: number
   /** How many runs there were. */
   readonly runs: number
-  /** How many of the runs were drawn, by seeds or priorities; 0 if the exhaustive search was enough. */
+  /** How many of the runs were drawn by seeds or priorities. 0 if the exhaustive search was complete. */
   readonly drawn: number
   /** How many different results there were. */
   readonly outcomes: number
   /** How many steps the longest run took. */
   readonly steps: number
-  /** Whether the signal ended it. */
+  /** Whether `signal` ended the exploration. */
   readonly aborted: boolean
-  /** A sentence with all of this. */
+  /** These counts as a sentence. */
   readonly text: string
 }
 
@@ -117,10 +117,10 @@ export function checkOptions(options: ExploreOptions): void {
 }
 
 /**
- * Runs `body` under every order of delivery (see `ExploreOptions` for how many). Each run has a new cluster and a new call of `body`. State that the
- * body's calls share, or that workers share except by messages, is not part of a run: see Note [Explore].
- * @throws (rejects) the error of `body`, with `order` (which run it was), `decisions`, and the line that repeats it; ORDERS_DIFFER if two orders give
- * different results; ORDERS_MISSED and NOT_DETERMINISTIC if workers share something other than messages, or use real time or unseeded random numbers; the errors of `simulate`
+ * Runs `body` in simulations under every order of messages, or under many of them (see `strategy`). Each run has a new cluster and calls `body` again. `body` must
+ * not keep state between its calls, and workers must share nothing except messages.
+ * @throws the error of `body`, with `order` (the number of the run), `decisions`, and the line that repeats the run; ORDERS_DIFFER if two orders give
+ * different results; ORDERS_MISSED or NOT_DETERMINISTIC if workers share more than messages, or use real time or unseeded random numbers; the errors of `simulate`
  * @throws RUN_TIMEOUT in a test of Jest or vitest whose timeout is too short for all runs
  * @example
  * const { orders, exhausted } = await explore({ workers: 2 }, async (sim) => {

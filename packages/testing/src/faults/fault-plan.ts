@@ -7,37 +7,40 @@ import { didYouMean, mix32, Random } from '@postgrad/sim/internal'
 import { checkOptions } from '@postgrad/tensor/internal'
 import type { FaultMatch, FaultRule, MessageKind } from './message-kind.js'
 
-/** The limits of a drawn plan. Rates are shares of the frames, from 0 to 1; each plan draws its own rate below the limit, or leaves the fault out. */
+/**
+ * Options of `randomFaults`: the limits of the plans that it draws. Rates are shares of the frames, from 0 to 1. Each plan draws its own rates and numbers up to
+ * these limits, and may leave a fault out. Times are in ms of virtual time.
+ */
 export interface RandomFaultsOptions {
-  /** The virtual time, in ms, at which losses, repeats, delays, partitions and slow lines end; Infinity: never. Default 3000. */
+  /** The time at which losses, repeats, delays, partitions and slow lines end. Default 3000. Infinity: never. */
   readonly untilMs?: number
-  /** The rate of frames that are lost; default 0.3. */
+  /** The highest rate of frames that are lost. Default 0.3. */
   readonly drop?: number
-  /** The rate of frames that arrive twice; default 0.3. */
+  /** The highest rate of frames that arrive twice. Default 0.3. */
   readonly duplicate?: number
-  /** The rate of frames that arrive late, by up to `delayMs`; default 0.3. */
+  /** The highest rate of frames that arrive late, by up to `delayMs`. Default 0.3. */
   readonly delay?: number
-  /** The longest delay, in ms; default 400. */
+  /** The longest delay of a frame. Default 400. */
   readonly delayMs?: number
-  /** How many times the workers are partitioned into two sides, each time for a while; default at most 1. */
+  /** How often, at most, the workers are partitioned into two sides for some time. Default 1. */
   readonly partitions?: number
-  /** How many pairs have a slow line; default at most 1. */
+  /** How many pairs of workers, at most, have a slow line. Default 1. */
   readonly slow?: number
-  /** How many workers crash, each at a message; default at most 1. */
+  /** How many workers, at most, crash. Default 1. */
   readonly crashes?: number
-  /** How many workers crash and come back within 300 ms; default at most 1. */
+  /** How many workers, at most, crash and start again within 300 ms. Default 1. */
   readonly restarts?: number
-  /** Workers that never crash. Default: the first. A test's program usually runs there, and a program on a worker that crashes ends with WORKER_DIED. */
+  /** The workers that never crash. Default: the first, where a test's program usually runs. A program on a worker that crashes fails with WORKER_DIED. */
   readonly spare?: string | readonly string[]
 }
 
-/** A fault plan that is drawn for each seed. */
+/** Draws fault rules from a seed: the result of `randomFaults`. */
 export interface RandomFaults {
-  /** Returns the rules for a seed and these workers: the same seed and workers give the same rules. */
+  /** Returns the fault rules for a seed and the names of the workers. The same seed and names give the same rules. */
   draw(seed: number, workers: readonly string[]): readonly FaultRule[]
 }
 
-/** Fault rules; 'random', which draws them from the seed; or the result of `randomFaults`. */
+/** The faults of a simulation: a list of rules; 'random', which draws rules from the seed; or `randomFaults(…)`, which does so within limits. */
 export type FaultsOption = readonly FaultRule[] | 'random' | RandomFaults
 
 const UNTIL_MS = 3000
@@ -64,9 +67,9 @@ const SLOW_MS_MAX = 50
 const BYTES_PER_MS_MAX = 1000
 
 /**
- * Draws a fault plan from the seed: `simulate({ seed, workers, faults: randomFaults({ crashes: 0, restarts: 0 }) }, …)`. The rules are in
- * `simulation.plan`, and a run that fails prints them.
- * @throws INVALID_ARGUMENT
+ * Draws a simulation's fault rules from its seed, within limits: `simulate({ seed, workers, faults: randomFaults({ crashes: 0 }) }, …)`. The rules that it drew
+ * are in `simulation.plan`, and a run that fails prints them.
+ * @throws INVALID_ARGUMENT if a limit is not valid
  * @example
  * const faults = randomFaults({ crashes: 0, restarts: 0, drop: 0.1 })
  * const { plan } = await simulate({ workers: 2, seed: 7, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
@@ -77,7 +80,7 @@ export function randomFaults(options: RandomFaultsOptions = {}): RandomFaults {
 }
 
 /**
- * A rule that loses the first `times` sends of every message of these kinds. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent.
+ * Returns a fault rule that loses the first `times` sends of every message of these kinds. PyTorch: `num_fail_sends` and `messages_to_fail` of its faulty agent.
  * @example
  * const faults = [failFirst(2, 'CALL')] // each call arrives at the third attempt
  * await simulate({ workers: 2, faults }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
@@ -153,7 +156,7 @@ function sides(random: Random, workers: readonly string[]): [string[], string[]]
 // --- printing
 
 /**
- * The rules in words, one line each.
+ * Returns a text that describes fault rules, one line for each rule: `drop 12 % of CALL from worker0 to worker1, from 100 ms until 400 ms`.
  * @example
  * const { plan } = await simulate({ workers: 2, seed: 7, faults: randomFaults() }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * console.log(planText(plan))

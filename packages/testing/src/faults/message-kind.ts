@@ -7,15 +7,26 @@ import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '
 export const DAMAGED = 'DAMAGED'
 
 /**
- * The kinds of messages for fault rules: messages of workers (CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS, …), DAMAGED for what cannot be read, and
- * messages of the session itself.
+ * The kind of a message, for fault rules: CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS and the other messages of workers; DAMAGED for a message that cannot be
+ * read; SESSION_ACK and SESSION_END for messages of the session itself.
  */
 export type MessageKind = MessageName | typeof DAMAGED | 'SESSION_ACK' | 'SESSION_END'
-/** The messages that a fault rule applies to; a message must meet all given conditions. */
+/**
+ * The messages that a fault rule applies to. A message must meet all conditions that are given:
+ * - `from`, `to`: names of senders, of receivers; `between`: two sides, in either direction
+ * - `kind`: kinds of messages; `when`: a function `(frame) => boolean`
+ * - `nth`: only the nth message, from 1, that meets the conditions above; `every`: every nth of them
+ * - `probability`: from 0 to 1; the simulation's seed decides
+ */
 export type FaultMatch = SimFaultMatch<MessageKind>
 /**
- * A fault rule, which says what happens to which messages of a simulation: `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. The compiler checks the
- * kinds, and `simulate` checks them again.
+ * A fault rule: what happens to which messages of a simulation, such as `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. All times are in ms of virtual time.
+ * - `match`: the messages (`FaultMatch`), or a function `(frame) => boolean`; by default all messages
+ * - `do`: the action (`FaultAction`)
+ * - `delayMs`: the delay of 'delay' (default 10), 'duplicate', 'slow' and 'restart' (default 0); `bytesPerMs`: the line's speed for 'slow', by default unlimited
+ * - `worker`: the worker that crashes or restarts; by default the receiver
+ * - `times`: how often the rule applies, by default unlimited, and once for 'crash' and 'restart'; `timesEach`: how often it applies to each message
+ * - `fromMs`, `untilMs`: the rule applies from `fromMs` (default 0) until before `untilMs` (default: without an end)
  */
 export type FaultRule = SimFaultRule<MessageKind>
 

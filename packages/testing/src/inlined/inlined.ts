@@ -18,20 +18,22 @@ import { InlinedProgram } from './inlined-caller.js'
 
 /** Options of `inlined`. */
 export interface InlinedOptions {
-  /** Names, or a count: worker0, worker1, … */
+  /** The names of the workers, or how many: 2 makes worker0 and worker1. */
   readonly workers: readonly string[] | number
-  /** The seed of the workers' random numbers, as `dataSeed` of `simulate` and `seed` of `launch`. Default 0. */
+  /** The seed of the workers' random numbers, like `dataSeed` of `simulate` and `seed` of `launch`. Default 0. */
   readonly dataSeed?: number
-  /** How long the run may take, in ms of real time; then it rejects with RUN_TIMEOUT. Default 0: without a limit. */
+  /** How long the run may take, in ms of real time. Then `inlined` rejects with RUN_TIMEOUT. Default 0: without a limit. */
   readonly timeoutMs?: number
-  /** Aborting it ends the run, which rejects with CALL_CANCELLED. The body itself is not stopped. */
+  /** When this signal aborts, `inlined` rejects with CALL_CANCELLED. The body itself is not stopped. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Runs `body` on an inlined cluster and resolves with its result.
- * @throws (rejects) the error of `body`; INVALID_ARGUMENT, TIMEOUT_INVALID; SIM_DEADLOCK if it waits for something that cannot happen, with who waits for
- * whom (as in `simulate`, real timers and I/O do not happen); SIM_LIMIT if it takes steps without end; RUN_TIMEOUT, CALL_CANCELLED
+ * Runs `body` on an inlined cluster, and resolves with its result. Each call of a worker is an ordinary function call in this thread, without messages. So the result
+ * is an oracle: `simulate` and a launched cluster must give the same result, to the last bit.
+ * @throws the error of `body`; SIM_DEADLOCK if `body` waits for something that cannot happen, with the waits of all workers (as in `simulate`, real timers
+ * and I/O do not happen); SIM_LIMIT if the run takes too many steps; RUN_TIMEOUT after `timeoutMs`; CALL_CANCELLED if `signal` aborts; INVALID_ARGUMENT,
+ * TIMEOUT_INVALID
  * @example await inlined({ workers: 2 }, (cluster) => cluster.on('worker0').run(() => call('worker1', addOne, [x]))) // [[2, 3], [4, 5]]
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {

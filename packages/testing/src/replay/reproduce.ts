@@ -140,7 +140,7 @@ function lastLines(failed: FailedRun, identity: RunIdentity | null, traceDir = p
 }
 
 /**
- * The trace of the simulated run that failed with this error; null if the error is not from a simulated run.
+ * Returns the trace of the simulated run that failed with this error. Returns null if the error is not of a simulated run.
  * @example
  * const fail = () => { throw new Error('no data') }
  * expose({ fail })

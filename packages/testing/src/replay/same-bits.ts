@@ -8,21 +8,22 @@ import type { SparseTensor, Tensor } from '@postgrad/tensor'
 
 /** The first place where two results differ. */
 export interface BitDifference {
-  /** `t1`, `worker0.weights[2]`; empty for the whole. */
+  /** Where the difference is, such as `t1` or `worker0.weights[2]`. '' if the results as a whole differ. */
   readonly path: string
-  /** The index of the element, in row-major order of its tensor or array; null if something else differs (a shape, a key). */
+  /** The index of the first element that differs, in its tensor or array. Null if something else differs, such as a shape or a key. */
   readonly index: readonly number[] | null
-  /** For a reader: a number as `0.1 (0x3dcccccd)`. */
+  /** The value of `got` there, as text: a number as `0.1 (0x3dcccccd)`. */
   readonly got: string
-  /** The other, in the same form. */
+  /** The value of `expected` there, as text. */
   readonly expected: string
-  /** How many elements of this tensor or array differ. */
+  /** How many elements of that tensor or array differ. */
   readonly elements: number
 }
 
 /**
- * Proves that `got` has the bits of `expected`: same keys, dtypes, shapes, and every element the same bits (0 is not −0; a NaN is equal to a NaN of the same bits).
- * @throws BITS_DIFFER with the first difference in `values`; BITS_UNCOMPARABLE
+ * Checks that `got` has the same bits as `expected`: the same keys, dtypes and shapes, and the same bits in every element. 0 and −0 differ. Two NaNs with the same bits
+ * are equal. `seed` is for the error's message.
+ * @throws BITS_DIFFER with the first difference in `values`; BITS_UNCOMPARABLE if a part has no bits to compare, such as a function
  * @example expectSameBits({ w: tensor([1, 2]) }, { w: tensor([1, 2]) }) // fails with BITS_DIFFER if a bit differs
  */
 export function expectSameBits(got: unknown, expected: unknown, { seed }: { readonly seed?: number } = {}): void {
@@ -43,7 +44,8 @@ export function differenceText({ path, index, got, expected, elements }: BitDiff
 }
 
 /**
- * The first difference, null if there is none. @throws BITS_UNCOMPARABLE for what has no bits to compare (a map with tensors as keys, a function), if no bits differ
+ * Returns the first difference between the bits of two values, and null if there is none. Values are tensors, typed arrays, numbers, and lists, objects and maps.
+ * @throws BITS_UNCOMPARABLE if no bits differ, but a part has no bits to compare, such as a function, or a map with tensors as keys
  * @example
  * bitDifference(tensor([1, 2]), tensor([1, 2])) // null
  * bitDifference({ w: tensor([0]) }, { w: tensor([-0]) })?.path // 'w'

@@ -25,11 +25,11 @@ export interface FailedRun {
   readonly trace: Trace | null
 }
 
-/** How long a failing run may be made smaller. */
+/** The limits of shrinking: `simulate` repeats a failing run with fewer faults and simpler orders, until one of these limits. */
 export interface ShrinkOptions {
-  /** How many runs may be tried. Default 200. */
+  /** How many runs to try at most. Default 200. */
   readonly runs?: number
-  /** How long it may take, in ms of real time. Default 5000, and in a test of jest or vitest no longer than its timeout leaves. */
+  /** How long shrinking may take, in ms of real time. Default 5000. In a test of Jest or vitest, by default only until shortly before the test's timeout. */
   readonly timeMs?: number
 }
 

@@ -6,26 +6,26 @@ import { PostgradError } from '@postgrad/base'
 import type { Target, WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 
-/** One worker of a simulated or inlined cluster. */
+/** A worker of a simulated or inlined cluster. */
 export interface TestWorker {
   /** The worker's name and id. */
   readonly info: WorkerInfo
-  /** The worker's runtime, for tests that look inside. */
+  /** The worker's runtime, for tests that inspect a worker. */
   readonly runtime: WorkerRuntime
   /**
-   * Runs `fn` as this worker. `fn` need not be exposed, and may be a closure of the test.
+   * Runs `fn(...args)` as this worker, and resolves with its result. `fn` need not be exposed, and may use variables of the test.
    * @throws (rejects) the error of `fn`; WORKER_DIED if this life of the worker has crashed, or crashes before `fn` ends
    */
   run<A extends readonly unknown[], R>(fn: (...args: A) => R, ...args: A): Promise<Awaited<R>>
-  /** Counts of what the worker holds: pending calls, contexts, RRefs, … */
+  /** Returns counts of all that the worker holds: pending calls, contexts, references, … */
   debugInfo(): Record<string, number>
 }
 
-/** The cluster that `simulate` and `inlined` pass to a test's body: workers by name. */
+/** The cluster that `simulate` and `inlined` pass to a test's body. */
 export interface TestCluster {
   /** The name and id of each worker. */
   readonly workers: readonly WorkerInfo[]
-  /** The worker of that name or id. @throws UNKNOWN_WORKER */
+  /** Returns a worker, which you name by its name, id or info. @throws UNKNOWN_WORKER */
   on(target: Target): TestWorker
 }
 

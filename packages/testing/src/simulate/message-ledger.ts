@@ -7,81 +7,84 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import type { FrameCounts, SimWorld } from '@postgrad/sim'
 import { DAMAGED } from '../faults/message-kind.js'
 
-/** Messages of one kind from one life of a worker to one life of another, or to itself. */
+/** The counts of one kind of message from one worker to another, or to itself. Each life of a worker has its own counts. */
 export interface MessageCount {
   /** The sender's name. */
   readonly from: string
-  /** The sender's id; each life of a worker has its own. */
+  /** The sender's id. Each life of a worker has its own id. */
   readonly fromId: number
   /** The receiver's name. */
   readonly to: string
   /** The receiver's id. */
   readonly toId: number
-  /** `CALL`, `RREF_ACK`, …; `DAMAGED` for messages that arrived and could not be decoded. */
+  /** The kind of message: `CALL`, `RREF_ACK`, …. `DAMAGED`: messages that arrived and could not be read. */
   readonly kind: string
   /** How many were sent. */
   readonly sent: number
   /** How many arrived, dead letters included. */
   readonly received: number
-  /** How many of these became dead letters. */
+  /** How many of the received messages became dead letters. */
   readonly deadLetters: number
-  /** Whether neither end had crashed, left or closed at the end of the run: then no message between them may have been lost. */
+  /** Whether both workers were alive at the end of the run. Then no message between them may have been lost. */
   readonly bothLive: boolean
 }
 
-/** A request that began or arrived more than once. */
+/** A request (call, remote call or fetch) that arrived or began more than once. */
 export interface RepeatedRequest {
-  /** The worker that sent the request. */
+  /** The name of the worker that sent the request. */
   readonly from: string
-  /** The worker that received it. */
+  /** The name of the worker that received the request. */
   readonly to: string
-  /** `CALL`, `REMOTE_CALL` or `RREF_FETCH`. */
+  /** The kind of request: `CALL`, `REMOTE_CALL` or `RREF_FETCH`. */
   readonly kind: string
-  /** The function's name, if there is one. */
+  /** The function's name. '' for a fetch. */
   readonly what: string
   /** The number of the request at the worker that sent it. */
   readonly requestId: number
-  /** How often it arrived. */
+  /** How often the request arrived. */
   readonly received: number
-  /** How often it began. */
+  /** How often the request began to run. */
   readonly begun: number
 }
 
-/** The window of calls of one worker at another, as both ends count it at the end of the run. Fetches of references have their own window. */
+/**
+ * One worker's *window* at another: how many of its calls, or of its fetches of references, may wait there. Both workers count the window, and these are the counts
+ * at the end of the run.
+ */
 export interface CreditCount {
-  /** The sender. */
+  /** The sender's name. */
   readonly from: string
-  /** The receiver. */
+  /** The receiver's name. */
   readonly to: string
-  /** Which window it is. */
+  /** The window for calls, or the window for fetches. */
   readonly window: 'calls' | 'fetches'
-  /** How many the sender has sent. */
+  /** How many calls or fetches the sender has sent. */
   readonly sent: number
-  /** The bytes of those. */
+  /** The bytes of the calls or fetches that were sent. */
   readonly sentBytes: number
-  /** How many have begun or were refused at the receiver. */
+  /** How many calls or fetches have begun at the receiver, or were refused there. */
   readonly begun: number
-  /** The bytes of those. */
+  /** The bytes of the calls or fetches that have begun or were refused. */
   readonly begunBytes: number
-  /** How many wait at the receiver. */
+  /** How many calls or fetches wait at the receiver. */
   readonly waiting: number
-  /** How many the sender counts as waiting. Equal to `untold` when no message is under way. */
+  /** How many the sender counts as waiting. Without messages under way, equal to `untold`. */
   readonly counted: number
-  /** How many have begun at the receiver without the sender knowing. Equal to `counted` when no message is under way. */
+  /** How many have begun that the receiver has not reported to the sender yet. Without messages under way, equal to `counted`. */
   readonly untold: number
 }
 
-/** The counts of every message of a run, at both ends. */
+/** The counts of all messages of a run, at their senders and receivers: `simulation.messages`. */
 export interface Messages {
   /** The counts, by sender, receiver and kind. */
   readonly counts: readonly MessageCount[]
-  /** How many requests arrived: calls, remote calls, fetches. */
+  /** How many requests arrived: calls, remote calls and fetches. */
   readonly requests: number
-  /** The requests that began or arrived more than once. There must be none. */
+  /** The requests that arrived or began more than once. In a sound run this list is empty. */
   readonly repeated: readonly RepeatedRequest[]
-  /** The windows between workers that lived to the end. */
+  /** The windows between workers that were alive at the end of the run. */
   readonly credits: readonly CreditCount[]
-  /** The frames of the links below. A frame that a session sends again counts again: sent + repeated = delivered + dropped + lost + putOff + inFlight. */
+  /** The counts of all frames. A frame that a session sends again counts again. sent + repeated = delivered + dropped + lost + putOff + inFlight. */
   readonly frames: Readonly<FrameCounts> & { readonly inFlight: number }
 }
 

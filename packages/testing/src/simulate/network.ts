@@ -7,17 +7,17 @@ import type { SimWorld } from '@postgrad/sim/internal'
 import { namesOf } from '../faults/fault-plan.js'
 import type { FaultRule } from '../faults/message-kind.js'
 
-/** A partition or a slow line, which lasts until it is healed. */
+/** A partition or a slow line, which lasts until `heal` is called. */
 export interface Disturbance {
-  /** Ends it. Idempotent. */
+  /** Ends the partition or the slow line. Idempotent. */
   heal(): void
 }
 
-/** How slow the line between two workers is. */
+/** How slow the line between two workers is: options of `sim.slow`. */
 export interface SlowLine {
-  /** How long each message takes, in ms of virtual time; default 0. */
+  /** How long each message takes, in ms of virtual time. Default 0. */
   readonly latencyMs?: number
-  /** How many bytes each direction of each pair carries per ms of virtual time; default unlimited. */
+  /** How many bytes per ms of virtual time each direction of each pair carries. Default: unlimited. */
   readonly bytesPerMs?: number
 }
 

@@ -12,17 +12,17 @@ import { checkRun } from './check-run.js'
 import { workerNames } from './cluster.js'
 import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
 
-/** A function of a module, `(sim) => Promise`, as `simulate` takes it. */
+/** A function that a module exports, to run in a simulation: `(sim) => Promise`, like the body of `simulate`. */
 export interface ProgramRef {
-  /** Path (from the current directory) or URL of the module; compiled, or what this process can import. */
+  /** The module: a path from the current directory, or a URL. This process must be able to import it: as JavaScript, or as TypeScript under tsx. */
   readonly program: string | URL
-  /** Default 'default'. */
+  /** The name of the function's export. Default 'default'. */
   readonly export?: string
 }
 
 /**
- * `simulate` with a program's function. A failed run's token is of the program: `postgrad replay <token>`.
- * @throws (rejects) PROGRAM_INVALID; what `simulate` throws
+ * Simulates a function of a module, as `simulate` does with a function of a test. A run that fails prints a token, and `postgrad replay <token>` repeats the run.
+ * @throws PROGRAM_INVALID if the module cannot be imported, or does not export the function; the errors of `simulate`
  * @example const { result } = await simulateProgram({ program: './program.js' }, { workers: 3, seed: 7 })
  */
 export async function simulateProgram(ref: ProgramRef, options: SimulateOptions): Promise<Simulation<unknown>> {
@@ -30,8 +30,8 @@ export async function simulateProgram(ref: ProgramRef, options: SimulateOptions)
 }
 
 /**
- * The run of a token of a program, once.
- * @throws (rejects) REPLAY_TOKEN_INVALID, PROGRAM_INVALID, REPLAY_OTHER_TEST for a token of a test; and what the run throws
+ * Repeats the failed run of a program by its token, and resolves with the simulation if the run passes now. `postgrad replay <token>` does the same.
+ * @throws the error of the run; REPLAY_TOKEN_INVALID; REPLAY_OTHER_TEST if the token is of a test; PROGRAM_INVALID if the module has changed or is missing
  * @example
  * const { trace } = await replayProgram('pg1.63a91d1b.JczNCoMw') // the token that a failed run prints
  * console.log(trace.readable)

@@ -32,43 +32,48 @@ import { type WaitsNow, type WhoWaits, waitsNow, whoWaits, whoWaitsText, withWai
 
 /** Options of `simulate`. */
 export interface SimulateOptions {
-  /** Names, or a count: worker0, worker1, … */
+  /** The names of the workers, or how many: 2 makes worker0 and worker1. */
   readonly workers: readonly string[] | number
   /** The seed of the order of delivery. Default 0. */
   readonly seed?: number
-  /** The seed of the workers' random numbers, as `seed` of `launch`. It is separate from `seed`, so that every order uses the same numbers. Default 0. */
+  /** The seed of the workers' random numbers, like `seed` of `launch`. It is separate from `seed`, so that runs in different orders use the same numbers. Default 0. */
   readonly dataSeed?: number
-  /** Default deadline of calls, in ms of virtual time. Default 60,000. 0: without a limit. */
+  /** The time limit of a call that has no `timeoutMs` of its own, in ms of virtual time. Default 60,000. 0: without a limit. */
   readonly rpcTimeoutMs?: number
-  /** How many calls of one worker, and how many bytes of calls, may wait at another. */
+  /** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
   /**
-   * Faults that happen to messages: they are lost, repeated or delayed, and a message may crash or restart a worker. The kinds in the rules are those of
-   * the protocol (`CALL`, `RESULT`, `RREF_ACK`, …). With this option, also with an empty list, links are sessions, which send lost messages again.
-   * `'random'` draws rules from the seed, as `randomFaults()` does.
+   * The faults of the run: rules by which messages are lost, repeated or delayed, or crash or restart a worker. 'random' draws rules from the seed, as
+   * `randomFaults()` does. With this option, even as an empty list, links are sessions, which send lost messages again. Default: no faults, and no sessions.
    */
   readonly faults?: FaultsOption
-  /** Pools by name, for `currentJobs(name)`. Their jobs run in this thread, in an order that the seed decides. */
+  /** The pools of jobs, by name, for `currentJobs(name)`. Jobs run in this thread, in an order that the seed decides. Default: no pools. */
   readonly jobs?: Readonly<Record<string, SimulatedJobsOptions>>
-  /** Whether to keep the stack at which each reference is made, for `leaks`. Default false. */
+  /** Whether to keep the stack at which each reference is made, for `simulation.leaks`. Default false. */
   readonly referenceStacks?: boolean
-  /** Whether to count every message at both ends, for `simulation.messages` and the checkers that read it. Default true; false saves some time if you run many seeds. */
+  /** Whether to count all messages, for `simulation.messages` and the checks that read these counts. Default true. false saves some time if you run many seeds. */
   readonly countMessages?: boolean
-  /** The limits of the run, and the schedule that decides the order; see `SimWorldOptions`. */
+  /**
+   * Options of the simulated world. If a run needs more than `stepsMax` steps (default 50 million) or `timeMsMax` ms of virtual time (default a day), it fails with
+   * SIM_LIMIT. `arrival` is 'seeded' (default: the seed decides how many frames of a pair arrive together), 'at-once' (all in flight) or 'alone' (one by one). With
+   * `overtaking` (default false; no effect with `faults`), small frames may overtake others, as on sockets. The trace keeps `traceEventsMax` events (default 65,536).
+   * A `schedule` decides the order in place of the seed, and an `observer` learns what each step uses.
+   */
   readonly world?: Omit<SimWorldOptions, 'faults'>
   /**
-   * Whether to make a failing run smaller: it is repeated with fewer faults and simpler orders, within a limit of runs and time, and the smallest run that
-   * fails in the same way is reported. Default: if the faults are drawn from the seed, or with POSTGRAD_SHRINK=1. POSTGRAD_SHRINK=0 turns it off.
+   * Whether to shrink a run that fails: `simulate` repeats it with fewer faults and simpler orders, and reports the smallest run that fails in the same way. An object
+   * sets the limits of this search. Default: true if the faults are drawn from the seed, or if the environment has POSTGRAD_SHRINK=1. POSTGRAD_SHRINK=0 turns
+   * shrinking off.
    */
   readonly shrink?: boolean | ShrinkOptions
   /**
-   * Whether to make the run twice and compare: the body is called a second time. If the program depends on anything but the seed, it fails with
-   * NOT_DETERMINISTIC, which says where the two runs parted. Default false.
+   * Whether to run the body twice and compare the runs. If they differ, the program depends on something other than the seed, and `simulate` fails with
+   * NOT_DETERMINISTIC. The error says where the two runs first differ. Default false.
    */
   readonly twice?: boolean
-  /** The folder for failing runs: each is written there, as text and as a diagram. Default POSTGRAD_TRACE_DIR; without it nothing is written. */
+  /** The folder to which each failing run is written, as text and as a diagram. Default: POSTGRAD_TRACE_DIR of the environment. If neither is set, nothing is written. */
   readonly traceDir?: string
-  /** A name for the run in the line that repeats it, in addition to the name of the test. */
+  /** A name of the run, in addition to the test's name, for the line that repeats the run. Use it if a test makes several runs. */
   readonly name?: string
 }
 
@@ -79,7 +84,7 @@ export type RunOptions = SimulateOptions &
     readonly saysSeed?: boolean
   }
 
-/** The cluster that `simulate` passes to its body: workers in this thread, in virtual time. The body can crash, restart and partition them. */
+/** The cluster that `simulate` passes to its body. Its workers run in this thread, in virtual time. The body can crash, restart and partition them. */
 export interface SimCluster extends TestCluster {
   /** The seed of the run. */
   readonly seed: number
@@ -88,62 +93,65 @@ export interface SimCluster extends TestCluster {
   /** Ends a worker between two of its turns, as if its thread were killed. */
   crash(target: Target): void
   /**
-   * Starts a worker again under its name, with a new id and a link to every member; a living worker crashes first. All that it held is gone. Each member
-   * can call the new worker once it has learned of it and of the end of the former one (`ready`). `on(name)` then returns the new worker.
+   * Starts a worker again, under its name and with a new id. A living worker crashes first. All that the old worker held is gone. The other workers can call the new
+   * one after they have learned of it: await `ready`. From now on, `on(name)` returns the new worker. @throws UNKNOWN_WORKER
    */
   restart(name: string): TestWorker
   /**
-   * Starts a worker later than the others. It may call the members at once; each member may call it once it has learned of it (`ready`), as under
-   * `launch`. The name is new, or that of a worker that has left or crashed. @throws WORKER_NAME_TAKEN, WORKER_NAME_INVALID
+   * Starts a further worker, whose name is new, or that of a worker that has left or crashed. The new worker can call the others at once. The others can call the new
+   * worker after they have learned of it: await `ready`. @throws WORKER_NAME_TAKEN if a living worker has this name; WORKER_NAME_INVALID
    */
   join(name: string): TestWorker
   /**
-   * Resolves with the worker of this name when every member can call it: at once, or after its `join` or `restart` has ended, or after a fault rule
-   * has restarted it. @throws (rejects) WORKER_DIED if it has crashed, or crashes before, and no fault rule restarts it
+   * Resolves with the worker of this name when all other workers can call it: at once, or after its `join` or `restart` has ended, or after a fault rule has
+   * restarted it. @throws WORKER_DIED if the worker has crashed, or crashes before, and no fault rule restarts it
    */
   ready(name: string): Promise<TestWorker>
   /**
-   * Ends a worker in order, as `cluster.leave` does. New workers are not linked with it, and it leaves the others within `timeoutMs` (default the workers'
-   * `rpcTimeoutMs`; 0 cuts off its calls at once). Each call resolves when the worker has ended. @throws (rejects) WORKER_NAME_TAKEN while it is being
-   * started, TIMEOUT_INVALID
+   * Ends a worker in order, as `cluster.leave` does, and resolves when the worker has ended. Its calls may take `timeoutMs` (by default `rpcTimeoutMs` of `simulate`; 0
+   * ends them at once). @throws WORKER_NAME_TAKEN if the worker is being started; TIMEOUT_INVALID
    */
   leave(target: Target, options?: { readonly timeoutMs?: number }): Promise<void>
   /**
-   * Cuts the two sides off from each other until it is healed; messages that are lost meanwhile are sent again. `other` is all other workers by default. A
-   * partition that lasts longer than 30 s ends the links between the sides. Needs `faults`, which may be an empty list. @throws INVALID_ARGUMENT
+   * Cuts workers off from others until the result's `heal` is called. By default, `other` is all other workers. Messages that are lost meanwhile are sent again later.
+   * A partition that lasts longer than 30 s of virtual time ends the links between the two sides. `simulate` needs the option `faults`, which may be an empty list.
+   * @throws INVALID_ARGUMENT if the cluster does not have such a worker, or `faults` is missing
    */
   partition(one: string | readonly string[], other?: string | readonly string[]): Disturbance
-  /** Slows down the line between the two sides, in both directions, until it is healed. Messages keep their order. Sides and `faults` as for `partition`. @throws INVALID_ARGUMENT */
+  /**
+   * Slows down the messages between workers, in both directions, until the result's `heal` is called. Messages keep their order. If `other` is undefined, it is all
+   * other workers. `simulate` needs the option `faults`, which may be an empty list. @throws the errors of `partition`
+   */
   slow(one: string | readonly string[], other: string | readonly string[] | undefined, line: SlowLine): Disturbance
-  /** Ends all partitions and slow lines that `partition` and `slow` have begun. */
+  /** Ends all partitions and slow lines that `partition` and `slow` began. */
   heal(): void
 }
 
-/** How a run of `simulate` ended, and what happened in it. */
+/** A simulated run that has passed: its result, its events, and what was left at its end. */
 export interface Simulation<T> {
   /** The seed of the run. */
   readonly seed: number
   /** The result of the body. */
   readonly result: T
-  /** The events of the run, in order; equal for the same seed. */
+  /** The events of the run, in order. Runs with the same seed have equal traces. */
   readonly trace: Trace
-  /** How many steps the world took. */
+  /** How many steps the run took. A step is one event: frames of a pair, a timer, or a deferred turn. */
   readonly steps: number
   /** The virtual time that passed, in ms. */
   readonly timeMs: number
-  /** The counts of each worker at the end, after all messages were delivered. For a name that was restarted, the counts of the last worker. */
+  /** Counts of all that each worker held at the end, after all messages were delivered. A name that was restarted has the counts of its latest worker. */
   readonly debugInfo: Readonly<Record<string, Readonly<Record<string, number>>>>
-  /** References that were not disposed of at the end. */
+  /** The references that were not disposed of at the end. */
   readonly leaks: readonly ReferenceLeak[]
-  /** How often the rules of `faults` did each action. */
+  /** How often fault rules dropped, repeated or delayed a frame, or crashed or restarted a worker. */
   readonly faults: Readonly<Record<FaultKind, number>>
-  /** The rules of `faults`, as they were given or drawn. `planText` prints them. */
+  /** The fault rules, as they were given or drawn. `planText` makes a text of them. */
   readonly plan: readonly FaultRule[]
-  /** The counts of each message, for `expectConserved` and the other checkers; null with `countMessages: false`. */
+  /** The counts of all messages, for `expectConserved` and the other checks. Null with `countMessages: false`. */
   readonly messages: Messages | null
-  /** The names of workers whose last life had crashed at the end. */
+  /** The names whose latest worker had crashed at the end. */
   readonly crashed: readonly string[]
-  /** Whether any worker crashed, left or was started again. Then some messages may have reached nobody. */
+  /** Whether any worker crashed, left or was started again. Then some messages may not have reached a worker. */
   readonly anyEnded: boolean
 }
 
@@ -330,9 +338,11 @@ export class SimulatedWorkers implements SimCluster {
 }
 
 /**
- * Runs `body` on a simulated cluster until it settles, then delivers the messages that are still under way.
- * @throws (rejects) the error of `body`, with the seed in `seed`, the token that repeats the run in `replay`, and the line with that token in the stack. The
- * message stays as it was, since tests compare it: print the stack. SIM_DEADLOCK if it waits for something that cannot happen, with who waits for whom
+ * Runs `body` on a simulated cluster in this thread, and resolves when `body` has ended and all messages have been delivered. The order of messages follows from
+ * `seed`: the same seed gives the same run. Time is virtual: a wait of a minute takes no real time.
+ * @throws the error of `body`, with the seed in `seed`, the token that repeats the run in `replay`, and a line with that token in the stack, not in the message: print
+ * the stack. SIM_DEADLOCK if `body` waits for something that cannot happen, with the waits of all workers; SIM_LIMIT if the run takes too many steps or too much
+ * virtual time; NOT_DETERMINISTIC with `twice`; INVALID_ARGUMENT
  * @example
  * const { result, timeMs } = await simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * result // [[2, 3], [4, 5]]

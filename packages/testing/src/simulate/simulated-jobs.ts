@@ -9,11 +9,11 @@ import type { WorkerRuntime } from '@postgrad/rpc'
 import { runExposed, threadRegistry, workerGenerator } from '@postgrad/rpc/internal'
 import type { SimWorld } from '@postgrad/sim/internal'
 
-/** A pool of jobs in a simulation. */
+/** Options of a simulated pool of jobs. */
 export interface SimulatedJobsOptions {
-  /** Jobs that run at once, up to their awaits. Default 2. */
+  /** How many jobs may have begun and not ended at a time. Default 2. */
   readonly threads?: number
-  /** As in `cluster.jobs`. */
+  /** How many jobs may wait. Further jobs fail with JOBS_QUEUE_FULL. Default 16,384. */
   readonly queueMax?: number
 }
 

@@ -18,27 +18,31 @@ export interface Identity {
 }
 
 /**
- * Secret keys that both ends have (see `postgrad keygen`), one for each role. A process that knows the key of a role can take that role. So give a member all keys,
- * and an observer only its own.
+ * Secret keys, one for each role, which both ends of a connection have. `postgrad keygen` makes them, `readKeyFile` reads them. A process that knows the key of
+ * a role can take that role. So give a member all keys, and an observer only the key of its own role.
  */
 export interface KeyCredentials {
+  /** Says that these are keys. */
   readonly kind: 'key'
-  /** The role of this end. */
+  /** The role of this process. */
   readonly role: string
-  /** Keys by role: of this end's role, and of each role that this end must recognize. 32 to 1,024 bytes each. */
+  /** The key of each role, 32 to 1,024 bytes: of this process's role, and of all roles that this process must recognize in others. */
   readonly keys: Readonly<Record<string, Uint8Array>>
 }
 
-/** Certificates for mutual TLS 1.3, in PEM. The certificate names the worker by a URI among its alternative names: `postgrad:<cluster>/<name>?role=<role>`. */
+/** Certificates for mutual TLS 1.3, as PEM. A URI among the certificate's alternative names is the worker's identity: `postgrad:<cluster>/<name>?role=<role>`. */
 export interface TlsCredentials {
+  /** Says that these are certificates. */
   readonly kind: 'tls'
-  /** The certificate of the authority that signs the certificates of this cluster, and no others. */
+  /** The certificate of an authority that signs only the certificates of this cluster. */
   readonly ca: string | Buffer
+  /** The certificate of this process. */
   readonly cert: string | Buffer
+  /** The private key of this process. */
   readonly key: string | Buffer
 }
 
-/** The credentials with which one end of a connection proves its identity: a key or a certificate. */
+/** The proof of a process's identity, for `init`: keys or certificates. */
 export type Credentials = KeyCredentials | TlsCredentials
 
 /** The role of a worker without another. */

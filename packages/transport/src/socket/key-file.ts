@@ -60,8 +60,10 @@ export function parseKeyFile(text: string, options: { readonly role?: string; re
 }
 
 /**
- * Reads a key file, at once. On POSIX it must be its owner's alone; Windows has no such bits, and its folder must see to that.
- * @throws KEY_FILE_OPEN, KEY_FILE_UNREADABLE, KEY_FILE_INVALID, CREDENTIALS_INVALID
+ * Reads a key file of `postgrad keygen`, synchronously, and returns credentials for `init`. The role of this process is `role`, by default that of the file's first
+ * line. On Linux and macOS, only the file's owner may be allowed to read or write it. On Windows, protect the folder.
+ * @throws KEY_FILE_OPEN if other users may access the file; KEY_FILE_UNREADABLE; KEY_FILE_INVALID if a line is not `role = key`; CREDENTIALS_INVALID if a key or
+ * role is not valid
  * @example const member = await init({ credentials: readKeyFile('cluster.key'), cluster: 'training' })
  */
 export function readKeyFile(path: string, options: { readonly role?: string } = {}): KeyCredentials {

@@ -18,11 +18,11 @@ import { bytesOf, textOf } from './store-values.js'
 
 /** Options of `FileStore`. */
 export interface FileStoreOptions {
-  /** The clock for all times; default the machine's. */
+  /** The clock that measures waits. Default: the machine's. */
   readonly clock?: Clock
-  /** The longest time between two looks at the file while something waits, in ms; default 50. */
+  /** How often a wait reads the file: the longest time between two reads, in ms, at least 1. Default 50. */
   readonly pollMs?: number
-  /** How long an operation waits for the file's lock, in ms, before it fails with STORE_LOCKED; default 30,000. 0: one try. */
+  /** How long an operation waits for the file's lock, in ms. Then the operation fails with STORE_LOCKED. Default 30,000. 0: one try. */
   readonly lockMs?: number
 }
 
@@ -39,8 +39,9 @@ const LOCK_WAIT_MS_MAX = 10
 const NO_BYTES = new Uint8Array(0)
 
 /**
- * A store that processes and threads of one machine share by a file. If a process that uses it is killed, the others continue. The file
- * only grows: begin each run with a new one. PyTorch: `torch.distributed.FileStore`.
+ * A store in a file, which processes and threads of one machine share. If one of these processes is killed, the others continue. The file never shrinks: begin each
+ * run with a new file. All methods may also reject with STORE_FILE_FAILED, STORE_FILE_DAMAGED, STORE_LOCKED and STORE_LIMIT. PyTorch:
+ * `torch.distributed.FileStore`.
  * @example
  * const store = new FileStore('/tmp/my-run.store')
  * await store.set('port', '29500')
@@ -61,7 +62,7 @@ export class FileStore implements Store {
   private pollMs = 1
   private isClosed = false
 
-  /** Opens or makes the file. Its lock is `<path>.lock`. @throws STORE_FILE_FAILED when the file can be neither opened nor made, TIMEOUT_INVALID */
+  /** Opens the file, or makes it. The file `<path>.lock` is its lock. @throws STORE_FILE_FAILED if the file can be neither opened nor made; TIMEOUT_INVALID */
   constructor(path: string, options: FileStoreOptions = {}) {
     this.clock = options.clock ?? new RealClock()
     this.pollMsMax = Math.max(1, checkTime('FileStore', options.pollMs ?? 50, 'at least 1'))
@@ -116,7 +117,7 @@ export class FileStore implements Store {
     this.table.setTimeout(timeoutMs)
   }
 
-  /** Closes the store. Operations that wait, and later ones, reject with STORE_CLOSED. The file stays. Idempotent. */
+  /** Closes the store. Operations that wait, and later operations, reject with STORE_CLOSED. The file is kept. Idempotent. */
   close(): void {
     if (this.isClosed) return
     this.isClosed = true
@@ -127,7 +128,7 @@ export class FileStore implements Store {
     this.file.close()
   }
 
-  /** How many waits are under way. */
+  /** How many calls of `get`, `getText` and `wait` are waiting. */
   get waiting(): number {
     return this.table.waiting
   }

@@ -8,7 +8,7 @@ import { textOf } from './store-values.js'
 let readTable: (store: HashStore) => StoreTable
 
 /**
- * A store of keys and values in the memory of one worker. PyTorch: `torch.distributed.HashStore`.
+ * A store in the memory of one worker. Other workers reach a worker's store by `storeOn`. PyTorch: `torch.distributed.HashStore`.
  * @example
  * const store = new HashStore()
  * await store.set('epoch', '3')
@@ -22,7 +22,7 @@ export class HashStore implements Store {
     readTable = (store) => store.table
   }
 
-  /** `clock` measures how long a `get` or `wait` waits; by default it is the machine's. */
+  /** @param clock measures how long `get` and `wait` wait. Default: the machine's clock */
   constructor(clock: Clock = new RealClock()) {
     this.table = new StoreTable(clock)
   }
@@ -67,12 +67,12 @@ export class HashStore implements Store {
     this.table.setTimeout(timeoutMs)
   }
 
-  /** Rejects what waits with STORE_CLOSED, as everything that is tried later. Idempotent. */
+  /** Closes the store. Operations that wait, and later operations, reject with STORE_CLOSED. Idempotent. */
   close(): void {
     this.table.close()
   }
 
-  /** How many waits are under way. */
+  /** How many calls of `get`, `getText` and `wait` are waiting. */
   get waiting(): number {
     return this.table.waiting
   }

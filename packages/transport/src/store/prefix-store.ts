@@ -5,16 +5,17 @@ import { timeLimit } from '@postgrad/base/internal'
 import type { Store, StoreValue, StoreWaitOptions } from './store.js'
 
 /**
- * A part of another store: every key gets a prefix, so that groups which share a store do not meet. PyTorch: `torch.distributed.PrefixStore`.
+ * A part of another store. Every key gets the prefix and '/' before it, so that groups which share a store have separate keys. PyTorch:
+ * `torch.distributed.PrefixStore`.
  * @example
  * const store = new HashStore()
  * await new PrefixStore('run7', store).set('port', '29500')
  * await new PrefixStore('run8', store).check(['port']) // false
  */
 export class PrefixStore implements Store {
-  /** The text before each key. */
+  /** The prefix: the underlying store's key is `prefix/key`. */
   readonly prefix: string
-  /** The store that it is a part of. */
+  /** The store that has the keys and values. */
   readonly underlyingStore: Store
   /** Its own, apart from that of the store below. */
   private timeoutMs: number | undefined

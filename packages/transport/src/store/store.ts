@@ -9,39 +9,49 @@ export type StoreValue = Uint8Array | string
 
 /** Options of a store's `get` and `wait`. */
 export interface StoreWaitOptions {
-  /** How long to wait, in ms; 0: without a limit. Default: the value of `setTimeout`, at first 300,000. */
+  /** How long to wait, in ms. Default: the time that the store's `setTimeout` has set, or 300,000. 0: without a limit. */
   readonly timeoutMs?: number
-  /** Ends the wait with STORE_CANCELLED. */
+  /** When this signal aborts, the wait rejects with STORE_CANCELLED. */
   readonly signal?: AbortSignal
 }
 
-/** A table of keys that workers share. If the store is or gets closed, every method rejects with STORE_CLOSED. Values are copied, in and out. PyTorch: `torch.distributed.Store`. */
+/**
+ * A table of keys and values that workers share. A store copies values: changing an array afterwards does not change the store. If the store is closed, all methods,
+ * also those that wait, reject with STORE_CLOSED. A key or value of a wrong type fails with INVALID_ARGUMENT. PyTorch: `torch.distributed.Store`.
+ */
 export interface Store {
-  /** Sets the value of a key, and replaces an earlier value. PyTorch: `set`. */
+  /** Sets the value of a key. An earlier value is replaced. PyTorch: `set`. */
   set(key: string, value: StoreValue): Promise<void>
-  /** Waits until the key has a value, and returns it. @throws (rejects) STORE_TIMEOUT, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `get`. */
+  /**
+   * Waits until the key has a value, and resolves with the value's bytes. PyTorch: `get`.
+   * @throws STORE_TIMEOUT after `timeoutMs`; STORE_CANCELLED if `signal` aborts; TIMEOUT_INVALID
+   */
   get(key: string, options?: StoreWaitOptions): Promise<Uint8Array>
-  /** As `get`, but returns a string. */
+  /** Waits until the key has a value, and resolves with the value as a string (UTF-8). @throws the errors of `get` */
   getText(key: string, options?: StoreWaitOptions): Promise<string>
   /**
-   * Adds an integer to a counter and returns the sum. A counter that does not exist yet is 0. `getText` returns a counter as decimal digits.
-   * @throws (rejects) INVALID_ARGUMENT, STORE_NOT_A_NUMBER. PyTorch: `add`.
+   * Adds an integer to a counter, and resolves with the sum. If the key has no value, the counter starts at 0. `getText` reads a counter as decimal digits.
+   * PyTorch: `add`.
+   * @throws INVALID_ARGUMENT if `amount` is not an integer; STORE_NOT_A_NUMBER if the value is not a counter, or the sum is beyond ±(2^53 − 1)
    */
   add(key: string, amount: number): Promise<number>
   /**
-   * Replaces the value by `desired` if it equals `expected`. Returns the value that the key has afterwards. An empty `expected` also matches a key that does
-   * not exist. If the key does not exist and `expected` is not empty, nothing is set and `expected` is returned. PyTorch: `compare_set`.
+   * Replaces the key's value by `desired` if the value equals `expected`, and resolves with the value that the key has afterwards. An empty `expected` also matches
+   * a key without a value. If the key has no value and `expected` is not empty, nothing is set, and the result is `expected`. PyTorch: `compare_set`.
    */
   compareSet(key: string, expected: StoreValue, desired: StoreValue): Promise<Uint8Array>
-  /** Waits until all keys exist at the same time. @throws (rejects) STORE_TIMEOUT with the missing keys, STORE_CANCELLED, TIMEOUT_INVALID. PyTorch: `wait`. */
+  /**
+   * Waits until all these keys have values at the same time. PyTorch: `wait`.
+   * @throws STORE_TIMEOUT after `timeoutMs`, with the missing keys; STORE_CANCELLED if `signal` aborts; TIMEOUT_INVALID
+   */
   wait(keys: readonly string[], options?: StoreWaitOptions): Promise<void>
-  /** Whether all keys exist. PyTorch: `check`. */
+  /** Resolves with whether all these keys have values now. PyTorch: `check`. */
   check(keys: readonly string[]): Promise<boolean>
-  /** Deletes a key. Returns whether it existed. PyTorch: `delete_key`. */
+  /** Deletes a key, and resolves with whether it had a value. PyTorch: `delete_key`. */
   deleteKey(key: string): Promise<boolean>
-  /** The number of keys of the whole store, even if this store has a prefix. PyTorch: `num_keys`. */
+  /** Resolves with the number of keys. A `PrefixStore` counts all keys of its underlying store. PyTorch: `num_keys`. */
   numKeys(): Promise<number>
-  /** Sets the time limit of later waits that have no `timeoutMs`, in ms; 0: without a limit. @throws TIMEOUT_INVALID. PyTorch: `set_timeout`. */
+  /** Sets the time limit of later waits that have no `timeoutMs`, in ms. 0: without a limit. PyTorch: `set_timeout`. @throws TIMEOUT_INVALID */
   setTimeout(timeoutMs: number): void
 }
 

@@ -10,12 +10,12 @@ export type SteppingScheduler = Scheduler & { step(): void }
 export interface SequentialLROptions {
   /** The schedulers, in order, all of the same optimizer. */
   readonly schedulers: readonly LRScheduler[]
-  /** The epochs at which the next scheduler takes over, ascending: one fewer than schedulers. */
+  /** The epochs at which the next scheduler takes over, in ascending order: one fewer than schedulers. */
   readonly milestones: readonly number[]
 }
 
 /**
- * Runs one scheduler after the other. Each begins at its own epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`.
+ * Runs several schedulers, one after the other. Each begins at its own epoch 0. PyTorch: `torch.optim.lr_scheduler.SequentialLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const warmUp = new LinearLR(optimizer, { startFactor: 0.1, totalIters: 5 })
@@ -33,7 +33,7 @@ export class SequentialLR implements Scheduler {
   private milestones: readonly number[]
   private lastLr: number[]
 
-  /** @throws INVALID_ARGUMENT for schedulers of another optimizer, or milestones that do not fit them */
+  /** @throws INVALID_ARGUMENT if a scheduler has another optimizer, or the milestones do not fit the schedulers */
   constructor(optimizer: Scheduled, { schedulers, milestones }: SequentialLROptions) {
     checkMembers('SequentialLR', optimizer, schedulers)
     checkOption('SequentialLR', areMilestones(milestones, schedulers), milestonesOf(schedulers), milestones)
@@ -47,7 +47,7 @@ export class SequentialLR implements Scheduler {
     this.lastLr = schedulers[0]!.getLastLr()
   }
 
-  /** Begins the next epoch: the scheduler whose turn it is sets the rates. */
+  /** Begins the next epoch: the scheduler in force for that epoch sets the rates. */
   step(): void {
     this.lastEpoch++
     const at = this.milestones.filter((epoch) => epoch <= this.lastEpoch).length
@@ -81,7 +81,7 @@ export class SequentialLR implements Scheduler {
 }
 
 /**
- * Several schedulers that all step together, so that their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`.
+ * Runs several schedulers at the same time, so that their factors multiply. PyTorch: `torch.optim.lr_scheduler.ChainedScheduler`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const warmUp = new ConstantLR(optimizer, { factor: 0.1, totalIters: 2 })
@@ -96,7 +96,7 @@ export class ChainedScheduler implements Scheduler {
   private readonly schedulers: readonly SteppingScheduler[]
   private lastLr: number[]
 
-  /** @throws INVALID_ARGUMENT without schedulers, or for schedulers of different optimizers */
+  /** @throws INVALID_ARGUMENT if the list is empty, or the schedulers have different optimizers */
   constructor(schedulers: readonly SteppingScheduler[]) {
     const optimizer = schedulers[0]?.optimizer
     if (optimizer === undefined) throw invalidArgument('ChainedScheduler', 'at least one scheduler', 'none')

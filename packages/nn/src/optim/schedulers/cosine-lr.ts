@@ -3,14 +3,15 @@ import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } fro
 
 /** Options of `CosineAnnealingLR`. */
 export interface CosineAnnealingLROptions extends LRSchedulerOptions {
-  /** Half a period, in epochs. */
+  /** The number of epochs in which the rate falls to `etaMin`: half a period. */
   readonly tMax: number
-  /** The least rate; default 0. */
+  /** The lowest rate; default 0. */
   readonly etaMin?: number
 }
 
 /**
- * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)); after tMax it rises again. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingLR`.
+ * Lets the rate fall to `etaMin` along a cosine: etaMin + ½ (initialLr − etaMin) (1 + cos(π · epoch / tMax)). After tMax it rises again. PyTorch:
+ * `torch.optim.lr_scheduler.CosineAnnealingLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const scheduler = new CosineAnnealingLR(optimizer, { tMax: 100, etaMin: 0.1 })
@@ -21,7 +22,7 @@ export class CosineAnnealingLR extends LRScheduler {
   private readonly tMax: number
   private readonly etaMin: number
 
-  /** @throws INVALID_ARGUMENT unless tMax is a positive integer */
+  /** @throws INVALID_ARGUMENT if tMax is not a positive integer */
   constructor(optimizer: Scheduled, options: CosineAnnealingLROptions) {
     super(optimizer, options)
     checkOption(this.op, Number.isInteger(options.tMax) && options.tMax > 0, 'a positive integer as tMax', options.tMax)
@@ -51,17 +52,17 @@ export class CosineAnnealingLR extends LRScheduler {
 
 /** Options of `CosineAnnealingWarmRestarts`. */
 export interface CosineAnnealingWarmRestartsOptions extends LRSchedulerOptions {
-  /** Epochs until the first restart. */
+  /** The number of epochs until the first restart. */
   readonly t0: number
   /** How many times longer each interval between restarts is than the one before it; default 1. */
   readonly tMult?: number
-  /** The least rate; default 0. */
+  /** The lowest rate; default 0. */
   readonly etaMin?: number
 }
 
 /**
- * lr = etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)), with tCur the epochs since the last restart and tI the epochs from that restart to the next. PyTorch:
- * `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
+ * Lets the rate fall along a cosine again and again: etaMin + ½ (initialLr − etaMin) (1 + cos(π · tCur / tI)). tCur is the number of epochs since the last
+ * restart, and tI that from this restart to the next. PyTorch: `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const scheduler = new CosineAnnealingWarmRestarts(optimizer, { t0: 10, tMult: 2 }) // restarts at epochs 10, 30, 70
@@ -75,7 +76,7 @@ export class CosineAnnealingWarmRestarts extends LRScheduler {
   private tI: number
   private tCur: number
 
-  /** @throws INVALID_ARGUMENT unless t0 and tMult are positive integers */
+  /** @throws INVALID_ARGUMENT if t0 or tMult is not a positive integer */
   constructor(optimizer: Scheduled, options: CosineAnnealingWarmRestartsOptions) {
     super(optimizer, options)
     const { t0, tMult = 1, etaMin = 0 } = options
@@ -89,10 +90,7 @@ export class CosineAnnealingWarmRestarts extends LRScheduler {
     this.start()
   }
 
-  /**
-   * Continues by one epoch, or to `epoch`, which may have a fraction: `step(epoch + batch / batches)`.
-   * @throws INVALID_ARGUMENT for a negative epoch
-   */
+  /** Continues by one epoch, or goes to `epoch`, which may have a fraction: `step(epoch + batch / batches)`. @throws INVALID_ARGUMENT if `epoch` is negative */
   override step(epoch?: number): void {
     const target = epoch ?? (this.lastEpoch < 0 ? 0 : undefined)
     if (target !== undefined) {

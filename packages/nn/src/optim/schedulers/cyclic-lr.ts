@@ -14,11 +14,11 @@ export interface CyclicLROptions extends LRSchedulerOptions {
   readonly stepSizeUp?: number
   /** The number of steps from the highest rate back to the lowest; default stepSizeUp. */
   readonly stepSizeDown?: number
-  /** How the height of the cycles changes: 'triangular' (default) not at all, 'triangular2' by ½ each cycle, 'exp_range' by gamma each step. */
+  /** How the height of the cycles changes: 'triangular' (default) keeps it, 'triangular2' halves it each cycle, 'exp_range' multiplies it by gamma each step. */
   readonly mode?: (typeof MODES)[number]
-  /** The factor of mode 'exp_range'; default 1. */
+  /** The factor of each step in mode 'exp_range'; default 1. */
   readonly gamma?: number
-  /** Returns the height's factor, in place of a mode. A state dict does not contain it. */
+  /** A function that returns the factor of the height, instead of a mode. A state dict does not contain it. */
   readonly scaleFn?: (x: number) => number
   /** The argument of `scaleFn`: the number of the cycle, counted from 1 ('cycle', the default), or of the step, counted from 0. */
   readonly scaleMode?: 'cycle' | 'iterations'
@@ -31,8 +31,8 @@ export interface CyclicLROptions extends LRSchedulerOptions {
 }
 
 /**
- * lr = baseLr + (maxLr − baseLr) · x · scale, with x from 0 to 1 and back; momentum = maxMomentum − (maxMomentum − baseMomentum) · x · scale.
- * PyTorch: `torch.optim.lr_scheduler.CyclicLR`.
+ * Lets the rate rise from baseLr to maxLr and fall back, in cycles: baseLr + (maxLr − baseLr) · x · scale, with x from 0 to 1 and back. The momentum moves the
+ * other way: maxMomentum − (maxMomentum − baseMomentum) · x · scale. PyTorch: `torch.optim.lr_scheduler.CyclicLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1, momentum: 0.9 })
  * const scheduler = new CyclicLR(optimizer, { baseLr: 0.1, maxLr: 0.5, stepSizeUp: 4 })
@@ -49,7 +49,7 @@ export class CyclicLR extends LRScheduler {
   private readonly maxMomentums: number[] | null
   private lastMomentum: number[] | null = null
 
-  /** @throws INVALID_ARGUMENT, also if a group has no `momentum` and cycleMomentum is not false */
+  /** @throws INVALID_ARGUMENT if an option is not valid, or a group has no `momentum` and cycleMomentum is not false */
   constructor(optimizer: Scheduled, options: CyclicLROptions) {
     const { stepSizeUp = 2000, stepSizeDown = stepSizeUp, mode = 'triangular', cycleMomentum = true } = options
     checkOption('CyclicLR', stepSizeUp > 0 && stepSizeDown > 0, 'stepSizeUp and stepSizeDown > 0', `${stepSizeUp}, ${stepSizeDown}`)

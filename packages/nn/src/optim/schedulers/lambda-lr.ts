@@ -3,12 +3,15 @@ import { checkOption, LRScheduler, type LRSchedulerOptions, perGroup, type Sched
 
 /** Options of `LambdaLR` and `MultiplicativeLR`. */
 export interface LambdaLROptions extends LRSchedulerOptions {
-  /** Returns the factor of an epoch; one function for all groups or one per group. A state dict does not contain it: the scheduler that loads keeps its own. */
+  /**
+   * Returns the factor of an epoch: one function for all groups, or one for each group. A state dict does not contain functions, so the scheduler that loads it
+   * keeps its own.
+   */
   readonly lrLambda: ((epoch: number) => number) | readonly ((epoch: number) => number)[]
 }
 
 /**
- * lr = initialLr · lrLambda(epoch). PyTorch: `torch.optim.lr_scheduler.LambdaLR`.
+ * Sets the rate to initialLr · lrLambda(epoch). PyTorch: `torch.optim.lr_scheduler.LambdaLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
  * const scheduler = new LambdaLR(optimizer, { lrLambda: (epoch) => 1 / (1 + epoch) })
@@ -19,7 +22,7 @@ export interface LambdaLROptions extends LRSchedulerOptions {
 export class LambdaLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 
-  /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
+  /** @throws INVALID_ARGUMENT if there is not one function, or one for each group */
   constructor(optimizer: Scheduled, options: LambdaLROptions) {
     super(optimizer, options)
     this.lrLambdas = lambdasOf(this.op, options, optimizer)
@@ -32,7 +35,7 @@ export class LambdaLR extends LRScheduler {
 }
 
 /**
- * lr ← lr · lrLambda(epoch), from epoch 1 on. PyTorch: `torch.optim.lr_scheduler.MultiplicativeLR`.
+ * Multiplies the rate by lrLambda(epoch), from epoch 1 on. PyTorch: `torch.optim.lr_scheduler.MultiplicativeLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
  * const scheduler = new MultiplicativeLR(optimizer, { lrLambda: (epoch) => (epoch < 10 ? 1 : 0.5) })
@@ -42,7 +45,7 @@ export class LambdaLR extends LRScheduler {
 export class MultiplicativeLR extends LRScheduler {
   private readonly lrLambdas: readonly ((epoch: number) => number)[]
 
-  /** @throws INVALID_ARGUMENT unless there is one function, or one per group */
+  /** @throws INVALID_ARGUMENT if there is not one function, or one for each group */
   constructor(optimizer: Scheduled, options: LambdaLROptions) {
     super(optimizer, options)
     this.lrLambdas = lambdasOf(this.op, options, optimizer)

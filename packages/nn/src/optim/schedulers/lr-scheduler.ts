@@ -20,19 +20,19 @@ import { checkRecord } from '../../module/check.js'
 export interface ScheduledGroup {
   /** The learning rate. */
   lr: number
-  /** The rate at epoch 0. The first scheduler sets it, and the optimizer's state dict contains it. */
+  /** The learning rate at epoch 0. The first scheduler sets it, and the optimizer's state dict contains it. */
   initialLr?: number
-  /** The momentum, which some schedulers change in the opposite direction of the rate. */
+  /** The momentum, which some schedulers move in the opposite direction of the rate. */
   momentum?: number
-  /** In a group without `momentum`, OneCycleLR changes the first of these instead. */
+  /** The decay rates of Adam. If a group has no `momentum`, OneCycleLR moves the first of them instead. */
   betas?: readonly [number, number]
 }
 
 /** An optimizer, or another object with parameter groups. */
 export interface Scheduled {
-  /** The groups whose rates are set. */
+  /** The groups whose rates the scheduler sets. */
   readonly paramGroups: readonly ScheduledGroup[]
-  /** The number of steps so far. If it is known, a scheduler warns when it steps before its optimizer. */
+  /** The number of steps so far. If it is there, a scheduler warns if it steps before its optimizer. */
   readonly stepCount?: number
 }
 
@@ -44,18 +44,18 @@ export type SchedulerState = { readonly [name: string]: SchedulerValue }
 /** A value in a scheduler's state. */
 export type SchedulerValue = number | string | boolean | null | readonly SchedulerValue[] | SchedulerState
 
-/** The interface of schedulers. */
+/** The interface of schedulers: objects that change the learning rates of an optimizer from epoch to epoch. */
 export interface Scheduler {
   /** The optimizer whose rates the scheduler sets. */
   readonly optimizer: Scheduled
-  /** The rates that the last step set, one per group. */
+  /** The rates that the last step set, one for each group. */
   getLastLr(): number[]
   /** The state as plain data, for `loadStateDict`. */
   stateDict(): SchedulerState
   /**
-   * Loads a state, and sets the groups' rates to the last rates in it. So you may load optimizer and scheduler in any order (in PyTorch the order
-   * matters).
-   * @throws STATE_DICT_MISMATCH; nothing is changed then
+   * Loads a state, and sets the rates of the groups to the last rates in it. So you may load optimizer and scheduler in any order; in PyTorch the order
+   * matters.
+   * @throws STATE_DICT_MISMATCH if the state does not fit; nothing is changed then
    */
   loadStateDict(state: SchedulerState): void
 }
@@ -113,7 +113,7 @@ export abstract class LRScheduler implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
-  /** Continues by one epoch. If the optimizer has not stepped yet, it warns with SCHEDULER_BEFORE_OPTIMIZER, since the first rate is then skipped. */
+  /** Continues by one epoch, and sets the rates. If the optimizer has not stepped yet, it warns with SCHEDULER_BEFORE_OPTIMIZER, since the first rate is then skipped. */
   step(): void {
     this.warnEarly()
     this.stepCount++
@@ -128,7 +128,7 @@ export abstract class LRScheduler implements Scheduler {
     this.apply(this.closedForm() ?? this.rates())
   }
 
-  /** Sets the rates of the first epoch. Call it at the end of the constructor of your own scheduler; SequentialLR calls it again when it begins. */
+  /** Sets the rates of the first epoch. Call it at the end of the constructor of your own scheduler. SequentialLR calls it again when it begins. */
   start(): void {
     this.stepCount = 0
     this.step()

@@ -5,29 +5,29 @@ import { checkMomentum, setMomentum } from './momentum.js'
 
 /** Options of `OneCycleLR`. */
 export interface OneCycleLROptions extends LRSchedulerOptions {
-  /** The rate at its height; one for all groups or one per group. */
+  /** The highest rate; one for all groups or one per group. */
   readonly maxLr: number | readonly number[]
-  /** All steps of the training; or `epochs` and `stepsPerEpoch`. */
+  /** The number of all steps of the training. Give it, or `epochs` and `stepsPerEpoch`. */
   readonly totalSteps?: number
-  /** Times `stepsPerEpoch` all steps of the training, in place of `totalSteps`. */
+  /** The number of epochs. Multiplied by `stepsPerEpoch`, it replaces `totalSteps`. */
   readonly epochs?: number
-  /** Steps in each of the `epochs`. */
+  /** The number of steps in each epoch. */
   readonly stepsPerEpoch?: number
   /** The part of the steps in which the rate rises; default 0.3. */
   readonly pctStart?: number
-  /** Default 'cos'. */
+  /** The form of the curve, a cosine or a line; default 'cos'. */
   readonly annealStrategy?: 'cos' | 'linear'
-  /** Move `momentum`, or the first of `betas`, against the rate; default true. */
+  /** Whether `momentum`, or the first of `betas`, moves in the opposite direction of the rate; default true. */
   readonly cycleMomentum?: boolean
-  /** Default 0.85. */
+  /** The lowest momentum; default 0.85. */
   readonly baseMomentum?: number | readonly number[]
-  /** Default 0.95. */
+  /** The highest momentum; default 0.95. */
   readonly maxMomentum?: number | readonly number[]
-  /** The rate begins at maxLr / divFactor; default 25. */
+  /** The divisor of maxLr that gives the first rate; default 25. */
   readonly divFactor?: number
-  /** It ends at its beginning / finalDivFactor; default 1e4. */
+  /** The divisor of the first rate that gives the last rate; default 1e4. */
   readonly finalDivFactor?: number
-  /** Fall to the beginning as fast as it rose, then to the end; default false. */
+  /** Whether the rate first falls back to the first rate, in as many steps as it rose, and then to the last rate; default false. */
   readonly threePhase?: boolean
 }
 
@@ -39,7 +39,8 @@ interface Phase {
 }
 
 /**
- * lr rises from maxLr / divFactor to maxLr, then falls to maxLr / divFactor / finalDivFactor. PyTorch: `torch.optim.lr_scheduler.OneCycleLR`.
+ * Lets the rate rise from maxLr / divFactor to maxLr, then fall to maxLr / divFactor / finalDivFactor. Step it after each batch. PyTorch:
+ * `torch.optim.lr_scheduler.OneCycleLR`.
  * @example
  * const optimizer = new Adam([zeros([1], { requiresGrad: true })])
  * const scheduler = new OneCycleLR(optimizer, { maxLr: 0.01, totalSteps: 100 })
@@ -57,7 +58,7 @@ export class OneCycleLR extends LRScheduler {
   private readonly maxMomentums: number[] | null
   private lastMomentum: number[] | null = null
 
-  /** @throws INVALID_ARGUMENT, also for groups without `momentum` and `betas` unless cycleMomentum is false */
+  /** @throws INVALID_ARGUMENT if an option is not valid, or a group has neither `momentum` nor `betas` and cycleMomentum is not false */
   constructor(optimizer: Scheduled, options: OneCycleLROptions) {
     const { epochs, stepsPerEpoch, pctStart = 0.3, annealStrategy = 'cos', cycleMomentum = true, divFactor = 25 } = options
     const totalSteps = options.totalSteps ?? (epochs ?? Number.NaN) * (stepsPerEpoch ?? Number.NaN)
@@ -82,7 +83,7 @@ export class OneCycleLR extends LRScheduler {
     this.start()
   }
 
-  /** @throws SCHEDULE_ENDED after more than totalSteps steps */
+  /** Begins the next step, and sets the rates. @throws SCHEDULE_ENDED if it is called more than totalSteps times */
   override step(): void {
     if (this.lastEpoch >= this.totalSteps) {
       throw new PostgradError('SCHEDULE_ENDED', {

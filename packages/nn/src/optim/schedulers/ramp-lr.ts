@@ -3,14 +3,14 @@ import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } fro
 
 /** Options of `ConstantLR`. */
 export interface ConstantLROptions extends LRSchedulerOptions {
-  /** The factor of the first epochs, in (0, 1]; default 1/3. */
+  /** The factor of the rate in the first epochs, in (0, 1]; default 1/3. */
   readonly factor?: number
-  /** In epochs; default 5. */
+  /** For how many epochs the factor holds; default 5. */
   readonly totalIters?: number
 }
 
 /**
- * lr = initialLr · factor until epoch `totalIters`, then initialLr. PyTorch: `torch.optim.lr_scheduler.ConstantLR`.
+ * Multiplies the rate by `factor` until epoch `totalIters`; after that it is initialLr. PyTorch: `torch.optim.lr_scheduler.ConstantLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const scheduler = new ConstantLR(optimizer, { factor: 0.5, totalIters: 4 })
@@ -22,7 +22,7 @@ export class ConstantLR extends LRScheduler {
   private readonly factor: number
   private readonly totalIters: number
 
-  /** @throws INVALID_ARGUMENT for a factor outside (0, 1] (PyTorch takes 0, and divides by it at the end) */
+  /** @throws INVALID_ARGUMENT if the factor is not in (0, 1] (PyTorch accepts 0, and divides by it at the end) */
   constructor(optimizer: Scheduled, options: ConstantLROptions = {}) {
     super(optimizer, options)
     const { factor = 1 / 3, totalIters = 5 } = options
@@ -44,16 +44,16 @@ export class ConstantLR extends LRScheduler {
 
 /** Options of `LinearLR`. */
 export interface LinearLROptions extends LRSchedulerOptions {
-  /** The factor of the first epoch, in (0, 1]; default 1/3. */
+  /** The factor of the rate in the first epoch, in (0, 1]; default 1/3. */
   readonly startFactor?: number
-  /** The factor after `totalIters` epochs, in [0, 1]; default 1. */
+  /** The factor of the rate after `totalIters` epochs, in [0, 1]; default 1. */
   readonly endFactor?: number
-  /** In epochs; default 5. */
+  /** In how many epochs the factor goes from `startFactor` to `endFactor`; default 5. */
   readonly totalIters?: number
 }
 
 /**
- * lr goes from initialLr · startFactor to initialLr · endFactor in equal steps, within `totalIters` epochs: a warm-up. PyTorch:
+ * Moves the rate from initialLr · startFactor to initialLr · endFactor in equal steps, over `totalIters` epochs: a warm-up. PyTorch:
  * `torch.optim.lr_scheduler.LinearLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
@@ -66,7 +66,7 @@ export class LinearLR extends LRScheduler {
   private readonly endFactor: number
   private readonly totalIters: number
 
-  /** @throws INVALID_ARGUMENT for factors outside of their ranges (PyTorch takes a startFactor of 0, and divides by it) */
+  /** @throws INVALID_ARGUMENT if a factor is outside of its range (PyTorch accepts a startFactor of 0, and divides by it) */
   constructor(optimizer: Scheduled, options: LinearLROptions = {}) {
     super(optimizer, options)
     const { startFactor = 1 / 3, endFactor = 1, totalIters = 5 } = options
@@ -96,14 +96,15 @@ export class LinearLR extends LRScheduler {
 
 /** Options of `PolynomialLR`. */
 export interface PolynomialLROptions extends LRSchedulerOptions {
-  /** In epochs; default 5. */
+  /** In how many epochs the rate falls to 0; default 5. */
   readonly totalIters?: number
-  /** Default 1. */
+  /** The exponent; default 1, a line. */
   readonly power?: number
 }
 
 /**
- * lr = initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on. PyTorch: `torch.optim.lr_scheduler.PolynomialLR`.
+ * Lets the rate fall as a power: initialLr · (1 − epoch / totalIters)^power, and 0 from epoch `totalIters` on. PyTorch:
+ * `torch.optim.lr_scheduler.PolynomialLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const scheduler = new PolynomialLR(optimizer, { totalIters: 10, power: 2 })

@@ -13,21 +13,21 @@ import {
 
 /** Options of `ReduceLROnPlateau`. */
 export interface ReduceLROnPlateauOptions {
-  /** Whether a smaller ('min') or greater ('max') measure is better; default 'min'. */
+  /** Whether a smaller ('min') or a greater ('max') measure is better; default 'min'. */
   readonly mode?: 'min' | 'max'
-  /** A reduction multiplies the rate by this factor, which is below 1; default 0.1. */
+  /** The factor below 1 by which a reduction multiplies the rate; default 0.1. */
   readonly factor?: number
   /** How many epochs in a row may pass without improvement. The next such epoch reduces the rate. Default 10. */
   readonly patience?: number
-  /** By how much a measure must be better than the best one to count as an improvement: a part of the best one ('rel') or a difference ('abs'); default 1e-4. */
+  /** By how much a measure must be better than the best one to count as an improvement; default 1e-4. `thresholdMode` says how it is meant. */
   readonly threshold?: number
-  /** The meaning of `threshold`; default 'rel'. */
+  /** Whether `threshold` is a part of the best measure ('rel', the default) or a difference ('abs'). */
   readonly thresholdMode?: 'rel' | 'abs'
-  /** How many epochs after a reduction do not count; default 0. */
+  /** For how many epochs after a reduction missing improvements do not count; default 0. */
   readonly cooldown?: number
   /** The lowest rate, one for all groups or one per group; default 0. */
   readonly minLr?: number | readonly number[]
-  /** A reduction by at most this much is not made; default 1e-8. */
+  /** The least reduction: a smaller one is not made. Default 1e-8. */
   readonly eps?: number
 }
 
@@ -58,7 +58,7 @@ export class ReduceLROnPlateau implements Scheduler {
   private cooldownCounter = 0
   private lastLr: number[]
 
-  /** @throws INVALID_ARGUMENT */
+  /** @throws INVALID_ARGUMENT if an option is not valid */
   constructor(optimizer: Scheduled, options: ReduceLROnPlateauOptions = {}) {
     checkScheduled('ReduceLROnPlateau', optimizer)
     const { mode = 'min', factor = 0.1, thresholdMode = 'rel' } = options
@@ -77,10 +77,7 @@ export class ReduceLROnPlateau implements Scheduler {
     this.lastLr = optimizer.paramGroups.map((group) => group.lr)
   }
 
-  /**
-   * Ends an epoch. @param metrics the measure of this epoch, such as `await loss.item()`. @throws INVALID_ARGUMENT unless it
-   * is a number
-   */
+  /** Ends an epoch. @param metrics the measure of this epoch, such as `await loss.item()` @throws INVALID_ARGUMENT if `metrics` is not a number */
   step(metrics: number): void {
     checkOption('ReduceLROnPlateau.step', typeof metrics === 'number', 'a number', typeof metrics)
     this.lastEpoch++

@@ -6,12 +6,12 @@ import { checkOption, LRScheduler, type LRSchedulerOptions, type Scheduled } fro
 export interface StepLROptions extends LRSchedulerOptions {
   /** The number of epochs from one reduction to the next. */
   readonly stepSize: number
-  /** Default 0.1. */
+  /** The factor of each reduction; default 0.1. */
   readonly gamma?: number
 }
 
 /**
- * lr ← lr · gamma every `stepSize` epochs. PyTorch: `torch.optim.lr_scheduler.StepLR`.
+ * Multiplies the rate by gamma every `stepSize` epochs. PyTorch: `torch.optim.lr_scheduler.StepLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
  * const scheduler = new StepLR(optimizer, { stepSize: 30 })
@@ -22,7 +22,7 @@ export class StepLR extends LRScheduler {
   private readonly stepSize: number
   private readonly gamma: number
 
-  /** @throws INVALID_ARGUMENT unless stepSize is a positive integer */
+  /** @throws INVALID_ARGUMENT if stepSize is not a positive integer */
   constructor(optimizer: Scheduled, options: StepLROptions) {
     super(optimizer, options)
     const { stepSize, gamma = 0.1 } = options
@@ -44,14 +44,14 @@ export class StepLR extends LRScheduler {
 
 /** Options of `MultiStepLR`. */
 export interface MultiStepLROptions extends LRSchedulerOptions {
-  /** Epochs; one that is listed twice counts twice. */
+  /** The epochs at which the rate is reduced. An epoch that is listed twice counts twice. */
   readonly milestones: readonly number[]
-  /** Default 0.1. */
+  /** The factor of each reduction; default 0.1. */
   readonly gamma?: number
 }
 
 /**
- * lr ← lr · gamma at each of the milestones. PyTorch: `torch.optim.lr_scheduler.MultiStepLR`.
+ * Multiplies the rate by gamma at each of the milestones. PyTorch: `torch.optim.lr_scheduler.MultiStepLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 0.1 })
  * const scheduler = new MultiStepLR(optimizer, { milestones: [30, 80], gamma: 0.1 })
@@ -88,7 +88,7 @@ export interface ExponentialLROptions extends LRSchedulerOptions {
 }
 
 /**
- * lr ← lr · gamma every epoch. PyTorch: `torch.optim.lr_scheduler.ExponentialLR`.
+ * Multiplies the rate by gamma every epoch. PyTorch: `torch.optim.lr_scheduler.ExponentialLR`.
  * @example
  * const optimizer = new SGD([zeros([1], { requiresGrad: true })], { lr: 1 })
  * const scheduler = new ExponentialLR(optimizer, { gamma: 0.9 })

@@ -45,7 +45,7 @@ export const OPS = {
 
 export type Family = keyof typeof OPS
 export type OpsOf<F extends Family> = (typeof OPS)[F][number]
-/** The names of the operations that have kernels: what `Device.kernelFor` answers for. */
+/** The names of the operations that have kernels: the first argument of `Device.kernelFor`. */
 export type KernelOp = OpsOf<Family>
 
 /** Op → what `Forms` has for its family. */

@@ -30,5 +30,5 @@ export function isUnsupported(entry: object): entry is Unsupported {
   return 'unsupported' in entry
 }
 
-/** Whose kernels run: WebAssembly with SIMD, or plain JavaScript. */
+/** The kernels that run: WebAssembly with SIMD ('wasm'), or plain JavaScript ('js'). */
 export type BackendName = 'wasm' | 'js'

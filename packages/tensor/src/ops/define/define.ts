@@ -18,8 +18,8 @@ export { type Ops, rawOperations } from '../../raw/operations.js'
 declare const inPlaceMark: unique symbol
 declare const functionalMark: unique symbol
 /**
- * An operation that also exists as a method with an underscore, which writes the result into the tensor. The mark is optional, so that any function with
- * this signature has this type.
+ * An operation that also exists as a method with an underscore, which writes the result into the tensor. The mark is optional, so every function with this
+ * signature has this type.
  */
 export type WithInPlace<F> = F & { readonly [inPlaceMark]?: true }
 /** An operation that tensors do not have as a method. */

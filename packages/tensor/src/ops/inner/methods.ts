@@ -25,7 +25,8 @@ export const everyNth: Functional<(x: Tensor, dim: number, step: number) => Tens
 })
 
 /**
- * A view of the other tensor's shape. PyTorch: `Tensor.view_as`. @throws SHAPE_MISMATCH, VIEW_NOT_CONTIGUOUS
+ * A view of x in the shape of `other`. PyTorch: `Tensor.view_as`.
+ * @throws SHAPE_MISMATCH if `other` has another number of elements; VIEW_NOT_CONTIGUOUS if a view of x cannot have that shape
  * @example zeros([6]).viewAs(zeros([2, 3])) // shape [2, 3]
  */
 export const viewAs: (x: Tensor, other: Tensor) => Tensor = composite('viewAs', {
@@ -34,7 +35,8 @@ export const viewAs: (x: Tensor, other: Tensor) => Tensor = composite('viewAs', 
 })
 
 /**
- * A view expanded to the other tensor's shape. PyTorch: `Tensor.expand_as`. @throws SHAPE_MISMATCH
+ * A view of x expanded to the shape of `other`. PyTorch: `Tensor.expand_as`.
+ * @throws SHAPE_MISMATCH if x does not broadcast to that shape
  * @example tensor([1, 2]).expandAs(zeros([2, 2])) // [[1, 2], [1, 2]]
  */
 export const expandAs: (x: Tensor, other: Tensor) => Tensor = composite('expandAs', {
