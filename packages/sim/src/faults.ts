@@ -59,12 +59,12 @@ export interface FaultFrame {
 }
 
 /** The conditions of a fault rule; a frame must meet all that are given. Of the frames that meet the others, `nth`, `every` and `probability` choose, in this order. */
-export interface FaultMatch<Kind extends string = string> {
+export interface FaultMatch {
   readonly from?: string | readonly string[]
   readonly to?: string | readonly string[]
   /** From one side to the other, in either direction: the workers that a partition separates, or that a slow line is between. */
   readonly between?: readonly [string | readonly string[], string | readonly string[]]
-  readonly kind?: Kind | readonly Kind[]
+  readonly kind?: string | readonly string[]
   readonly when?: (frame: FaultFrame) => boolean
   /** Only the nth frame that matches, counted from 1. */
   readonly nth?: number
@@ -74,9 +74,9 @@ export interface FaultMatch<Kind extends string = string> {
   readonly probability?: number
 }
 
-export interface FaultRule<Kind extends string = string> {
+export interface FaultRule {
   /** Which frames the rule applies to; default all. */
-  readonly match?: FaultMatch<Kind> | ((frame: FaultFrame) => boolean)
+  readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
   readonly do: FaultAction
   /** The delay of the actions delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
   readonly delayMs?: number
