@@ -52,7 +52,7 @@ export interface FaultMatch {
 export interface FaultRule {
   /** The messages, or a function that says whether the rule applies. Default: all messages. */
   readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
-  /** What happens to them. */
+  /** The action on these messages. */
   readonly do: FaultAction
   /** The delay of 'delay' (default 10), and of 'duplicate', 'slow' and 'restart' (default 0). */
   readonly delayMs?: number
