@@ -330,8 +330,31 @@ describe('fault rules', () => {
     ['the zeroth frame', { match: { nth: 0 }, do: 'drop' }],
     ['every zeroth', { match: { every: 0 }, do: 'drop' }],
     ['a negative count', { do: 'drop', times: -1 }],
-  ])('FLT-11 %s is INVALID_ARGUMENT when the world is made', (_, rule) => {
+  ])('FLT-11 %s fails with INVALID_ARGUMENT when the world is made', (_, rule) => {
     expect(() => two([rule as FaultRule])).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  })
+
+  test.each<[string, unknown, RegExp, string[]]>([
+    [
+      'a key that is misspelt in match',
+      { match: { nht: 2 }, do: 'drop' },
+      /^faults: expected match with the keys from, to, .*, got nht\. Did you mean nth\?/,
+      ['nht'],
+    ],
+    ['a condition next to match', { to: 'b', do: 'drop' }, /got to\. Write to in match\./, ['to']],
+    ['an action in match', { match: { times: 2 }, do: 'drop' }, /got times\. Write times next to match\./, ['times']],
+    ['a key of a rule that is misspelt', { do: 'delay', delayMS: 5 }, /got delayMS\. Did you mean delayMs\?/, ['delayMS']],
+    ['keys that are like none', { do: 'drop', colour: 1, x: 2 }, /got colour, x\. Correct the name/, ['colour', 'x']],
+    ['a match that is a text', { match: 'CALL', do: 'drop' }, /got CALL\. Write \{ match: \{ kind/, []],
+    ['a rule that is a text', 'drop', /expected a rule with the keys match, do, .*got drop/, []],
+  ])('FLT-11 %s fails with INVALID_ARGUMENT, which says what is known', (_, rule, message, unknown) => {
+    expect(() => two([rule as FaultRule])).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(message),
+        values: expect.objectContaining({ unknown }),
+      }),
+    )
   })
 
   test('FLT-11 a rule about a kind that there is not is refused where the kinds are known; what the session sends is known', () => {

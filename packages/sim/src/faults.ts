@@ -9,6 +9,7 @@
 import { PostgradError } from '@postgrad/base'
 import type { Frame } from '@postgrad/transport'
 import { SessionKind, sessionHead, sessionPayload } from '@postgrad/transport/internal'
+import { didYouMean } from './similar-name.js'
 
 /**
  * The effect of a fault rule on a frame.
@@ -58,12 +59,12 @@ export interface FaultFrame {
 }
 
 /** The conditions of a fault rule; a frame must meet all that are given. Of the frames that meet the others, `nth`, `every` and `probability` choose, in this order. */
-export interface FaultMatch<Kind extends string = string> {
+export interface FaultMatch {
   readonly from?: string | readonly string[]
   readonly to?: string | readonly string[]
   /** From one side to the other, in either direction: the workers that a partition separates, or that a slow line is between. */
   readonly between?: readonly [string | readonly string[], string | readonly string[]]
-  readonly kind?: Kind | readonly Kind[]
+  readonly kind?: string | readonly string[]
   readonly when?: (frame: FaultFrame) => boolean
   /** Only the nth frame that matches, counted from 1. */
   readonly nth?: number
@@ -73,9 +74,9 @@ export interface FaultMatch<Kind extends string = string> {
   readonly probability?: number
 }
 
-export interface FaultRule<Kind extends string = string> {
+export interface FaultRule {
   /** Which frames the rule applies to; default all. */
-  readonly match?: FaultMatch<Kind> | ((frame: FaultFrame) => boolean)
+  readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
   readonly do: FaultAction
   /** The delay of the actions delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
   readonly delayMs?: number
@@ -250,6 +251,7 @@ export class Faults {
   }
 
   private checked(rule: FaultRule): Rule {
+    checkKeys(rule)
     if (this.kinds !== null) checkKinds(rule, this.kinds)
     return new Rule(rule)
   }
@@ -264,6 +266,59 @@ function isOneOf(name: string, names: string | readonly string[] | undefined): b
   return names === undefined || (typeof names === 'string' ? names === name : names.includes(name))
 }
 
+/** All keys of a rule and of its match: one that is missing here does not compile. */
+const RULE_KEYS = Object.keys({
+  match: true,
+  do: true,
+  delayMs: true,
+  bytesPerMs: true,
+  worker: true,
+  times: true,
+  timesEach: true,
+  fromMs: true,
+  untilMs: true,
+} satisfies Record<keyof FaultRule, true>)
+const MATCH_KEYS = Object.keys({
+  from: true,
+  to: true,
+  between: true,
+  kind: true,
+  when: true,
+  nth: true,
+  every: true,
+  probability: true,
+} satisfies Record<keyof FaultMatch, true>)
+
+/** A condition with a wrong name would be ignored, and the rule would apply to every frame. */
+function checkKeys(rule: FaultRule): void {
+  if (typeof rule !== 'object' || rule === null) throw unknownKeys('a rule', RULE_KEYS, String(rule), 'Write { match: { … }, do: … }.', [])
+  const { match } = rule
+  if (match !== undefined && typeof match !== 'function' && (typeof match !== 'object' || match === null))
+    throw unknownKeys('match', MATCH_KEYS, String(match), 'Write { match: { kind: … }, do: … }, or a function as match.', [])
+  refuseUnknown('a rule', rule, RULE_KEYS, MATCH_KEYS, 'in match')
+  if (typeof match === 'object') refuseUnknown('match', match, MATCH_KEYS, RULE_KEYS, 'next to match')
+}
+
+/** @param elsewhere keys that are known in another place, `place` */
+function refuseUnknown(what: string, object: object, known: readonly string[], elsewhere: readonly string[], place: string): void {
+  const unknown = Object.keys(object).filter((key) => !known.includes(key))
+  if (unknown.length === 0) return
+  const meant = unknown
+    .map((key) => (elsewhere.includes(key) ? `Write ${key} ${place}.` : didYouMean(key, known)))
+    .filter((text) => text !== '')
+  throw unknownKeys(what, known, unknown.join(', '), meant.join(' ') || 'Correct the name, or leave it out.', unknown)
+}
+
+function unknownKeys(what: string, known: readonly string[], got: string, remedy: string, unknown: readonly string[]): PostgradError {
+  return new PostgradError('INVALID_ARGUMENT', {
+    op: 'faults',
+    expected: `${what} with the keys ${known.join(', ')}`,
+    got,
+    remedy,
+    values: { unknown },
+  })
+}
+
 function checkKinds({ match }: FaultRule, known: readonly string[]): void {
   const { kind = [] } = typeof match === 'object' ? match : {}
   const unknown = (typeof kind === 'string' ? [kind] : kind).filter((each) => !known.includes(each))
@@ -272,7 +327,7 @@ function checkKinds({ match }: FaultRule, known: readonly string[]): void {
     op: 'faults',
     expected: `kinds of messages: ${known.join(', ')}`,
     got: unknown.join(', '),
-    remedy: 'A rule about a kind that there is not would never apply.',
+    remedy: didYouMean(unknown[0]!, known) || 'A rule about a kind that does not exist would never apply.',
     values: { unknown },
   })
 }

@@ -60,7 +60,8 @@ export interface ValueWaiter {
 
 /**
  * A reference to a value that lives on one worker, its owner. The owner keeps the value while any worker holds a reference to it. `remote` and `rref` make
- * references; calls can take and return them. PyTorch: `torch.distributed.rpc.RRef`.
+ * references; calls can take and return them. A function that receives a reference has one of its own, and disposes of it: `using account = received`.
+ * PyTorch: `torch.distributed.rpc.RRef`.
  * @example
  * using model: RRef<Linear> = remote('worker1', Linear, [2, 4])
  * const y = await model.rpcSync().forward(x) // runs on worker1, gives a copy

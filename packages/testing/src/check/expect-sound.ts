@@ -46,7 +46,13 @@ export interface SoundOptions extends CleanOptions {
  * const oracle = await inlined({ workers: 2 }, body)
  * expectSound(await simulate({ workers: 2, seed: 7 }, body), { oracle }) // all checks of this module
  */
-export function expectSound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions = {}): void {
+export function expectSound(simulation: Checked, options: SoundOptions = {}): void {
+  const error = unsound(simulation, options)
+  if (error !== null) throw foundIn(simulation, error)
+}
+
+/** The error of `expectSound`, still without the lines that repeat the run; null: nothing was found. */
+export function unsound(simulation: Checked, { oracle, except = [], allow = [] }: SoundOptions): PostgradError | null {
   const { seed, result, crashed, anyEnded } = simulation
   // The worst first: a wrong result, then what led to it or may lead to one, then what is only left over.
   const checkers = [
@@ -67,7 +73,7 @@ export function expectSound(simulation: Checked, { oracle, except = [], allow = 
       if (!found.has(error.code)) found.set(error.code, error)
     }
   }
-  if (found.size > 0) throw foundIn(simulation, together([...found.values()]))
+  return found.size > 0 ? together([...found.values()]) : null
 }
 
 /** A checker that fails itself finds nothing; what was found before it is in its stack. */

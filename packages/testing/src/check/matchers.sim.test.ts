@@ -1,7 +1,7 @@
 /** The matchers in jest itself: what passes, what fails, and the messages. */
 import { describe, expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
-import { expose, remote } from '@postgrad/rpc'
+import { call, expose, remote } from '@postgrad/rpc'
 import { tensor } from '@postgrad/tensor'
 import { type Simulation, simulate } from '../simulate/simulate.js'
 import { type MatcherResult, matchers } from './matchers.js'
@@ -51,6 +51,25 @@ describe('TK-45 the matchers', () => {
       matchers.toMatchInlined(simulation, { value: 2 }),
     ]) {
       expect(result.message()).toMatch(/Repeat it, in front of the same test command: POSTGRAD_REPLAY=pg1\.\S+$/)
+      expect(result.message().split('Repeat it').length).toBe(2)
+    }
+  })
+
+  test('TK-45 say the rules, and how to repeat the run, once: under vitest, too, which prints messages alone', async () => {
+    const faults = [{ match: { kind: 'CALL' }, do: 'delay' }] as const
+    const simulation = await simulate({ workers: 2, faults }, (sim) =>
+      sim.on('worker0').run(async () => {
+        await call('worker1', makeOne)
+        return remote('worker1', makeOne, []).toHere()
+      }),
+    )
+    process.env.VITEST = 'true'
+    try {
+      const message = matchers.toBeSound(simulation, { oracle: 2 }).message()
+      expect(message.split('Under these rules').length).toBe(2)
+      expect(message.split('Repeat it').length).toBe(2)
+    } finally {
+      delete process.env.VITEST
     }
   })
 

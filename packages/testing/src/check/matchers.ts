@@ -6,7 +6,7 @@ import { isPostgradError } from '@postgrad/base'
 import { linesOf } from '../replay/reproduce.js'
 import { bitDifference, differenceText } from '../replay/same-bits.js'
 import { type CleanOptions, type DebugInfos, leaks } from './expect-clean.js'
-import { type Checked, expectSound, type SoundOptions } from './expect-sound.js'
+import { type Checked, type SoundOptions, unsound } from './expect-sound.js'
 
 /** The result of a matcher, as Jest and vitest expect it. */
 export interface MatcherResult {
@@ -47,14 +47,10 @@ export const matchers = {
   },
 
   toBeSound(received: unknown, options: SoundOptions = {}): MatcherResult {
-    try {
-      expectSound(received as Checked, options)
-      return { pass: true, message: () => 'expected a checker to find something, and none did' }
-    } catch (error) {
-      if (!isPostgradError(error)) throw error
-      const how = again(received as Seeded, error)
-      return { pass: false, message: () => `${error.code}: ${error.message.trimEnd()}${how}` }
-    }
+    const error = unsound(received as Checked, options)
+    if (error === null) return { pass: true, message: () => 'expected a checker to find something, and none did' }
+    const how = again(received as Seeded, error)
+    return { pass: false, message: () => `${error.code}: ${error.message.trimEnd()}${how}` }
   },
 
   toHaveSameBitsAs(received: unknown, expected: unknown): MatcherResult {

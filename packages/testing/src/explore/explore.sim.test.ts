@@ -161,6 +161,8 @@ describe('a body that fails in some orders', () => {
     expect(error).toMatchObject({ name: 'RangeError', message: 'the order that nobody thought of' })
     const { order, decisions, stack } = error as RangeError & { order: number; decisions: number[] }
     expect(stack).toContain(`(run ${order} of explore)`)
+    // `simulate` with a seed gives another run.
+    expect(stack).not.toContain('(seed')
     const { ReplaySchedule } = await import('@postgrad/sim/internal')
     const again = simulate({ workers: 3, world: { arrival: 'alone', schedule: new ReplaySchedule(decisions) } }, planted('abbbaaab'))
     await expect(again).rejects.toThrow('the order that nobody thought of')

@@ -3,12 +3,13 @@
  * knows which orders there are and which of them are equal (Note [Explore]).
  */
 import { isPostgradError, PostgradError } from '@postgrad/base'
+import { now } from '@postgrad/base/internal'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
 import { noteInStack } from '../replay/error-notes.js'
 import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, replayOf, reported, shrinkOf, tellPasses } from '../replay/reproduce.js'
-import { nextRun } from '../replay/run-identity.js'
+import { nextRun, testEnd } from '../replay/run-identity.js'
 import { bitDigest, differenceOfKnown, differenceText } from '../replay/same-bits.js'
 import { checkRun } from '../simulate/check-run.js'
 import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate/simulate.js'
@@ -20,6 +21,8 @@ import { ObservedSchedule, Search, type SearchRun } from './search.js'
 export const ORDERS_MAX = 2000
 /** Runs by seeds or priorities. */
 export const SEEDS = 500
+/** An exploration ends when so much of its test's timeout is left. */
+const TIME_LEFT = 0.02
 /** Runs by seeds that check a search which has ended. */
 const CHECKS = 10
 
@@ -118,6 +121,7 @@ export function checkOptions(options: ExploreOptions): void {
  * not keep state between its calls, and workers must share nothing except messages.
  * @throws the error of `body`, with `order` (the number of the run), `decisions`, and the line that repeats the run; ORDERS_DIFFER if two orders give
  * different results; ORDERS_MISSED or NOT_DETERMINISTIC if workers share more than messages, or use real time or unseeded random numbers; the errors of `simulate`
+ * @throws RUN_TIMEOUT in a test of Jest or vitest whose timeout is too short for all runs
  * @example
  * const { orders, exhausted } = await explore({ workers: 2 }, async (sim) => {
  *   const y = await sim.on('worker0').run(() => call('worker1', addOne, [x]))
@@ -133,7 +137,7 @@ export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster
   const replayed = replayOf(identity)
   const { traceDir } = options
   try {
-    if (replayed === null) return await explorer.run()
+    if (replayed === null) return await explorer.run(testEnd(identity))
     const found = await explorer.replay(replayed)
     tellPasses()
     return found
@@ -167,6 +171,8 @@ export class Explorer<T> {
   private steps = 0
   /** Decisions of the longest run, for `pct`. */
   private decisions = 0
+  private test = { endMs: Number.POSITIVE_INFINITY, limitMs: Number.POSITIVE_INFINITY }
+  private longestRunMs = 0
   private outcomes: { readonly result: T; readonly run: number }[] = []
   /** Digests of these, and of those that other threads have met. */
   private readonly digests = new Set<string>()
@@ -176,7 +182,9 @@ export class Explorer<T> {
     this.body = body
   }
 
-  async run(): Promise<Exploration> {
+  /** @param test when the runner ends the test: the exploration fails before that, since the runner would say nothing of it */
+  async run(test: ReturnType<typeof testEnd>): Promise<Exploration> {
+    this.test = test
     const { strategy = 'exhaustive', seeds = SEEDS } = this.options
     if (strategy === 'exhaustive') await this.searchThrough()
     if (strategy !== 'exhaustive' || !(this.search.exhausted || this.isAborted)) await this.drawRuns(seeds, strategy === 'pct')
@@ -218,7 +226,7 @@ export class Explorer<T> {
     const { world, ...options } = this.options
     let sim: SimulatedWorkers | null = null
     const { steps, result } = await runSimulation(
-      { ...options, variant, world: { arrival: 'alone', ...world } },
+      { ...options, variant, saysSeed: false, world: { arrival: 'alone', ...world } },
       this.body,
       (one, main) => {
         sim = one
@@ -292,6 +300,8 @@ export class Explorer<T> {
 
   private async simulate(schedule: Schedule, observer: SearchRun | OrderRecorder): Promise<void> {
     const { world, ...options } = this.options
+    const startMs = now()
+    this.checkTime(startMs)
     const run = ++this.runs
     const variant = { seed: options.seed ?? 0, decisions: null, faults: null }
     const keepsTrace = (options.traceDir ?? process.env.POSTGRAD_TRACE_DIR ?? '') !== ''
@@ -299,7 +309,12 @@ export class Explorer<T> {
     let sim: SimulatedWorkers | null = null
     try {
       simulation = await runSimulation(
-        { ...options, variant, world: { arrival: 'alone', ...(keepsTrace ? {} : { traceEventsMax: 0 }), ...world, schedule, observer } },
+        {
+          ...options,
+          variant,
+          saysSeed: false,
+          world: { arrival: 'alone', ...(keepsTrace ? {} : { traceEventsMax: 0 }), ...world, schedule, observer },
+        },
         this.body,
         (one, main) => {
           sim = one
@@ -309,9 +324,25 @@ export class Explorer<T> {
     } catch (error) {
       throw noted(error, run, sim === null ? [] : (sim as SimulatedWorkers).world.decisions)
     }
+    this.longestRunMs = Math.max(this.longestRunMs, now() - startMs)
     this.steps = Math.max(this.steps, simulation.steps)
     this.decisions = Math.max(this.decisions, sim!.world.decisions.length)
     this.compare(simulation.result, run, sim!)
+  }
+
+  /** Whether there is time for another run. The last one may take longer than those before, and the runner has work of its own. */
+  private checkTime(nowMs: number): void {
+    const { runs, test } = this
+    const isUnlimited = test.limitMs === Number.POSITIVE_INFINITY
+    if (runs === 0 || isUnlimited || test.endMs - nowMs > TIME_LEFT * test.limitMs + 2 * this.longestRunMs) return
+    const { size: orders } = this.met
+    throw new PostgradError('RUN_TIMEOUT', {
+      op: 'explore',
+      message: `not all orders are run, and the test's timeout of ${test.limitMs} ms is almost over: ${runs} runs so far, ${orders} different orders`,
+      remedy:
+        'Pass the test a longer timeout, as in test(name, fn, 120_000), or explore fewer runs (ordersMax, seeds). Fewer workers, calls that are awaited one after another, and fewer fault rules make fewer orders.',
+      values: { timeoutMs: test.limitMs, runs, orders },
+    })
   }
 
   /** The body has to check values without bits. */

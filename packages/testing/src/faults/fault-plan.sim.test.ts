@@ -5,6 +5,7 @@ import { CASE_WORKERS, cleanUp, cleanUpCases } from '@postgrad/testing-cases'
 import { expectClean } from '../check/expect-clean.js'
 import { simulate } from '../simulate/simulate.js'
 import { failFirst, planText, type RandomFaultsOptions, randomFaults } from './fault-plan.js'
+import type { FaultRule } from './message-kind.js'
 
 const echo = (value: unknown) => value
 expose({ 'plan.echo': echo })
@@ -24,6 +25,48 @@ test('TK-20 the kinds that a refused rule is told of are each there once', async
   const kinds = /kinds of messages: ([^.]*), got/.exec(error)![1]!.split(', ')
   expect(kinds).toEqual(expect.arrayContaining(['CALL', 'UNREADABLE', 'DAMAGED', 'SESSION_ACK']))
   expect([...new Set(kinds)]).toEqual(kinds)
+})
+
+describe('names in rules', () => {
+  const wrong = { match: { to: 'wroker1' }, do: 'drop' } as const
+
+  test('TK-90 a rule about a worker that was never there fails with the workers that were; one that joins later is known', async () => {
+    const error = await simulate({ workers, faults: [{ do: 'pass' }, wrong] }, (sim) => sim.on('worker0').run(calls(1))).catch(
+      (thrown: Error) => thrown,
+    )
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', values: { unknown: ['wroker1'], rule: 1 } })
+    expect(String(error)).toContain(
+      'workers that are in the simulation at some time: worker0, worker1, worker2, got wroker1 in rule 2 (drop frames to wroker1). Did you mean worker1?',
+    )
+    const elsewhere: FaultRule[] = [
+      { match: { from: ['worker0', 'late'] }, do: 'pass' },
+      { match: { between: ['worker1', ['late']] }, do: 'pass' },
+    ]
+    for (const rule of elsewhere) {
+      await simulate({ workers, faults: [rule] }, async (sim) => {
+        sim.join('late')
+        await sim.ready('late')
+      })
+      await expect(simulate({ workers, faults: [rule] }, async () => {})).rejects.toMatchObject({ values: { unknown: ['late'] } })
+    }
+    await expect(
+      simulate({ workers, faults: [{ match: { nth: 1e6 }, do: 'crash', worker: 'late' }] }, async () => {}),
+    ).rejects.toMatchObject({ values: { unknown: ['late'] } })
+  })
+
+  test('TK-90 the error of a run that fails names such a rule as well', async () => {
+    const error = await simulate({ workers, faults: [wrong] }, () => Promise.reject(new RangeError('no death'))).catch(
+      (thrown: Error) => thrown as Error,
+    )
+    expect((error as Error).message).toBe('no death')
+    expect((error as Error).stack).toContain('\nA fault rule names a worker that was not in this run: faults: expected workers')
+  })
+
+  test('TK-21 a limit that there is not is refused', () => {
+    expect(() => randomFaults({ crash: 0 } as RandomFaultsOptions)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('got crash') }),
+    )
+  })
 })
 
 describe('failFirst', () => {

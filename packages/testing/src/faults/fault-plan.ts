@@ -3,7 +3,8 @@
  * (`randomFaults`). A drawn plan is a list like any other, so it can be printed, and repeated with some of its rules left out (`shrink.ts`).
  */
 import { PostgradError } from '@postgrad/base'
-import { mix32, Random } from '@postgrad/sim/internal'
+import { didYouMean, mix32, Random } from '@postgrad/sim/internal'
+import { checkOptions } from '@postgrad/tensor/internal'
 import type { FaultMatch, FaultRule, MessageKind } from './message-kind.js'
 
 /**
@@ -48,6 +49,18 @@ const DELAY_MS = 400
 const RESTART_MS = 300
 /** A crash comes with one of so many first messages. */
 const CRASH_NTH_MAX = 40
+const RANDOM_KEYS = Object.keys({
+  untilMs: true,
+  drop: true,
+  duplicate: true,
+  delay: true,
+  delayMs: true,
+  partitions: true,
+  slow: true,
+  crashes: true,
+  restarts: true,
+  spare: true,
+} satisfies Record<keyof RandomFaultsOptions, true>) as (keyof RandomFaultsOptions)[]
 /** A partition that lasts longer than a session waits (30 s) ends its links. */
 const PARTITION_MS_MAX = 2000
 const SLOW_MS_MAX = 50
@@ -180,11 +193,30 @@ function matchText({ from, to, between, kind, when, nth, every, probability }: F
   return words.join(' ')
 }
 
+/** The error of rules that name a worker which was not in the run at any time, or null. Known only at its end: a body may let workers join. */
+export function misnamed(rules: readonly FaultRule[], workers: readonly string[]): PostgradError | null {
+  for (const [index, rule] of rules.entries()) {
+    const { worker = [] } = rule
+    const { from = [], to = [], between = [] } = typeof rule.match === 'object' ? rule.match : {}
+    const unknown = [from, to, ...between, worker].flatMap(namesOf).filter((name) => !workers.includes(name))
+    if (unknown.length === 0) continue
+    return new PostgradError('INVALID_ARGUMENT', {
+      op: 'faults',
+      expected: `workers that are in the simulation at some time: ${workers.join(', ')}`,
+      got: `${unknown.join(', ')} in rule ${index + 1} (${ruleText(rule)})`,
+      remedy: didYouMean(unknown[0]!, workers) || 'Correct the name. The rule did not apply to any message of such a worker.',
+      values: { unknown, rule: index },
+    })
+  }
+  return null
+}
+
 export function namesOf(names: string | readonly string[]): readonly string[] {
   return typeof names === 'string' ? [names] : names
 }
 
 function checkRandom(options: RandomFaultsOptions): void {
+  checkOptions('randomFaults', options, RANDOM_KEYS, 'Every option has a default: leave out what need not be limited.')
   const { drop = 0, duplicate = 0, delay = 0, delayMs = 1, partitions = 0, slow = 0, crashes = 0, restarts = 0, untilMs = 1 } = options
   const areRates = [drop, duplicate, delay].every((rate) => rate >= 0 && rate <= 1)
   const areCounts = [partitions, slow, crashes, restarts].every((count) => Number.isSafeInteger(count) && count >= 0)

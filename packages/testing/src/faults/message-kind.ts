@@ -1,5 +1,5 @@
 /** Which kind of message a frame is, for the simulation's fault rules: `sim` knows frames, not messages. */
-import type { FaultMatch as SimFaultMatch, FaultRule as SimFaultRule } from '@postgrad/sim'
+import type { FaultAction, FaultFrame } from '@postgrad/sim'
 import type { Frame } from '@postgrad/transport'
 import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '@postgrad/wire/internal'
 
@@ -7,28 +7,68 @@ import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '
 export const DAMAGED = 'DAMAGED'
 
 /**
- * The kind of a message, for fault rules: CALL, RESULT, RREF_ACK, PROPAGATE_GRADIENTS and the other messages of workers; DAMAGED for a message that cannot be
- * read; SESSION_ACK and SESSION_END for messages of the session itself.
+ * The kind of a message, for fault rules. The trace of a run (`simulation.trace.readable`) has one line for each message that arrived:
+ * - calls: CALL, REMOTE_CALL (`remote`) and RREF_FETCH (`toHere`); their answers RESULT, EXCEPTION (an error) and REMOTE_RET; STREAM_ITEM, CALL_CANCEL
+ * - references: RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_ACK, RREF_USER_DELETE
+ * - passes and contexts: PROPAGATE_GRADIENTS (gradients on their way back), PASS_REPORT, PASS_COMMIT, PASS_ABORT, PASS_ERROR, LINEAGE, CLEANUP_CONTEXT
+ * - actors: ACTOR_DOWN, ACTOR_UNWATCH; groups: COLLECTIVE, GROUP_UPDATE
+ * - of postgrad itself: PROGRESS, UNREADABLE, SESSION_ACK, SESSION_END; and DAMAGED for a message that cannot be read
  */
 export type MessageKind = MessageName | typeof DAMAGED | 'SESSION_ACK' | 'SESSION_END'
+
+/** The messages that a fault rule applies to. A message must meet all conditions that are given. Other keys are refused with INVALID_ARGUMENT. */
+export interface FaultMatch {
+  /** The names of senders. Default: all workers. */
+  readonly from?: string | readonly string[]
+  /** The names of receivers. Default: all workers. */
+  readonly to?: string | readonly string[]
+  /** Two sides: messages from a worker of one side to a worker of the other, in either direction. */
+  readonly between?: readonly [string | readonly string[], string | readonly string[]]
+  /** The kinds of messages. Default: all kinds. */
+  readonly kind?: MessageKind | readonly MessageKind[]
+  /** A function that says whether the rule applies. */
+  readonly when?: (frame: FaultFrame) => boolean
+  /** Only the nth message, from 1, of those that meet the conditions above. A message that is sent again counts again. */
+  readonly nth?: number
+  /** Only every nth message of those that meet the conditions above: with 3 the third, the sixth, …. */
+  readonly every?: number
+  /** The probability that the rule applies, from 0 to 1. The simulation's seed decides. */
+  readonly probability?: number
+}
+
 /**
- * The messages that a fault rule applies to. A message must meet all conditions that are given:
- * - `from`, `to`: names of senders, of receivers; `between`: two sides, in either direction
- * - `kind`: kinds of messages; `when`: a function `(frame) => boolean`
- * - `nth`: only the nth message, from 1, that meets the conditions above; `every`: every nth of them
- * - `probability`: from 0 to 1; the simulation's seed decides
+ * A fault rule: what happens to which messages of a simulation. All times are in ms of virtual time. The first rule that applies to a message decides. Other keys
+ * are refused with INVALID_ARGUMENT, and so is a rule about a worker that is not in the simulation at any time.
+ * @example
+ * const rule: FaultRule = { match: { kind: 'RESULT', nth: 2 }, do: 'drop' } // loses the second result; it is sent again
+ * const { faults } = await simulate({ workers: 2, faults: [rule] }, (sim) =>
+ *   sim.on('worker0').run(async () => {
+ *     await call('worker1', addOne, [x])
+ *     await call('worker1', addOne, [x])
+ *   }),
+ * )
+ * faults.drop // 1
  */
-export type FaultMatch = SimFaultMatch<MessageKind>
-/**
- * A fault rule: what happens to which messages of a simulation, such as `{ match: { kind: 'RESULT', nth: 2 }, do: 'drop' }`. All times are in ms of virtual time.
- * - `match`: the messages (`FaultMatch`), or a function `(frame) => boolean`; by default all messages
- * - `do`: the action (`FaultAction`)
- * - `delayMs`: the delay of 'delay' (default 10), 'duplicate', 'slow' and 'restart' (default 0); `bytesPerMs`: the line's speed for 'slow', by default unlimited
- * - `worker`: the worker that crashes or restarts; by default the receiver
- * - `times`: how often the rule applies, by default unlimited, and once for 'crash' and 'restart'; `timesEach`: how often it applies to each message
- * - `fromMs`, `untilMs`: the rule applies from `fromMs` (default 0) until before `untilMs` (default: without an end)
- */
-export type FaultRule = SimFaultRule<MessageKind>
+export interface FaultRule {
+  /** The messages, or a function that says whether the rule applies. Default: all messages. */
+  readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
+  /** The action on these messages. */
+  readonly do: FaultAction
+  /** The delay of 'delay' (default 10), and of 'duplicate', 'slow' and 'restart' (default 0). */
+  readonly delayMs?: number
+  /** For 'slow': the speed of the line, in bytes per ms. Default: unlimited. */
+  readonly bytesPerMs?: number
+  /** For 'crash' and 'restart': the worker that ends. Default: the receiver of the message. */
+  readonly worker?: string
+  /** How often the rule applies. Default: unlimited, and once for 'crash' and 'restart'. */
+  readonly times?: number
+  /** How often the rule applies to each message. A message that is sent again is the same message. PyTorch: `num_fail_sends`. */
+  readonly timesEach?: number
+  /** When the rule begins. Default 0. */
+  readonly fromMs?: number
+  /** When the rule ends. Default: never. */
+  readonly untilMs?: number
+}
 
 /** A name of `MESSAGE_TABLE`: CALL, RESULT, RREF_ACK, …, or DAMAGED. Never throws. */
 export function messageKind(frame: Frame): string {

@@ -9,6 +9,7 @@ import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { FairSchedule, SimWorld } from '@postgrad/sim/internal'
 import { RealClock, setDeadline } from '@postgrad/transport/internal'
+import { noteTest } from '../replay/run-identity.js'
 import { checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
 import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
@@ -37,6 +38,7 @@ export interface InlinedOptions {
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
+  noteTest()
   const names = workerNames(options.workers)
   const ends = new Ends(options)
   const program = new InlinedProgram()

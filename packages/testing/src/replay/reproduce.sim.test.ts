@@ -2,12 +2,13 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { call, currentWorker, expose } from '@postgrad/rpc'
 import { checkLiveness } from '../check/liveness.js'
+import { explore } from '../explore/explore.js'
 import { RACY_WORKERS, racy } from '../explore/racy.fixture.js'
 import { randomFaults } from '../faults/fault-plan.js'
 import { replayProgram, simulateProgram } from '../simulate/program-run.js'
 import { type SimCluster, type SimulateOptions, simulate } from '../simulate/simulate.js'
 import { decodeToken, encodeToken } from './replay-token.js'
-import { nextRun, shrinkTimeMs, testLimitMs } from './run-identity.js'
+import { nextRun, shrinkTimeMs, testEnd, testLimitMs } from './run-identity.js'
 import { choices } from './shrink.js'
 
 const echo = (value: unknown) => value
@@ -252,6 +253,32 @@ describe('shrinking', () => {
     expect(withJestState(undefined, () => shrinkTimeMs(identity))).toBe(5000)
     expect(withJestState({ testTimeout: 0 }, testLimitMs)).toBe(Number.POSITIVE_INFINITY)
     expect(withJestState({ testTimeout: 50 }, testLimitMs)).toBe(50)
+  })
+
+  test('TK-89 an exploration with too many orders ends before its test does, and says how far it came', async () => {
+    const body = (sim: SimCluster) =>
+      Promise.all(workers.map((from) => sim.on(from).run(() => Promise.all(workers.map((to) => call(to, echo, [1]))))))
+    const explored = () => explore({ workers, ordersMax: 1e9 }, body)
+    const startMs = performance.now()
+    const error = await withJestState({ testTimeout: 1000 }, explored).then(String, (thrown: Failure) => thrown)
+    expect(performance.now() - startMs).toBeLessThan(1000)
+    expect(error).toMatchObject({ code: 'RUN_TIMEOUT', values: { timeoutMs: 1000, runs: expect.any(Number) } })
+    expect((error as Failure).message).toMatch(
+      /^explore: not all orders are run, and the test's timeout of 1000 ms is almost over: \d+ runs so far, \d+ different orders\. Pass the test a longer timeout/,
+    )
+    // It is not the failure of a run, which could be repeated.
+    expect((error as Failure).stack).not.toContain('POSTGRAD_REPLAY')
+  })
+
+  test('TK-89 the time of a test begins again with each attempt, and tests that run at the same time have none', () => {
+    const state = (more: object) => ({ currentlyRunningTest: { timeout: 1000, ...more } })
+    const ends = (more: object) => withJestState(state(more), () => testEnd(nextRun('attempts')))
+    const first = ends({ invocations: 1 })
+    expect(first.limitMs).toBe(1000)
+    for (let spin = performance.now(); performance.now() < spin + 2; );
+    expect(ends({ invocations: 1 })).toEqual(first)
+    expect(ends({ invocations: 2 }).endMs).toBeGreaterThan(first.endMs)
+    expect(ends({ concurrent: true })).toEqual({ endMs: Number.POSITIVE_INFINITY, limitMs: Number.POSITIVE_INFINITY })
   })
 
   test('TK-28 liveness runs shrink as well, by default since their faults are drawn', async () => {

@@ -13,7 +13,7 @@ import { RPC_TIMEOUT_MS, referenceLeaks, WorkerRuntime, workerGenerator } from '
 import type { FaultKind, SimWorldOptions, Trace } from '@postgrad/sim'
 import { FAULT_KINDS, ReplaySchedule, SimWorld } from '@postgrad/sim/internal'
 import { suspendHeapStorage } from '@postgrad/tensor/internal'
-import { type FaultsOption, rulesOf } from '../faults/fault-plan.js'
+import { type FaultsOption, misnamed, rulesOf } from '../faults/fault-plan.js'
 import type { FaultRule } from '../faults/message-kind.js'
 import { DAMAGED, MESSAGE_KINDS, messageKind } from '../faults/message-kind.js'
 import { noteInStack } from '../replay/error-notes.js'
@@ -78,7 +78,11 @@ export interface SimulateOptions {
 }
 
 /** Options of other kinds of runs in this package. */
-export type RunOptions = SimulateOptions & Reproducible
+export type RunOptions = SimulateOptions &
+  Reproducible & {
+    /** Whether errors name the seed. Not in `explore`, where `simulate` with the seed gives another run. Default true. */
+    readonly saysSeed?: boolean
+  }
 
 /** The cluster that `simulate` passes to its body. Its workers run in this thread, in virtual time. The body can crash, restart and partition them. */
 export interface SimCluster extends TestCluster {
@@ -277,6 +281,11 @@ export class SimulatedWorkers implements SimCluster {
     return { variant, decisions, faults: world.faults?.happened ?? [], faultDraws, plan: plan ?? [], trace }
   }
 
+  /** The error of fault rules whose worker has not been in this run. */
+  misnamed(): PostgradError | null {
+    return misnamed(this.plan ?? [], [...new Set(this.cluster.runtimes.map(({ info }) => info.name))])
+  }
+
   whoWaits(): WhoWaits {
     const crashed = this.workers.map(({ name }) => name).filter((name) => this.world.isCrashed(name))
     return whoWaits(waitsNow(this.living()), crashed)
@@ -363,6 +372,7 @@ async function runOnce<T, R>(
   const sim = new SimulatedWorkers(options)
   const { seed, world, cluster } = sim
   const resumeHeapStorage = suspendHeapStorage()
+  let simulation: Simulation<R>
   try {
     const result = await drive(sim, body(sim))
     await world.drain()
@@ -378,17 +388,19 @@ async function runOnce<T, R>(
     const crashed = cluster.current.map(({ info }) => info.name).filter((name) => world.isCrashed(name))
     const anyEnded = !cluster.runtimes.every(isLive)
     const plan = sim.plan ?? []
-    const simulation = { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
+    simulation = { seed, result, trace, steps, timeMs, debugInfo, leaks, faults, plan, messages, crashed, anyEnded }
     noteRun(simulation, sim.record())
-    return simulation
   } catch (error) {
-    const thrown = explained(error, sim)
+    const thrown = explained(error, sim, options.saysSeed !== false)
     noteFailure(thrown, sim.record())
     throw thrown
   } finally {
     resumeHeapStorage()
     await Promise.all(cluster.runtimes.map((runtime) => runtime.close()))
   }
+  const wrong = sim.misnamed()
+  if (wrong !== null) throw wrong
+  return simulation
 }
 
 function crashed(op: string, worker: WorkerInfo): PostgradError {
@@ -401,20 +413,19 @@ function crashed(op: string, worker: WorkerInfo): PostgradError {
 const NO_FAULTS = Object.freeze(Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0]))) as Readonly<Record<FaultKind, number>>
 
 /** The error of a run as its caller gets it: with the seed, and where waiting was its end, with who waited for whom. */
-function explained(thrown: unknown, sim: SimulatedWorkers): unknown {
+function explained(thrown: unknown, sim: SimulatedWorkers, saysSeed: boolean): unknown {
   const error = isPostgradError(thrown, 'SIM_DEADLOCK') ? withWaits(thrown, sim.whoWaits()) : thrown
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return error
   Object.assign(error, { seed: sim.seed })
   const stood = isPostgradError(error) && OUT_OF_TIME.has(error.code) ? sim.stood : null
-  if (stood === null) noteInStack(error, ` (seed ${sim.seed})`)
-  else {
+  if (saysSeed) noteInStack(error, ` (seed ${sim.seed})`)
+  if (stood !== null) {
     const waits = whoWaits(stood.waits)
     Object.assign(error, { waits })
-    noteInStack(
-      error,
-      ` (seed ${sim.seed})\nAt ${stood.atMs} ms nothing could happen any more but for time to pass. ${whoWaitsText(waits)}`,
-    )
+    noteInStack(error, `\nAt ${stood.atMs} ms nothing could happen any more but for time to pass. ${whoWaitsText(waits)}`)
   }
+  const wrong = sim.misnamed()
+  if (wrong !== null) noteInStack(error, `\nA fault rule names a worker that was not in this run: ${wrong.message}`)
   return error
 }
 
