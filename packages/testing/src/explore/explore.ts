@@ -11,7 +11,7 @@ import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, replayOf, reported, shrinkOf, tellPasses } from '../replay/reproduce.js'
 import { nextRun, testEnd } from '../replay/run-identity.js'
 import { bitDigest, differenceOfKnown, differenceText } from '../replay/same-bits.js'
-import { checkRun } from '../simulate/check-run.js'
+import { checkNames, checkRun } from '../simulate/check-run.js'
 import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate/simulate.js'
 import { Order, OrderRecorder } from './order.js'
 import { PctSchedule } from './pct.js'
@@ -131,6 +131,7 @@ export function checkOptions(options: ExploreOptions): void {
  */
 export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
   checkRun('explore', options, body)
+  checkNames('explore', options)
   checkOptions(options)
   const explorer = new Explorer(options, body)
   const identity = nextRun(options.name)

@@ -10,7 +10,7 @@ import { workerGenerator } from '@postgrad/rpc/internal'
 import { FairSchedule, SimWorld } from '@postgrad/sim/internal'
 import { RealClock, setDeadline } from '@postgrad/transport/internal'
 import { noteTest } from '../replay/run-identity.js'
-import { checkRun } from '../simulate/check-run.js'
+import { checkNames, checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
 import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
 import { installInlinedBackward } from './inlined-backward.js'
@@ -38,6 +38,7 @@ export interface InlinedOptions {
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
+  checkNames('inlined', options)
   noteTest()
   const names = workerNames(options.workers)
   const ends = new Ends(options)

@@ -6,10 +6,14 @@ import { explore } from '../explore/explore.js'
 import { RACY_WORKERS, racy } from '../explore/racy.fixture.js'
 import { randomFaults } from '../faults/fault-plan.js'
 import { replayProgram, simulateProgram } from '../simulate/program-run.js'
-import { type SimCluster, type SimulateOptions, simulate } from '../simulate/simulate.js'
+import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, simulate } from '../simulate/simulate.js'
 import { decodeToken, encodeToken } from './replay-token.js'
 import { nextRun, shrinkTimeMs, testEnd, testLimitMs } from './run-identity.js'
 import { choices } from './shrink.js'
+
+/** A run of a variant, as a replay makes it. */
+const repeated = <T>(options: RunOptions, body: (sim: SimCluster) => Promise<T>) =>
+  runSimulation(options, body, ({ world }, main) => world.run(main))
 
 const echo = (value: unknown) => value
 expose({ 'reproduce.echo': echo })
@@ -177,7 +181,7 @@ describe('shrinking', () => {
     expect(after).toBeLessThanOrEqual(6)
     const { variant } = decodeToken(error.replay)
     expect(choices(variant.decisions)).toBe(after)
-    const again = await simulate({ workers, variant } as SimulateOptions, racy).catch((repeated: Error) => repeated.message)
+    const again = await repeated({ workers, variant }, racy).catch((repeated: Error) => repeated.message)
     expect(again).toBe(error.message)
   })
 
@@ -196,7 +200,7 @@ describe('shrinking', () => {
     expect(error.stack).toMatch(/Shrunk in \d+ runs: from \d+ decisions and [1-9]\d* faults to \d+ decisions? and [1-4] faults?/)
     expect(error.stack).toMatch(/These faults .*:\n {2}1\. (drop|delay) at worker[01]→worker[01] (CALL|RESULT) 1/)
     expect(variant.faults?.length).toBeLessThanOrEqual(4)
-    const run = simulate({ workers, faults, variant } as SimulateOptions, body)
+    const run = repeated({ workers, faults, variant }, body)
     await expect(run).rejects.toThrow('it took')
   })
 

@@ -1,7 +1,41 @@
 /** Checks every kind of run before it begins: wrong options and a missing body are errors of the caller, not failed runs that could be repeated. */
 import { PostgradError } from '@postgrad/base'
+import { checkOptions } from '@postgrad/tensor/internal'
 
 /** @throws INVALID_ARGUMENT */
+/** The names of all options, by function. */
+const SIMULATE = [
+  ...[
+    'workers',
+    'seed',
+    'dataSeed',
+    'rpcTimeoutMs',
+    'mailbox',
+    'faults',
+    'jobs',
+    'referenceStacks',
+    'countMessages',
+    'world',
+    'shrink',
+    'twice',
+    'traceDir',
+  ],
+  'name',
+]
+const KNOWN = {
+  simulate: SIMULATE,
+  inlined: ['workers', 'dataSeed', 'timeoutMs', 'signal'],
+  explore: [
+    ...SIMULATE.filter((name) => name !== 'twice'),
+    ...['strategy', 'ordersMax', 'seeds', 'depth', 'sameResult', 'signal', 'onProgress'],
+  ],
+}
+
+/** @throws INVALID_ARGUMENT for an option of another name: a run without it would silently be another */
+export function checkNames(op: keyof typeof KNOWN, options: object): void {
+  checkOptions<object & Record<string, unknown>>(op, options as Record<string, unknown>, KNOWN[op])
+}
+
 export function checkRun(op: string, options: { readonly workers?: unknown; readonly seed?: unknown }, body: unknown): void {
   if (typeof options !== 'object' || options === null) {
     throw new PostgradError('INVALID_ARGUMENT', {

@@ -28,6 +28,7 @@ describe('what is wrong before a run begins is told, and is no run that could be
     ['no options', undefined, 'undefined'],
     ['no workers', {}, 'undefined'],
     ['a seed that is text', { workers: 1, seed: '3' }, "'3'"],
+    ['a misspelt option', { workers: 1, sed: 3 }, 'sed'],
     ['a misspelt plan', { workers: 1, faults: 'randm' }, "'randm'"],
     ['one rule in place of a list', { workers: 1, faults: { do: 'drop' } }, '{"do":"drop"}'],
   ])('%s', async (_what, options, got) => {

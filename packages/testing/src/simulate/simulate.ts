@@ -21,7 +21,7 @@ import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from '../replay/reproduce.js'
 import type { FailedRun, ShrinkOptions } from '../replay/shrink.js'
 import { twice } from '../replay/twice.js'
-import { checkRun } from './check-run.js'
+import { checkNames, checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
@@ -347,7 +347,9 @@ export class SimulatedWorkers implements SimCluster {
  * const { result, timeMs } = await simulate({ workers: 2, seed: 7 }, (sim) => sim.on('worker0').run(() => call('worker1', addOne, [x])))
  * result // [[2, 3], [4, 5]]
  */
-export function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+export async function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
+  checkRun('simulate', options, body)
+  checkNames('simulate', options)
   return runSimulation(options, body, ({ world }, main) => world.run(main))
 }
 
