@@ -262,7 +262,7 @@ function notSupported(method: string): PostgradError {
     message: `Method \`${method}\` not supported for RemoteModule`,
     remedy:
       method === 'parameters'
-        ? 'Please use `remoteParameters` instead.'
+        ? 'Please use `remoteParameters` instead. To train them: new DistributedOptimizer(SGD, await module.remoteParameters(), { lr }).'
         : 'Run it on the owner: call a function there with getModuleRref() as its argument.',
     values: { method },
   })

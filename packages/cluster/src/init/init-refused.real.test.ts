@@ -43,7 +43,16 @@ describe('INI-4 who cannot meet', () => {
   test('learns that nobody listens there, within its time', async () => {
     const port = await freePort()
     const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":500}'))
-    expect((lines[0]!.failed as { message: string }).message).toContain(`127.0.0.1:${port}`)
+    expect(lines[0]!.failed).toMatchObject({
+      code: 'CONNECT_FAILED',
+      message: `init: rank 1 did not reach rank 0 at tcp://127.0.0.1:${port} within 0.5 s: nobody listens there (ECONNREFUSED). Start rank 0, or compare the address (initMethod, or MASTER_ADDR and MASTER_PORT) on both.`,
+    })
+  })
+
+  test('learns it with a stack that has the line of the program', async () => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    const error = await init({ initMethod, rank: 1, worldSize: 2, timeoutMs: 300 }).catch((thrown: Error) => thrown)
+    expect((error as Error).stack).toContain('init-refused.real.test')
   })
 
   test('learns that what listens there does not answer', async () => {
@@ -54,7 +63,7 @@ describe('INI-4 who cannot meet', () => {
     silent.close()
     expect(lines[0]!.failed).toMatchObject({ code: 'CONNECT_FAILED' })
     expect((lines[0]!.failed as { message: string }).message).toMatch(
-      new RegExp(`127.0.0.1:${port}: CONNECT_TIMEOUT, no answer within \\d+ ms`),
+      new RegExp(`rank 0 at tcp://127.0.0.1:${port} within 1.5 s: CONNECT_TIMEOUT, no answer within \\d+ ms`),
     )
   })
 

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { timeLimit, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
+import { timeLimit, tooManyOpenFiles, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
@@ -223,7 +223,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     // Others may have read that it has come.
     if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})
     await end()
-    throw notMet(error, place)
+    throw notMet(error, place, timeoutMs)
   }
 }
 
@@ -252,8 +252,10 @@ function alreadyWorker(): PostgradError {
 }
 
 /** What a store says that could not be reached, or has ended, is said as what it means here. */
-function notMet(error: unknown, { meeting }: Place): unknown {
+function notMet(error: unknown, place: Place, timeoutMs: number): unknown {
+  const { meeting } = place
   if (!isPostgradError(error, 'STORE_CLOSED')) return error
+  if (isPostgradError(error.cause, 'CONNECT_FAILED')) return rank0NotReached(error.cause, place, timeoutMs)
   if (isPostgradError(error.cause)) return error.cause
   // The operation and the remedy of the store are not those of init.
   return new PostgradError('RENDEZVOUS_LOST', {
@@ -261,5 +263,21 @@ function notMet(error: unknown, { meeting }: Place): unknown {
     message: `the store at ${whereOf(meeting)}, where the processes meet, ended before all had joined: ${whatOf(error)}`,
     remedy: 'Look at the process of rank 0, which keeps it.',
     cause: error,
+  })
+}
+
+/** The error of the connection names neither init nor rank 0, and its stack does not reach the program. */
+function rank0NotReached(cause: PostgradError, { meeting, rank }: Place, timeoutMs: number): PostgradError {
+  const attempts = cause.values.attempts as readonly { readonly said: string }[] | undefined
+  const said = attempts?.at(-1)?.said
+  const who = rank === null ? 'this process' : `rank ${rank}`
+  return new PostgradError('CONNECT_FAILED', {
+    op: 'init',
+    message: `${who} did not reach rank 0 at tcp://${whereOf(meeting)} within ${timeoutMs / 1000} s${said === undefined ? '' : `: ${said}`}`,
+    remedy:
+      tooManyOpenFiles('init', cause)?.remedy ??
+      'Start rank 0, or compare the address (initMethod, or MASTER_ADDR and MASTER_PORT) on both.',
+    cause,
+    values: { ...cause.values, rank, timeoutMs },
   })
 }
