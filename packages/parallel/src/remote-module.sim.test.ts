@@ -249,6 +249,16 @@ describe('errors', () => {
     })
   })
 
+  test('OPT-9 a promise of references says that it must be awaited', async () => {
+    await overSeeds(2, async () => {
+      using module = new RemoteModule('worker1', MyModule)
+      const awaited = module.remoteParameters() as never
+      expect(thrown(() => new SGD(awaited, { lr: 0.1 })).message).toContain('got a promise. Await it.')
+      expect(thrown(() => new DistributedOptimizer(SGD, awaited, { lr: 0.1 })).message).toContain('got a promise. Await it: await')
+      await awaited
+    })
+  })
+
   test('RM-10 deadlines, and the death of the owner', async () => {
     await overSeeds(2, async (workers) => {
       using module = new RemoteModule('worker1', Slow)

@@ -361,6 +361,7 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
 function listOf(op: string, expected: string, list: Iterable<unknown> | undefined): Tensor[] {
   if (isTensor(list)) throw invalidArgument(op, expected, 'a tensor', 'Wrap it in an array.')
   if (isReference(list)) throw notOfThisWorker(op, list)
+  if (isThenable(list)) throw invalidArgument(op, expected, 'a promise', 'Await it.')
   if (typeof list?.[Symbol.iterator] !== 'function') throw invalidArgument(op, expected, describe(list), 'Pass module.parameters().')
   return [...list] as Tensor[]
 }
