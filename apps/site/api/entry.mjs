@@ -64,7 +64,11 @@ function signatureOf(reflection, name, tools) {
   if (is(reflection, ReflectionKind.TypeAlias)) return `type ${name}${generics(reflection)} = ${wrapped(typeText(reflection.type))}`
   const calls = callsOf(reflection)
   if (calls.length > 0) return calls.map((call) => callText(call, name)).join('\n')
-  return reflection.type === undefined ? `namespace ${name}` : `const ${name}: ${wrapped(typeText(reflection.type))}`
+  if (reflection.type === undefined) return `namespace ${name}`
+  const text = typeText(reflection.type)
+  // An object's members follow, each with its comment.
+  const hasMembers = reflection.type.type === 'reflection' && reflection.type.declaration.children?.length > 0
+  return `const ${name}: ${hasMembers && text.length > LINE ? '{ … }' : wrapped(text)}`
 }
 
 function classLine(reflection, name, tools) {

@@ -1,5 +1,4 @@
 /** For sibling packages and tests: installs it on a worker, and has its parts. */
-export { backward, context, getGradients, releaseContext } from './api.js'
 export { currentContext, withContext } from './context/context-scope.js'
 export { DistAutogradContainer, TOMBSTONES_MIN } from './context/dist-autograd-container.js'
 export { type ContextOrId, DistAutogradContext, idOf } from './context/dist-autograd-context.js'

@@ -2,7 +2,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { mul } from '@postgrad/autograd'
 import { type DistAutogradContext, distAutograd } from '@postgrad/dist-autograd'
-import { getGradients } from '@postgrad/dist-autograd/internal'
 import { clipGradNorm_, clipGradValue_, SGD } from '@postgrad/nn'
 import { call, expose, type RRef, rref } from '@postgrad/rpc'
 import { rand, type Tensor, tensor, zeros } from '@postgrad/tensor'
@@ -22,7 +21,7 @@ class Weight {
     return mul(this.w, x).sum()
   }
   grad(contextId: bigint): unknown {
-    return getGradients(contextId).get(this.w)?.toArray() ?? null
+    return distAutograd.getGradients(contextId).get(this.w)?.toArray() ?? null
   }
 }
 expose({ ClipWeight: Weight })

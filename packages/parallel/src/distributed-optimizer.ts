@@ -96,7 +96,8 @@ export class DistributedOptimizer<C extends OptimizerClass = OptimizerClass> imp
    * Makes an optimizer of the class on every owner of `params`. The class must be exposed on the owners; the classes of `postgrad/optim` are. The constructor
    * does not wait for the owners; `ready()` and the first `step` do. When this worker first needs settings (`paramGroups`, settings of a step, a state), it
    * makes an optimizer here, too. That one has a parameter of one element for each group, and checks settings.
-   * @param params references to parameters, or groups of them with settings of their own; settings that a group leaves out are those of the optimizer
+   * @param params references to parameters, or groups of them with settings of their own; settings that a group leaves out are those of the optimizer.
+   * You may dispose of the references as soon as the constructor has returned: the owners keep the parameters
    * @throws NO_PARAMETERS, INVALID_ARGUMENT or DUPLICATE_PARAMETER if the parameters or options are not valid; FUNCTION_NOT_EXPOSED if the class is not
    * exposed; RPC_NOT_INITIALIZED if the code does not run on a worker
    */

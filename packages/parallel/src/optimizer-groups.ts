@@ -4,7 +4,7 @@
  */
 
 import { PostgradError } from '@postgrad/base'
-import { structuredClone } from '@postgrad/base/internal'
+import { isThenable, structuredClone } from '@postgrad/base/internal'
 import type { Optimizer } from '@postgrad/nn'
 import { RRef, type WorkerInfo } from '@postgrad/rpc'
 import { isTensor, type Tensor, tensor } from '@postgrad/tensor'
@@ -262,6 +262,7 @@ function checkedParams(params: Iterable<RRef<Tensor>> | undefined): RRef<Tensor>
 function listOf(expected: string, list: unknown): unknown[] {
   const iterable = list as Iterable<unknown> | null | undefined
   if (list instanceof RRef) throw invalidArgument(OP, expected, 'an RRef', 'Wrap it in an array.')
+  if (isThenable(list)) throw invalidArgument(OP, expected, 'a promise', 'Await it: await module.remoteParameters().')
   if (typeof list === 'string' || typeof iterable?.[Symbol.iterator] !== 'function') {
     throw invalidArgument(OP, expected, list === null ? 'null' : typeof list, 'Pass an array.')
   }

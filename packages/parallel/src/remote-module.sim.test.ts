@@ -5,7 +5,7 @@ import type { PostgradError } from '@postgrad/base'
 import { distAutograd } from '@postgrad/dist-autograd'
 import { Linear, Module, SGD } from '@postgrad/nn'
 import { call, currentWorker, expose, remote } from '@postgrad/rpc'
-import { currentDevice, ones, type Tensor, tensor } from '@postgrad/tensor'
+import { currentDevice, ones, type Tensor, tensor, zeros } from '@postgrad/tensor'
 import { DistributedOptimizer } from './distributed-optimizer.js'
 import { RemoteModule } from './remote-module.js'
 import { failure, overSeeds } from './sim-workers.suite.js'
@@ -233,6 +233,29 @@ describe('errors', () => {
         expect(error.message).toContain(`Method \`${method}\` not supported for RemoteModule`)
       }
       expect(thrown(() => module.parameters()).message).toContain('Please use `remoteParameters` instead.')
+      expect(thrown(() => module.parameters()).message).toContain('new DistributedOptimizer(SGD, await module.remoteParameters(), { lr })')
+    })
+  })
+
+  test('OPT-1 a local optimizer of references says which class takes them', async () => {
+    await overSeeds(2, async () => {
+      using module = new RemoteModule('worker1', MyModule)
+      const references = await module.remoteParameters()
+      const message =
+        "SGD: expected tensors of this worker, got a reference to a tensor of worker 'worker1'. Write new DistributedOptimizer(SGD, references, { lr }), and await optimizer.step(ctx)."
+      for (const wrong of [references, references[0], [{ params: references }], [{ params: references[0] }], [zeros([1]), ...references]]) {
+        expect(thrown(() => new SGD(wrong as never, { lr: 0.1 }))).toMatchObject({ code: 'INVALID_ARGUMENT', message })
+      }
+    })
+  })
+
+  test('OPT-9 a promise of references says that it must be awaited', async () => {
+    await overSeeds(2, async () => {
+      using module = new RemoteModule('worker1', MyModule)
+      const awaited = module.remoteParameters() as never
+      expect(thrown(() => new SGD(awaited, { lr: 0.1 })).message).toContain('got a promise. Await it.')
+      expect(thrown(() => new DistributedOptimizer(SGD, awaited, { lr: 0.1 })).message).toContain('got a promise. Await it: await')
+      await awaited
     })
   })
 

@@ -25,6 +25,11 @@ type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendab
 /**
  * A module that lives on another worker, and that you call as if it were here. In a distributed context gradients return through it. PyTorch:
  * `torch.distributed.nn.RemoteModule`.
+ *
+ * Of the methods of `Module`, it has `forward`, `train`, `eval` and `toString`. These fail with REMOTE_MODULE_UNSUPPORTED: `parameters`, `namedParameters`,
+ * `buffers`, `namedBuffers`, `children`, `namedChildren`, `modules`, `namedModules`, `apply`, `requiresGrad_`, `zeroGrad`, `to`, `cpu`, `registerBuffer`,
+ * `stateDict`, `loadStateDict`, `getParameter`, `getBuffer`, `getSubmodule`, `registerForwardPreHook`, `registerForwardHook`, `registerFullBackwardHook`, and
+ * `extraRepr`.
  * @example
  * const model = new RemoteModule('worker1', Linear, [2, 4]) // the program has: expose({ Linear })
  * const output = await model.forward(x)
@@ -100,8 +105,8 @@ export class RemoteModule<
   }
 
   /**
-   * References to the parameters, for a DistributedOptimizer. The worker of the module owns the parameters. Dispose of the references when you do not need them
-   * any more.
+   * References to the parameters, for a DistributedOptimizer. The worker of the module owns the parameters. You may dispose of the references as soon as the
+   * optimizer is made.
    */
   remoteParameters({ recurse = true }: WalkOptions = {}): Future<RRef<Tensor>[]> {
     return call(this.moduleRref.owner(), parametersThere, [this.moduleRref, recurse])
@@ -262,7 +267,7 @@ function notSupported(method: string): PostgradError {
     message: `Method \`${method}\` not supported for RemoteModule`,
     remedy:
       method === 'parameters'
-        ? 'Please use `remoteParameters` instead.'
+        ? 'Please use `remoteParameters` instead. To train them: new DistributedOptimizer(SGD, await module.remoteParameters(), { lr }).'
         : 'Run it on the owner: call a function there with getModuleRref() as its argument.',
     values: { method },
   })

@@ -131,7 +131,7 @@ describe('retainGraph', () => {
     y.backward()
     expect(list(x.grad)).toEqual([4, 8])
     const error = refusal(() => y.backward())
-    expect(error).toMatchObject({ code: 'GRAPH_FREED', op: 'MulBackward' })
+    expect(error).toMatchObject({ code: 'GRAPH_FREED', op: 'MulBackward', remedy: expect.stringContaining('a hidden state, detach() it') })
     expect(error.message).toContain('retainGraph: true')
   })
 
@@ -500,6 +500,22 @@ describe('defineFunction', () => {
     expect(F.gradcheck(cube, [x])).toBe(true)
     const second = (a: Tensor) => F.grad(cube(a).sum(), [a], { createGraph: true })
     expect(F.gradcheck(second, [x])).toBe(true)
+  })
+
+  test('saves the tensors of one call only', () => {
+    const twice = F.defineFunction({
+      name: 'Twice',
+      forward: (ctx, x: Tensor) => {
+        ctx.saveForBackward(x)
+        ctx.saveForBackward(x, x)
+        return x.mul(2)
+      },
+      backward: (_, g) => g.mul(2),
+    })
+    expect(refusal(() => twice(tensor([1], { requiresGrad: true })))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      op: 'Twice: saveForBackward',
+    })
   })
 
   test('several inputs and outputs, other arguments, an unused output, what needs no gradient', () => {

@@ -100,12 +100,13 @@ export function graphFreed(op: string): PostgradError {
   return new PostgradError('GRAPH_FREED', {
     op,
     message: 'its saved tensors were freed by an earlier backward pass through this graph',
-    remedy: 'Pass retainGraph: true to every backward but the last, or run the forward pass again.',
+    remedy:
+      'Pass retainGraph: true to every backward but the last, or run the forward pass again. If a step uses a tensor of an earlier step, such as a hidden state, detach() it.',
   })
 }
 
 const AFTER_STEP =
-  'Step when no pass over the parameter is under way, here or of another trainer: let trainers take one step at a time, or sum their gradients and step once for all (asyncExecution, as the parameter-server example does).'
+  'If the loss still reaches an earlier step, detach() the state that one step hands to the next (retainGraph does not help). Otherwise step when no pass over the parameter is under way, here or of another trainer: let trainers take one step at a time, or sum their gradients and step once for all (asyncExecution, as the parameter-server example does).'
 
 function modified(op: string, tensor: Tensor, version: number): PostgradError {
   const { version: found, writer } = tensor.storage

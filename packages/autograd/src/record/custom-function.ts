@@ -5,7 +5,7 @@
 import { PostgradError } from '@postgrad/base'
 import { currentScope, withScope } from '@postgrad/base/internal'
 import { isTensor, Tensor } from '@postgrad/tensor'
-import { checkFunction, giveBack, isFloating, storageCount } from '@postgrad/tensor/internal'
+import { checkFunction, giveBack, invalidArgument, isFloating, storageCount } from '@postgrad/tensor/internal'
 import type { Grads } from '../graph/hooks.js'
 import { type Edge, type InputMeta, metaOfOutput, Node, type PassView } from '../graph/node.js'
 import { graphFreed, SavedVariable } from '../graph/saved-variable.js'
@@ -42,6 +42,7 @@ export class FunctionContext<State = unknown> {
   private ownCount = 0
   private own: readonly Tensor[] = []
   private freed = false
+  private hasSaved = false
   private readonly name: string
 
   constructor(name: string, needsInputGrad: readonly boolean[]) {
@@ -52,8 +53,11 @@ export class FunctionContext<State = unknown> {
   /**
    * Keeps inputs or outputs of forward for backward; call it at most once. Tensors that forward computes in between have no history, so second derivatives
    * treat them as constants, as in PyTorch. Return such a tensor as a further output, or compute it again in backward.
+   * @throws INVALID_ARGUMENT at a second call. PyTorch keeps the tensors of the last call
    */
   saveForBackward(...tensors: readonly Tensor[]): void {
+    if (this.hasSaved) throw invalidArgument(`${this.name}: saveForBackward`, 'one call', 'a second one', 'Pass all tensors in one call.')
+    this.hasSaved = true
     this.toSave = tensors
   }
 

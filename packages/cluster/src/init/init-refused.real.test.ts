@@ -1,4 +1,5 @@
 /** Processes that `init` does not let join, and the one-line error of each. Rules INI-4 and INI-8. */
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -13,6 +14,13 @@ import { script } from '../script.fixture.js'
 import { GroupLog } from './group-log.js'
 import { freePort, group, MEMBER, read } from './init.fixture.js'
 import { init } from './init.js'
+
+/** Rank 0, which ends without a word when a process has claimed another rank. */
+const serveAndDie = (initMethod: string): string => `
+  import { init } from '${new URL('./init.js', import.meta.url)}'
+  void init({ initMethod: '${initMethod}', rank: 0, worldSize: 3, timeoutMs: 20_000 })
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), 3000)
+`
 
 let folder: string
 beforeAll(() => {
@@ -43,7 +51,28 @@ describe('INI-4 who cannot meet', () => {
   test('learns that nobody listens there, within its time', async () => {
     const port = await freePort()
     const { lines } = read(await script(MEMBER, 'together', `tcp://127.0.0.1:${port}`, '1', '2', '{"timeoutMs":500}'))
-    expect((lines[0]!.failed as { message: string }).message).toContain(`127.0.0.1:${port}`)
+    expect(lines[0]!.failed).toMatchObject({
+      code: 'CONNECT_FAILED',
+      message: `init: rank 1 did not reach rank 0 at tcp://127.0.0.1:${port} within 0.5 s: nobody listens there (ECONNREFUSED). Start rank 0, or compare the address (initMethod, or MASTER_ADDR and MASTER_PORT) on both.`,
+    })
+  })
+
+  test('learns that rank 0 was there and has died', async () => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    const keeper = spawn(process.execPath, ['--input-type=module', '-e', serveAndDie(initMethod)], { stdio: 'ignore' })
+    const connection = { deadMs: 600, suspectMs: 300, graceMs: 1000, connectMs: 500 }
+    const error = await init({ initMethod, rank: 1, worldSize: 3, timeoutMs: 20_000, connection }).catch((thrown: Error) => thrown)
+    keeper.kill()
+    expect(error).toMatchObject({ code: 'CONNECT_FAILED', op: 'init' })
+    expect((error as Error).message).toContain(
+      `rank 1 lost its connection to rank 0 at ${initMethod}, and did not reach it again within 1 s: nobody listens there`,
+    )
+  })
+
+  test('learns it with a stack that has the line of the program', async () => {
+    const initMethod = `tcp://127.0.0.1:${await freePort()}`
+    const error = await init({ initMethod, rank: 1, worldSize: 2, timeoutMs: 300 }).catch((thrown: Error) => thrown)
+    expect((error as Error).stack).toContain('init-refused.real.test')
   })
 
   test('learns that what listens there does not answer', async () => {
@@ -54,7 +83,7 @@ describe('INI-4 who cannot meet', () => {
     silent.close()
     expect(lines[0]!.failed).toMatchObject({ code: 'CONNECT_FAILED' })
     expect((lines[0]!.failed as { message: string }).message).toMatch(
-      new RegExp(`127.0.0.1:${port}: CONNECT_TIMEOUT, no answer within \\d+ ms`),
+      new RegExp(`rank 0 at tcp://127.0.0.1:${port} within 1.5 s: CONNECT_TIMEOUT, no answer within \\d+ ms`),
     )
   })
 

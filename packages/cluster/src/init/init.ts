@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { isPostgradError, PostgradError } from '@postgrad/base'
-import { timeLimit, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
+import { timeLimit, tooManyOpenFiles, WORKER_ID_MAX, whatOf } from '@postgrad/base/internal'
 import type { MailboxOptions, RoleRights } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
@@ -130,6 +130,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const removePause = installKernelPause(() => {
     runtime?.lookAround()
   })
+  let hasReached = false
   const ends: (() => unknown)[] = [removePause]
   const end = async (): Promise<void> => {
     for (const one of ends) await one()
@@ -152,6 +153,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     // Rank 0 serves the store now, so its predecessor is dead.
     group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
     const { id, rank, before } = await claim(store, place)
+    hasReached = true
     oneOfSeveral()
     const stayAwake = new StayAwake()
     const exchange = new Exchange({
@@ -223,7 +225,8 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     // Others may have read that it has come.
     if (isPostgradError(error, 'RENDEZVOUS_CONFLICT') || isPostgradError(error, 'RENDEZVOUS_TIMEOUT')) await group?.leave().catch(() => {})
     await end()
-    throw notMet(error, place)
+    const { graceMs = SOCKET_LIMITS.graceMs } = limits
+    throw notMet(error, place, hasReached ? { lostMs: graceMs } : { notReachedMs: timeoutMs })
   }
 }
 
@@ -252,8 +255,10 @@ function alreadyWorker(): PostgradError {
 }
 
 /** What a store says that could not be reached, or has ended, is said as what it means here. */
-function notMet(error: unknown, { meeting }: Place): unknown {
+function notMet(error: unknown, place: Place, waited: Waited): unknown {
+  const { meeting } = place
   if (!isPostgradError(error, 'STORE_CLOSED')) return error
+  if (isPostgradError(error.cause, 'CONNECT_FAILED')) return noRank0(error.cause, place, waited)
   if (isPostgradError(error.cause)) return error.cause
   // The operation and the remedy of the store are not those of init.
   return new PostgradError('RENDEZVOUS_LOST', {
@@ -261,5 +266,31 @@ function notMet(error: unknown, { meeting }: Place): unknown {
     message: `the store at ${whereOf(meeting)}, where the processes meet, ended before all had joined: ${whatOf(error)}`,
     remedy: 'Look at the process of rank 0, which keeps it.',
     cause: error,
+  })
+}
+
+/** How long this process has looked for rank 0, in ms: at first, or after it had been there. */
+type Waited = { readonly notReachedMs: number } | { readonly lostMs: number }
+
+/** The error of the connection names neither init nor rank 0, and its stack does not reach the program. */
+function noRank0(cause: PostgradError, { meeting, rank }: Place, waited: Waited): PostgradError {
+  const attempts = cause.values.attempts as readonly { readonly said: string }[] | undefined
+  const said = attempts?.at(-1)?.said
+  const who = rank === null ? 'this process' : `rank ${rank}`
+  const at = `rank 0 at tcp://${whereOf(meeting)}`
+  const message =
+    'lostMs' in waited
+      ? `${who} lost its connection to ${at}, and did not reach it again within ${waited.lostMs / 1000} s`
+      : `${who} did not reach ${at} within ${waited.notReachedMs / 1000} s`
+  const remedy =
+    'lostMs' in waited
+      ? 'Look at what the process of rank 0 has printed last.'
+      : 'Start rank 0, or compare the address (initMethod, or MASTER_ADDR and MASTER_PORT) on both.'
+  return new PostgradError('CONNECT_FAILED', {
+    op: 'init',
+    message: said === undefined ? message : `${message}: ${said}`,
+    remedy: tooManyOpenFiles('init', cause)?.remedy ?? remedy,
+    cause,
+    values: { ...cause.values, rank },
   })
 }

@@ -36,6 +36,14 @@ test('INI-18 run hands its arguments on, as cluster.on(name).run does', async ()
   expect(await member.run(async () => 2)).toBe(2)
 })
 
+test('INI-16 INI-17 a listener that is not a function is refused at once', () => {
+  const { member } = setUp()
+  for (const method of ['onStoreLost', 'onWorkerStalled', 'onWorkerRecovered'] as const) {
+    const wrong = (): unknown => member[method]('no' as never)
+    expect(wrong).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT', op: `member.${method}` }))
+  }
+})
+
 describe('a listener that throws', () => {
   test('INI-16 INI-17 keeps no other from being told, and what it throws is uncaught', () => {
     const { member, deferred, health, lost } = setUp()

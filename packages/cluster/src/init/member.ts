@@ -4,6 +4,7 @@ import type { PostgradError } from '@postgrad/base'
 import { queueMicrotask } from '@postgrad/base/internal'
 import type { ShutdownOptions, Worker, WorkerInfo } from '@postgrad/rpc'
 import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { checkFunction } from '@postgrad/tensor/internal'
 import type { Clock, Store } from '@postgrad/transport'
 import { callListener, type Exchange, type PeerHealth } from '@postgrad/transport/internal'
 import { stalled } from '../main/cluster-errors.js'
@@ -77,8 +78,10 @@ export class Member {
    * Calls `listener` once, with the error STORE_LOST, when this process has lost the group's store. The process continues, but no longer learns which workers join.
    * If the process that serves the store is on this machine and has only stopped, the store is not lost: see `onWorkerStalled`. Without a listener, postgrad
    * prints a warning. Returns a function that removes the listener.
+   * @throws INVALID_ARGUMENT if `listener` is not a function
    */
   onStoreLost(listener: (error: PostgradError) => void): () => void {
+    checkFunction('member.onStoreLost', 'the listener', listener)
     this.lostListeners.add(listener)
     return () => this.lostListeners.delete(listener)
   }
@@ -87,14 +90,17 @@ export class Member {
    * Calls `listener` with the error WORKER_STALLED when a connected worker has sent nothing for `connection.suspectMs`, but its process still exists: it computes
    * without an await, or is stopped. A stalled worker on this machine never counts as dead. A worker on another machine counts as dead after `connection.deadMs`.
    * Returns a function that removes the listener.
+   * @throws INVALID_ARGUMENT if `listener` is not a function
    */
   onWorkerStalled(listener: StallListener): () => void {
+    checkFunction('member.onWorkerStalled', 'the listener', listener)
     this.stallListeners.add(listener)
     return () => this.stallListeners.delete(listener)
   }
 
-  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. */
+  /** Calls `listener` when a stalled worker continues. Returns a function that removes the listener. @throws INVALID_ARGUMENT */
   onWorkerRecovered(listener: RecoveryListener): () => void {
+    checkFunction('member.onWorkerRecovered', 'the listener', listener)
     this.recoveryListeners.add(listener)
     return () => this.recoveryListeners.delete(listener)
   }

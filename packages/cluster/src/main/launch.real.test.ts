@@ -103,6 +103,20 @@ describe('launch', () => {
     expect(seen.sort()).toEqual(['a: hello\n', 'b: hi\n'])
   })
 
+  test('CLU-123 the lines of a run arrive before its result', async () => {
+    let seen = ''
+    const stdout = (text: string): void => {
+      seen += text
+    }
+    const cluster = await launch(BASICS, { workers: ['a'], stdout })
+    for (let run = 0; run < 20; run++) {
+      seen = ''
+      await cluster.on('a').run(basics.printLines, 5)
+      expect(seen).toBe('0\n1\n2\n3\n4\n')
+    }
+    await cluster.close()
+  })
+
   test('progress arrives, the last report always and before the result', async () => {
     const seen: number[] = []
     const cluster = await launch(BASICS, {

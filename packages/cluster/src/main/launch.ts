@@ -79,7 +79,10 @@ export interface LaunchOptions {
   readonly referenceLeaks?: LeakPolicy
   /** Keeps the stack at which each reference was made, for `cluster.references()` and RREF_LEAK. This costs 2 µs for each reference. Default false. */
   readonly referenceStacks?: boolean
-  /** Receives the text that workers write to stdout. Default: the text goes to this process's stdout. */
+  /**
+   * Receives the text that workers write to stdout. The text that a worker has written by the end of a run arrives before the result of that run. Default: the text
+   * goes to this process's stdout.
+   */
   readonly stdout?: OutputSink
   /** Receives the text that workers write to stderr. Default: the text goes to this process's stderr. */
   readonly stderr?: OutputSink

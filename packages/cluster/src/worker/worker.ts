@@ -20,6 +20,7 @@ import { beatWhileTurning } from '../host/heartbeat.js'
 import type { WorkerSide } from '../host/worker-host.js'
 import { jobsOfMainThread } from '../jobs/worker-jobs.js'
 import { PeerLinks } from '../membership/peer-links.js'
+import { outputTaken } from './output-taken.js'
 import { progressOf } from './progress.js'
 
 type Answers = { readonly [Q in Query]: (...args: Asked<Q>) => Answer<Q> | Promise<Answer<Q>> }
@@ -103,6 +104,7 @@ export function runWorker(side: WorkerSide): void {
     } catch (error) {
       payload = payloads.encodeError(error)
     }
+    if (query === 'run' || query === 'runMain') await outputTaken()
     progress.flush()
     inspection.flush()
     return transfer(payload, transferables(payload))

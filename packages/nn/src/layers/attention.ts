@@ -125,9 +125,10 @@ export class MultiheadAttention extends Module {
   /**
    * query [L, N, embedDim], key [S, N, kdim], value [S, N, vdim] → output [L, N, embedDim] and weights [N, L, S]. With `batchFirst` N comes first; a single
    * sequence has no N. Weights that are not averaged are [N, numHeads, L, S]; weights that are not needed are null.
-   * @throws SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ from that of the parameters
+   * @throws INVALID_ARGUMENT if an option is unknown; SHAPE_MISMATCH if the shapes do not fit; DTYPE_MISMATCH if the dtypes differ from that of the parameters
    */
   forward(query: Tensor, key: Tensor, value: Tensor, options: AttentionCall = {}): [output: Tensor, weights: Tensor | null] {
+    checkOptions('MultiheadAttention.forward', options, ['keyPaddingMask', 'attnMask', 'needWeights', 'averageAttnWeights'])
     const { keyPaddingMask = null, attnMask = null, needWeights = true, averageAttnWeights = true } = options
     const single = query.ndim === 2
     this.checkInputs(query, key, value)

@@ -248,6 +248,7 @@ describe('what is refused', () => {
     ['INVALID_ARGUMENT', () => new AdaptiveAvgPool2d([2, -1])],
     ['INVALID_ARGUMENT', () => new EmbeddingBag(2, 2, { mode: 'min' as 'max' })],
     ['INVALID_ARGUMENT', () => new MultiheadAttention(4, 3)],
+    ['INVALID_ARGUMENT', () => new MultiheadAttention(4, 2).forward(x, x, x, { needsWeights: false } as object)],
     ['INVALID_ARGUMENT', () => new TransformerEncoderLayer(4, 2, { activation: 'tanh' as 'relu' })],
     ['INVALID_ARGUMENT', () => new TransformerEncoder(() => new TransformerEncoderLayer(4, 2), 0)],
     ['INVALID_ARGUMENT', () => new MSELoss('average' as 'mean')],

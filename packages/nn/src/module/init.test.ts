@@ -110,6 +110,7 @@ describe('in place', () => {
     ['INVALID_ARGUMENT', () => init.uniform_(zeros([3], { dtype: 'int32' }))],
     ['INVALID_ARGUMENT', () => init.kaimingNormal_(zeros([3, 3]), { mode: 'fan_in' as 'fanIn' })],
     ['INVALID_ARGUMENT', () => init.calculateGain('swish' as 'relu')],
+    ['INVALID_ARGUMENT', () => init.calculateGain('leakyRelu', 'x' as unknown as number)],
     ['INVALID_ARGUMENT', () => init.truncNormal_(zeros([1]), 0, 1, 2, 1)],
     // torch.nn.init.normal_(x, 0, -1), uniform_(x, 1, 0): PyTorch raises
     ['INVALID_ARGUMENT', () => init.normal_(zeros([1]), 0, -1)],

@@ -3,7 +3,7 @@
  * draw from the given generator or the scope's. PyTorch: `torch.nn.init`; exported as `init`.
  */
 import { currentGenerator, type Generator, rand, randn, Tensor } from '@postgrad/tensor'
-import { allocate, checkTensor, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
+import { allocate, argumentText, checkTensor, invalidArgument, isFloating, raw, shapeMismatch, shapeText } from '@postgrad/tensor/internal'
 import { checkOneOf } from './check.js'
 
 /** Options of every function that draws random numbers. */
@@ -167,13 +167,14 @@ export function orthogonal_(x: Tensor, gain = 1, options: InitOptions = {}): Ten
 /**
  * The factor for the initial standard deviation of a layer before this nonlinearity, which keeps the scale of activations. `slope` is that of leakyRelu, 0.01
  * by default. PyTorch: `torch.nn.init.calculate_gain`.
- * @throws INVALID_ARGUMENT if the nonlinearity is unknown
+ * @throws INVALID_ARGUMENT if the nonlinearity is unknown, or the slope is not a finite number
  * @example
  * init.calculateGain('relu') // 1.4142
  * init.calculateGain('leakyRelu', 0.2) // 1.3868
  */
 export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
   checkOneOf('calculateGain', 'nonlinearity', nonlinearity, NONLINEARITIES)
+  if (!Number.isFinite(slope)) throw invalidArgument('calculateGain', 'a finite number as the slope', argumentText(slope))
   if (nonlinearity === 'tanh') return 5 / 3
   if (nonlinearity === 'relu') return Math.SQRT2
   if (nonlinearity === 'leakyRelu') return Math.sqrt(2 / (1 + slope ** 2))

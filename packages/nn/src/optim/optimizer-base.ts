@@ -73,6 +73,8 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
     if (unknown.length > 0) throw invalidArgument(this.op, `settings ${known.join(', ')}`, unknown.join(', '), 'Check the names.')
     this.defaults = defaults
     const list: (Tensor | ParamGroupOptions<Settings>)[] = listOf(this.op, 'parameters, or groups of them', params)
+    const elsewhere = (list as readonly unknown[]).find(isReference)
+    if (elsewhere !== undefined) throw notOfThisWorker(this.op, elsewhere)
     const groups = list.some(isTensor) ? [{ params: list }] : list
     for (const group of groups) this.addParamGroup(group as ParamGroupOptions<Settings>)
     if (this.parameters().length > 0) return
@@ -358,8 +360,30 @@ export abstract class OptimizerBase<Settings extends object, State extends Param
 /** @throws INVALID_ARGUMENT unless it is a list, not a tensor alone, a module or an uncalled method */
 function listOf(op: string, expected: string, list: Iterable<unknown> | undefined): Tensor[] {
   if (isTensor(list)) throw invalidArgument(op, expected, 'a tensor', 'Wrap it in an array.')
+  if (isReference(list)) throw notOfThisWorker(op, list)
+  if (isThenable(list)) throw invalidArgument(op, expected, 'a promise', 'Await it.')
   if (typeof list?.[Symbol.iterator] !== 'function') throw invalidArgument(op, expected, describe(list), 'Pass module.parameters().')
   return [...list] as Tensor[]
+}
+
+/** A reference of rpc, which this package does not know: it is recognised by its fields. */
+interface Reference {
+  readonly rrefId: bigint
+  ownerName(): string
+}
+
+function isReference(value: unknown): value is Reference {
+  const { rrefId, ownerName } = (value ?? {}) as Partial<Reference>
+  return typeof rrefId === 'bigint' && typeof ownerName === 'function'
+}
+
+function notOfThisWorker(op: string, reference: Reference): PostgradError {
+  return invalidArgument(
+    op,
+    'tensors of this worker',
+    `a reference to a tensor of worker '${reference.ownerName()}'`,
+    `Write new DistributedOptimizer(${op}, references, { lr }), and await optimizer.step(ctx).`,
+  )
 }
 
 /** Numbers, flags and lists of numbers. */
@@ -387,7 +411,10 @@ function mapTensors(state: ParamState, fn: (t: Tensor) => Tensor): ParamState {
 }
 
 function checkParams(op: string, params: readonly Tensor[], others: ReadonlySet<Tensor>): void {
-  for (const p of params) if (!isTensor(p)) throw invalidArgument(op, 'parameters that are tensors', p === null ? 'null' : typeof p)
+  for (const p of params) {
+    if (isReference(p)) throw notOfThisWorker(op, p)
+    if (!isTensor(p)) throw invalidArgument(op, 'parameters that are tensors', p === null ? 'null' : typeof p)
+  }
   if (new Set(params).size !== params.length || params.some((p) => others.has(p))) {
     throw new PostgradError('DUPLICATE_PARAMETER', {
       op,

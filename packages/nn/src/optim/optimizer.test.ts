@@ -50,6 +50,7 @@ describe.each(ALL)('%s', (_, make) => {
         message: expect.stringContaining('a step of an optimizer has written to it'),
         remedy: expect.stringContaining('asyncExecution'),
       })
+      expect(error).toMatchObject({ remedy: expect.stringContaining('detach() the state that one step hands to the next') })
       expect((error as { remedy: string }).remedy).not.toContain('clone()')
     }
     const loss = a.mul(a).sum()

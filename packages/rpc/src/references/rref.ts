@@ -71,7 +71,7 @@ export interface ValueWaiter {
 export abstract class RRef<T = unknown> {
   /** @internal */
   declare readonly [travels]: true
-  /** The value's id, the same in every reference to it. */
+  /** The id of this reference and of all its copies on other workers. Two calls of `rref(x)` make two references, with two ids. */
   readonly rrefId: bigint
   /** @internal */
   readonly context: RRefProtocol

@@ -181,7 +181,10 @@ export const relu6: (x: Tensor) => Tensor = composite('relu6', {
 export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
   args: ['tensor'],
   // −log(1 + exp(−x)): without the kinks of |x| and min, so that second derivatives are right at 0 too.
-  of: (ops) => (x) => ops.sub(0, ops.softplus(ops.neg(x), { threshold: SOFTPLUS_EXACT })),
+  of: (ops) => (x) => {
+    floatingOnly('logSigmoid', x)
+    return ops.sub(0, ops.softplus(ops.neg(x), { threshold: SOFTPLUS_EXACT }))
+  },
 })
 
 /**
@@ -191,7 +194,10 @@ export const logSigmoid: (x: Tensor) => Tensor = composite('logSigmoid', {
  */
 export const mish: (x: Tensor) => Tensor = composite('mish', {
   args: ['tensor'],
-  of: (ops) => (x) => ops.mul(x, ops.tanh(ops.softplus(x))),
+  of: (ops) => (x) => {
+    floatingOnly('mish', x)
+    return ops.mul(x, ops.tanh(ops.softplus(x)))
+  },
 })
 
 /**

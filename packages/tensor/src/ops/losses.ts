@@ -24,11 +24,12 @@ import { sameShape } from '../values/shape.js'
 import { composite, type Functional, type Ops, rawOperations } from './define/define.js'
 import { checkReduction } from './parts/classes.js'
 import { atLeast, SOFTPLUS_EXACT } from './parts/common.js'
+import { floatingOnly } from './parts/fibres.js'
 
 /**
  * (input − target)². Input and target have one shape and do not broadcast. The third argument is the reduction (default 'mean') or all options. PyTorch:
  * `torch.nn.functional.mse_loss`.
- * @throws SHAPE_MISMATCH if the shapes differ
+ * @throws SHAPE_MISMATCH if the shapes differ; DTYPE_MISMATCH if both are int32 and the reduction is 'mean'
  * @example mseLoss(tensor([1, 2]), tensor([1, 4]), 'none') // [0, 4]
  */
 export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('mseLoss', {
@@ -41,7 +42,7 @@ export const mseLoss: Functional<(input: Tensor, target: Tensor, options?: LossA
 /**
  * |input − target|. Input and target have one shape and do not broadcast. The third argument is the reduction (default 'mean') or all options. PyTorch:
  * `torch.nn.functional.l1_loss`.
- * @throws SHAPE_MISMATCH if the shapes differ
+ * @throws SHAPE_MISMATCH if the shapes differ; DTYPE_MISMATCH if both are int32 and the reduction is 'mean'
  * @example l1Loss(tensor([1, 2]), tensor([1, 4])) // 1
  */
 export const l1Loss: Functional<(input: Tensor, target: Tensor, options?: LossArg) => Tensor> = composite('l1Loss', {
@@ -139,6 +140,7 @@ export const bceWithLogits: Functional<(logits: Tensor, target: Tensor, options?
     of: (ops) => (logits, target, options) => {
       checkShapes('bceWithLogits', logits, target)
       const { weight, posWeight, reduction } = settings<BceWithLogitsOptions<Tensor>>('bceWithLogits', options)
+      floatingOnly('bceWithLogits', logits)
       // −t w log σ(x) − (1 − t) log σ(−x), with −log σ(x) = softplus(−x) and −log σ(−x) = x + softplus(−x)
       const soft = ops.softplus(ops.neg(logits), { threshold: SOFTPLUS_EXACT })
       const share = posWeight == null ? soft : ops.mul(soft, ops.add(ops.mul(ops.sub(posWeight, 1), target), 1))
@@ -356,7 +358,9 @@ function pairwise(
 ): Tensor {
   checkShapes(op, input, target)
   const { reduction } = settings(op, options)
-  return reduce(ops, of(ops.sub(input, target)), reduction)
+  const difference = ops.sub(input, target)
+  if (reduction === 'mean') floatingOnly(op, difference)
+  return reduce(ops, of(difference), reduction)
 }
 
 function xlogx(ops: Ops, x: Tensor): Tensor {

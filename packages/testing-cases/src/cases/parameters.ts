@@ -1,5 +1,5 @@
 /** For cases with parameters that live on one worker and that others refer to: makes them, reads them, and gets their gradients. */
-import { getGradients } from '@postgrad/dist-autograd/internal'
+import { distAutograd } from '@postgrad/dist-autograd'
 import { expose, type RRef } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 import { leaf, type Plain, plain } from './case.js'
@@ -21,7 +21,7 @@ export function readParameter(ref: RRef<Tensor>): Promise<Plain> {
 
 /** On the owner: the parameter's gradient in a context. Throws where it has none. */
 export async function readGradient(contextId: bigint, ref: RRef<Tensor>): Promise<Plain> {
-  const grad = getGradients(contextId).get(ref.localValue())
+  const grad = distAutograd.getGradients(contextId).get(ref.localValue())
   if (grad === undefined) throw new Error('the parameter has no gradient in this context')
   return plain(grad)
 }

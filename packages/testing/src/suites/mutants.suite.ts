@@ -4,7 +4,6 @@
  */
 import { add, defineFunction, mul, sum } from '@postgrad/autograd'
 import { distAutograd } from '@postgrad/dist-autograd'
-import { getGradients } from '@postgrad/dist-autograd/internal'
 import { call, expose, type RRef, remote } from '@postgrad/rpc'
 import { Random } from '@postgrad/sim/internal'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -46,7 +45,7 @@ const through = (x: Tensor, mine: RRef<Tensor>, theirs: RRef<Tensor>): Promise<T
     return add(far, mul(x, parameterOf(mine)))
   })
 const farther = (x: Tensor, mine: RRef<Tensor>): Promise<Tensor> => using([mine], async () => failsWhenTold(mul(x, parameterOf(mine))))
-const gradientsLeft = (contextId: bigint): number => getGradients(contextId).size
+const gradientsLeft = (contextId: bigint): number => distAutograd.getGradients(contextId).size
 expose({ 'mutants.through': through, 'mutants.farther': farther, 'mutants.gradientsLeft': gradientsLeft })
 
 /** A pass that fails at the third worker, then one over the same graph: on no worker is anything left of the first. */
