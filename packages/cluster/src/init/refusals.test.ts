@@ -1,4 +1,4 @@
-/** Which refusals a user is told of, and that nobody can fill a log. */
+/** Which refusals a user learns of, and that nobody can fill a log. */
 import { expect, test } from '@jest/globals'
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
@@ -37,7 +37,7 @@ test('INI-22 one address is reported once a minute, and all together five times;
   expect(refusals.summary).toBe('; 1001 connections were refused, the last from 10.0.0.1: AUTH_FAILED')
 })
 
-test('INI-22 a process that waited in vain says what it refused, by code', () => {
+test('INI-22 a process that waited in vain counts its refusals, by code', () => {
   const { refusals, note } = setUp()
   expect(refusals.summary).toBe('')
   note('10.0.0.2')

@@ -1,6 +1,6 @@
 /**
- * Tells the user which connections this process has refused: a few at once, then one a minute, so that nobody who dials again and again fills the log. What is kept does not
- * grow. A text has the other end's address and a word of a fixed table, and nothing that the other end has sent. `init.ts` uses it.
+ * Reports to the user which connections this process has refused: five a minute at most, so that an attacker who dials again and again does not fill the log, nor the
+ * memory. A text has the other end's address and a word of a fixed table, and nothing that the other end has sent. `init.ts` uses it.
  */
 import { PostgradError } from '@postgrad/base'
 import type { Clock } from '@postgrad/transport'
@@ -14,7 +14,7 @@ const WHY: Readonly<Record<string, string>> = {
   key: 'its key differs',
   role: 'neither end has the key of the other’s role',
   credentials: 'its credentials are of another kind',
-  certificate: 'its certificate was not accepted, or this one was not',
+  certificate: 'a certificate was not accepted',
   version: 'its version of postgrad differs',
   cluster: 'its cluster has another name',
 }

@@ -220,7 +220,7 @@ export class Listener {
     })
   }
 
-  /** A connection that only broke, or another program that dialled this port, is no refusal. */
+  /** A connection that only broke does not count as refused, and neither does another program that dialled this port. */
   private onFailed(from: string | undefined, error: Error): void {
     this.counts.failed++
     if (!isPostgradError(error) || !REFUSED.has(error.code) || error.values.by === 'peer') return
