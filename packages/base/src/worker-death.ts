@@ -82,8 +82,8 @@ export function workerDied(op: string, death: WorkerDeath, { restartedAs = null,
 const inBrackets = (place: string): string => (place === '' ? '' : ` (${place})`)
 
 const LEFT = 'End all use of a worker before it leaves; cluster.onWorkerLeft of launch notifies you when it has left.'
-const DIED =
-  'Its values are lost; a worker started again under its name has a fresh id. If launch made the cluster, cluster.onWorkerDeath says what ended its thread.'
+/** The remedy for a peer of a worker that died. `launch` and `init` add where to look. */
+export const DIED = 'Its values are lost; a worker started again under its name has a fresh id.'
 const RESTARTED = 'Call it by its name; what the former worker held is lost, so make values and references to them again.'
 
 /** The cause of a thread's end by what it threw. `isRejection`: Node threw it, for a promise. */

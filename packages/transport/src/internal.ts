@@ -42,7 +42,7 @@ export { Handshake, type HandshakeOptions, type HandshakeSide, type HandshakeSte
 export { HANDSHAKE_BYTES_MAX, PROTOCOL_VERSION } from './socket/handshake-messages.js'
 export { formatKeyFile, generateKey, parseKeyFile, readKeyFile } from './socket/key-file.js'
 export type { ListenAddress } from './socket/listener.js'
-export type { Addresses, PeerHealth, PeerName } from './socket/peer-link.js'
+export { type Addresses, isUnreached, type PeerHealth, type PeerName } from './socket/peer-link.js'
 export { SOCKET_LIMITS, type SocketLimits } from './socket/socket-limits.js'
 export { type SocketEnd, SocketLink, type SocketLinkOptions } from './socket/socket-link.js'
 export { StayAwake } from './stay-awake.js'

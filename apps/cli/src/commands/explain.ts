@@ -1,7 +1,8 @@
 /** `postgrad explain`: what an error's code means, and what to do about it. */
+import { relative } from 'node:path'
 import type { Command } from 'commander'
 import { EXIT } from '../exit-codes.js'
-import { readSections, type Section } from '../explain/sections.js'
+import { packageFolder, readSections, type Section } from '../explain/sections.js'
 import { listText, sectionText } from '../explain/text.js'
 import { similarNames } from '../similar.js'
 import { type CommandContext, command } from './context.js'
@@ -31,12 +32,20 @@ export function explainCommand({ around: { stdout, stderr }, exitWith }: Command
         const texts = answers
           .filter(({ found }) => found.length > 0)
           .map(({ found }) => (found.length === 1 ? sectionText(found[0]!, columns) : listed(found)))
-        stdout.write(texts.join('\n\n'))
+        stdout.write(`${texts.join('\n\n')}${placeOfFiles(texts)}`)
       }
       const unknown = answers.filter(({ found }) => found.length === 0)
       for (const { text } of unknown) stderr.write(unknownText(text.toUpperCase(), sections))
       if (unknown.length > 0) exitWith(EXIT.failed)
     })
+}
+
+/** Where the files are that the texts name. */
+function placeOfFiles(texts: readonly string[]): string {
+  if (!texts.some((text) => /\((docs\/|SECURITY\.md)/.test(text))) return ''
+  const folder = packageFolder()!
+  const near = relative(process.cwd(), folder)
+  return `\nThe files in brackets are in ${near === '' ? 'this folder' : near.startsWith('..') ? folder : near}.\n`
 }
 
 /** The code itself, or all that begin so. */

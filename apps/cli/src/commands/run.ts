@@ -53,7 +53,10 @@ export function runCommand({ around, bridge, exitWith }: CommandContext): Comman
         .default('auto'),
     )
     .addOption(
-      new Option('--join-timeout <ms>', 'how long workers may take to start, or others to come; 0: no limit').argParser(milliseconds),
+      new Option(
+        '--join-timeout <ms>',
+        'how long workers may take to start (default 60000), or others to join (with --rank; default 300000); 0: no limit',
+      ).argParser(milliseconds),
     )
     .addOption(
       new Option(

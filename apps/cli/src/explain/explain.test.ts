@@ -88,9 +88,13 @@ test('CLI-90 a code is explained, in any case', async () => {
   const { code, out, err } = await explain('worker_died')
   expect([code, err]).toEqual([0, ''])
   expect(out).toMatch(/^WORKER_DIED\n\n.*\n\nWhat to do: .*\n\n {4}\S.*\n$/s)
+  // Files are named from the package's folder.
+  expect(out).toMatch(/\(docs\/guide\/.*\nThe files in brackets are in .+\.\n$/s)
   expect(Math.max(...out.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
   const three = await explain('WORKER_DIED', 'RPC_TIMEOUT', 'pipeline')
-  expect(three.out.startsWith(`${out}\n\nRPC_TIMEOUT\n`)).toBe(true)
+  const withoutPlace = out.replace(/\nThe files in brackets .*\n$/, '')
+  expect(three.out.startsWith(`${withoutPlace}\n\nRPC_TIMEOUT\n`)).toBe(true)
+  expect(three.out.match(/The files in brackets/g)).toHaveLength(1)
   expect(three.out).toContain('training:\n  PIPELINE_')
 })
 

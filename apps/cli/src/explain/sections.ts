@@ -21,6 +21,12 @@ const FOLDER = 'docs/errors'
 const HEADING = /^### `(\w+)`$/
 const FENCE = '~~~'
 
+/** Where the files of this package are, which texts name; null if this installation lacks the pages. */
+export function packageFolder(): string | null {
+  const folder = PLACES.find((place) => existsSync(place))
+  return folder === undefined ? null : join(folder, '../..')
+}
+
 /** All sections, by code; none if this installation lacks the pages. */
 export function readSections(): ReadonlyMap<string, Section> {
   const folder = PLACES.find((place) => existsSync(place))

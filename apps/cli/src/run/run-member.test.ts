@@ -118,9 +118,23 @@ describe('one worker of several processes', () => {
       seed: 3,
       device: 'wasm',
       rpcTimeoutMs: 9,
+      onConnectionRefused: expect.any(Function),
     })
     expect(contexts).toEqual([{ name: 'worker1', rank: 1, worldSize: 2, args: ['x'] }])
     expect(around.err()).toContain('postgrad: rank 1 of 2 by flags; meets the others at node1:29500\n')
+  })
+
+  test('CLI-46 a connection that this process refuses is one line, and does not end the run', async () => {
+    const refused = new PostgradError('AUTH_FAILED', {
+      op: 'init',
+      message: 'refused a connection from 10.0.0.2: AUTH_FAILED (its key differs)',
+      remedy: 'Give both ends the same key file.',
+    })
+    const { options, around, code } = play({ main: () => options()?.onConnectionRefused?.(refused) })
+    expect(await code).toBe(0)
+    expect(around.err()).toContain(
+      'postgrad: refused a connection from 10.0.0.2: AUTH_FAILED (its key differs). Give both ends the same key file.\n',
+    )
   })
 
   test.each<[NonNullable<RunOptions['output']>, RegExp]>([

@@ -79,6 +79,7 @@ export async function runMember(
         ...(options.seed === undefined ? {} : { seed: options.seed }),
         ...(options.rpcTimeout === undefined ? {} : { rpcTimeoutMs: options.rpcTimeout }),
         ...(options.joinTimeout === undefined ? {} : { timeoutMs: options.joinTimeout }),
+        onConnectionRefused: (error) => display.note(error.message.slice(error.op.length + 2)),
       })
       status?.show(memberSource(member, display, restarts))
       showStalls(member, display)

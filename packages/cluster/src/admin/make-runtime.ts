@@ -1,5 +1,6 @@
 /** The runtime of a worker of a cluster, on its thread or on the main one. */
 import { PostgradError } from '@postgrad/base'
+import { DIED } from '@postgrad/base/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { installProcessGroups } from '@postgrad/process-group/internal'
 import { type RoleRights, rolePolicy } from '@postgrad/rpc'
@@ -33,16 +34,21 @@ interface RuntimeHooks {
   readonly isGuest?: boolean
   /** The role of a worker that is linked now; default: what the boot says of its name. */
   readonly roleOf?: (worker: WorkerInfo) => string
+  /** The remedy of WORKER_DIED for a peer whose link ended with this detail; default: that of `launch`. */
+  readonly deathRemedy?: (detail: string) => string
 }
+
+const launchedDied = (): string => `${DIED} cluster.onWorkerDeath says what ended its thread.`
 
 /** @param life how many workers had this name before */
 export function makeRuntime(info: WorkerInfo, life: number, clock: Clock, boot: RuntimeBoot, hooks: RuntimeHooks = {}): WorkerRuntime {
   const { seed, device: spec, options, access } = boot
-  const { isGuest = false, roleOf = ({ name }) => access?.roles[name] ?? MEMBER } = hooks
+  const { isGuest = false, roleOf = ({ name }) => access?.roles[name] ?? MEMBER, deathRemedy = launchedDied } = hooks
   const runtime = new WorkerRuntime({
     ...options,
     ...info,
     isGuest,
+    deathRemedy,
     clock,
     registry: threadRegistry,
     generator: workerGenerator(seed, info.name, life),

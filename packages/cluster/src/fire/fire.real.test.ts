@@ -51,7 +51,7 @@ test('INI-12: a process that was given up while it lived learns that it was, and
     { atMs: 0, lastsMs: 3000, where: 'worker0', fault: { what: 'delay', ms: 1 } },
   )
   const plan = [round(), { ...cut, isRestarted: true }]
-  const GIVEN_UP = 'the group has given this process up: its process has let its connection to the store go'
+  const GIVEN_UP = 'the group has given this process up: its process ended or was cut off: rank 0 had no connection to it for'
   const ends: string[] = []
   // The others let their links to it go at the same time. Where it notices that first, the pass ends with that, and it is tried again.
   while (ends.length < 4 && ends.at(-1)?.includes(GIVEN_UP) !== true) {

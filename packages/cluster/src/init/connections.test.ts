@@ -1,6 +1,6 @@
 /** Where a process of a group listens, by its options. */
 import { expect, test } from '@jest/globals'
-import { limitsOf, places } from './connections.js'
+import { deathRemedy, limitsOf, places } from './connections.js'
 
 const PLACE = { meeting: { kind: 'tcp', host: '127.0.0.1', port: 1 }, rank: 0, worldSize: 1 } as unknown as Parameters<typeof places>[1]
 const never = (): never => {
@@ -27,4 +27,16 @@ test('INI-9 one attempt to connect never takes all of the time in which one must
     expect(() => limitsOf(connection)).toThrow(/a connectMs below graceMs \(\d+\), got \d+/)
   }
   expect(() => limitsOf({ patience: 1 } as never)).toThrow('patience')
+})
+
+test.each([
+  ['no connection to worker1 (1) within 10000 ms: tcp://10.0.0.2:41234: CONNECT_TIMEOUT, no answer within 5000 ms', true],
+  ['no connection to worker1 (1) within 10000 ms: tcp://10.0.0.2:41234: no way to that host (EHOSTUNREACH)', true],
+  // Refused, ended, or lost later: not a closed port.
+  ['no connection to worker1 (1): tcp://10.0.0.2:41234: AUTH_FAILED, the other end refused', false],
+  ['nothing came for 15000 ms; no new connection to worker1 (1) within 10000 ms: tcp://10.0.0.2:41234: CONNECT_TIMEOUT, no answer', false],
+  ['its process ended or was cut off: rank 0 had no connection to it for 5 s', false],
+])('INI-9 a worker that was never reached is a matter of ports and firewalls: %s', (detail, isFirewall) => {
+  expect(deathRemedy(detail).includes('--ports')).toBe(isFirewall)
+  expect(deathRemedy(detail)).not.toContain('launch')
 })

@@ -1,7 +1,8 @@
 /** How the processes of a group reach each other, and when they give up one that they cannot reach. `init.ts` and `meeting-store.ts` use it. */
 import { networkInterfaces } from 'node:os'
+import { DIED } from '@postgrad/base/internal'
 import { invalidArgument } from '@postgrad/tensor/internal'
-import { isLoopback, type ListenAddress, SOCKET_LIMITS, type SocketLimits } from '@postgrad/transport/internal'
+import { isLoopback, isUnreached, type ListenAddress, SOCKET_LIMITS, type SocketLimits } from '@postgrad/transport/internal'
 import { checkNames, type OptionNames } from '../options/check-options.js'
 import type { Place } from './init-method.js'
 
@@ -64,4 +65,10 @@ export function places(options: PlacesOptions, { meeting }: Place, path: () => s
 function ownAddress(): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
   return (all.find(({ internal, family }) => !internal && family === 'IPv4') ?? all.find(({ internal }) => !internal))?.address
+}
+
+/** The remedy of WORKER_DIED, by what the link to the worker said at its end. */
+export function deathRemedy(detail: string): string {
+  if (!isUnreached(detail)) return `${DIED} Look at what its process printed last.`
+  return 'No connection to it was ever made. Check that a firewall of at least one of the two machines lets TCP through to the `ports` of its process (postgrad run: --ports), and that the address is right (--advertise).'
 }

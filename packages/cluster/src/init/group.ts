@@ -13,12 +13,21 @@ import type { PeerInfo } from '../membership/roster.js'
 import { type Arrival, type GroupEntry, type GroupLog, isSaidBy } from './group-log.js'
 import { type Place, whereOf } from './init-method.js'
 import type { Visitor } from './presence.js'
+import type { Refusals } from './refusals.js'
 
 /** Why a process is taken for dead, by how all meet. */
-const LET_GO = {
-  tcp: 'its process has let its connection to the store go',
-  file: 'its process has let its connection to the keeper go, or was the keeper and could not be reached',
+const GONE = {
+  tcp: (graceMs: number) => `its process ended or was cut off: rank 0 had no connection to it for ${graceMs / 1000} s`,
+  file: () => 'its process ended or was cut off: the keeper had no connection to it, or it was the keeper and could not be reached',
 } as const
+
+/** Of `Group`. */
+export interface GroupOptions {
+  /** For the error of a process that waited in vain. */
+  readonly refusals?: Pick<Refusals, 'summary'>
+  /** How long rank 0 waits for a process that lost its connection, in ms. */
+  readonly graceMs?: number
+}
 
 interface Peer extends PeerInfo {
   readonly addresses: readonly string[]
@@ -30,6 +39,8 @@ export class Group {
   private readonly place: Place
   private readonly clock: Clock
   private readonly successionMs: number
+  private readonly refusals: Pick<Refusals, 'summary'>
+  private readonly graceMs: number
   /** Who has come and not gone, by rank. */
   private readonly living = new Map<number, Arrival>()
   private readonly gone: WorkerInfo[] = []
@@ -45,11 +56,19 @@ export class Group {
   private onStoreLost: (error: PostgradError) => void = () => {}
 
   /** @param successionMs how long to wait until a rank's former process is found dead: rank 0 first waits for it to come back */
-  constructor(log: GroupLog, place: Place, clock: Clock, successionMs: number) {
+  constructor(
+    log: GroupLog,
+    place: Place,
+    clock: Clock,
+    successionMs: number,
+    { refusals = { summary: '' }, graceMs = 0 }: GroupOptions = {},
+  ) {
     this.log = log
     this.place = place
     this.clock = clock
     this.successionMs = successionMs
+    this.refusals = refusals
+    this.graceMs = graceMs
   }
 
   get worldSize(): number {
@@ -111,9 +130,7 @@ export class Group {
     const arrival = [...this.living.values()].find((one) => isSaidBy(one, visitor))
     if (arrival === undefined || this.closing.signal.aborted) return
     // If the store ends, or takes no more, links still report their own ends.
-    await this.log
-      .append({ what: 'died', id: arrival.id, detail: this.place.meeting.kind === 'file' ? LET_GO.file : LET_GO.tcp })
-      .catch(() => {})
+    await this.log.append({ what: 'died', id: arrival.id, detail: GONE[this.place.meeting.kind](this.graceMs) }).catch(() => {})
   }
 
   /** Calls `listener` when this process can no longer learn of arrivals and deaths. */
@@ -260,8 +277,9 @@ export class Group {
     const ranks = missing.length === 1 ? `rank ${missing[0]} is` : `ranks ${missing.join(', ')} are`
     return new PostgradError('RENDEZVOUS_TIMEOUT', {
       op: 'init',
-      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had joined at ${whereOf(meeting)}; ${ranks} missing`,
-      remedy: 'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs }.',
+      message: `after ${Math.round(timeoutMs)} ms ${worldSize - missing.length} of ${worldSize} processes had joined at ${whereOf(meeting)}; ${ranks} missing${this.refusals.summary}`,
+      remedy:
+        'Look at what these processes have printed, and whether they were given the same address; or pass a longer { timeoutMs } (postgrad run: --join-timeout).',
       values: { missing, worldSize, timeoutMs },
     })
   }

@@ -180,11 +180,14 @@ describe('INI-8 with keys', () => {
     expect((await group('together', method, 2, { keyFile: right })).map(({ code }) => code)).toEqual([0, 0])
     const wrong = keyFile('wrong', [`member = ${Buffer.alloc(32, 3).toString('base64')}`])
     const other = `tcp://127.0.0.1:${await freePort()}`
-    const [, refused] = await Promise.all([
+    const [waiting, refused] = await Promise.all([
       script(MEMBER, 'together', other, '0', '2', JSON.stringify({ keyFile: right, timeoutMs: 2500 })),
       script(MEMBER, 'together', other, '1', '2', JSON.stringify({ keyFile: wrong, timeoutMs: 2500 })),
     ])
     expect(refused.out).toContain('AUTH_FAILED')
+    // INI-22
+    expect(waiting.err).toContain('refused a connection from 127.0.0.1: AUTH_FAILED (its key differs). Give both ends the same key file.')
+    expect(waiting.out).toContain('rank 1 is missing; 1 connection from 127.0.0.1 was refused: AUTH_FAILED. Look at')
     expect(refused.out).not.toContain(Buffer.alloc(32, 3).toString('base64').slice(0, 12))
   })
 

@@ -10,7 +10,16 @@ import type { WorkerRuntime } from '@postgrad/rpc/internal'
 import { type DeviceSpec, device } from '@postgrad/tensor'
 import { HeapRoom, HeapTransport, hasKernelPause, installKernelPause } from '@postgrad/tensor/internal'
 import { PrefixStore } from '@postgrad/transport'
-import { type Credentials, Exchange, formatAddress, oneOfSeveral, RealClock, SOCKET_LIMITS, StayAwake } from '@postgrad/transport/internal'
+import {
+  type Credentials,
+  callListener,
+  Exchange,
+  formatAddress,
+  oneOfSeveral,
+  RealClock,
+  SOCKET_LIMITS,
+  StayAwake,
+} from '@postgrad/transport/internal'
 import { checkAccess, makeRuntime } from '../admin/make-runtime.js'
 import { sharedHeap } from '../host/shared-heap.js'
 import { checkBoolean, checkNames, type OptionNames } from '../options/check-options.js'
@@ -18,7 +27,7 @@ import { workerNames } from '../options/worker-names.js'
 import { socketPath } from '../processes/process-protocol.js'
 import { makeSocketFolder, removeSocketFolder } from '../processes/socket-folder.js'
 import { claim } from './claim.js'
-import { type ConnectionOptions, type GroupTransport, limitsOf, places } from './connections.js'
+import { type ConnectionOptions, deathRemedy, type GroupTransport, limitsOf, places } from './connections.js'
 import { Group } from './group.js'
 import { GroupLog } from './group-log.js'
 import { type Place, type PlaceOptions, placeOf, whereOf } from './init-method.js'
@@ -26,6 +35,7 @@ import { Keeper } from './keeper.js'
 import { meet, prefixOf } from './meeting-store.js'
 import { Member } from './member.js'
 import type { Visitor } from './presence.js'
+import { Refusals } from './refusals.js'
 
 /** Options of `init`. */
 export interface InitOptions extends PlaceOptions {
@@ -67,6 +77,11 @@ export interface InitOptions extends PlaceOptions {
   readonly remoteStacks?: boolean
   /** How many calls of one worker, and how many bytes of calls, may wait at another. Further calls fail with MAILBOX_FULL. */
   readonly mailbox?: MailboxOptions
+  /**
+   * Called when this process refuses a connection: with AUTH_FAILED, VERSION_MISMATCH or CLUSTER_MISMATCH, and the other end's address in `values.from`. Called at most
+   * 5 times a minute, and once a minute for the same address and code. Default: postgrad prints a warning.
+   */
+  readonly onConnectionRefused?: (error: PostgradError) => void
 }
 
 const OPTIONS: OptionNames<InitOptions> = {
@@ -89,6 +104,7 @@ const OPTIONS: OptionNames<InitOptions> = {
   rights: true,
   remoteStacks: true,
   mailbox: true,
+  onConnectionRefused: true,
 }
 
 /** Rank 0 waits for a lost process to come back. A process that takes its rank waits this much longer for its death. */
@@ -119,6 +135,9 @@ export async function init(options: InitOptions = {}): Promise<Member> {
   const { remoteStacks = true } = options
   checkBoolean('init', 'remoteStacks', remoteStacks)
   const clock = new RealClock()
+  const { onConnectionRefused = (error) => process.emitWarning(error) } = options
+  const refusals = new Refusals(clock, (error) => callListener(clock, () => onConnectionRefused(error)))
+  const onRefused = (from: string, error: PostgradError): void => refusals.note(from, error)
   const { cluster = 'postgrad', credentials = null } = options
   const self = { cluster, name, role: credentials?.kind === 'key' ? credentials.role : ROLE }
   let group: Group | null = null
@@ -146,12 +165,16 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       clock,
       limits,
       onGone,
+      onRefused,
       rights: access?.rights ?? {},
     })
     ends.unshift(() => meeting.close())
     const store = new PrefixStore(prefixOf(place), meeting.store)
     // Rank 0 serves the store now, so its predecessor is dead.
-    group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS)
+    group = new Group(new GroupLog(store), place, clock, meeting.isServed ? 0 : meeting.graceMs + SUCCESSION_MS, {
+      refusals,
+      graceMs: meeting.graceMs,
+    })
     const { id, rank, before } = await claim(store, place)
     hasReached = true
     oneOfSeveral()
@@ -163,6 +186,7 @@ export async function init(options: InitOptions = {}): Promise<Member> {
       limits,
       isRestricted: (role) => access !== null && Object.hasOwn(access.rights, role),
       checksums: 'network',
+      onRefused,
       stayAwake,
       ...(heap === null ? {} : { place: (bytes: number) => room.place(bytes) }),
     })
@@ -202,7 +226,10 @@ export async function init(options: InitOptions = {}): Promise<Member> {
     }
     // Who it is shows when a connection is made, before or after its arrival is read.
     const roles = new Map<number, string>()
-    const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, { roleOf: (peer) => roles.get(peer.id) ?? ROLE })
+    const made = makeRuntime({ name, id }, before === 0 ? 0 : id, clock, boot, {
+      roleOf: (peer) => roles.get(peer.id) ?? ROLE,
+      deathRemedy,
+    })
     exchange.onPeerIdentity((peer) => {
       // Kept: its link may have ended before it is opened here, and what it has sent is still read.
       roles.set(peer.id, peer.role)

@@ -26,6 +26,7 @@ test('SEC-6 INI-15 an observer is known by its role and its address, on each of 
     storeFile: undefined,
     rights: { observer: {} },
     onGone: () => {},
+    onRefused: () => {},
   })
   ends.push(() => meeting.close())
   /** How many of so many requests are answered on a new connection. */

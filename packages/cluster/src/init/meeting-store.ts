@@ -36,6 +36,8 @@ export interface MeetOptions {
   readonly rights: Readonly<Record<string, RoleRights>>
   /** The process that dialled as this has let its connection go, and has not come back in time. */
   readonly onGone: (visitor: Visitor) => void
+  /** Rank 0 has refused a connection from this address. */
+  readonly onRefused: (from: string, error: PostgradError) => void
 }
 
 /** A store, as long as this process needs it. */
@@ -69,7 +71,7 @@ export async function meet(options: MeetOptions): Promise<MeetingStore> {
     return { store, isServed: false, isWatched: false, graceMs, expect: () => {}, close: async () => store.close() }
   }
   const isRestricted = (role: string): boolean => Object.hasOwn(options.rights, role)
-  const exchange = new Exchange({ self, credentials, clock, limits, isRestricted })
+  const exchange = new Exchange({ self, credentials, clock, limits, isRestricted, onRefused: options.onRefused })
   try {
     return await (rank === 0 ? serve(exchange, meeting, options) : dial(exchange, meeting, options))
   } catch (error) {

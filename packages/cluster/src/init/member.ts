@@ -113,7 +113,8 @@ export class Member {
   /**
    * Ends this worker together with all others: when each worker has called `shutdown`, and no call is running anywhere. Even if `shutdown` rejects, this worker has
    * ended. PyTorch: `rpc.shutdown`.
-   * @throws GROUP_TIMEOUT after `timeoutMs`; WORKER_DIED if a worker dies meanwhile; TIMEOUT_INVALID
+   * @throws GROUP_TIMEOUT after `timeoutMs`; WORKER_DIED if a worker dies meanwhile; TIMEOUT_INVALID; NOT_PERMITTED if this worker's role lacks the right
+   * `groups`: the worker has left, and the others continue; call `leave` instead
    */
   shutdown(options?: ShutdownOptions): Promise<void> {
     return this.endWith(() => this.parts.runtime.shutdown(options))

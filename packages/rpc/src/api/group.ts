@@ -19,6 +19,7 @@ export interface GroupOptions {
  * for a worker that has died.
  * @throws GROUP_TIMEOUT if the workers do not all end within `timeoutMs`
  * @throws WORKER_DIED if another worker dies meanwhile
+ * @throws NOT_PERMITTED if this worker's role lacks the right `groups` at another worker: this worker has left, and the others continue; call `leave` instead
  * @throws TIMEOUT_INVALID if `timeoutMs` is not a number ≥ 0
  * @example await shutdown({ timeoutMs: 30_000 }) // on every worker: it waits for all of them
  */

@@ -240,6 +240,32 @@ describe('AUT-3 every kind of request', () => {
     ))
 })
 
+describe('SHD-9 shutdown of a worker whose role may not take part', () => {
+  test.each([
+    ['the last worker', 2],
+    // The others report to it, and it asks them to end.
+    ['the worker with the smallest name, which leads', 0],
+  ])('SHD-9 %s leaves and learns why, and the others end', async (_what, restricted) => {
+    for (let seed = 1; seed <= 3; seed++) {
+      const cluster = new Cluster(seed, 3, { authority: rolePolicy({ observer: RIGHTS }) })
+      for (const worker of cluster.workers) if (worker.info.id !== restricted) worker.setPeerRole(restricted, 'observer')
+      const shutDown = (worker: WorkerRuntime) =>
+        worker.shutdown().then(
+          () => 'ended',
+          (error: unknown) => error,
+        )
+      const ends = await cluster.world.run(Promise.all(cluster.workers.map(shutDown)))
+      expect(ends.filter((end) => end === 'ended')).toHaveLength(2)
+      expect(ends[restricted]).toMatchObject({
+        code: 'NOT_PERMITTED',
+        message: expect.stringMatching(
+          /^shutdown: worker 'worker\d', whose role is 'observer', may not end together with worker 'worker\d'. Call leave\(\) instead/,
+        ),
+      })
+    }
+  })
+})
+
 describe('AUT-4 references', () => {
   test('AUT-4 what was not given to it is not used: by its id, in a message, in a fetch', () =>
     asObserver(

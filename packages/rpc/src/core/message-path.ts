@@ -92,6 +92,7 @@ export class MessagePath implements Taker {
   private readonly handlers = new Map<MessageType, Handler>()
   private readonly callHandlers = new Map<MessageType, (call: IncomingCall) => void>()
   private readonly unreadableHandlers = new Map<MessageType, (unreadable: Unreadable) => void>()
+  private readonly refusedHandlers = new Map<MessageType, (message: Message, from: WorkerInfo, error: PostgradError) => void>()
 
   constructor(host: CoreHost) {
     this.host = host
@@ -244,6 +245,11 @@ export class MessagePath implements Taker {
     this.unreadableHandlers.set(type, handler)
   }
 
+  /** `handler` gets one-way messages that the authority refused, so that their sender, which waits for more than a reply, learns it. */
+  handleRefused(type: MessageType, handler: (message: Message, from: WorkerInfo, error: PostgradError) => void): void {
+    this.refusedHandlers.set(type, handler)
+  }
+
   receive(peer: Peer, frame: Frame): void {
     const { env, ledger } = peer
     const number = ledger.onReading(frame)
@@ -385,6 +391,7 @@ export class MessagePath implements Taker {
     if (received !== null) this.references.decline(received, peer.info)
     this.host.letter('invalid', `${nameOf(message.type)}: not permitted to the role '${peer.role}'`, peer.info)
     new Unreadable(this, peer, message, null, error, 0).run()
+    this.refusedHandlers.get(message.type)?.(message, peer.info, error)
   }
 
   private refuseCall(call: IncomingCall, error: PostgradError): void {

@@ -14,13 +14,15 @@ export class Peers {
   readonly liveness = new Liveness()
   private readonly clock: Clock
   private readonly departed: (info: WorkerInfo) => Peer
+  private readonly remedyOf: ((detail: string) => string) | undefined
   private readonly byId = new Map<WorkerId, Peer>()
   private readonly idsByName = new Map<string, WorkerId>()
 
   /** @param departed makes the entry of a dead and forgotten peer: each request to it fails with its death */
-  constructor(clock: Clock, departed: (info: WorkerInfo) => Peer) {
+  constructor(clock: Clock, departed: (info: WorkerInfo) => Peer, remedyOf?: (detail: string) => string) {
     this.clock = clock
     this.departed = departed
+    this.remedyOf = remedyOf
   }
 
   /** Self included. */
@@ -102,12 +104,17 @@ export class Peers {
   /** The error that everything about this worker meets, if it is known to be dead. */
   deathOf(id: WorkerId): PostgradError | null {
     const death = this.liveness.deathOf(id)
-    return death === undefined ? null : workerDied('worker', death, { restartedAs: this.restartedAs(death.worker) })
+    return death === undefined ? null : this.error('worker', death)
   }
 
   /** The error for a peer whose link has ended, also before that has its turn. */
   diedError(peer: Peer, op: string): PostgradError {
-    return workerDied(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''), { restartedAs: this.restartedAs(peer.info) })
+    return this.error(op, this.liveness.deathOf(peer.info.id) ?? this.deathBy(peer, ''))
+  }
+
+  private error(op: string, death: NoticedDeath): PostgradError {
+    const remedy = death.cause === 'left' ? undefined : this.remedyOf?.(death.detail)
+    return workerDied(op, death, { restartedAs: this.restartedAs(death.worker), ...(remedy === undefined ? {} : { remedy }) })
   }
 
   /** The worker that has its name now. */

@@ -60,6 +60,8 @@ export interface CoreOptions {
   readonly referenceStacks?: boolean
   /** Whether errors that this worker sends say where they arose. Default true. */
   readonly remoteStacks?: boolean | undefined
+  /** The remedy of WORKER_DIED for a peer whose link ended with this detail. Default: one that says nothing of the cluster. */
+  readonly deathRemedy?: (detail: string) => string
   /** Gets what no user code can catch; default: thrown in a turn of its own, where it is an uncaught exception (a simulation's run fails with it). */
   readonly onBug?: (error: unknown) => void
   /** Gets what the handler of a message threw, which is a dead letter and ends what the message was about; default as `onBug`, so that no test overlooks it. */
@@ -144,7 +146,7 @@ export abstract class WorkerCore implements RequestsHost {
     // Its items are dispatched in the context in which it is made, so in this scope.
     this.pump = inScope(scope, () => new Pump({ clock, dispatch: (item) => item.run(), onBug: this.onBug }))
     this.pump.onDrained(() => this.activity.changed())
-    this.peers = new Peers(clock, (info) => this.peer(info, ENDED_LINK, null, false, MEMBER))
+    this.peers = new Peers(clock, (info) => this.peer(info, ENDED_LINK, null, false, MEMBER), options.deathRemedy)
     this.messages = new MessagePath(this)
     this.reading = new ReadingShare(clock, this.messages)
     this.requests = new Requests(this, this.messages)

@@ -65,6 +65,16 @@ export function leaderSilent(op: string, timeoutMs: number, leader: WorkerInfo):
   })
 }
 
+/** For a worker whose role may not take part in the end of all: as `notPermitted`, it says nothing of the rights of others. */
+export function mayNotEnd({ name }: WorkerInfo, role: unknown, self: WorkerInfo): PostgradError {
+  return new PostgradError('NOT_PERMITTED', {
+    op: 'shutdown',
+    message: `worker '${name}', whose role is '${String(role)}', may not end together with worker '${self.name}'`,
+    remedy: 'Call leave() instead: it ends this worker alone. Or give the role the right `groups` at every worker. This worker has left.',
+    values: { caller: name, role, kind: 'built-in', name: 'GROUP_UPDATE', worker: self.name },
+  })
+}
+
 /** By order of code units, which is the same on every worker. */
 export function byName(a: WorkerInfo, b: WorkerInfo): number {
   return a.name < b.name ? -1 : a.name > b.name ? 1 : 0

@@ -32,6 +32,7 @@ export class Membership {
     this.end = new GroupEnd(this.view)
     this.standstill = new Standstill(this.view, () => this.end.isAwaited)
     core.handle(MessageType.GROUP_UPDATE, (message, _from, item) => this.onUpdate(message, item))
+    core.messages.handleRefused(MessageType.GROUP_UPDATE, ({ body }, from, error) => this.end.onRefused(from, body[0] as GroupWhat, error))
     core.onPeerConnect((peer) => this.end.onConnect(peer))
     core.onPeerDeath((peer, error) => this.onPeerDeath(peer, error))
     core.onClose(() => {

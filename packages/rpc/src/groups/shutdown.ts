@@ -1,6 +1,6 @@
 /**
  * The end of a whole group: every worker calls `shutdown`, and all of them end when nothing is under way anywhere, which is known by counting
- * and not by time. The rules SHD-1 to SHD-8 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
+ * and not by time. The rules SHD-1 to SHD-9 are in SPEC.md. PyTorch: `rpc.shutdown`, `_wait_all_workers`, `TensorPipeAgent::join`.
  *
  * Note [The end of a group]. The worker with the smallest name leads. Each member reports to it, whenever it is quiet (`quiet.ts`) and the numbers are
  * new, how many messages it has sent to and received from each other member. Messages count at the receiver when they come off the link.
@@ -15,12 +15,12 @@
  * Then the references are disposed, which sends messages and may run user code; so all is counted once more, and then everybody closes. A
  * worker that connects in between does not end with the others: each of them says LEAVE to it.
  */
-import type { PostgradError, WorkerId } from '@postgrad/base'
+import { isPostgradError, type PostgradError, type WorkerId } from '@postgrad/base'
 import type { Timer } from '@postgrad/transport'
 import { shutDownError } from '../common/rpc-errors.js'
 import type { WorkerInfo } from '../common/worker-info.js'
 import { Standing } from '../core/peer.js'
-import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent } from './group-errors.js'
+import { byName, groupTimeout, LEADER_GRACE_MS, leaderSilent, mayNotEnd } from './group-errors.js'
 import { GroupWhat, type Phase, type ReleaseData, type ReportData } from './group-protocol.js'
 import type { GroupView } from './group-view.js'
 import type { QuietReports } from './quiet.js'
@@ -71,6 +71,8 @@ export class GroupEnd {
   private async run(timeoutMs: number): Promise<void> {
     const error = this.failed ?? (await this.over(timeoutMs))
     this.isOver = true
+    // The others end without this worker, and must see no death in its end.
+    if (isPostgradError(error, 'NOT_PERMITTED')) for (const { id } of this.othersLinked()) this.view.say(id, GroupWhat.LEAVE)
     this.view.core.end()
     if (error !== null) throw error
   }
@@ -106,6 +108,10 @@ export class GroupEnd {
 
   private members(): WorkerInfo[] {
     return this.view.members().filter(({ id }) => this.isInCircle(id))
+  }
+
+  private othersLinked(): WorkerInfo[] {
+    return this.view.linked().flatMap(({ info }) => (info.id === this.view.info.id ? [] : [info]))
   }
 
   private isInCircle(id: WorkerId): boolean {
@@ -183,6 +189,12 @@ export class GroupEnd {
   onFailed(error: PostgradError): void {
     this.failed ??= error
     this.own?.end(error)
+  }
+
+  /** That worker may not take part in the end of all. It waits for an answer, whether it leads or this worker does. A refused FAILED gets none: two would answer each other for ever. */
+  onRefused(from: WorkerInfo, what: GroupWhat, { values }: PostgradError): void {
+    if (what !== GroupWhat.JOIN && what !== GroupWhat.RELEASE) return
+    this.view.say(from.id, GroupWhat.FAILED, null, mayNotEnd(from, values.role, this.view.info))
   }
 
   // --- as the leader

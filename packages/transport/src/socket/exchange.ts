@@ -51,6 +51,8 @@ export interface ExchangeOptions {
   readonly checksums?: 'always' | 'network'
   /** Where large segments are read to; what it gives is the receiver's with the frame. Default: fresh memory. */
   readonly place?: Place
+  /** Called with the address of each end that dialled this one and was refused with AUTH_FAILED, VERSION_MISMATCH or CLUSTER_MISMATCH. */
+  readonly onRefused?: (from: string, error: PostgradError) => void
   /** This thread's; see `SocketLinkOptions`. */
   readonly stayAwake?: StayAwake
   /** Nonces, lives and jitter. Default: `crypto.randomBytes`; nothing else is safe with credentials. */
@@ -121,6 +123,7 @@ export class Exchange {
       end: this.end,
       admits: (_, purpose) => this.admits(purpose),
       onConnection: (established) => this.onConnection(established),
+      onRefused: (from, error) => options.onRefused?.(from, error),
     })
   }
 

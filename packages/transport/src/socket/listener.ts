@@ -3,6 +3,7 @@
  * connections of an address. It counts authenticated ones by identity, too, and hands them to `exchange.ts`.
  */
 import type { Server, Socket } from 'node:net'
+import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { builtin } from '@postgrad/base/internal'
 import { Budget, ofLevel } from '../budget.js'
 import { type Address, checkAddress, formatAddress, networkOf } from './address.js'
@@ -31,6 +32,8 @@ export interface ListenerOptions {
   /** Throws if this is not served. */
   readonly admits: (peer: Identity, purpose: string) => void
   readonly onConnection: (established: Established) => void
+  /** An end that dialled from this address did not prove what it must, and was refused. Called for each: its taker limits what it makes of it. */
+  readonly onRefused: (from: string, error: PostgradError) => void
 }
 
 export class Listener {
@@ -176,14 +179,17 @@ export class Listener {
       timer.cancel()
       this.shakeHands(made, peer, Math.max(1, Math.ceil(beganMs + limits.handshakeMs - end.clock.now())), known)
     }
-    tls.secure(socket, 'listener', secured, () => {
+    const { remoteAddress } = socket
+    tls.secure(socket, 'listener', secured, (error) => {
       timer.cancel()
-      this.counts.failed++
+      this.onFailed(remoteAddress, error)
     })
   }
 
   private shakeHands(socket: Socket, tlsPeer: CertificateIdentity | null, timeoutMs: number, known: () => void): void {
     const { end, admits, onConnection } = this.options
+    // A socket that has closed does not say it any more.
+    const { remoteAddress } = socket
     const { self, credentials, clock, limits, random, release } = end
     establish(socket, {
       clock,
@@ -210,12 +216,19 @@ export class Listener {
         this.counts.accepted++
         onConnection(established)
       },
-      onFailed: () => {
-        this.counts.failed++
-      },
+      onFailed: (error) => this.onFailed(remoteAddress, error),
     })
   }
+
+  /** A connection that only broke does not count as refused, and neither does another program that dialled this port. */
+  private onFailed(from: string | undefined, error: Error): void {
+    this.counts.failed++
+    if (!isPostgradError(error) || !REFUSED.has(error.code) || error.values.by === 'peer') return
+    this.options.onRefused(from?.replace(/^::ffff:/, '') ?? 'this machine', error)
+  }
 }
+
+const REFUSED: ReadonlySet<string> = new Set(['AUTH_FAILED', 'VERSION_MISMATCH', 'CLUSTER_MISMATCH'])
 
 const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code
 

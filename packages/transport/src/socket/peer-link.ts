@@ -422,6 +422,10 @@ export class PeerLink {
   }
 }
 
+/** Whether a link ended with this detail because no connection was ever made, and no address answered: as if a firewall were in between. */
+export const isUnreached = (detail: string): boolean =>
+  /(^|; )no connection to /.test(detail) && /CONNECT_TIMEOUT|EHOSTUNREACH|ENETUNREACH/.test(detail)
+
 export function readResume(body: Buffer): { readonly life: number; readonly known: number; readonly seen: number } {
   const life = body.length === RESUME_BYTES ? body.readUInt32LE(0) : 0
   if (life === 0) throw chunkInvalid('no RESUME', 'two lives and a number')
