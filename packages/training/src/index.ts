@@ -1,5 +1,6 @@
 /** The public names of training: what a training loop writes, shows and draws. */
-export { type PlotCurve, type PlotLine, type PlotOptions, type PlotPanel, type PlotRun, plot } from './chart/plot.js'
+export type { PlotCurve, PlotLine, PlotOptions, PlotPanel } from './chart/options.js'
+export { type PlotRun, plot } from './chart/plot.js'
 export { type MetricsValue, MetricsWriter, type MetricsWriterOptions, type MetricsWriterState } from './metrics/metrics-writer.js'
 export { type Metrics, type MetricsRow, readMetrics } from './metrics/read-metrics.js'
 export {

@@ -58,7 +58,8 @@ Options:
   --lr X             learning rate of SGD at its height (default: ${LARGE.learningRate}; ${SMALL.learningRate})
   --momentum X       of SGD, Nesterov's (default: ${MOMENTUM})
   --seed N           of all random numbers (default: 0)
-  --out FILE         where the picture of the loss goes (default: out/char-lm.svg)
+  --out FILE         where the picture of the loss goes, and next to it the log;
+                     both replace earlier ones (default: out/char-lm.svg)
   --help             print this`
 
 /** Null: help was asked for. @throws TypeError, RangeError with a message for the user */

@@ -37,7 +37,8 @@ Options:
   --seed N           of all random numbers (default: 0)
   --episodes N       end after so many at the latest (default: ${EPISODES})
   --target X         end when the running reward is above this, at most 500 (default: ${TARGET})
-  --out FILE         where the picture of the rewards goes (default: out/rl.svg)
+  --out FILE         where the picture of the rewards goes, and next to it the log;
+                     both replace earlier ones (default: out/rl.svg)
   --help             print this`
 
 /** Null: help was asked for. @throws TypeError, RangeError with a message for the user */

@@ -12,11 +12,11 @@ export interface LogRow {
   readonly [tag: string]: number | undefined
 }
 
-/** `out/ddp.svg` → `out/ddp.jsonl`. Gives its path. */
+/** `out/ddp.svg` → `out/ddp.jsonl`, which replaces an earlier one, as the picture does. Gives its path. */
 export async function writeLog(picture: string, rows: readonly LogRow[]): Promise<string> {
   const { dir, name } = parse(picture)
   const path = join(dir, `${name}.jsonl`)
-  // A log of an earlier run, of other settings perhaps.
+  // A log of an earlier run, of other settings perhaps: the writer would continue it.
   await rm(path, { force: true })
   let ms = 0
   await using writer = new MetricsWriter(path, { now: () => ms })

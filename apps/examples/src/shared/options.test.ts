@@ -22,7 +22,7 @@ Options:
   --lr X       learning rate (default: 0.1)
   --mode NAME  one or two: how (default: one)
   --seed N     of all random numbers (default: 0)
-  --out FILE   where the picture goes (default: out/x.svg)
+  --out FILE   where the picture goes, and next to it the log; both replace earlier ones (default: out/x.svg)
   --help       print this`)
   expect(read(['--help'])).toBeNull()
 })

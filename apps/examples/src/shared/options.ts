@@ -51,7 +51,7 @@ export const choice = <const C extends readonly string[]>(choices: C, what: stri
 /** Null: the default, which is the example's. */
 export const outFile = (fallback: string): Option<string | null> => ({
   hint: 'FILE',
-  what: `where the picture goes (default: ${fallback})`,
+  what: `where the picture goes, and next to it the log; both replace earlier ones (default: ${fallback})`,
   read: (given, name) => (given[name] as string | undefined) ?? null,
 })
 

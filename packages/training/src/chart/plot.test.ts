@@ -1,10 +1,11 @@
 /** Plots: the chart that metrics become, and the picture. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import type { Metrics } from '../metrics/read-metrics.js'
-import { chartOf, type PlotOptions, plot } from './plot.js'
+import type { PlotOptions } from './options.js'
+import { chartOf, plot } from './plot.js'
 import { type Point, smoothed, thinned } from './points.js'
 
 let folder = ''
@@ -148,6 +149,24 @@ test('TR-33 the picture is SVG, for bright and dark viewers, and each colour has
   expect(readdirSync(join(folder, 'new'))).toEqual(['run.svg'])
 })
 
+test('TR-33 plots of one path at once leave one whole picture; a failed one leaves nothing', async () => {
+  const own = join(folder, 'own')
+  const path = join(own, 'run.svg')
+  await Promise.all([1, 2, 3].map(() => plot(RUN, path)))
+  expect(readFileSync(path, 'utf8')).toMatch(/<\/svg>\s*$/)
+  mkdirSync(join(own, 'folder.svg'))
+  const failed = plot(RUN, join(own, 'folder.svg'))
+  await expect(failed).rejects.toMatchObject({ code: 'METRICS_IO' })
+  await expect(failed).rejects.not.toThrow('memory')
+  expect(readdirSync(own).sort()).toEqual(['folder.svg', 'run.svg'])
+})
+
+test('TR-33 a label is text, and no template', async () => {
+  const path = join(folder, 'label.svg')
+  await plot(RUN, path, { panels: [{ curves: [{ tag: 'loss', label: '{c} of {a}' }] }] })
+  expect(readFileSync(path, 'utf8')).toContain('{c} of {a}')
+})
+
 test('TR-34 a file without values, an unknown tag, a wrong argument', async () => {
   const path = join(folder, 'none.jsonl')
   writeFileSync(path, '')
@@ -162,9 +181,23 @@ test('TR-34 a file without values, an unknown tag, a wrong argument', async () =
     { tags: [] },
     { tag: 'loss' } as never,
     { panels: [{ curves: [] }] },
+    { panels: 5 as never },
+    { panels: [] },
+    { panels: [null] as never },
+    { panels: [{ curves: [5] as never }] },
+    { panels: [{ curves: [null] as never }] },
+    { panels: [{ curves: ['loss'], lines: 5 as never }] },
+    { panels: [{ curves: ['loss'], lines: [5] as never }] },
+    { panels: [{ curves: ['loss'], lines: [{ name: 'best', value: Number.NaN }] }] },
+    { panels: [{ curves: ['loss'], min: Number.NaN }] },
+    { panels: [{ curves: [{ tag: 'loss', style: 'thick' as never }] }] },
+    { tags: ['loss'], panels: [{ curves: ['loss'] }] },
+    { title: 5 as never },
+    { log: 1 as never },
   ]
   for (const options of wrong) await expect(plot(RUN, out, options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await expect(plot(RUN, join(folder, 'run.png'))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await expect(plot({ rows: [] } as never, out)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await expect(plot([], out)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await expect(plot(RUN, join(path, 'run.svg'))).rejects.toMatchObject({ code: 'METRICS_IO' })
   expect(existsSync(out)).toBe(false)

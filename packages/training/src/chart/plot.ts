@@ -1,76 +1,19 @@
 /**
  * Draws metrics: reads the files, makes a chart of them (`chartOf`, a pure function), and writes the picture (`svg.ts`). PyTorch: TensorBoard, which needs a server and a browser.
  */
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, extname } from 'node:path'
-import { argumentText, checkOptions, invalidArgument, isListOf } from '@postgrad/tensor/internal'
+import { invalidArgument } from '@postgrad/tensor/internal'
+import { temporaryOf } from '../files/temporary.js'
 import { empty, ioFailure, unknownTag } from '../metrics/errors.js'
 import { type Metrics, pathOf, readMetrics } from '../metrics/read-metrics.js'
+import { checkMetrics, checkPlot, type PlotCurve, type PlotOptions, type PlotPanel } from './options.js'
 import { drawable, type Point, smoothed, thinned } from './points.js'
 import { type Chart, type Curve, type CurveStyle, type Panel, svgOf } from './svg.js'
 
 /** A run to draw: a metrics file, or what `readMetrics` gave. */
 export type PlotRun = string | URL | Metrics
 
-/** A curve of a panel of `plot`. */
-export interface PlotCurve {
-  /** The tag of the values. */
-  readonly tag: string
-  /** The name in the legend; default the tag. */
-  readonly name?: string
-  /** 'pale' for measurements, 'dark' for a result; default 'dark'. */
-  readonly style?: 'pale' | 'dark'
-  /** A text at the end of the curve. */
-  readonly label?: string
-  /** Whether to mark each value; default false. */
-  readonly dots?: boolean
-}
-
-/** A dashed line across a panel of `plot`, to compare with. */
-export interface PlotLine {
-  /** The name in the legend. */
-  readonly name: string
-  /** The height of the line, in the unit of the panel. */
-  readonly value: number
-  /** A text at the end of the line. */
-  readonly label?: string
-}
-
-/** A panel of `plot`: curves over one y axis. */
-export interface PlotPanel {
-  /** The tags, or curves with names and styles. */
-  readonly curves: readonly (string | PlotCurve)[]
-  /** The name of the y axis; default the tags. */
-  readonly name?: string
-  /** Dashed lines across the panel. */
-  readonly lines?: readonly PlotLine[]
-  /** The lower end of the y axis; default by the values. */
-  readonly min?: number
-  /** The upper end of the y axis; default by the values. */
-  readonly max?: number
-}
-
-/** Options of `plot`. */
-export interface PlotOptions {
-  /** The tags to draw, a panel for each; default all. */
-  readonly tags?: readonly string[]
-  /** Panels with several curves, names and lines, in place of `tags`. */
-  readonly panels?: readonly PlotPanel[]
-  /** The quantity of the x axis; default 'step'. */
-  readonly x?: 'step' | 'seconds'
-  /** The name of the x axis; default that of `x`. */
-  readonly xName?: string
-  /** How much to smooth, from 0 (the default) to below 1, as in TensorBoard. The values themselves are drawn pale, the smoothed curve dark. */
-  readonly smooth?: number
-  /** Whether the y axes are logarithmic; default false. Values that are not above 0 are gaps then. */
-  readonly log?: boolean
-  /** The title; default the names of the runs. */
-  readonly title?: string
-  /** A line below the title. */
-  readonly subtitle?: string
-}
-
-const OPTIONS = ['tags', 'panels', 'x', 'xName', 'smooth', 'log', 'title', 'subtitle'] as const
 /** More points than the picture has columns of pixels, of which two belong to one interval. */
 const POINTS_MAX = 3000
 
@@ -83,7 +26,7 @@ const POINTS_MAX = 3000
  */
 export async function plot(runs: PlotRun | readonly PlotRun[], path: string | URL, options: PlotOptions = {}): Promise<void> {
   const op = 'plot'
-  checkOptions(op, options, OPTIONS)
+  checkPlot(options)
   const name = pathOf(op, path)
   if (extname(name).toLowerCase() !== '.svg') throw invalidArgument(op, "a picture whose name ends in '.svg'", `'${name}'`)
   const list = (Array.isArray(runs) ? runs : [runs]) as readonly PlotRun[]
@@ -92,27 +35,31 @@ export async function plot(runs: PlotRun | readonly PlotRun[], path: string | UR
   const svg = svgOf(chartOf(metrics, options))
   try {
     await mkdir(dirname(name), { recursive: true })
-    const temporary = `${name}.tmp`
+  } catch (error) {
+    throw ioFailure(op, 'make the folder of', name, error)
+  }
+  const temporary = temporaryOf(name)
+  try {
     await writeFile(temporary, svg)
     await rename(temporary, name)
   } catch (error) {
+    await rm(temporary, { force: true }).catch(() => {}) // The first error is the one to report.
     throw ioFailure(op, 'write', name, error)
   }
 }
 
 function isMetrics(run: PlotRun): run is Metrics {
-  return typeof run === 'object' && run !== null && Array.isArray((run as Partial<Metrics>).rows)
+  if (typeof run !== 'object' || run === null || run instanceof URL) return false
+  checkMetrics(run)
+  return true
 }
 
-/** @throws INVALID_ARGUMENT, METRICS_EMPTY, METRICS_TAG_UNKNOWN */
+/** @throws INVALID_ARGUMENT (no run has a value of x), METRICS_EMPTY, METRICS_TAG_UNKNOWN */
 export function chartOf(runs: readonly Metrics[], options: PlotOptions): Chart {
   const { x = 'step', smooth = 0, log = false, title = namesOf(runs).join(', '), subtitle = '' } = options
-  if (x !== 'step' && x !== 'seconds') throw invalidArgument('plot', "'step' or 'seconds' as x", argumentText(x))
-  if (!(typeof smooth === 'number' && smooth >= 0 && smooth < 1))
-    throw invalidArgument('plot', 'smooth from 0 to below 1', argumentText(smooth))
   for (const { path, tags } of runs) if (tags.length === 0) throw empty('plot', path)
   const tags = [...new Set(runs.flatMap((run) => run.tags))]
-  const wanted = options.panels ?? tagsOf(options.tags ?? tags).map((tag): PlotPanel => ({ curves: [tag] }))
+  const wanted = options.panels ?? (options.tags ?? tags).map((tag): PlotPanel => ({ curves: [tag] }))
   const xs = runs.flatMap(({ rows }) => rows.map((row) => row[x])).filter(Number.isFinite)
   if (xs.length === 0) throw invalidArgument('plot', `files that have '${x}'`, 'files without', "Leave x out, or pass x: 'step'.")
   const [xMin, xMax] = xs.reduce(
@@ -140,11 +87,6 @@ export function chartOf(runs: readonly Metrics[], options: PlotOptions): Chart {
   }
 }
 
-function tagsOf(tags: readonly string[]): readonly string[] {
-  if (isListOf(tags, (tag) => typeof tag === 'string') && tags.length > 0) return tags
-  throw invalidArgument('plot', 'an array of tags', argumentText(tags), "Write { tags: ['loss'] }.")
-}
-
 /** Of one run, the pale curve and the dark one next to it have the same colour. */
 type ColoredCurve = PlotCurve & { readonly color: number }
 
@@ -163,8 +105,6 @@ interface Drawing {
 
 function panelOf({ curves, name, lines = [], min, max }: PlotPanel, drawing: Drawing): Panel {
   const { runs, tags, log, xMin, xMax } = drawing
-  if (!isListOf(curves, (each) => each !== null) || curves.length === 0)
-    throw invalidArgument('plot', 'at least one curve in each panel', argumentText(curves), "Write { curves: ['loss'] }.")
   const given = curves.map((curve): PlotCurve => (typeof curve === 'string' ? { tag: curve } : curve))
   const list = given.map(
     (curve, at): ColoredCurve => ({
@@ -176,7 +116,7 @@ function panelOf({ curves, name, lines = [], min, max }: PlotPanel, drawing: Dra
   if (unknown !== undefined)
     throw unknownTag(
       'plot',
-      String(unknown.tag),
+      unknown.tag,
       tags,
       runs.map(({ path }) => path),
     )

@@ -173,7 +173,8 @@ function seriesOf({ name, color: number, style, points, label, dots }: Curve, at
     lineStyle: { ...lineStyle, color },
     ...(label === null
       ? {}
-      : { endLabel: { show: true, color, fontSize: 13, fontWeight: style === 'dark' ? 'bold' : 'normal', formatter: label } }),
+      : // A text would be a template of echarts, in which {c} is a value.
+        { endLabel: { show: true, color, fontSize: 13, fontWeight: style === 'dark' ? 'bold' : 'normal', formatter: () => label } }),
     data: points.map(([x, y]) => [short(x), y === null ? '-' : short(y)]),
   }
 }

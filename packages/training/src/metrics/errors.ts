@@ -2,30 +2,41 @@
 import { PostgradError } from '@postgrad/base'
 import { tooManyOpenFiles } from '@postgrad/base/internal'
 
-export function ioFailure(op: string, what: 'read' | 'write', path: string, cause: unknown): PostgradError {
+/** @param unwritten of a writer: what becomes of its lines */
+export function ioFailure(
+  op: string,
+  action: 'read' | 'write' | 'make the folder of',
+  path: string,
+  cause: unknown,
+  unwritten: string | null = null,
+): PostgradError {
+  const remedy = tooManyOpenFiles(op, cause)?.remedy ?? remedyOf((cause as { code?: unknown })?.code)
   return new PostgradError('METRICS_IO', {
     op,
-    message: `cannot ${what} '${path}': ${(cause as { message?: unknown })?.message ?? String(cause)}`,
-    remedy: tooManyOpenFiles(op, cause)?.remedy ?? remedyOf((cause as { code?: unknown })?.code, what),
+    message: `cannot ${action} '${path}': ${(cause as { message?: unknown })?.message ?? String(cause)}`,
+    remedy: unwritten === null ? remedy : `${remedy} ${unwritten}`,
     values: { path },
     cause,
   })
 }
 
-function remedyOf(code: unknown, what: 'read' | 'write'): string {
+function remedyOf(code: unknown): string {
   switch (code) {
     case 'ENOENT':
-    case 'ENOTDIR':
       return `A relative path counts from the working directory, ${process.cwd()}.`
+    // mkdir says EEXIST of the last folder, ENOTDIR of an earlier one.
+    case 'EEXIST':
+    case 'ENOTDIR':
+      return 'A part of the path that must be a folder is a file: choose another path.'
     case 'EISDIR':
       return 'It is a folder: name a file in it.'
     case 'EACCES':
     case 'EPERM':
       return 'Look at the permissions of the file and of its folder.'
     case 'ENOSPC':
-      return 'The disk is full. The lines that are not written are still in memory: make room, and call flush() again.'
+      return 'The disk is full: make room.'
     default:
-      return what === 'write' ? 'See the cause. The lines that are not written are still in memory.' : 'See the cause.'
+      return 'See the cause.'
   }
 }
 
@@ -65,6 +76,17 @@ export function notReadYet(op: string, path: string, step: number): PostgradErro
     message: `the line of step ${step} of '${path}' waits for a tensor of another device`,
     remedy: 'Await flush() of the MetricsWriter before the save.',
     values: { path, step },
+  })
+}
+
+/** @param lost at least one, as `'loss' of step 2` */
+export function notReadAtExit(path: string, lost: readonly string[]): PostgradError {
+  const more = lost.length === 1 ? '' : ` and ${lost.length - 1} more`
+  return new PostgradError('READ_NOT_SYNCHRONOUS', {
+    op: 'exit',
+    message: `'${path}' lacks ${lost[0]}${more}: the thread ends while another device computes`,
+    remedy: 'Await close() of the MetricsWriter before the program ends.',
+    values: { path },
   })
 }
 

@@ -33,6 +33,8 @@ export interface Content {
   readonly tags: readonly string[]
   /** The text of a last line that a killed run did not finish; null: the last line is whole. */
   readonly truncated: string | null
+  /** Whether a writer can append to the file: each line ends in a line feed, and CSV has the columns of `csvHeader(tags)`. */
+  readonly isOurs: boolean
 }
 
 export const STEP = 'step'
@@ -71,7 +73,7 @@ export function parse(op: string, path: string, format: Format, text: string): C
   // Every line ends in a line feed, so the last text is empty, or belongs to a line that was not finished.
   const rest = texts.pop()!
   const whole = texts.map((each) => each.replace(/\r$/, ''))
-  return format === 'jsonl' ? parseJson(op, path, whole, rest) : parseCsv(op, path, whole, rest)
+  return format === 'jsonl' ? parseJson(op, path, whole, rest) : parseCsv(op, path, whole, rest, text.includes('\r'))
 }
 
 function parseJson(op: string, path: string, texts: readonly string[], rest: string): Content {
@@ -89,7 +91,7 @@ function parseJson(op: string, path: string, texts: readonly string[], rest: str
   // A closing brace shows that only the line feed is missing.
   const isWhole = rest.trim() !== '' && isJson(rest)
   if (isWhole) take(rest, texts.length + 1)
-  return { lines, tags: [...tags], truncated: isWhole || rest === '' ? null : rest }
+  return { lines, tags: [...tags], truncated: isWhole || rest === '' ? null : rest, isOurs: !isWhole }
 }
 
 function isJson(text: string): boolean {
@@ -120,29 +122,32 @@ function jsonLine(op: string, path: string, text: string, at: number): Line {
   return { step, seconds: typeof seconds === 'number' ? seconds : Number.NaN, values, text }
 }
 
-function parseCsv(op: string, path: string, texts: readonly string[], rest: string): Content {
+function parseCsv(op: string, path: string, texts: readonly string[], rest: string, hasReturns: boolean): Content {
   const truncated = rest === '' ? null : rest
-  if (texts.length === 0) return { lines: [], tags: [], truncated }
+  if (texts.length === 0) return { lines: [], tags: [], truncated, isOurs: true }
   const header = cellsOf(texts[0]!)
   const [stepAt, secondsAt] = [header.indexOf(STEP), header.indexOf(SECONDS)]
   if (stepAt < 0) throw invalidLine(op, path, 1, `a header with the column '${STEP}'`, excerpt(texts[0]!))
-  const tags = header.filter((_, i) => i !== stepAt && i !== secondsAt)
+  const isTag = (name: string): boolean => name !== STEP && name !== SECONDS
+  const tags = [...new Set(header.filter(isTag))]
+  let isOurs = !hasReturns && `${texts[0]}\n` === csvHeader(tags)
   const lines: Line[] = []
   for (const [i, text] of texts.entries()) {
     if (i === 0 || text === '') continue
     const cells = cellsOf(text)
     if (cells.length > header.length) throw invalidLine(op, path, i + 1, `${header.length} cells`, `${cells.length}`)
+    isOurs &&= cells.length === header.length
     const numbers = cells.map((cell) => (cell === '' ? null : cellNumber(op, path, i + 1, cell)))
     const step = numbers[stepAt] ?? null
     if (step === null) throw invalidLine(op, path, i + 1, `a number in the column '${STEP}'`, 'none')
     const values = new Map<string, number>()
     header.forEach((tag, at) => {
       const x = numbers[at] ?? null
-      if (at !== stepAt && at !== secondsAt && x !== null) values.set(tag, x)
+      if (isTag(tag) && x !== null) values.set(tag, x)
     })
     lines.push({ step, seconds: numbers[secondsAt] ?? Number.NaN, values, text })
   }
-  return { lines, tags, truncated }
+  return { lines, tags, truncated, isOurs }
 }
 
 function cellNumber(op: string, path: string, at: number, cell: string): number {

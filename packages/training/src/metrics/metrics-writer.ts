@@ -5,18 +5,21 @@
  * Note [A line is written, or an error says that it is not]
  * A line waits in memory for at most `flushMs`. All writes are synchronous: so a program that ends by `process.exit` or by an uncaught error still writes its last lines (the listener of 'exit'),
  * and a writer works in a simulated worker, which cannot wait for files. After a write that failed (a full disk) the lines stay in memory, the next write begins where the failed one stopped, and
- * `flush` and `close` reject until all is written. A write by the timer has no caller, so it prints a warning, once.
+ * `flush` and `close` reject until all is written. A write by the timer has no caller, so it prints a warning, once; a write at the exit prints an error, and the process gets the exit code 1.
+ * The timer does not keep the thread alive: a thread that has nothing else to do ends, and writes. `cluster.close` gives a worker the time for that, `cluster.kill` does not.
  *
  * Note [A checkpoint has the length of the file]
  * `stateDict` writes and syncs all lines, then gives their count: so a checkpoint on disk never has lines that the file lacks. `loadStateDict` only keeps the count. The next write removes the later lines:
  * if another worker refuses the load, the state from before is loaded again, and the file must be as it was.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { clearTimeout, now as nowMs, setTimeout } from '@postgrad/base/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument, isReadable, isTensor } from '@postgrad/tensor/internal'
-import { closed, ioFailure, notReadYet } from './errors.js'
+import { addAtExit, printAtExit, removeAtExit } from '../files/at-exit.js'
+import { temporaryOf } from '../files/temporary.js'
+import { closed, ioFailure, notReadAtExit, notReadYet } from './errors.js'
 import { type Content, csvHeader, csvText, type Format, formatOf, jsonText, parse, SECONDS, STEP } from './format.js'
 import { pathOf } from './read-metrics.js'
 
@@ -27,7 +30,7 @@ export type MetricsValue = number | Tensor
 export interface MetricsWriterOptions {
   /** If the file has lines of an earlier run: those of this step and later ones are removed. Default: the first step that is written. PyTorch: `purge_step`. */
   readonly purgeStep?: number
-  /** For how many milliseconds a line may wait in memory; default 1000. PyTorch: `flush_secs`, 120 s. */
+  /** For how many milliseconds a line may wait in memory; default 1000. With Infinity a line waits until `flush`, `close`, `stateDict` or the end of the thread. PyTorch: `flush_secs`, 120 s. */
   readonly flushMs?: number
   /** The clock of `seconds`, in milliseconds; default the machine's monotonic one. Seconds of NaN are left out. */
   readonly now?: () => number
@@ -51,6 +54,9 @@ interface Entry {
 }
 
 const FLUSH_MS = 1000
+/** Node takes a longer delay for 1 ms. */
+const DELAY_MS_MAX = 2 ** 31 - 1
+const IN_MEMORY = 'The lines that are not written are still in memory: flush() and close() fail until they are written.'
 
 /**
  * Writes metrics to a file, a line for each step: JSON lines ('.jsonl', '.ndjson') or CSV ('.csv'). Each line has the step, the seconds since the run began, and the values by tag. `postgrad plot` and
@@ -58,6 +64,8 @@ const FLUSH_MS = 1000
  *
  * If the file exists, the run continues it. The lines before the first step that is written stay; the lines from that step on, which a killed run wrote after its last checkpoint, are removed. So a run
  * that begins at its first step replaces the file. Only one writer may write a file at a time.
+ *
+ * A thread that ends writes its lines, and so does a worker at `cluster.close`. A killed thread loses its lines since the last write, as do workers if the main thread calls `process.exit`.
  *
  * In a checkpoint, let the writer be a part: `checkpoints.steps({ model, metrics }, …)`. Then the file has all lines up to the checkpoint, also after `kill -9`, and a load removes those after it.
  *
@@ -88,7 +96,7 @@ export class MetricsWriter {
   private timer: ReturnType<typeof setTimeout> | null = null
   private warned = false
   private state: 'open' | 'closed' = 'open'
-  private readonly atExit = (): void => this.writeUnattended()
+  private readonly atExit = (code: number): void => this.writeLast(code)
 
   /**
    * Makes the folder of the file if there is none. The file itself appears with the first line.
@@ -108,7 +116,7 @@ export class MetricsWriter {
     this.now = now
     this.madeMs = now()
     this.old = this.readOld(op)
-    process.on('exit', this.atExit)
+    addAtExit(this.atExit)
   }
 
   /** Adds one value. Values of one step that follow each other share a line. PyTorch: `add_scalar`. @throws as `log` */
@@ -121,8 +129,9 @@ export class MetricsWriter {
    * @throws INVALID_ARGUMENT (a tag that is empty, has a line break, or is 'step' or 'seconds'; a value that is neither a number nor a tensor of one element; a step that is not finite), METRICS_CLOSED
    */
   log(values: Readonly<Record<string, MetricsValue>>, step: number): void {
-    if (typeof values !== 'object' || values === null || isTensor(values))
-      throw invalidArgument('log', 'values by tag', argumentText(values), 'Write writer.log({ loss }, step).')
+    // Object.entries would give the places of an array as tags, and nothing of a Map.
+    if (typeof values !== 'object' || values === null || isTensor(values) || Symbol.iterator in values)
+      throw invalidArgument('log', 'an object with values by tag', argumentText(values), 'Write writer.log({ loss }, step).')
     this.add('log', Object.entries(values), step)
   }
 
@@ -137,7 +146,7 @@ export class MetricsWriter {
     if (this.state === 'closed') return
     await this.writeAll('close')
     this.state = 'closed'
-    process.off('exit', this.atExit)
+    removeAtExit(this.atExit)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -153,7 +162,7 @@ export class MetricsWriter {
     if (this.state === 'closed') throw closed(op, this.path)
     this.writeReady(op)
     if (this.entries.length > 0) throw notReadYet(op, this.path, this.entries[0]!.step)
-    if (this.lines !== null && this.old === null) this.writing(op, () => this.append(true))
+    if (this.lines !== null && this.old === null) this.writing(op, IN_MEMORY, () => this.append(true))
     return { lines: this.lines, seconds: this.startMs === null ? null : this.seconds() }
   }
 
@@ -190,7 +199,14 @@ export class MetricsWriter {
       else if (isReadable(value)) entry.values.set(tag, value.itemSync())
       else this.read(entry, tag, value)
     }
-    this.timer ??= setTimeout(() => this.onTimer(), this.flushMs)
+    this.flushLater()
+  }
+
+  /** Node's timer would keep the thread alive. */
+  private flushLater(): void {
+    if (this.timer !== null || this.flushMs === Number.POSITIVE_INFINITY) return
+    this.timer = setTimeout(() => this.onTimer(), Math.min(this.flushMs, DELAY_MS_MAX))
+    this.timer.unref()
   }
 
   private read(entry: Entry, tag: string, value: Tensor): void {
@@ -227,6 +243,10 @@ export class MetricsWriter {
   private readOld(op: string): Content | null {
     try {
       mkdirSync(dirname(this.path), { recursive: true })
+    } catch (error) {
+      throw ioFailure(op, 'make the folder of', this.path, error)
+    }
+    try {
       return parse(op, this.path, this.format, readFileSync(this.path, 'utf8'))
     } catch (error) {
       if ((error as { code?: unknown }).code === 'ENOENT') return null
@@ -239,8 +259,7 @@ export class MetricsWriter {
     this.timer = null
     this.writeUnattended()
     // A tensor of a slow device, or a disk that is full: later once more.
-    if (this.state === 'open' && this.entries.length + this.unwritten.length > 0)
-      this.timer = setTimeout(() => this.onTimer(), this.flushMs)
+    if (this.state === 'open' && this.entries.length + this.unwritten.length > 0) this.flushLater()
   }
 
   /** Without a caller who could get the error. */
@@ -250,8 +269,23 @@ export class MetricsWriter {
     } catch (error) {
       if (this.warned) return
       this.warned = true
-      process.emitWarning(`${(error as Error).message} flush() and close() fail until the lines are written.`, 'METRICS_IO')
+      process.emitWarning((error as Error).message, 'METRICS_IO')
     }
+  }
+
+  /** When the thread ends: no warning would be printed any more, and no tensor arrives. */
+  private writeLast(exitCode: number): void {
+    const lost = this.entries.flatMap(({ step, awaited }) => [...awaited].map((tag) => `'${tag}' of step ${step}`))
+    for (const { awaited } of this.entries) awaited.clear()
+    const errors: unknown[] = this.failedRead === null ? [] : [this.failedRead]
+    if (lost.length > 0) errors.push(notReadAtExit(this.path, lost))
+    try {
+      this.writeReady('exit', 'The lines that are not written are lost.')
+    } catch (error) {
+      errors.push(error)
+    }
+    for (const error of errors) printAtExit(`MetricsWriter: ${(error as { message?: unknown })?.message ?? error}`)
+    if (errors.length > 0 && exitCode === 0) process.exitCode = 1
   }
 
   private async writeAll(op: string): Promise<void> {
@@ -265,12 +299,12 @@ export class MetricsWriter {
   }
 
   /** Writes the lines up to the first that waits for a tensor. @throws METRICS_IO */
-  private writeReady(op: string): void {
+  private writeReady(op: string, unwritten = IN_MEMORY): void {
     const waits = this.entries.findIndex(({ awaited }) => awaited.size > 0)
     const ready = waits < 0 ? this.entries : this.entries.slice(0, waits)
     const isLoaded = this.old !== null && this.lines !== null
     if (ready.length === 0 && this.unwritten.length === 0 && !isLoaded) return
-    this.writing(op, () => {
+    this.writing(op, unwritten, () => {
       this.removeOld(ready)
       if (ready.length === 0 && this.unwritten.length === 0) return
       this.widen(ready)
@@ -284,23 +318,23 @@ export class MetricsWriter {
     })
   }
 
-  private writing(op: string, fn: () => void): void {
+  private writing(op: string, unwritten: string, fn: () => void): void {
     try {
       fn()
     } catch (error) {
-      throw ioFailure(op, 'write', this.path, error)
+      throw ioFailure(op, 'write', this.path, error, unwritten)
     }
   }
 
-  /** Before the first line, or the first after a load: lines that this run writes again, and one that an earlier run did not finish. */
+  /** Before the first line, or the first after a load: removes lines that this run writes again, and one that an earlier run did not finish. Other programs' columns become those of this writer. */
   private removeOld(ready: readonly Entry[]): void {
     const { old } = this
     if (old === null || (ready.length === 0 && this.lines === null)) return
     const kept = this.kept(ready[0]?.step ?? 0)
     if (kept.length > 0 && this.format === 'csv') this.columns = [...old.tags]
-    if (kept.length < old.lines.length || old.truncated !== null || kept.length === 0) {
+    if (kept.length < old.lines.length || old.truncated !== null || kept.length === 0 || !old.isOurs) {
       const header = this.columns === null ? '' : csvHeader(this.columns)
-      this.replace(header + kept.map(({ text }) => `${text}\n`).join(''))
+      this.replace(header + kept.map((line) => (this.columns === null ? `${line.text}\n` : csvText(line, this.columns))).join(''))
     }
     this.lines = kept.length
     this.old = null
@@ -325,9 +359,14 @@ export class MetricsWriter {
 
   /** Whole, or not at all. */
   private replace(text: string): void {
-    const temporary = `${this.path}.tmp`
-    writeFileSync(temporary, text)
-    renameSync(temporary, this.path)
+    const temporary = temporaryOf(this.path)
+    try {
+      writeFileSync(temporary, text)
+      renameSync(temporary, this.path)
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw error
+    }
   }
 
   /** @param isSynced also waits until the disk has all lines */

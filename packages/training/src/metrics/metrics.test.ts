@@ -1,8 +1,9 @@
 /** Metrics files: what is written is read back, runs continue each other, and nothing is lost. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Future } from '@postgrad/base'
 import { type Tensor, tensor } from '@postgrad/tensor'
@@ -200,7 +201,60 @@ test('TR-5 a new tag adds a column, in a file that continues, too', async () => 
   writer.log({ third: 7, loss: 1 }, 4)
   await writer.close()
   expect(textOf(path)).toBe('step,seconds,loss,other,third\n1,0,1,,\n2,1,0.5,,\n3,1,,5,\n4,1,1,,7\n')
-  expect(existsSync(`${path}.tmp`)).toBe(false)
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([])
+})
+
+test('TR-1 a step that comes again later, or with a tag that its row has, is a row of its own', async () => {
+  const path = fresh('jsonl')
+  writeFileSync(path, '{"step":1,"loss":1}\n{"step":1,"loss":2}\n{"step":2,"loss":3}\n{"step":1,"accuracy":1}\n')
+  const { rows, outOfOrder } = await readMetrics(path)
+  expect(rows.map(({ step, values }) => [step, values])).toEqual([
+    [1, { loss: 1 }],
+    [1, { loss: 2 }],
+    [2, { loss: 3 }],
+    [1, { accuracy: 1 }],
+  ])
+  expect(outOfOrder).toBe(1)
+})
+
+describe('TR-4 files of other programs', () => {
+  const rowsOf = async (path: string) => (await readMetrics(path)).rows.map(({ step, seconds, values }) => [step, seconds, values])
+  const append = async (path: string, values: Record<string, number>, step: number): Promise<void> => {
+    await using writer = new MetricsWriter(path, { now: () => Number.NaN })
+    writer.log(values, step)
+  }
+
+  test.each([['{"step":1,"loss":1}'], ['\uFEFF{"step":1,"loss":1}\r\n'], ['{"step":1,"loss":1}\r\n\r\n']])(
+    'TR-4 JSON lines are continued in lines of their own (%j)',
+    async (text) => {
+      const path = fresh('jsonl')
+      writeFileSync(path, text)
+      await append(path, { loss: 2 }, 2)
+      expect(await rowsOf(path)).toEqual([
+        [1, Number.NaN, { loss: 1 }],
+        [2, Number.NaN, { loss: 2 }],
+      ])
+    },
+  )
+
+  test.each([
+    ['other order', 'loss,step,seconds\n10,1,0\n', 0],
+    ['no seconds', 'step,loss\n1,10\n', Number.NaN],
+    ['no seconds, and a line that goes', 'step,loss\n1,10\n2,11\n', Number.NaN],
+    ['short lines', 'step,seconds,loss,accuracy\n1,0,10\n', 0],
+    ['a tag twice', 'step,seconds,loss,loss\n1,0,9,10\n', 0],
+    ['line ends of Windows', 'step,seconds,loss\r\n1,0,10\r\n', 0],
+  ])('TR-4 CSV gets the columns of this writer (%s)', async (_, text, seconds) => {
+    for (const values of [{ loss: 2 }, { accuracy: 3, loss: 2 }] as Record<string, number>[]) {
+      const path = fresh('csv')
+      writeFileSync(path, text)
+      await append(path, values, 2)
+      expect(await rowsOf(path)).toEqual([
+        [1, seconds, { loss: 10 }],
+        [2, Number.NaN, values],
+      ])
+    }
+  })
 })
 
 describe('TR-6', () => {
@@ -210,6 +264,7 @@ describe('TR-6', () => {
     mkdirSync(path) // no file can have this name
     writer.log({ loss: 1 }, 1)
     expect(await code(() => writer.flush())).toBe('METRICS_IO')
+    await expect(writer.flush()).rejects.toThrow('The lines that are not written are still in memory: flush() and close() fail')
     writer.log({ loss: 2 }, 2)
     expect(await code(() => writer.close())).toBe('METRICS_IO')
     rmdirSync(path)
@@ -242,6 +297,76 @@ describe('TR-6', () => {
     const program = `import { MetricsWriter } from '${module}'\nnew MetricsWriter(${JSON.stringify(path)}, { flushMs: 50 }).log({ loss: 1 }, 7)\n${ending}`
     spawnSync(process.execPath, ['--input-type=module', '-e', program])
     expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([7])
+  })
+})
+
+describe('TR-6 at the end of a thread', () => {
+  const module = new URL('./metrics-writer.js', import.meta.url).href
+  const head = (path: string, options = '{}') =>
+    `import { MetricsWriter } from '${module}'\nconst writer = new MetricsWriter(${JSON.stringify(path)}, ${options})\nwriter.log({ loss: 1 }, 7)\n`
+  const run = (text: string) =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', text], { encoding: 'utf8', timeout: 20_000, killSignal: 'SIGKILL' })
+
+  test.each(['', 'process.exit()', "process.on('uncaughtException', () => process.exit())\nthrow new Error('stop')"])(
+    'TR-6 a worker does not wait for the timer, and writes its lines (%s)',
+    async (ending) => {
+      const path = fresh('jsonl')
+      const text = `${head(path, '{ flushMs: 60_000 }')}${ending}`
+      const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(text)}`))
+      const limit = setTimeout(() => void worker.terminate(), 10_000)
+      await new Promise((resolve) => worker.on('exit', resolve))
+      clearTimeout(limit)
+      expect(existsSync(path)).toBe(true)
+      expect((await readMetrics(path)).rows.map(({ step }) => step)).toEqual([7])
+    },
+  )
+
+  test.each(['', 'process.exit(0)'])('TR-6 a write that fails then says so, with exit code 1 (%s)', (ending) => {
+    const path = join(folder, `gone${++files}`, 'run.jsonl')
+    const remove = `;(await import('node:fs')).rmSync(${JSON.stringify(join(path, '..'))}, { recursive: true })\n`
+    const { status, stderr } = run(head(path) + remove + ending)
+    expect(status).toBe(1)
+    expect(stderr).toContain(`MetricsWriter: exit: cannot write '${path}': ENOENT`)
+    expect(stderr).toContain('The lines that are not written are lost.')
+  })
+
+  test('TR-6 a write that fails again and again does not keep the process alive; an exit code of the program stays', () => {
+    const path = join(folder, `gone${++files}`, 'run.jsonl')
+    const remove = `;(await import('node:fs')).rmSync(${JSON.stringify(join(path, '..'))}, { recursive: true })\n`
+    const { status, signal } = run(`${head(path, '{ flushMs: 5 }')}${remove}setTimeout(() => { process.exitCode = 9 }, 50)`)
+    expect([status, signal]).toEqual([9, null])
+  })
+
+  test('TR-6 lines after one that waits for a tensor are written, and the missing value is named', async () => {
+    const path = fresh('jsonl')
+    const tensors = import.meta.resolve('@postgrad/tensor')
+    const slow = `const slow = Object.create((await import('${tensors}')).tensor(0), { storage: { value: { memory: null } }, item: { value: () => new Promise(() => {}) } })\n`
+    const { status, stderr } = run(`${head(path)}${slow}writer.log({ loss: slow, lr: 0.5 }, 8)\nwriter.log({ loss: 3 }, 9)`)
+    expect([status, stderr]).toEqual([1, expect.stringContaining(`'${path}' lacks 'loss' of step 8: the thread ends`)])
+    expect((await readMetrics(path)).rows.map(({ step, values }) => [step, values])).toEqual([
+      [7, { loss: 1 }],
+      [8, { lr: 0.5 }],
+      [9, { loss: 3 }],
+    ])
+  })
+
+  test('TR-6 many open writers have one listener', () => {
+    const before = process.listenerCount('exit')
+    const writers = Array.from({ length: 20 }, () => new MetricsWriter(fresh('jsonl')))
+    expect(process.listenerCount('exit')).toBeLessThanOrEqual(before + 1)
+    expect(new Set(writers).size).toBe(20)
+  })
+
+  test('TR-6 long intervals do not overflow', async () => {
+    const warnings: string[] = []
+    const listen = (warning: Error): void => void warnings.push(warning.name)
+    process.on('warning', listen)
+    const writers = [Number.POSITIVE_INFINITY, 3e9].map((flushMs) => new MetricsWriter(fresh('jsonl'), { flushMs }))
+    for (const writer of writers) writer.log({ loss: 1 }, 1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    process.off('warning', listen)
+    expect([warnings, writers.map(({ path }) => existsSync(path))]).toEqual([[], [false, false]])
+    for (const writer of writers) await writer.close()
   })
 })
 
@@ -376,6 +501,8 @@ describe('TR-8', () => {
       () => writer.log({ '': 1 }, 1),
       () => writer.log({ 'a\nb': 1 }, 1),
       () => writer.log(5 as never, 1),
+      () => writer.log(new Map([['loss', 1]]) as never, 1),
+      () => writer.log([1, 2] as never, 1),
       () => writer.addScalar('loss', 1, Number.NaN),
     ]
     for (const one of wrong) expect([String(one), await code(one)]).toEqual([String(one), 'INVALID_ARGUMENT'])
@@ -385,7 +512,10 @@ describe('TR-8', () => {
   test('TR-8 a path that cannot be used', async () => {
     expect(await code(() => new MetricsWriter(join(folder, 'file.csv', 'run.csv')))).toBe(null)
     writeFileSync(join(folder, 'file'), '')
-    expect(await code(() => new MetricsWriter(join(folder, 'file', 'run.csv')))).toBe('METRICS_IO')
+    for (const path of [join(folder, 'file', 'run.csv'), join(folder, 'file', 'a', 'run.csv')]) {
+      expect(await code(() => new MetricsWriter(path))).toBe('METRICS_IO')
+      expect(() => new MetricsWriter(path)).toThrow(/cannot make the folder of .* A part of the path that must be a folder is a file/s)
+    }
     if (process.getuid?.() !== 0) {
       mkdirSync(join(folder, 'closed'), { mode: 0o500 })
       expect(await code(() => new MetricsWriter(join(folder, 'closed', 'a', 'run.csv')))).toBe('METRICS_IO')

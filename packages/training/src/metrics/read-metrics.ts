@@ -19,7 +19,7 @@ export interface MetricsRow {
 export interface Metrics {
   /** The file. */
   readonly path: string
-  /** One for each step, in the order of the file. */
+  /** In the order of the file. Lines of one step that follow each other are one row, unless a tag comes twice. */
   readonly rows: readonly MetricsRow[]
   /** All tags, in the order in which they first appear. */
   readonly tags: readonly string[]
@@ -55,7 +55,7 @@ function outOfOrder(rows: readonly Row[]): number | null {
 
 const publicRow = ({ step, seconds, values }: Row): MetricsRow => ({ step, seconds, values: Object.fromEntries(values) })
 
-/** A step whose values were written in several lines is one row. */
+/** Neighbouring lines of one step are one row. A step that comes again later, or with the same tag, has a row of its own. */
 function joined(rows: readonly Row[]): Row[] {
   const found: Row[] = []
   for (const row of rows) {

@@ -3,7 +3,7 @@
  * it keeps no process alive and needs no end. Python: `tqdm`.
  */
 import { now as nowMs } from '@postgrad/base/internal'
-import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
+import { argumentText, checkOptions, invalidArgument, isTensor } from '@postgrad/tensor/internal'
 import { barText, lineText, metricsText, type Shown } from './text.js'
 
 /** Options of `ProgressBar` and `progress`. */
@@ -104,9 +104,15 @@ export class ProgressBar {
       lineMs = LINE_MS,
       now = nowMs,
     } = options
-    if (total !== null) checkCount('a total', total)
-    checkCount('initial', initial)
-    checkCount('lineMs', lineMs)
+    const op = 'ProgressBar'
+    if (total !== null) checkCount(op, 'total', total)
+    checkCount(op, 'initial', initial)
+    if (lineMs !== Number.POSITIVE_INFINITY) checkCount(op, 'lineMs', lineMs)
+    checkIs(op, 'a text as label', typeof label === 'string', label)
+    checkIs(op, 'a text as unit', typeof unit === 'string', unit)
+    checkIs(op, 'true or false as rate', typeof rate === 'boolean', rate)
+    checkIs(op, 'a stream with write(text) as stream', typeof (stream as Partial<ProgressStream> | null)?.write === 'function', stream)
+    checkIs(op, 'a function as now', typeof now === 'function', now)
     this.total = total
     this.initial = initial
     this.done = initial
@@ -120,22 +126,28 @@ export class ProgressBar {
     this.rateFrom = { ms: this.startMs, done: initial }
   }
 
-  /** Adds `count` units. */
+  /** Adds `count` units. @throws INVALID_ARGUMENT */
   update(count = 1): void {
-    checkCount('a count', count)
+    checkCount('update', 'a count', count)
     this.set(this.done + count)
   }
 
-  /** Shows this state, for `launch(program, { onProgress: (report) => bar.show(report) })`. */
-  show({ done, total, text }: ProgressReport): void {
-    checkCount('done', done)
+  /** Shows this state, for `launch(program, { onProgress: (report) => bar.show(report) })`. @throws INVALID_ARGUMENT */
+  show(report: ProgressReport): void {
+    const op = 'show'
+    checkIs(op, 'a report { done, total?, text? }', typeof report === 'object' && report !== null, report)
+    const { done, total, text } = report
+    checkCount(op, 'done', done)
+    if (total !== undefined) checkCount(op, 'total', total)
+    checkIs(op, 'a text as text', text === undefined || typeof text === 'string', text)
     if (total !== undefined) this.total = total
     if (text !== undefined) this.text = text
     this.set(done)
   }
 
-  /** Shows metrics after the bar, from the next drawing on: `bar.postfix({ loss: 0.25 })`, or a text. tqdm: `set_postfix`. */
+  /** Shows metrics after the bar, from the next drawing on: `bar.postfix({ loss: 0.25 })`, or a text. tqdm: `set_postfix`. @throws INVALID_ARGUMENT */
   postfix(metrics: Readonly<Record<string, number | string>> | string): void {
+    checkMetrics(metrics)
     this.text = typeof metrics === 'string' ? metrics : metricsText(metrics)
   }
 
@@ -221,6 +233,7 @@ export interface ProgressLoop<T> extends ProgressBar, AsyncIterable<T> {}
  * @example for await (const batch of progress([1, 2, 3], { label: 'epoch 1' })) console.log(batch)
  */
 export function progress<T>(items: AsyncIterable<T> | Iterable<T>, options: ProgressBarOptions = {}): ProgressLoop<T> {
+  checkOptions('progress', options, OPTIONS)
   const { [Symbol.asyncIterator]: asynchronous, [Symbol.iterator]: synchronous } = Object(items) as Partial<AsyncIterable<T> & Iterable<T>>
   if (typeof asynchronous !== 'function' && typeof synchronous !== 'function')
     throw invalidArgument(
@@ -230,7 +243,7 @@ export function progress<T>(items: AsyncIterable<T> | Iterable<T>, options: Prog
       'Pass an array or a DataLoader; for steps without one, write new ProgressBar({ total }).',
     )
   const { length } = items as { readonly length?: unknown }
-  const total = options.total ?? (typeof length === 'number' ? length : undefined)
+  const total = options.total ?? (isCount(length) ? length : undefined)
   return new Loop(items, { ...options, ...(total === undefined ? {} : { total }) })
 }
 
@@ -254,7 +267,22 @@ class Loop<T> extends ProgressBar implements ProgressLoop<T> {
   }
 }
 
-function checkCount(what: string, x: unknown): asserts x is number {
-  if (typeof x === 'number' && x >= 0) return
-  throw invalidArgument('ProgressBar', `a number from 0 as ${what}`, argumentText(x))
+const isCount = (x: unknown): x is number => typeof x === 'number' && x >= 0 && x < Number.POSITIVE_INFINITY
+
+function checkCount(op: string, name: string, x: unknown): void {
+  checkIs(op, `a finite number from 0 as ${name}`, isCount(x), x)
+}
+
+function checkMetrics(metrics: unknown): void {
+  if (typeof metrics === 'string') return
+  const isRecord = typeof metrics === 'object' && metrics !== null && !(Symbol.iterator in metrics)
+  checkIs('postfix', 'an object with metrics by name, or a text', isRecord, metrics)
+  for (const [name, value] of Object.entries(metrics as object)) {
+    const isShown = typeof value === 'number' || typeof value === 'string'
+    checkIs('postfix', `a number or a text as '${name}'`, isShown, value, isTensor(value) ? 'Pass await x.item().' : undefined)
+  }
+}
+
+function checkIs(op: string, expected: string, holds: boolean, got: unknown, remedy?: string): void {
+  if (!holds) throw invalidArgument(op, expected, argumentText(got), remedy)
 }

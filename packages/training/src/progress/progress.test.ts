@@ -31,6 +31,16 @@ test('TR-20 a line of the terminal', () => {
   expect(metricsText({ loss: 0.123456, step: 120_000, phase: 'warm' })).toBe('loss 0.1235, step 120000, phase warm')
 })
 
+test('TR-20 wide characters count as two columns, accents as none, and line breaks become spaces', () => {
+  const wide: Shown = { ...SHOWN, label: '訓練', postfix: '損失 0.31 한글 🚀 e\u0301' }
+  const columnsOf = (text: string) => text.replaceAll(/[訓練損失한글🚀]/gu, 'xx').replaceAll('\u0301', '').length
+  for (let columns = 1; columns < 100; columns++) expect(columnsOf(barText(wide, columns))).toBeLessThanOrEqual(columns)
+  expect(columnsOf(barText(wide, 79))).toBe(79)
+  const broken = { ...SHOWN, label: 'a\r\nb', postfix: 'c\td\ne\u2028f' }
+  expect(barText(broken, 79)).toMatch(/^a {2}b .* c d e f$/)
+  expect(lineText(broken)).toMatch(/^a {2}b 42%: c d e f \(/)
+})
+
 test('TR-20 a terminal is drawn at most every 100 ms, and in the end', () => {
   const { bar, pass, written } = barOf(true, { total: 1000, label: 'x' })
   for (let i = 0; i < 1000; i++) {
@@ -177,11 +187,24 @@ test('TR-22 a bar that showed nothing leaves nothing', () => {
 })
 
 test('TR-8 wrong arguments of bars', () => {
+  const { bar } = barOf(true)
   const wrong: (() => unknown)[] = [
     () => progress(5 as never),
     () => new ProgressBar({ totals: 5 } as never),
     () => new ProgressBar({ total: -1 }),
     () => new ProgressBar({ stream: streamOf(true) }).update(Number.NaN),
+    () => progress([1], null as never),
+    () => new ProgressBar({ now: 5 as never }),
+    () => new ProgressBar({ stream: {} as never }),
+    () => new ProgressBar({ stream: null as never }),
+    () => new ProgressBar({ total: Number.POSITIVE_INFINITY }),
+    () => new ProgressBar({ label: 5 as never }),
+    () => bar.show(undefined as never),
+    () => bar.show({ done: 1, total: Number.NaN }),
+    () => bar.show({ done: 1, text: 5 as never }),
+    () => bar.postfix(null as never),
+    () => bar.postfix(['loss'] as never),
+    () => bar.postfix({ loss: {} as never }),
   ]
   for (const one of wrong) expect(one).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })

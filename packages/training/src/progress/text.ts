@@ -20,14 +20,14 @@ const FULL = '█'
 /** Eighths of a column. */
 const PARTS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const
 
-/** One line of at most `columns` characters: `epoch 1  42% ███▍    | 42/100 [00:10<00:14, 4.20 it/s] loss 0.31`. The bar gives way first, then the end of the line. */
+/** One line of at most `columns` columns of a terminal: `epoch 1  42% ███▍    | 42/100 [00:10<00:14, 4.20 it/s] loss 0.31`. The bar gives way first, then the end of the line. */
 export function barText(shown: Shown, columns: number): string {
   const { label, done, total, postfix } = shown
   const head = label === '' ? '' : `${label} `
   const end = `${countText(shown)} [${timesText(shown)}]${postfix === '' ? '' : ` ${postfix}`}`
   if (total === null) return cut(head + end, columns)
   const percent = `${String(percentOf(done, total)).padStart(3)}% `
-  const room = Math.min(BAR_COLUMNS_MAX, columns - head.length - percent.length - end.length - 2)
+  const room = Math.min(BAR_COLUMNS_MAX, columns - columnsOf(head) - percent.length - columnsOf(end) - 2)
   const bar = room < BAR_COLUMNS_MIN ? '' : `${bars(done / total, room)}| `
   return cut(head + percent + bar + end, columns)
 }
@@ -43,7 +43,7 @@ export function lineText(shown: Shown): string {
     ...(leftOf(shown) === null ? [] : [`${clockText(leftOf(shown)!)} left`]),
   ]
   const brackets = facts.length === 0 ? '' : ` (${facts.join(', ')})`
-  return postfix === '' ? `${begin}${brackets}` : `${begin}: ${postfix}${brackets}`
+  return inOneLine(postfix === '' ? `${begin}${brackets}` : `${begin}: ${postfix}${brackets}`)
 }
 
 /** `loss 0.3125, accuracy 0.91`: four digits. */
@@ -93,5 +93,26 @@ function bars(share: number, columns: number): string {
 }
 
 function cut(text: string, columns: number): string {
-  return text.length <= columns ? text : text.slice(0, Math.max(0, columns))
+  const line = inOneLine(text)
+  if (line.length <= columns && !/[^ -~]/.test(line)) return line
+  let [end, used] = [0, 0]
+  for (const character of line) {
+    used += widthOf(character)
+    if (used > columns) break
+    end += character.length
+  }
+  return line.slice(0, end)
 }
+
+/** A text of the program may have line breaks and tabs, whose width depends on their place. */
+const inOneLine = (text: string): string => text.replaceAll(/[\t-\r\x85\u2028\u2029]/g, ' ')
+
+const columnsOf = (text: string): number => [...inOneLine(text)].reduce((sum, character) => sum + widthOf(character), 0)
+
+/** Unicode's East Asian wide and fullwidth characters, and emoji; by blocks, so some narrow ones count as wide. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{20000}-\u{3fffd}\p{Emoji_Presentation}\p{Extended_Pictographic}]/u
+/** Accents, joiners and the like, which a terminal draws into the character before. */
+const NO_COLUMN = /[\p{Mn}\p{Me}\p{Cf}]/u
+
+const widthOf = (character: string): number => (WIDE.test(character) ? 2 : NO_COLUMN.test(character) ? 0 : 1)
