@@ -747,6 +747,41 @@ function flip(path: string, at: number): void {
   writeFileSync(path, bytes)
 }
 
+describe('CP-5 modules', () => {
+  test('CP-5 a module whose own loadStateDict throws: weights, states and generators of all workers are put back', () =>
+    cluster(async ({ there, here }, checkpoints) => {
+      const [refusing, kept] = [new RefusingWeights(1), new Kept() as Kept & { loadStateDict(value: number): void }]
+      kept.loadStateDict = (value) => kept.set(value)
+      const fill = async (value: number): Promise<void> => {
+        here.fill(value)
+        kept.set(value)
+        await there.getModuleRref().call('fill', [value])
+      }
+      const values = async () => [here.values(), kept.get(), await there.getModuleRref().call('values', []), currentGenerator().state()]
+      await fill(1)
+      await checkpoints.save(1, { here, kept, there, refusing })
+      await fill(2)
+      rand([3])
+      const before = await values()
+      expect(await failure(checkpoints.load({ here, kept, there, refusing }))).toMatchObject({
+        code: 'CHECKPOINT_FAILED',
+        cause: { message: 'refused' },
+        values: { workers: ['worker0'] },
+      })
+      expect(await values()).toEqual(before)
+      // Nothing is left of it.
+      await checkpoints.save(2, { here, kept, there })
+      await fill(3)
+      await checkpoints.load({ here, kept, there })
+      expect(await values()).toEqual(before)
+    }))
+})
+class RefusingWeights extends Weights {
+  override loadStateDict(): never {
+    throw new Error('refused')
+  }
+}
+
 describe('CP-19', () => {
   test('CP-19 arguments that a loop of steps cannot use are refused at the call', async () => {
     await overSeeds(

@@ -330,6 +330,10 @@ export class Checkpoints {
       await inAnyCase((unlimited) =>
         onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.commit, [token], unlimited))),
       )
+      // A worker that has died since is as one that died after the load.
+      await inAnyCase((unlimited) =>
+        Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, restore.end, [token], unlimited)))),
+      )
       return values
     } catch (error) {
       const asked = [...plan.workers.values()]

@@ -4,8 +4,9 @@ import type { Module, StateDict } from '@postgrad/nn'
 import { call, currentSignal, expose, type RRef, type WorkerInfo, workerLocal } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
-import { raw, type Storage } from '@postgrad/tensor/internal'
+import type { Storage } from '@postgrad/tensor/internal'
 import { inAnyCase } from '../in-any-case.js'
+import { undoOf } from '../module-undo.js'
 import { PREFIX } from './limits.js'
 import { moduleOf } from './model-parts.js'
 
@@ -107,21 +108,6 @@ function commit(token: bigint, others: readonly WorkerInfo[]): void {
     }
     // The module has them now.
     states.delete(module)
-  }
-}
-
-/** @returns a function that writes the present values again */
-function undoOf(module: Module, keys: readonly string[]): () => void {
-  const now = module.stateDict()
-  const before = Object.fromEntries(keys.filter((key) => Object.hasOwn(now, key)).map((key) => [key, now[key]!.clone()]))
-  return () => {
-    try {
-      // A module may compute more from its weights when it loads them.
-      module.loadStateDict(before, { strict: false })
-    } catch {
-      // A module that refuses its old state as well: the caller has the error of its commit, and the weights are put back without it.
-    }
-    for (const [key, value] of Object.entries(before)) raw.copy_(now[key]!, value)
   }
 }
 
