@@ -183,6 +183,11 @@ describe('loadStateDict that is not strict', () => {
     const before = values(layer.bias)
     const wrong = { weight: zeros([2, 1]), bias: full([1], 4) }
     expect(() => layer.loadStateDict(wrong, { strict: false })).toThrow(code('STATE_DICT_MISMATCH'))
+    // Names that it may lack are not the reason.
+    const reasons = { missing: [], unexpected: [], shapes: [expect.stringContaining('weight is ')] }
+    expect(() => layer.loadStateDict({ weight: wrong.weight!, more: zeros([1]) }, { strict: false })).toThrow(
+      expect.objectContaining({ values: reasons }),
+    )
     expect(values(layer.bias)).toEqual(before)
   })
 })

@@ -346,8 +346,8 @@ export abstract class Module {
     if (shapes.length > 0 || (strict && missingKeys.length + unexpectedKeys.length > 0)) {
       throw stateMismatch(
         'loadStateDict',
-        missingKeys,
-        unexpectedKeys,
+        strict ? missingKeys : [],
+        strict ? unexpectedKeys : [],
         shapes.map(([name, { shape }]) => `${name} is [${shape.join(', ')}], not [${state[name]!.shape.join(', ')}]`),
       )
     }

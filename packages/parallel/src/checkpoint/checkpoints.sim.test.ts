@@ -747,6 +747,41 @@ function flip(path: string, at: number): void {
   writeFileSync(path, bytes)
 }
 
+describe('CP-5 modules', () => {
+  test('CP-5 a module whose own loadStateDict throws: weights, states and generators of all workers are put back', () =>
+    cluster(async ({ there, here }, checkpoints) => {
+      const [refusing, kept] = [new RefusingWeights(1), new Kept() as Kept & { loadStateDict(value: number): void }]
+      kept.loadStateDict = (value) => kept.set(value)
+      const fill = async (value: number): Promise<void> => {
+        here.fill(value)
+        kept.set(value)
+        await there.getModuleRref().call('fill', [value])
+      }
+      const values = async () => [here.values(), kept.get(), await there.getModuleRref().call('values', []), currentGenerator().state()]
+      await fill(1)
+      await checkpoints.save(1, { here, kept, there, refusing })
+      await fill(2)
+      rand([3])
+      const before = await values()
+      expect(await failure(checkpoints.load({ here, kept, there, refusing }))).toMatchObject({
+        code: 'CHECKPOINT_FAILED',
+        cause: { message: 'refused' },
+        values: { workers: ['worker0'] },
+      })
+      expect(await values()).toEqual(before)
+      // Nothing is left of it.
+      await checkpoints.save(2, { here, kept, there })
+      await fill(3)
+      await checkpoints.load({ here, kept, there })
+      expect(await values()).toEqual(before)
+    }))
+})
+class RefusingWeights extends Weights {
+  override loadStateDict(): never {
+    throw new Error('refused')
+  }
+}
+
 describe('CP-19', () => {
   test('CP-19 arguments that a loop of steps cannot use are refused at the call', async () => {
     await overSeeds(
@@ -757,6 +792,13 @@ describe('CP-19', () => {
           () => checkpoints.steps({ done: 1 }, { until: 2, every: 1 }),
           () => checkpoints.steps({ mean: zeros([1]) }, { until: 2, every: 1 }),
           () => checkpoints.steps({ nothing: null }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ map: new Map([['a', 1]]) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ floats: new Float32Array(2) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ date: new Date(0) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ stateless: new Stateless() }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ frozen: Object.freeze({ a: 0 }) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ frozen: Object.freeze([]) }, { until: 2, every: 1 }),
+          () => checkpoints.steps({ fixed: Object.defineProperty({}, 'a', { value: 1 }) }, { until: 2, every: 1 }),
           () => checkpoints.steps({}, { until: 2, every: 0 }),
           () => checkpoints.steps({}, { until: 1.5, every: 1 }),
           () => checkpoints.steps({}, { until: 2 } as never),
@@ -768,6 +810,39 @@ describe('CP-19', () => {
       1,
     )
   })
+
+  test('CP-19 a kept object that the checkpoint lacks, or has as another kind, is refused before anything is changed', () =>
+    cluster(
+      async ({ here }, checkpoints, _, make) => {
+        const saved = [{ other: 1 }, { kept: 5 }, { kept: null }, { kept: 'text' }, { kept: zeros([1]) }, { kept: [1, 2] }]
+        const resume = async (parts: Record<string, unknown>) => {
+          for await (const _step of make().steps({ here, ...parts }, { until: 9, every: 9 })) break
+        }
+        for (const [i, parts] of saved.entries()) {
+          here.fill(i)
+          await checkpoints.save(i, { here, ...parts })
+          here.fill(-1)
+          const kept = { n: 3 }
+          expect([i, await failure(resume({ kept }))]).toEqual([
+            i,
+            expect.objectContaining({
+              code: 'CHECKPOINT_MISMATCH',
+              message: expect.stringContaining("an object 'kept' in the checkpoint"),
+            }),
+          ])
+          expect([i, kept, here.values()]).toEqual([i, { n: 3 }, [-1, -1]])
+        }
+        await checkpoints.save(10, { here, kept: { a: 1 } })
+        expect(await failure(resume({ kept: [] }))).toMatchObject({
+          code: 'CHECKPOINT_MISMATCH',
+          message: expect.stringContaining('got an object'),
+        })
+        const kept = Object.assign(Object.create(null) as { a?: number }, { b: 2 })
+        await resume({ kept })
+        expect({ ...kept }).toEqual({ a: 1 })
+      },
+      { size: 2 },
+    ))
 
   test('CP-19 objects and arrays get their contents back; a loop that ends early saves nothing; a damaged checkpoint fails', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'postgrad-steps-'))

@@ -41,7 +41,7 @@ import { Moment } from './moment.js'
 import { type CheckpointParts, type Plan, planOf, refused } from './parts.js'
 import { restore, valuesOf } from './restore.js'
 import { type Step, Steps } from './steps.js'
-import { type CheckpointStepsOptions, trainingSteps } from './training-steps.js'
+import { type CheckpointStepsOptions, type SavesAndLoads, trainingSteps } from './training-steps.js'
 import { workerFile } from './worker-file.js'
 
 /** Options of `Checkpoints`. */
@@ -153,6 +153,15 @@ export class Checkpoints {
    * CHECKPOINT_FAILED if a worker fails. Its `values.workers` names the workers, and its cause is the first worker's error, such as STATE_DICT_MISMATCH
    */
   load(parts: CheckpointParts, given: CheckpointCallOptions & { readonly step?: number } = {}): Promise<LoadedCheckpoint> {
+    return this.loadIf(() => {}, parts, given)
+  }
+
+  /** @param check throws for values with which nothing may be changed */
+  private loadIf(
+    check: (values: Readonly<Record<string, unknown>>) => void,
+    parts: CheckpointParts,
+    given: CheckpointCallOptions & { readonly step?: number },
+  ): Promise<LoadedCheckpoint> {
     return this.inTurn('load', async () => {
       checkOptions('Checkpoints.load', given, ['step', 'timeoutMs', 'signal'])
       timeLimit('Checkpoints.load', given.timeoutMs ?? 0)
@@ -163,7 +172,7 @@ export class Checkpoints {
           const { directory, manifest } = await this.chosen(step)
           try {
             checkWorkers(manifest, plan)
-            const values = await this.loadAll(plan, manifest, directory, options)
+            const values = await this.loadAll(plan, manifest, directory, check, options)
             return { ...infoOf(directory, manifest), values }
           } catch (error) {
             // Another process that saves may have removed or replaced the step meanwhile.
@@ -187,7 +196,8 @@ export class Checkpoints {
    * @example for await (const step of new Checkpoints('checkpoints').steps({ model: new Linear(2, 1) }, { until: 100, every: 10 })) console.log(step)
    */
   steps(parts: CheckpointParts, options: CheckpointStepsOptions): AsyncGenerator<number, void, undefined> {
-    return trainingSteps(this, parts, options)
+    const loads: SavesAndLoads['load'] = (ofLoad, limits, check) => this.loadIf(check, ofLoad, limits)
+    return trainingSteps({ save: (step, ofSave, limits) => this.save(step, ofSave, limits), load: loads }, parts, options)
   }
 
   /**
@@ -300,6 +310,7 @@ export class Checkpoints {
     plan: Plan,
     manifest: Manifest,
     directory: string,
+    check: (values: Readonly<Record<string, unknown>>) => void,
     options: CheckpointCallOptions,
   ): Promise<Record<string, unknown>> {
     const token = currentRuntime().ids.take()
@@ -311,14 +322,20 @@ export class Checkpoints {
         const wanted = entries.filter(({ kind }) => kind !== 'value')
         return noGrad(() => call(info, restore.stage, [token, directory, manifest.workers[info.name]!, wanted], limits))
       })
-      const values: [string, unknown][] = []
-      for (const files of Object.values(manifest.workers)) values.push(...(await noGrad(() => valuesOf(disk, directory, files))))
+      const found: [string, unknown][] = []
+      for (const files of Object.values(manifest.workers)) found.push(...(await noGrad(() => valuesOf(disk, directory, files))))
+      const values = Object.fromEntries(found)
+      check(values)
       await onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.loadStates, [token], limits)))
       // All have agreed: an end in the middle would leave some workers changed.
       await inAnyCase((unlimited) =>
         onEach('load', plan.workers, ({ info }) => noGrad(() => call(info, restore.commit, [token], unlimited))),
       )
-      return Object.fromEntries(values)
+      // A worker that has died since is as one that died after the load.
+      await inAnyCase((unlimited) =>
+        Promise.allSettled([...plan.workers.values()].map(({ info }) => noGrad(() => call(info, restore.end, [token], unlimited)))),
+      )
+      return values
     } catch (error) {
       const asked = [...plan.workers.values()]
       await inAnyCase((unlimited) =>

@@ -36,20 +36,19 @@ const OWN = ['CORRUPT', 'MISMATCH', 'UNSUPPORTED', 'NOT_FOUND', 'FAILED', 'BUSY'
 /** The error itself where it is one of checkpoints, or says that an argument is wrong. */
 export function failedUnlessTyped(op: CheckpointOp, workers: readonly string[], error: unknown): unknown {
   if (![...OWN, 'INVALID_ARGUMENT', 'TIMEOUT_INVALID'].some((code) => isPostgradError(error, code))) return failed(op, workers, error)
-  nameOp(error as PostgradError, op)
-  return error
+  return (error as PostgradError).op === ANY_OP ? nameOp(error as PostgradError, op) : error
 }
 
 /** In place of the user's call in errors of code that does not know for which call it reads or writes. */
 const ANY_OP = 'checkpoint'
 
 /** Changes the error, which was made or decoded for this call alone. Node prints its stack, which begins with the message. */
-function nameOp(error: PostgradError, op: CheckpointOp): void {
-  if (error.op !== ANY_OP) return
-  const message = `${op}${error.message.slice(ANY_OP.length)}`
+export function nameOp(error: PostgradError, op: string): PostgradError {
+  const message = `${op}${error.message.slice(error.op.length)}`
   const stack = error.stack?.replace(error.message, () => message)
   Object.assign(error, { op, message })
   if (stack !== undefined) error.stack = stack
+  return error
 }
 
 export function corrupt(path: string, expected: string, got: string, cause?: unknown): PostgradError {

@@ -1,6 +1,6 @@
 /**
- * A worker's side of a load. It restores its own objects in three rounds, so that all workers do or none: `stage` reads and checks everything and changes nothing, `loadStates` lets
- * objects load their states (if one refuses, all are put back), `commit` copies weights and generator, which cannot fail any more. `checkpoints.ts` calls it on every worker.
+ * A worker's side of a load. It restores its own objects in rounds, so that all workers do or none: `stage` reads and checks everything and changes nothing, `loadStates` lets
+ * objects load their states, `commit` copies weights and generator. If an object or a module refuses, `abandon` puts all back; otherwise `end` forgets the old values. `checkpoints.ts` calls it on every worker.
  */
 import { join } from 'node:path'
 import { PostgradError } from '@postgrad/base'
@@ -8,6 +8,7 @@ import { type Module, openSafetensors, type SafetensorsFile, type StateDict } fr
 import { currentSignal, expose, workerLocal } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import { currentGenerator, type GeneratorState } from '@postgrad/tensor'
+import { undoOf } from '../module-undo.js'
 import { type CheckpointDisk, checkpointDiskOf } from './disk.js'
 import type { Entry, Stateful } from './entry.js'
 import { corrupt, mismatch } from './errors.js'
@@ -17,6 +18,7 @@ import { readStateOfVersion1 } from './version-1.js'
 
 interface Staged {
   readonly token: bigint
+  /** Those that are still to be written. */
   readonly modules: { readonly module: Module; readonly state: StateDict }[]
   readonly states: { readonly target: Stateful; readonly state: unknown }[]
   readonly generator: GeneratorState
@@ -158,12 +160,22 @@ async function loadInto(now: Staged): Promise<void> {
   }
 }
 
-/** Weights and generator; everything has been checked. */
+/** Weights and generator; everything has been checked. @throws as a module's own `loadStateDict` */
 function commit(token: bigint): void {
-  const { modules, generator } = stagedUnder(token)
-  for (const { module, state } of modules) module.loadStateDict(state)
-  currentGenerator().restore(generator)
-  staged().now = null
+  const { modules, generator, undo } = stagedUnder(token)
+  for (let next = modules.shift(); next !== undefined; next = modules.shift()) {
+    undo.push(undoOf(next.module, Object.keys(next.state)))
+    next.module.loadStateDict(next.state)
+  }
+  const current = currentGenerator()
+  const before = current.state()
+  undo.push(() => current.restore(before))
+  current.restore(generator)
+}
+
+/** The load has succeeded on all workers. */
+function end(token: bigint): void {
+  if (staged().now?.token === token) staged().now = null
 }
 
 /** As if it had not been. */
@@ -186,10 +198,11 @@ function stagedUnder(token: bigint): Staged {
   })
 }
 
-export const restore = { stage, loadStates, commit, abandon } as const
+export const restore = { stage, loadStates, commit, end, abandon } as const
 expose({
   'postgrad.checkpoint.stage': stage,
   'postgrad.checkpoint.loadStates': loadStates,
   'postgrad.checkpoint.commit': commit,
+  'postgrad.checkpoint.endLoad': end,
   'postgrad.checkpoint.abandon': abandon,
 })

@@ -3,15 +3,18 @@
  *
  * Note [Kept objects]
  * `load` returns plain data, since nobody could write a new value into a variable of the program. Here the program passes an object or an array of its own, and a load replaces the contents:
- * the program's variable then holds what was saved. So a bare number has no place here, and is refused.
+ * the program's variable then holds what was saved. So a bare number has no place here, and is refused; so is an object that a load cannot fill with the plain data of a checkpoint, such as a Map or a
+ * frozen object. A checkpoint that lacks one of these objects, or has something else under its name, is another program's: the load refuses it before anything is changed.
  */
 import { isPostgradError } from '@postgrad/base'
 import { Module } from '@postgrad/nn'
 import { type CallOptions, RRef } from '@postgrad/rpc'
+import { currentRuntime } from '@postgrad/rpc/internal'
 import { isTensor } from '@postgrad/tensor'
 import { argumentText, checkOptions, invalidArgument } from '@postgrad/tensor/internal'
 import { DistributedOptimizer } from '../distributed-optimizer.js'
 import { isStateful } from './entry.js'
+import { mismatch } from './errors.js'
 import type { CheckpointParts } from './parts.js'
 
 type Limits = Pick<CallOptions, 'timeoutMs' | 'signal'>
@@ -24,10 +27,17 @@ export interface CheckpointStepsOptions extends Limits {
   readonly every: number
 }
 
+type Values = Readonly<Record<string, unknown>>
+
 /** The two calls of `Checkpoints` that it needs. */
 export interface SavesAndLoads {
   save(step: number, parts: CheckpointParts, options: Limits): Promise<unknown>
-  load(parts: CheckpointParts, options: Limits): Promise<{ readonly step: number; readonly values: Readonly<Record<string, unknown>> }>
+  /** @param check throws if the load may not change anything, for these values of the checkpoint */
+  load(
+    parts: CheckpointParts,
+    options: Limits,
+    check: (values: Values) => void,
+  ): Promise<{ readonly step: number; readonly values: Values }>
 }
 
 const OP = 'Checkpoints.steps'
@@ -52,11 +62,13 @@ async function* steps(
   { until, every }: { readonly until: number; readonly every: number },
   options: Limits,
 ): AsyncGenerator<number, void, undefined> {
-  const loaded = await checkpoints.load(parts, options).catch((error: unknown) => {
-    if (isPostgradError(error, 'CHECKPOINT_NOT_FOUND')) return null
-    throw error
-  })
-  for (const [name, object] of kept) if (loaded !== null && Object.hasOwn(loaded.values, name)) refill(object, loaded.values[name])
+  const loaded = await checkpoints
+    .load(parts, options, (values) => checkKept(kept, values))
+    .catch((error: unknown) => {
+      if (isPostgradError(error, 'CHECKPOINT_NOT_FOUND')) return null
+      throw error
+    })
+  if (loaded !== null) for (const [name, object] of kept) refill(object, loaded.values[name])
   for (let step = (loaded?.step ?? 0) + 1; step <= until; step++) {
     yield step
     if (step % every === 0 || step === until) await checkpoints.save(step, parts, options)
@@ -69,15 +81,47 @@ function keptOf(parts: CheckpointParts): Map<string, object> {
   const entries = typeof parts === 'object' && parts !== null ? Object.entries(parts) : []
   const plain = entries.filter(([, value]) => value !== undefined && !isLoadedItself(value))
   for (const [name, value] of plain) {
-    if (typeof value === 'object' && value !== null && !isTensor(value)) continue
-    throw invalidArgument(
-      OP,
-      `an object or an array as '${name}', which a load can fill again`,
-      argumentText(value),
-      `Put it into an object of the program: const kept = { ${name} }, and pass kept.`,
-    )
+    const kind = kindOf(value)
+    if (kind !== null && isRefillable(value as object)) continue
+    const got = kind === null ? argumentText(value) : `${kind} that cannot be changed`
+    throw invalidArgument(OP, `a plain object or an array as '${name}', which a load can fill again`, got, remedyFor(name, kind, value))
   }
   return new Map(plain as [string, object][])
+}
+
+function remedyFor(name: string, kind: string | null, value: unknown): string {
+  if (kind !== null) return 'Pass one that is not frozen.'
+  const isBare = typeof value !== 'object' || value === null || isTensor(value)
+  return isBare
+    ? `Put it into an object of the program: const kept = { ${name} }, and pass kept.`
+    : 'Keep its data in a plain object or an array, or give its class stateDict and loadStateDict.'
+}
+
+/** Null for every other value. */
+function kindOf(value: unknown): 'an array' | 'an object' | null {
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value !== 'object' || value === null) return null
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // Of any realm.
+  return prototype === null || Object.getPrototypeOf(prototype) === null ? 'an object' : null
+}
+
+function isRefillable(object: object): boolean {
+  if (!Object.isExtensible(object)) return false
+  const own = Object.entries(Object.getOwnPropertyDescriptors(object))
+  return own.every(
+    ([name, { configurable, writable }]) => configurable || (Array.isArray(object) && name === 'length' && writable === true),
+  )
+}
+
+/** @throws CHECKPOINT_MISMATCH */
+function checkKept(kept: ReadonlyMap<string, object>, values: Values): void {
+  for (const [name, object] of kept) {
+    const [now, saved] = [kindOf(object)!, Object.hasOwn(values, name) ? kindOf(values[name]) : null]
+    if (saved === now) continue
+    const got = saved ?? (Object.hasOwn(values, name) ? argumentText(values[name]) : 'none')
+    throw mismatch(currentRuntime().info.name, `${now} '${name}' in the checkpoint`, got)
+  }
 }
 
 function isLoadedItself(value: unknown): boolean {

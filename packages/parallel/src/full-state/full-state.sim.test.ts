@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { PostgradError } from '@postgrad/base'
 import { BatchNorm1d, Dropout, Linear, loadSafetensors, Module, ReLU, Sequential, safetensorsBytes } from '@postgrad/nn'
-import { call, expose, RRef, remote, rref } from '@postgrad/rpc'
-import type { WorkerRuntime } from '@postgrad/rpc/internal'
+import { call, currentWorker, expose, RRef, remote, rref } from '@postgrad/rpc'
+import { currentRuntime, type WorkerRuntime } from '@postgrad/rpc/internal'
 import { manualSeed, type Tensor, zeros } from '@postgrad/tensor'
 import { type CheckpointDisk, syncDisk, useCheckpointDisk } from '../checkpoint/disk.js'
+import { DistributedDataParallel } from '../ddp/distributed-data-parallel.js'
+import { overSeeds as overRanks } from '../ddp/sim-ranks.suite.js'
 import { splitSequential } from '../pipelining/split-sequential.js'
 import { PipelineStage } from '../pipelining/stage.js'
 import { RemoteModule } from '../remote-module.js'
@@ -193,8 +195,12 @@ describe('FS-2', () => {
         'loadModel',
         { missing: ['head.bias'], unexpected: ['extra'], shapes: ['head.weight is [2, 4], not [2, 5]'] },
       ])
-      // Other shapes are refused in any case.
-      expect(await failure(loadModel(path, model, { strict: false }))).toMatchObject({ code: 'STATE_DICT_MISMATCH' })
+      // Other shapes are refused in any case; names are then not the reason.
+      const loose = (await failure(loadModel(path, model, { strict: false }))) as PostgradError
+      expect([loose.code, loose.values]).toEqual([
+        'STATE_DICT_MISMATCH',
+        { missing: [], unexpected: [], shapes: ['head.weight is [2, 4], not [2, 5]'] },
+      ])
       expect([weightsOf(model.head), await call('worker1', weightsThere, [encoder.getModuleRref() as RRef<Module>])]).toEqual(before)
       writeFileSync(path, await safetensorsBytes({ ...state, extra: zeros([1]) }))
       expect(await loadModel(path, model, { strict: false })).toEqual({ missingKeys: ['head.bias'], unexpectedKeys: ['extra'] })
@@ -212,13 +218,59 @@ describe('FS-2', () => {
         if (model instanceof RRef) model.dispose()
       }
       expect(await failure(saveModel(path, { a: { b: linear }, 'a.b': linear }))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      const layers = [new Sequential(linear), new Scaled(linear)]
+      expect(await failure(saveModel(path, layers))).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringContaining("'scale'"),
+      })
       expect(await failure(saveModel(5 as never, linear))).toMatchObject({ code: 'INVALID_ARGUMENT' })
       expect(await failure(saveModel(path, linear, { meta: {} } as never))).toMatchObject({ code: 'INVALID_ARGUMENT' })
       expect(await failure(loadModel(path, linear, { strictly: true } as never))).toMatchObject({ code: 'INVALID_ARGUMENT' })
       expect(readdirSync(folder)).toEqual([])
+      await saveModel(path, linear)
+      using count = remote('worker1', madeCount, [])
+      expect(await failure(loadModel(path, count as never))).toMatchObject({ code: 'INVALID_ARGUMENT', op: 'loadModel' })
     }, 1)
   })
+
+  test('FS-2 a DistributedDataParallel is saved as its module at any depth, and no rank loads into it alone', async () => {
+    await overRanks(2, async (rank) => {
+      useCheckpointDisk(currentRuntime(), syncDisk)
+      const path = join(folder, `ddp-${rank}.safetensors`)
+      const dense = await DistributedDataParallel.create(new Sequential(new Linear(1, 1)))
+      const model = new Wrapping(dense)
+      for (const [part, names] of [
+        [dense, ['0.bias', '0.weight']],
+        [model, ['dense.0.bias', 'dense.0.weight', 'own.bias', 'own.weight']],
+      ] as const) {
+        await saveModel(path, part)
+        expect(Object.keys(await loadSafetensors(readFileSync(path))).sort()).toEqual(names)
+        expect(await failure(loadModel(path, part))).toMatchObject({
+          code: 'INVALID_ARGUMENT',
+          op: 'loadModel',
+          message: expect.stringContaining('Load before DistributedDataParallel.create'),
+        })
+      }
+      await saveModel(path, dense)
+      await loadModel(path, dense.module)
+    })
+  })
 })
+/** With a tensor that is in none of its layers. */
+class Scaled extends Sequential {
+  readonly scale = zeros([1], { requiresGrad: true })
+}
+class Wrapping extends Module {
+  readonly own = new Linear(1, 1)
+  readonly dense: Module
+  constructor(dense: Module) {
+    super()
+    this.dense = dense
+  }
+  forward(x: Tensor): Tensor {
+    return x
+  }
+}
 function madeCount(): number {
   return made.length
 }
@@ -267,21 +319,231 @@ describe('FS-3', () => {
   })
 })
 
-test('FS-4 of two loads at once into a worker, one fails and the other is whole', async () => {
-  await onWorkers(async () => {
-    using linear = new RemoteModule('worker1', Linear, [3, 3])
-    const ref = linear.getModuleRref() as unknown as RRef<Module>
-    const paths = [1, 2].map((value) => {
-      const path = join(folder, `${value}.safetensors`)
-      const local = new Linear(3, 3)
-      for (const x of Object.values(local.stateDict())) x.fill_(value)
-      return [path, local] as const
+describe('FS-3 all workers or none', () => {
+  test('FS-3 a module that refuses its new weights: all modules get their old ones back, also itself', async () => {
+    await onWorkers(async () => {
+      const path = join(folder, 'parts.safetensors')
+      using good = new RemoteModule('worker1', Linear, [1, 1])
+      const here = new Linear(1, 1)
+      const refused = { code: 'MODEL_LOAD_FAILED', values: { worker: 'worker2' }, cause: { message: 'refused' } }
+      for (const make of [Half, Stubborn] as (typeof Module & (new () => Half | Stubborn))[]) {
+        using bad = new RemoteModule('worker2', make, [])
+        const [goodRef, badRef] = [good, bad].map((each) => each.getModuleRref() as unknown as RRef<Module>)
+        const parts = { good, bad, here }
+        await saveModel(path, parts)
+        writeFileSync(path, await safetensorsBytes(plusOne(await loadSafetensors(readFileSync(path)))))
+        const all = async () => [
+          await call('worker1', weightsThere, [goodRef!]),
+          await call('worker2', weightsThere, [badRef!]),
+          weightsOf(here),
+        ]
+        const before = await all()
+        expect(await failure(loadModel(path, parts))).toMatchObject(refused)
+        expect(await all()).toEqual(before)
+        // Nothing is left of it: the next load begins.
+        expect(await failure(loadModel(path, parts))).toMatchObject(refused)
+      }
     })
-    for (const [path, local] of paths) await saveSafetensorsHere(path, local)
-    const ends = await Promise.allSettled(paths.map(([path]) => loadModel(path, linear)))
-    const failed = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as PostgradError).code] : []))
-    expect(failed).toEqual(['MODEL_LOAD_FAILED'])
-    const [, winner] = paths[ends.findIndex(({ status }) => status === 'fulfilled')]!
-    expect(await call('worker1', weightsThere, [ref])).toEqual(weightsOf(winner))
+  })
+
+  test('FS-3 an error of a worker that has died names saveModel and loadModel', async () => {
+    await overSeeds(
+      3,
+      async (workers, world) => {
+        for (const worker of workers) useCheckpointDisk(worker, syncDisk)
+        const path = join(folder, 'model.safetensors')
+        using linear = new RemoteModule('worker1', Linear, [1, 1])
+        await saveModel(path, linear)
+        world.crash('worker1')
+        await waited(100)
+        const [saving, loading] = [await failure(saveModel(path, linear)), await failure(loadModel(path, linear))]
+        expect(saving).toMatchObject({
+          code: 'WORKER_DIED',
+          op: 'saveModel',
+          message: expect.stringMatching(/^saveModel: worker 'worker1'/),
+        })
+        expect(loading).toMatchObject({
+          code: 'WORKER_DIED',
+          op: 'loadModel',
+          message: expect.stringMatching(/^loadModel: worker 'worker1'/),
+        })
+      },
+      1,
+    )
   })
 })
+
+describe('FS-4', () => {
+  test('FS-4 of two loads at once into the same tensors, one fails and the other is whole', async () => {
+    await onWorkers(async () => {
+      using linear = new RemoteModule('worker1', Linear, [3, 3])
+      using second = new RemoteModule('worker2', Linear, [3, 3])
+      const refs = [linear, second].map((each) => each.getModuleRref() as unknown as RRef<Module>)
+      const paths = await Promise.all(
+        [1, 2].map(async (value) => {
+          const path = join(folder, `${value}.safetensors`)
+          await filledFile(path, value, ['a', 'b'])
+          return path
+        }),
+      )
+      // Whichever part is named first.
+      const models = [
+        { a: linear, b: second },
+        { b: second, a: linear },
+      ]
+      const ends = await Promise.allSettled(paths.map((path, i) => loadModel(path, models[i]!)))
+      const failed = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as PostgradError).code] : []))
+      expect(failed).toEqual(['MODEL_LOAD_FAILED'])
+      const winner = 1 + ends.findIndex(({ status }) => status === 'fulfilled')
+      const expected = weightsOf(filled(winner))
+      expect([await call('worker1', weightsThere, [refs[0]!]), await call('worker2', weightsThere, [refs[1]!])]).toEqual([
+        expected,
+        expected,
+      ])
+      // The next one does not wait for anything.
+      await loadModel(paths[2 - winner]!, models[0]!)
+    }, 6)
+  })
+
+  test('FS-4 loads of other tensors on the same worker do not disturb one another, in any order of messages', async () => {
+    await onWorkers(async () => {
+      const [two, one] = [join(folder, 'two.safetensors'), join(folder, 'one.safetensors')]
+      await filledFile(two, 7, ['a', 'b'])
+      writeFileSync(one, await safetensorsBytes(filled(8).stateDict()))
+      for (let delay = 0; delay < 8; delay++) {
+        using a = new RemoteModule('worker1', Linear, [3, 3])
+        using b = new RemoteModule('worker2', Linear, [3, 3])
+        const [refA, refB] = [a, b].map((each) => each.getModuleRref() as unknown as RRef<Module>)
+        const other = call('worker1', loadLater, [one, delay])
+        await loadModel(two, { a, b })
+        expect(await other).toEqual(weightsOf(filled(8)))
+        const expected = weightsOf(filled(7))
+        expect([await call('worker1', weightsThere, [refA!]), await call('worker2', weightsThere, [refB!])]).toEqual([expected, expected])
+      }
+    }, 6)
+  })
+})
+
+/** Loads another module on worker2 from worker1, after some messages. */
+async function loadLater(path: string, delay: number): Promise<unknown> {
+  using module = new RemoteModule('worker2', Linear, [3, 3])
+  const ref = module.getModuleRref() as unknown as RRef<Module>
+  for (let i = 0; i < delay; i++) await call('worker2', weightsThere, [ref])
+  await loadModel(path, module)
+  return await call('worker2', weightsThere, [ref])
+}
+/** Writes half of its weights, and refuses the rest. */
+class Half extends Module {
+  readonly a = new Linear(1, 1)
+  private isRefusing = true
+  override loadStateDict(...given: Parameters<Module['loadStateDict']>): ReturnType<Module['loadStateDict']> {
+    if (!this.isRefusing) return super.loadStateDict(...given)
+    this.isRefusing = false
+    super.loadStateDict({ 'a.bias': given[0]['a.bias']! }, { strict: false })
+    throw new Error('refused')
+  }
+  override stateDict(): ReturnType<Module['stateDict']> {
+    this.isRefusing = true
+    return super.stateDict()
+  }
+  forward(x: Tensor): Tensor {
+    return x
+  }
+}
+/** Refuses everything. */
+class Stubborn extends Module {
+  readonly a = new Linear(1, 1)
+  override loadStateDict(): never {
+    throw new Error('refused')
+  }
+  forward(x: Tensor): Tensor {
+    return x
+  }
+}
+function filled(value: number): Linear {
+  const local = new Linear(3, 3)
+  for (const x of Object.values(local.stateDict())) x.fill_(value)
+  return local
+}
+async function filledFile(path: string, value: number, names: readonly string[]): Promise<void> {
+  const state = names.flatMap((name) => Object.entries(filled(value).stateDict()).map(([key, x]) => [`${name}.${key}`, x]))
+  writeFileSync(path, await safetensorsBytes(Object.fromEntries(state)))
+}
+function plusOne(state: Readonly<Record<string, Tensor>>): Record<string, Tensor> {
+  return Object.fromEntries(Object.entries(state).map(([key, x]) => [key, x.add(1)]))
+}
+expose({ FullStateHalf: Half, FullStateStubborn: Stubborn, fullStateLoadLater: loadLater })
+
+describe('FS-5', () => {
+  test('FS-5 a signal and a time that have ended count for modules of this worker, and wrong ones are refused', async () => {
+    await onWorkers(async () => {
+      const path = join(folder, 'model.safetensors')
+      const linear = new Linear(1, 1)
+      const wrong = [
+        [{ signal: AbortSignal.abort() }, 'CALL_CANCELLED'],
+        [{ signal: 5 as never }, 'INVALID_ARGUMENT'],
+        [{ timeoutMs: -1 }, 'TIMEOUT_INVALID'],
+        [{ timeoutMs: 'x' as never }, 'TIMEOUT_INVALID'],
+      ] as const
+      for (const [options, code] of wrong) {
+        expect(await failure(saveModel(path, linear, options))).toMatchObject({ code, op: 'saveModel' })
+        expect(readdirSync(folder)).toEqual([])
+      }
+      await saveModel(path, linear, { timeoutMs: 0, signal: new AbortController().signal })
+      for (const [options, code] of wrong) expect(await failure(loadModel(path, linear, options))).toMatchObject({ code, op: 'loadModel' })
+    }, 1)
+  })
+
+  test('FS-5 timeoutMs counts for the whole call, and an abort ends it between two tensors', async () => {
+    const controller = new AbortController()
+    let onWrite: () => unknown = () => {}
+    const create: CheckpointDisk['create'] = async (at) => {
+      const file = await syncDisk.create(at)
+      const write = async (bytes: Uint8Array): Promise<void> => {
+        await onWrite()
+        await file.write(bytes)
+      }
+      return { ...file, write }
+    }
+    const source: CheckpointDisk['source'] = async (at) => {
+      await onWrite()
+      return await syncDisk.source(at)
+    }
+    const main = async (): Promise<void> => {
+      const path = join(folder, 'model.safetensors')
+      const parts = { a: new Linear(2, 2), b: new Linear(2, 2) }
+      let writes = 0
+      onWrite = () => {
+        if (++writes === 3) controller.abort('enough')
+      }
+      expect(await failure(saveModel(path, parts, { signal: controller.signal }))).toMatchObject({
+        code: 'CALL_CANCELLED',
+        op: 'saveModel',
+      })
+      // Each write takes less than the time, all together more.
+      onWrite = () => waited(30)
+      const late = { code: 'RPC_TIMEOUT', values: { timeoutMs: 100 } }
+      expect(await failure(saveModel(path, parts, { timeoutMs: 100 }))).toMatchObject({ ...late, op: 'saveModel' })
+      expect(readdirSync(folder)).toEqual([])
+      await saveModel(path, parts, { timeoutMs: 1000 })
+      onWrite = () => waited(60)
+      await loadModel(path, parts, { timeoutMs: 100 })
+      expect(await failure(loadModel(path, parts, { timeoutMs: 60 }))).toMatchObject({ code: 'RPC_TIMEOUT', op: 'loadModel' })
+      onWrite = () => {}
+      // A part whose owner is still making it.
+      using slow = remote('worker1', slowLinear, [])
+      expect(await failure(saveModel(path, slow, { timeoutMs: 100 }))).toMatchObject({
+        ...late,
+        op: 'saveModel',
+        message: expect.stringContaining("100 ms), and waited for worker 'worker1'"),
+      })
+    }
+    await onWorkers(main, 1, { ...syncDisk, create, source })
+  })
+})
+const waited = (ms: number): Promise<void> => new Promise((resolve) => void currentWorker().clock.setTimer(ms, resolve))
+async function slowLinear(): Promise<Module> {
+  await waited(500)
+  return new Linear(1, 1)
+}
+expose({ fullStateSlowLinear: slowLinear })

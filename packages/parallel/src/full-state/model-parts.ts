@@ -6,9 +6,9 @@
  *
  * An owner describes its tensors and names the modules of other workers in them, which are asked next; so no tensor goes through a worker that is neither its owner nor the caller.
  */
-import { noGrad } from '@postgrad/autograd'
+import type { PostgradError } from '@postgrad/base'
 import { Module, Sequential } from '@postgrad/nn'
-import { type CallOptions, call, expose, OwnerRRef, RRef, rref, type WorkerInfo } from '@postgrad/rpc'
+import { expose, OwnerRRef, RRef, rref, type WorkerInfo } from '@postgrad/rpc'
 import { currentRuntime } from '@postgrad/rpc/internal'
 import type { DType } from '@postgrad/tensor'
 import { argumentText, invalidArgument } from '@postgrad/tensor/internal'
@@ -16,10 +16,11 @@ import { remoteModulesIn } from '../checkpoint/entry.js'
 import { DistributedDataParallel } from '../ddp/distributed-data-parallel.js'
 import { PipelineStage } from '../pipelining/stage.js'
 import { RemoteModule } from '../remote-module.js'
+import { type Limits, PREFIX } from './limits.js'
 
 /**
  * A model on several workers: a module with RemoteModules at any depth; a RemoteModule; a reference to a module, or a PipelineStage of this worker; models by name, whose names come before those of their
- * tensors; or the Sequentials of `splitSequential` in their order, which are one Sequential. A DistributedDataParallel counts as its module.
+ * tensors; or the Sequentials of `splitSequential` in their order, which are one Sequential. `saveModel` takes a DistributedDataParallel, at any depth, as its module; `loadModel` refuses it.
  */
 export type DistributedModel =
   | Module
@@ -32,6 +33,8 @@ export type DistributedModel =
 export interface PartTensor {
   /** Within its module. */
   readonly key: string
+  /** The same in the model in one place, without the `module` of a DistributedDataParallel. */
+  readonly path: string
   readonly dtype: DType
   readonly shape: readonly number[]
   /** Of its storage: another one later says that it was written to. */
@@ -52,8 +55,6 @@ interface Described {
   readonly layers: number | null
 }
 
-type Limits = Pick<CallOptions, 'timeoutMs' | 'signal'>
-
 /** The tensors of a model, by name. */
 export interface FoundTensors {
   readonly tensors: ReadonlyMap<string, NamedTensor>
@@ -62,7 +63,8 @@ export interface FoundTensors {
 }
 
 /** @throws (rejects) INVALID_ARGUMENT (no model; two tensors of one name), and as an owner cannot be asked */
-export async function tensorsOf(op: string, model: DistributedModel, limits: Limits): Promise<FoundTensors> {
+export async function tensorsOf(model: DistributedModel, limits: Limits): Promise<FoundTensors> {
+  const { op } = limits
   const self = currentRuntime().info
   const tensors = new Map<string, NamedTensor>()
   const made: RRef[] = []
@@ -72,11 +74,11 @@ export async function tensorsOf(op: string, model: DistributedModel, limits: Lim
 
   const take = async (ref: RRef<Module>, rename: (key: string) => string): Promise<number | null> => {
     const owner = ref.owner()
-    const { tensors: found, nested, layers } = await askOwner(owner, there.describe, [ref], limits)
+    const { tensors: found, nested, layers } = await limits.ask(owner, describe, [op, ref])
     // Those in modules of this worker are the program's own.
     if (owner.id !== self.id) for (const [, module] of nested) made.push(module.getModuleRref())
     for (const tensor of found) {
-      const name = rename(tensor.key)
+      const name = rename(tensor.path)
       if (tensors.has(name)) throw invalidArgument(op, 'a model whose tensors have different names', `'${name}' twice`, 'Rename a part.')
       tensors.set(name, { ...tensor, name, owner, ref })
     }
@@ -98,7 +100,7 @@ export async function tensorsOf(op: string, model: DistributedModel, limits: Lim
       let layers = 0
       for (const each of part as readonly DistributedModel[]) {
         const from = layers
-        const more = await walk(each, (key) => rename(later(key, from)))
+        const more = await walk(each, (key) => rename(later(op, key, from)))
         if (more === null)
           throw invalidArgument(op, 'Sequentials in an array', argumentText(each), 'Pass other modules by name: { encoder, decoder }.')
         layers += more
@@ -120,46 +122,72 @@ export async function tensorsOf(op: string, model: DistributedModel, limits: Lim
   }
 }
 
-/** '1.weight', two layers later: '3.weight'. */
-function later(key: string, layers: number): string {
+/** '1.weight', two layers later: '3.weight'. @throws INVALID_ARGUMENT for a tensor in no layer, as a class of the program's own may have */
+function later(op: string, key: string, layers: number): string {
   const [index, ...rest] = key.split('.')
-  return [Number(index) + layers, ...rest].join('.')
-}
-
-/** Runs a function of an owner, which may be this worker. */
-export function askOwner<A extends readonly unknown[], T>(
-  owner: WorkerInfo,
-  fn: (...args: A) => T | Promise<T>,
-  args: A,
-  limits: Limits,
-): PromiseLike<Awaited<T>> {
-  if (owner.id === currentRuntime().info.id) return Promise.resolve(noGrad(() => fn(...args))) as Promise<Awaited<T>>
-  return noGrad(() => call(owner, fn as never, args as never, { timeoutMs: 0, ...limits })) as PromiseLike<Awaited<T>>
+  if (/^\d+$/.test(index!)) return [Number(index) + layers, ...rest].join('.')
+  throw invalidArgument(
+    op,
+    'Sequentials in an array, whose tensors are all in layers',
+    `the tensor '${key}'`,
+    'Pass other modules by name: { encoder, decoder }.',
+  )
 }
 
 // --- on the owner
 
-/** The module itself. A DistributedDataParallel has its parameters under other names. */
-export async function moduleOf(ref: RRef<Module>): Promise<Module> {
-  const module = ref instanceof OwnerRRef && ref.hasValue ? (ref.localValue() as Module) : await ref.toHere()
-  if (module instanceof PipelineStage) return module.module
+/** The module itself. A DistributedDataParallel has its parameters under other names. @throws INVALID_ARGUMENT */
+export async function moduleOf(op: string, ref: RRef<Module>): Promise<Module> {
+  const value: unknown = ref instanceof OwnerRRef && ref.hasValue ? ref.localValue() : await ref.toHere()
+  const module = value instanceof PipelineStage ? value.module : value
   if (!(module instanceof Module))
-    throw invalidArgument(
-      'saveModel',
-      'a reference to a module',
-      argumentText(module),
-      'Pass rref(module), made on the worker of the module.',
-    )
-  return module instanceof DistributedDataParallel ? module.module : module
+    throw invalidArgument(op, 'a reference to a module', argumentText(module), 'Pass rref(module), made on the worker of the module.')
+  if (!(module instanceof DistributedDataParallel)) return module
+  if (op === 'loadModel') throw replicaRefused(op, 'a DistributedDataParallel')
+  return module.module
 }
 
-async function describe(ref: RRef<Module>): Promise<Described> {
-  const module = await moduleOf(ref)
+async function describe(op: string, ref: RRef<Module>): Promise<Described> {
+  const module = await moduleOf(op, ref)
+  const wrapped = replicasIn(module)
+  if (op === 'loadModel' && wrapped.length > 0) throw replicaRefused(op, `a DistributedDataParallel as '${wrapped[0]}'`)
   const tensors = Object.entries(module.stateDict()).map(
-    ([key, { dtype, shape, storage }]): PartTensor => ({ key, dtype, shape: [...shape], version: storage.version }),
+    ([key, { dtype, shape, storage }]): PartTensor => ({
+      key,
+      path: pathWithout(wrapped, key),
+      dtype,
+      shape: [...shape],
+      version: storage.version,
+    }),
   )
-  return { tensors, nested: remoteModulesIn(module), layers: module instanceof Sequential ? module.length : null }
+  const nested = remoteModulesIn(module).map(([path, each]) => [pathWithout(wrapped, path), each] as const)
+  return { tensors, nested, layers: module instanceof Sequential ? module.length : null }
 }
 
-const there = { describe } as const
-expose({ 'postgrad.fullState.describe': describe })
+function replicaRefused(op: string, got: string): PostgradError {
+  return invalidArgument(
+    op,
+    'a model without DistributedDataParallel, since the replicas of other ranks would keep their weights',
+    got,
+    'Load before DistributedDataParallel.create, which gives all ranks the weights of rank 0, or load into ddp.module on every rank.',
+  )
+}
+
+/** The paths of the DistributedDataParallels in a module, inner ones first. */
+function replicasIn(module: Module, prefix = '', above: readonly Module[] = []): string[] {
+  if (module instanceof RemoteModule || above.includes(module)) return []
+  return module.namedChildren().flatMap(([name, child]) => {
+    const inner = replicasIn(child, `${prefix}${name}.`, [...above, module])
+    return child instanceof DistributedDataParallel ? [...inner, prefix + name] : inner
+  })
+}
+
+/** 'dense.module.weight' is 'dense.weight', if 'dense' is a DistributedDataParallel. */
+function pathWithout(replicas: readonly string[], key: string): string {
+  return replicas.reduce(
+    (path, each) => (path.startsWith(`${each}.module.`) ? each + path.slice(each.length + '.module'.length) : path),
+    key,
+  )
+}
+
+expose({ [`${PREFIX}describe`]: describe })

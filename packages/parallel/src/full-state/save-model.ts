@@ -10,29 +10,32 @@ import { currentRuntime } from '@postgrad/rpc/internal'
 import type { Tensor } from '@postgrad/tensor'
 import { checkOptions } from '@postgrad/tensor/internal'
 import { checkpointDiskOf, type DiskFile } from '../checkpoint/disk.js'
-import { askOwner, type DistributedModel, moduleOf, type NamedTensor, tensorsOf } from './model-parts.js'
+import { Limits, PREFIX } from './limits.js'
+import { type DistributedModel, moduleOf, type NamedTensor, tensorsOf } from './model-parts.js'
 
-/** Options of `saveModel`. The default is without a time limit. If a worker dies, the call fails in any case. */
+/** Options of `saveModel`. `timeoutMs` limits the whole call; default 0, no limit. If a worker dies, the call fails in any case. */
 export interface SaveModelOptions extends SaveSafetensorsOptions, Pick<CallOptions, 'timeoutMs' | 'signal'> {}
 
 /**
  * Saves the weights of a model on several workers in one safetensors file, byte for byte the file that `saveSafetensors(path, model.stateDict())` writes of the same model in one place. One tensor at a time is
  * in this worker's memory. The file appears whole or not at all. Do not write to the model until the promise resolves.
- * Rejects with INVALID_ARGUMENT, SAFETENSORS_CHANGED (a tensor was written to meanwhile), SAFETENSORS_IO, and as calls do, such as WORKER_DIED. PyTorch: `get_model_state_dict` with `full_state_dict`.
+ * Rejects with INVALID_ARGUMENT, TIMEOUT_INVALID, SAFETENSORS_CHANGED (a tensor was written to meanwhile), SAFETENSORS_IO, and as calls do, such as WORKER_DIED, RPC_TIMEOUT and CALL_CANCELLED. PyTorch: `get_model_state_dict` with `full_state_dict`.
  * @param model a module with RemoteModules, a RemoteModule, models by name, or the stages of a pipeline in an array; see `DistributedModel`
  * @example await saveModel('model.safetensors', new RemoteModule('worker1', Linear, [2, 1])) // the program has: expose({ Linear })
  */
 export async function saveModel(path: string | URL, model: DistributedModel, options: SaveModelOptions = {}): Promise<void> {
   const op = 'saveModel'
   checkOptions(op, options, ['metadata', 'timeoutMs', 'signal'])
-  const { metadata, ...limits } = options
+  const { metadata } = options
   const name = safetensorsPath(op, path)
-  const { tensors, end } = await tensorsOf(op, model, limits)
+  const limits = new Limits(op, options)
+  const { tensors, end } = await tensorsOf(model, limits)
   try {
     const { head, order } = safetensorsHead(op, [...tensors.values()], metadata === undefined ? {} : { metadata })
     await written(name, async (file) => {
       await file.write(head)
       for (const each of order) await file.write(await bytesOf(tensors.get(each)!, limits))
+      limits.check()
     })
   } finally {
     end()
@@ -56,8 +59,8 @@ async function written(path: string, fill: (file: DiskFile) => Promise<void>): P
   }
 }
 
-async function bytesOf({ owner, ref, key, version }: NamedTensor, limits: Pick<CallOptions, 'timeoutMs' | 'signal'>): Promise<Uint8Array> {
-  const tensor = await askOwner(owner, read, [ref, key, version], limits)
+async function bytesOf({ owner, ref, key, version }: NamedTensor, limits: Limits): Promise<Uint8Array> {
+  const tensor = await limits.ask(owner, read, [ref, key, version])
   const array = await tensor.data()
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }
@@ -66,9 +69,9 @@ async function bytesOf({ owner, ref, key, version }: NamedTensor, limits: Pick<C
 
 /** @throws SAFETENSORS_CHANGED */
 async function read(ref: RRef<Module>, key: string, version: number): Promise<Tensor> {
-  const tensor = (await moduleOf(ref)).stateDict()[key]
+  const tensor = (await moduleOf('saveModel', ref)).stateDict()[key]
   if (tensor === undefined || tensor.storage.version !== version) throw safetensorsChanged()
   return tensor
 }
 
-expose({ 'postgrad.fullState.read': read })
+expose({ [`${PREFIX}read`]: read })

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { BatchNorm1d, Linear, loadSafetensors, Module, safetensorsBytes } from '@postgrad/nn'
 import { loadModel, RemoteModule, saveModel } from '@postgrad/parallel'
-import { call, expose, type RRef } from '@postgrad/rpc'
+import { call, currentWorker, expose, type RRef } from '@postgrad/rpc'
 import type { Tensor } from '@postgrad/tensor'
 
 export class ScatteredLeaf extends Module {
@@ -82,9 +82,41 @@ export async function saveAndLoadModel({ scattered, local }: FullStatePlan): Pro
   return { saved, savedAgain, changed: before.map((each, i) => each !== after[i]), codes: [...new Set(codes)] }
 }
 
+/** On worker3: loads parts of which worker1 and worker2 have one each. */
+const loadThere = async (path: string, parts: Readonly<Record<string, RRef<ScatteredLeaf>>>): Promise<void> => {
+  await loadModel(path, parts as never)
+}
+
+export interface DyingLoad {
+  /** How it ended for the worker that called worker3. */
+  readonly end: string
+  /** Of the parts on worker1 and worker2, whether the load has changed them. */
+  readonly changed: readonly boolean[]
+}
+
+/** Has worker3, which owns no part, load into worker1 and worker2. Exposed; runs as worker0. */
+export async function loadFromAnother(path: string): Promise<DyingLoad> {
+  const parts = { a: new RemoteModule('worker1', ScatteredLeaf), b: new RemoteModule('worker2', ScatteredLeaf) }
+  const refs = [parts.a, parts.b].map((each) => each.getModuleRref())
+  const weights = async () => await Promise.all(refs.map(async (ref) => JSON.stringify(await call(ref.owner(), weightThere, [ref]))))
+  const before = await weights()
+  const local = new ScatteredLeaf()
+  const state = Object.entries(local.stateDict()).flatMap(([key, x]) => ['a', 'b'].map((part) => [`${part}.${key}`, x] as const))
+  writeFileSync(path, await safetensorsBytes(Object.fromEntries(state)))
+  const end = await call('worker3', loadThere, [path, { a: refs[0]!, b: refs[1]! }]).then(
+    () => 'loaded',
+    (error: unknown) => String((error as { code?: unknown }).code),
+  )
+  // Each owner learns of the death by itself.
+  await new Promise<void>((resolve) => void currentWorker().clock.setTimer(1_000, resolve))
+  const after = await weights()
+  for (const each of Object.values(parts)) each.dispose()
+  return { end, changed: before.map((each, i) => each !== after[i]) }
+}
+
 async function compared(path: string, model: Module): Promise<'same' | 'other' | 'none'> {
   if (!existsSync(path)) return 'none'
   return Buffer.compare(readFileSync(path), await safetensorsBytes(model.stateDict())) === 0 ? 'same' : 'other'
 }
 
-expose({ ScatteredLeaf, ScatteredMiddle, scatteredWeight: weightThere, saveAndLoadModel })
+expose({ ScatteredLeaf, ScatteredMiddle, scatteredWeight: weightThere, saveAndLoadModel, loadFromAnother, scatteredLoad: loadThere })

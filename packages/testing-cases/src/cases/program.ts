@@ -8,7 +8,7 @@ export { distOptimOverlapped, optimizerCases, optimizerErrorCases } from './dist
 export { designNote, designNoteOn, documentationCases } from './documentation.js'
 export { type ErrorCase, errorCases, never, threadErrorCases } from './errors.js'
 export { failingCases } from './failing.js'
-export { type FullStatePlan, type FullStateReport, saveAndLoadModel } from './full-state.js'
+export { type FullStatePlan, type FullStateReport, loadFromAnother, saveAndLoadModel } from './full-state.js'
 export { contextState, type GraphReport, type GraphText, graphCase, graphCases } from './graph.js'
 export { layerCases } from './layers.js'
 export { loadCases } from './load.js'

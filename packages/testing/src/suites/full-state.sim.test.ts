@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { loadSafetensors } from '@postgrad/nn'
-import { saveAndLoadModel } from '@postgrad/testing-cases'
+import { loadFromAnother, saveAndLoadModel } from '@postgrad/testing-cases'
 import { expectClean } from '../check/expect-clean.js'
 import { simulate } from '../simulate/simulate.js'
 
@@ -47,3 +47,21 @@ test('FS-3 a worker that dies, anywhere, leaves a whole file or none, and no par
   // Before the save, in the load, after it.
   expect([...seen]).toEqual(expect.arrayContaining(['WORKER_DIED', 'none false', 'same false', 'same true']))
 })
+
+// With the last, an owner learns of the load's end and another of the death.
+test.each([1, 2, 7])(
+  'FS-3 the worker that loads dies, anywhere: all owners have the old weights, or all have the new ones (seed %i)',
+  async (seed) => {
+    const seen = new Set<string>()
+    for (let nth = 1, alive = 0; alive < 1; nth++) {
+      const faults = [{ match: { to: 'worker3', nth }, do: 'crash' as const }]
+      const { result, faults: injected } = await simulate({ workers: 4, seed, faults, shrink: false }, (sim) =>
+        sim.on('worker0').run(loadFromAnother, join(directory, `dying-${seed}-${nth}.safetensors`)),
+      )
+      if (injected.crash === 0) alive++
+      expect([nth, new Set(result.changed).size]).toEqual([nth, 1])
+      seen.add(`${result.end} ${result.changed[0]}`)
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['WORKER_DIED false', 'loaded true']))
+  },
+)
