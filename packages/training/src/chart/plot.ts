@@ -62,7 +62,7 @@ export interface PlotOptions {
   readonly xName?: string
   /** How much to smooth, from 0 (the default) to below 1, as in TensorBoard. The values themselves are drawn pale, the smoothed curve dark. */
   readonly smooth?: number
-  /** Whether the y axes are logarithmic; default false. Values that are not above 0 are gaps then. */
+  /** Whether the y axes are logarithmic; default false. Values that are not above 0 are gaps then, and a tag needs one that is. */
   readonly log?: boolean
   /** The title; default the names of the runs. */
   readonly title?: string
@@ -104,7 +104,7 @@ function isMetrics(run: PlotRun): run is Metrics {
   return typeof run === 'object' && run !== null && Array.isArray((run as Partial<Metrics>).rows)
 }
 
-/** @throws INVALID_ARGUMENT, METRICS_EMPTY, METRICS_TAG_UNKNOWN */
+/** @throws INVALID_ARGUMENT (also if an axis is logarithmic and a tag has no value above 0), METRICS_EMPTY, METRICS_TAG_UNKNOWN */
 export function chartOf(runs: readonly Metrics[], options: PlotOptions): Chart {
   const { x = 'step', smooth = 0, log = false, title = namesOf(runs).join(', '), subtitle = '' } = options
   if (x !== 'step' && x !== 'seconds') throw invalidArgument('plot', "'step' or 'seconds' as x", argumentText(x))
@@ -180,6 +180,16 @@ function panelOf({ curves, name, lines = [], min, max }: PlotPanel, drawing: Dra
       tags,
       runs.map(({ path }) => path),
     )
+  for (const { tag } of log ? list : []) {
+    const values = runs.flatMap(({ rows }) => rows.flatMap((row) => (Object.hasOwn(row.values, tag) ? [row.values[tag]!] : [])))
+    if (!values.some((value) => drawable(value, true) !== null))
+      throw invalidArgument(
+        'plot',
+        'a value above 0 in each tag, for a logarithmic axis',
+        `'${tag}', which has none`,
+        'Leave log out, or draw other tags.',
+      )
+  }
   const dashed = lines.map(
     ({ name: lineName, value, label = null }): Curve => ({
       ...{ name: lineName, color: 0, style: 'dashed', label, dots: false, inLegend: true },
