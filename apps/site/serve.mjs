@@ -23,10 +23,31 @@ export async function serve(folder, port) {
   for (let next = port ?? PORT; ; next++) {
     try {
       await listening(server, next)
-      return { server, address: `http://127.0.0.1:${next}/` }
+      return { server, address: `http://127.0.0.1:${server.address().port}/` }
     } catch (error) {
       if (error.code !== 'EADDRINUSE' || port !== undefined) throw explained(error, next)
     }
+  }
+}
+
+/** The server answers any address, and stays. */
+export async function proveServing(folder) {
+  const { server, address } = await serve(folder, 0)
+  try {
+    for (const [path, expected] of [
+      ['', 200],
+      ['%00', 404],
+      ['%', 404],
+      ['x'.repeat(300), 404],
+      ['%2e%2e/%2e%2e/package.json', 404],
+      ['', 200],
+    ]) {
+      const { status } = await fetch(`${address}${path}`)
+      if (status !== expected) throw new Error(`site: the server answers /${path} with ${status} and not with ${expected}`)
+    }
+  } finally {
+    server.closeAllConnections()
+    server.close()
   }
 }
 
