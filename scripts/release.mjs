@@ -84,7 +84,7 @@ async function tracked() {
   return paths.map((path) => [path, read(path)])
 }
 
-/** The lines with a text that is no part of a longer word or version, as 'README.md:33'. @param pages path → text */
+/** The lines with a text that is not a part of a longer word or version, as 'README.md:33'. @param pages path → text */
 function linesWith(pages, text) {
   const pattern = new RegExp(`(?<![\\w.])v?${text.replaceAll('.', '\\.')}(?!\\.?\\w)|postgrad-${text}`)
   return [...pages].flatMap(([path, page]) =>

@@ -57,7 +57,7 @@ if (options.list) {
   process.exit()
 }
 if (!existsSync(tarball)) {
-  console.error('there is no tarball to try.\n  Remedy: npm run pack')
+  console.error('expected a packed tarball, found none.\n  Remedy: npm run pack')
   process.exit(1)
 }
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-snippets-'))

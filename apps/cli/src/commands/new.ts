@@ -88,7 +88,7 @@ function lackOf(path: string, isGiven: boolean): string | null {
   return isGiven && !found.isFile() ? `${path} is not a file` : null
 }
 
-/** As a shell takes it: one word, in which nothing is run, and which is no option. */
+/** As a shell takes it: one word. The shell runs no part of it, and `cd` takes it for a folder, not for an option. */
 function quoted(text: string): string {
   const word = text.startsWith('-') ? `./${text}` : text
   if (process.platform === 'win32') return /^[\w./\\:-]+$/.test(word) ? word : `"${word}"`
