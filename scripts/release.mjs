@@ -73,8 +73,9 @@ Left to do:
   npm publish out/postgrad-${next}.tgz${unpublished(linesWith(pages, UNPUBLISHED))}`)
 }
 
-const unpublished = (lines) =>
-  lines.length === 0 ? '' : `\n  then rewrite the lines that say '${UNPUBLISHED}':\n    ${lines.join('\n    ')}`
+function unpublished(lines) {
+  return lines.length === 0 ? '' : `\n  then rewrite the lines that say '${UNPUBLISHED}':\n    ${lines.join('\n    ')}`
+}
 
 /** The pages of the repository, apart from the changelog, which has all versions: path → text. */
 async function tracked() {
