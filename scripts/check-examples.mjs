@@ -5,7 +5,7 @@
  * most 4 digits after the point, or `shape [2, 3]` where values are random or many, or `fails with CODE`. After it a colon and a reason may follow: `// [0, 2]: halves go to the even number`.
  *
  * Examples of distributed functions run on the workers of a simulation. `x` is [[1, 2], [3, 4]]; `addOne` and `Linear` are exposed. Collectives run on all ranks, of
- * which each may have its result: `// rank 0: [2], rank 1: [20]`. All else runs on worker0. Examples that start threads or use files state no result.
+ * which each may have its result: `// rank 0: [2], rank 1: [20]`. All else runs on worker0. Examples that start threads or use files state no result: one that does is refused.
  *
  * Each operation needs a result. An operation that is a method as well has one doc comment for both, so one example suffices, with either. A method that only
  * tensors have needs its own. An in-place form has the example of its operation: `clamp_` that of `clamp`.
@@ -19,7 +19,7 @@ import ts from '@typescript/typescript6'
 import { byDeclaration, DOORS, examplesOf, membersOfTensor, OPERATIONS, publicNames } from './api-docs.mjs'
 import { root } from './setup.mjs'
 
-/** How an example runs that states a result: the first that fits. Elsewhere examples start workers or write files: they are only compiled. */
+/** How an example runs that states a result: the first that fits. Elsewhere examples start workers or write files: they are only compiled, and state none. */
 const RUNS = [
   [
     'worker0',
@@ -75,7 +75,14 @@ async function problemsOf(found, { names, own }) {
   for (const { name, file, door, space, isOperation, examples } of found) {
     let results = 0
     const [where] = RUNS.find(([, files]) => files.test(file)) ?? []
-    for (const example of where === undefined ? [] : examples) {
+    for (const example of examples) {
+      if (where === undefined) {
+        if (withChecks(example).results > 0)
+          wrong.push(
+            `${name} (${file}): its @example states a result, which nothing compares. Reword the remark, or let the file run (RUNS)`,
+          )
+        continue
+      }
       const known = space || name
       const value = known in names ? own(door, known) : undefined
       const ran = await run(example, value === undefined ? names : { ...names, [known]: value }, where)
@@ -226,6 +233,11 @@ async function prove() {
     assert.match(wrong.join('\n'), expected)
   }
   assert.deepEqual((await problemsOf([{ ...f, isOperation: false, examples: ['numbers(1)'] }], { names, own })).wrong, [])
+  const elsewhere = { ...f, isOperation: false, file: 'packages/cluster/dist/a.d.ts', examples: ['numbers(1) // one', 'numbers(1) // [1]'] }
+  assert.match(
+    (await problemsOf([elsewhere], { names, own })).wrong.join('\n'),
+    /^f \(packages\/cluster.*states a result, which nothing compares[^\n]*$/,
+  )
   const inSpace = [{ ...f, door: 'postgrad/nn', space: 'numbers', examples: ['numbers.two // 2'] }]
   assert.deepEqual((await problemsOf(inSpace, { names, own })).wrong, [])
   await proveRanks(names)

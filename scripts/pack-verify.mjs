@@ -1,6 +1,6 @@
-/** Checks the tarball of `npm pack`: unpacked, it equals the packed folder, file by file, and has what its package.json names. */
+/** Checks the tarball of `npm pack`: unpacked, it equals the packed folder, file by file, and has the files that its package.json and its source-map comments name. */
 import { mkdirSync, readFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+import { join, posix, relative, sep } from 'node:path'
 import { capture, walk } from './setup.mjs'
 
 /**
@@ -22,12 +22,24 @@ export async function wrongIn(tarball, stage, into) {
     ...named(JSON.parse(readFileSync(join(stage, 'package.json'), 'utf8')))
       .filter((path) => !got.has(path))
       .map((path) => `${path} is named by package.json, and missing`),
+    ...[...got].flatMap(([path, file]) =>
+      mapsOf(path, file)
+        .filter((map) => !got.has(map))
+        .map((map) => `${path} names ${map}, which is missing`),
+    ),
   ]
 }
 
 /** By their path from the folder. */
 function filesOf(folder) {
   return new Map([...walk(folder)].map(({ path }) => [relative(folder, path).split(sep).join('/'), path]))
+}
+
+/** The maps that a file names for debuggers. */
+function mapsOf(path, file) {
+  if (!/\.[cm]?js$/.test(path)) return []
+  const names = [...readFileSync(file, 'utf8').matchAll(/^\/\/# sourceMappingURL=(?!data:)(\S+)$/gm)].map(([, name]) => name)
+  return names.map((name) => posix.join(posix.dirname(path), name))
 }
 
 /** Every file that package.json has a door for. */

@@ -22,7 +22,7 @@ import { packExamples } from './pack-examples.mjs'
 import { noticesOf } from './pack-notices.mjs'
 import { copyTypes, writeTypesDoor } from './pack-types.mjs'
 import { wrongIn } from './pack-verify.mjs'
-import { buildKey, builtFrom, capture, projects, root, setupOrExit } from './setup.mjs'
+import { buildKey, builtFrom, capture, projects, root, setupOrExit, walk } from './setup.mjs'
 
 const out = join(root, 'out')
 await setupOrExit()
@@ -138,6 +138,9 @@ function copyDist(folder, target, as) {
   if (!existsSync(join(dist))) throw new Error(`${relative(root, dist)} is missing: nothing to pack`)
   const belongs = (path) => basename(path) !== 'fixtures' && !/\.(test|suite|fixture)\.|\.(map|stamp)$|\.tsbuildinfo$/.test(basename(path))
   cpSync(dist, join(target, as), { recursive: true, filter: belongs })
+  // Their maps stay here.
+  for (const { path } of walk(join(target, as)))
+    if (path.endsWith('.js')) writeFileSync(path, readFileSync(path, 'utf8').replace(/^\/\/# sourceMappingURL=.*\n?/m, ''))
 }
 
 function outer(exports) {

@@ -3,7 +3,7 @@
  * the version. Then it packs, and prints the commands that are left. It commits, tags and publishes nothing.
  *
  * The entries are written by hand, next to each change, in groups that users look for: changesets would make one list of them. So this moves a heading, and takes no parser.
- * Each run first proves that on small texts; `npm test` runs it with --dry-run, so that no place can lose its version unseen.
+ * Each run first proves that on small texts; `npm test` runs it with --dry-run, so that no place can lose its version unseen, and no page can have one that is in no place.
  */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -16,15 +16,18 @@ const HELP = `Usage: npm run release -- VERSION [--dry-run]
 VERSION is major, minor, patch, or a version such as 1.2.0.
 Writes the version into each package.json and into each other place that has it, and moves the entries under "Unreleased" in CHANGELOG.md to that version. Then it packs.
   --dry-run  says what it would write, and writes nothing
-It commits, tags and publishes nothing: it prints the commands for that.`
+It commits, tags and publishes nothing: it prints the commands for that, and the lines that say that the package is not published.`
 
 /** Places of the version, apart from each package.json: file → what is before it and after it. */
 const PLACES = {
   'CITATION.cff': /^(version: ).*()$/m,
-  'README.md': /(out\/postgrad-).*(\.tgz)/,
+  'README.md': /(out\/postgrad-)\d\S*?(\.tgz)/g,
+  'docs/start.md': /(out\/postgrad-)\d\S*?(\.tgz)/g,
   'packages/transport/src/socket/handshake.ts': /^(export const RELEASE = ').*(')$/m,
 }
 const OF_MANIFEST = /^( {2}"version": ").*(",?)$/m
+/** True until the first version is published. */
+const UNPUBLISHED = 'not in any registry yet'
 
 prove()
 const { values, positionals } = parsed()
@@ -45,9 +48,17 @@ async function release(wanted, isDry) {
   const next = nextVersion(version, wanted)
   const manifests = [root, ...projects()].map((folder) => [relative(root, join(folder, 'package.json')), OF_MANIFEST])
   const written = [...manifests, ...Object.entries(PLACES)].map(([path, pattern]) => [path, withVersion(read(path), pattern, next, path)])
+  const pages = new Map([...(await tracked()), ...written])
+  const others = linesWith(pages, version)
+  if (others.length > 0) throw new Error(`write these places of the version into scripts/release.mjs:\n  ${others.join('\n  ')}`)
   const date = new Date().toISOString().slice(0, 10)
-  written.push(['CHANGELOG.md', withRelease(read('CHANGELOG.md'), next, date)])
+  const changelog = withRelease(read('CHANGELOG.md'), next, date)
+  // So it is after each release, until the next change.
+  if (changelog === null && !isDry)
+    throw new Error('CHANGELOG.md: expected entries under "Unreleased", found none: there is nothing to release')
+  if (changelog !== null) written.push(['CHANGELOG.md', changelog])
   console.log(`release: ${version} to ${next} in ${written.length} files: ${written.map(([path]) => path).join(', ')}`)
+  if (changelog === null) console.log('release: CHANGELOG.md has no entries under "Unreleased": there is nothing to release')
   if (isDry) return
   const { output: changes } = await capture('git', ['status', '--porcelain'], { cwd: root })
   if (changes.trim() !== '') throw new Error(`expected a tree without changes, got\n${changes.trimEnd()}\n  Remedy: commit them first`)
@@ -59,7 +70,27 @@ async function release(wanted, isDry) {
 Left to do:
   npm test && npm run pack:check
   git commit -am 'Release ${next}' && git tag v${next}
-  npm publish out/postgrad-${next}.tgz`)
+  npm publish out/postgrad-${next}.tgz${unpublished(linesWith(pages, UNPUBLISHED))}`)
+}
+
+function unpublished(lines) {
+  return lines.length === 0 ? '' : `\n  then rewrite the lines that say '${UNPUBLISHED}':\n    ${lines.join('\n    ')}`
+}
+
+/** The pages of the repository, apart from the changelog, which has all versions: path → text. */
+async function tracked() {
+  const { code, output } = await capture('git', ['ls-files', '*.md', '*.cff'], { cwd: root })
+  if (code !== 0) throw new Error(`cannot list the pages: ${output.trim()}`)
+  const paths = output.split('\n').filter((path) => path !== '' && path !== 'CHANGELOG.md')
+  return paths.map((path) => [path, read(path)])
+}
+
+/** The lines with a text that is not a part of a longer word or version, as 'README.md:33'. @param pages path → text */
+function linesWith(pages, text) {
+  const pattern = new RegExp(`(?<![\\w.])v?${text.replaceAll('.', '\\.')}(?!\\.?\\w)|postgrad-${text}`)
+  return [...pages].flatMap(([path, page]) =>
+    page.split('\n').flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}`] : [])),
+  )
 }
 
 /** @param wanted 'major', 'minor', 'patch', or a version above this one */
@@ -78,16 +109,16 @@ function nextVersion(version, wanted) {
 }
 
 function withVersion(text, pattern, version, path) {
-  if (!pattern.test(text))
+  if (text.search(pattern) < 0)
     throw new Error(`${path}: expected a version as ${pattern}, found none. Write the place of its version into scripts/release.mjs`)
   return text.replace(pattern, (_, before, after) => `${before}${version}${after}`)
 }
 
-/** The changelog, in which the entries under "Unreleased" are those of this version. */
+/** The changelog, in which the entries under "Unreleased" are those of this version. Null: there are none. */
 function withRelease(changelog, version, date) {
   const [, entries] = /^## Unreleased\n([\s\S]*?)(?=^## |(?![\s\S]))/m.exec(changelog) ?? []
   if (entries === undefined) throw new Error('CHANGELOG.md: expected a heading "## Unreleased", found none')
-  if (entries.trim() === '') throw new Error('CHANGELOG.md: expected entries under "Unreleased", found none: there is nothing to release')
+  if (entries.trim() === '') return null
   return changelog
     .replace('## Unreleased\n', () => `## Unreleased\n\n## ${version}, ${date}\n`)
     .replace(' Nothing has been released yet.', '')
@@ -100,13 +131,17 @@ function prove() {
   const changelog = '# Changelog\n\nNothing yet? Nothing has been released yet. So.\n\n## Unreleased\n\n### Added\n\n- $& one\n'
   const first = '# Changelog\n\nNothing yet? So.\n\n## Unreleased\n\n## 0.2.0, 2026-01-02\n\n### Added\n\n- $& one\n'
   assert.equal(withRelease(changelog, '0.2.0', '2026-01-02'), first)
-  assert.throws(() => withRelease(first, '0.3.0', '2026-01-03'), /nothing to release/)
+  assert.equal(withRelease(first, '0.3.0', '2026-01-03'), null)
   assert.throws(() => withRelease('# Changelog\n', '0.3.0', '2026-01-03'), /heading/)
   assert.equal(
     withVersion('{\n  "version": "0.1.0",\n  "x": { "version": "0.1.0" }\n}', OF_MANIFEST, '0.2.0'),
     '{\n  "version": "0.2.0",\n  "x": { "version": "0.1.0" }\n}',
   )
   assert.throws(() => withVersion('{}', OF_MANIFEST, '0.2.0', 'a.json'), /a\.json/)
+  const twice = withVersion('out/postgrad-0.1.0.tgz, out/postgrad-0.1.0.tgz', PLACES['docs/start.md'], '0.2.0')
+  assert.equal(twice, 'out/postgrad-0.2.0.tgz, out/postgrad-0.2.0.tgz')
+  const page = 'of 10.1.0, 0.1.01 and 0.1.0.1\nat v0.1.00\nv0.1.0\nof 0.1.0.\n`postgrad-0.1.0.tgz`\n'
+  assert.deepEqual(linesWith(new Map([['a.md', page]]), '0.1.0'), ['a.md:3', 'a.md:4', 'a.md:5'])
 }
 
 function read(path) {

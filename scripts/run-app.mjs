@@ -1,4 +1,4 @@
-/** Runs a compiled program of apps in this process, as if `node` had been called with it; Ctrl-C ends it with code 130. */
+/** Runs a compiled program of apps in this process, as if `node` had been called with it in the user's folder; Ctrl-C ends it with code 130. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -8,10 +8,12 @@ import { root } from './setup.mjs'
 export async function runApp(path, folder = root) {
   const main = join(folder, path)
   if (!existsSync(main)) {
-    console.error(`${path} is missing.\n  Remedy: delete the dist folder beside its src, and run again.`)
+    console.error(`${path} is missing.\n  Remedy: delete the dist folder next to its src, and run again.`)
     process.exit(1)
   }
   process.argv[1] = main
+  // npm runs a script in the package's folder, and says where the user was.
+  if (process.env.INIT_CWD !== undefined) process.chdir(process.env.INIT_CWD)
   process.on('SIGINT', () => {
     if (process.listenerCount('SIGINT') > 1) return // the program ends in its own way
     if (process.stderr.isTTY) process.stderr.write('\x1b[?25h\n') // a progress bar has hidden the cursor

@@ -9,7 +9,7 @@ import { dirname, join, relative } from 'node:path'
 import { projects, read, root, walk } from '../../scripts/setup.mjs'
 import { deadLinks } from './links.mjs'
 import { lostQueries } from './search.mjs'
-import { serve } from './serve.mjs'
+import { proveServing, serve } from './serve.mjs'
 import { writeTexts } from './texts.mjs'
 
 export const outFolder = join(root, 'out/site')
@@ -23,13 +23,14 @@ export async function buildSite({ force = false, say }) {
   rmSync(stamp, { force: true })
   const start = performance.now()
   // TypeDoc and VitePress take a second to load, which a site that is built already need not pay.
-  const { collect } = await import('./collect.mjs')
+  const { collect, pagesFolder } = await import('./collect.mjs')
   const texts = await collect()
   say(`site: ${texts.size} pages gathered in ${seconds(start)}`)
   const { build } = await import('vitepress')
   await quietly(() => build(join(root, 'apps/site')))
-  writeTexts(texts, outFolder)
+  writeTexts(texts, pagesFolder, outFolder)
   const dead = deadLinks(outFolder)
+  await proveServing(outFolder)
   if (dead.length > 0) throw new Error(['site: links that lead nowhere:', ...dead].join('\n  '))
   const lost = await lostQueries(outFolder)
   if (lost.length > 0) throw new Error(['site: the search does not find (apps/site/search.mjs):', ...lost].join('\n  '))

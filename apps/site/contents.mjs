@@ -65,11 +65,7 @@ export const SECTIONS = {
     ['docs/cost-of-a-pass.md', 'The cost of a pass'],
   ],
   'When something goes wrong': [
-    [
-      'docs/guide/troubleshooting.md',
-      'By symptom',
-      'hang hangs stuck freeze frozen deadlock different numbers out of memory oom slow debug',
-    ],
+    ['docs/guide/troubleshooting.md', 'By symptom'],
     ['docs/errors/README.md', 'All errors'],
     ['docs/errors/calls.md', 'Calls'],
     ['docs/errors/clusters.md', 'Clusters'],

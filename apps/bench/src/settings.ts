@@ -24,8 +24,6 @@ Options:
   --help         print this`
 const ROW_TURNS = 15
 const PLOT_TURNS = 5
-/** npm runs a script in the package's folder and says here where the user was. */
-const FROM = process.env.INIT_CWD ?? process.cwd()
 const PLOTS = fileURLToPath(new URL('../../../docs/plots', import.meta.url))
 
 /** A command line that makes no sense. */
@@ -78,6 +76,6 @@ export function readSettings(argv: readonly string[]): Settings | null {
   const seed = Number(values.seed ?? 1)
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
-  const folder = out === undefined ? PLOTS : resolve(FROM, out)
+  const folder = out === undefined ? PLOTS : resolve(out)
   return { json, peers, only, turns, trace, plots, minutes, seed, folder }
 }

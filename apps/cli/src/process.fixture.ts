@@ -22,17 +22,19 @@ export interface Ended {
 /**
  * @param onOut sees everything printed so far, and may send signals
  * @param more variables
+ * @param cwd the current folder; else that of the test
  */
 export function run(
   command: string,
   args: readonly string[],
   onOut?: (out: string, kill: (signal: NodeJS.Signals) => void) => void,
   more: NodeJS.ProcessEnv = {},
+  cwd?: string,
 ): Promise<Ended> {
   return new Promise((resolve) => {
     // jest's own flags must not reach the child.
     const env = { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name))), ...more }
-    const child = spawn(command, args, { env, timeout: 40_000 })
+    const child = spawn(command, args, { env, cwd, timeout: 40_000 })
     let [out, err] = ['', '']
     child.stdout.setEncoding('utf8').on('data', (text) => {
       out += text

@@ -22,7 +22,7 @@ export function exampleCommand({ around, exitWith }: CommandContext): Command {
     .argument('[name]', 'rl, say; without a name it lists all')
     .argument('[options...]', 'of the example')
     .option('--source', "print the folder with the example's sources")
-    .option('--json', 'the list as an array of { name, shows, source }')
+    .option('--json', 'the list as an array of { name, shows, source }; after a name, of that example alone')
     // After a name, options are the example's.
     .helpOption(false)
     .option('-h, --help', 'print this help; after a name, the options of that example')
@@ -34,13 +34,14 @@ export function exampleCommand({ around, exitWith }: CommandContext): Command {
       stderr.write('postgrad example: the examples are missing in this installation. Install postgrad again.\n')
       return exitWith(EXIT.failed)
     }
-    if (json) return void stdout.write(`${JSON.stringify([...examples.values()].map(listed), null, 2)}\n`)
+    if (name === undefined && json) return void stdout.write(jsonOf([...examples.values()]))
     if (name === undefined) return void stdout.write(`${nameLines([...examples.values()].map(({ name, shows }) => [name, shows]))}${NEXT}`)
     const example = examples.get(name)
     if (example === undefined) {
-      stderr.write(unknownText(name, [...examples.keys()]))
+      stderr.write(unknownText(name, args, [...examples.keys()]))
       return exitWith(EXIT.usage)
     }
+    if (json) return void stdout.write(jsonOf([example]))
     if (source) return void stdout.write(`${example.source}\n`)
     exitWith(await run(example, help ? [...args, '--help'] : args))
   })
@@ -56,9 +57,18 @@ export function exampleCommand({ around, exitWith }: CommandContext): Command {
   }
 }
 
-const listed = ({ name, shows, source }: Example): Omit<Example, 'main'> => ({ name, shows, source })
+function jsonOf(examples: readonly Example[]): string {
+  const listed = examples.map(({ name, shows, source }): Omit<Example, 'main'> => ({ name, shows, source }))
+  return `${JSON.stringify(listed, null, 2)}\n`
+}
 
-function unknownText(name: string, names: readonly string[]): string {
+function unknownText(name: string, args: readonly string[], names: readonly string[]): string {
+  if (name.startsWith('-')) {
+    const example = args.find((arg) => names.includes(arg))
+    const rest = args.filter((arg) => arg !== example)
+    const line = example === undefined ? '<name> [options]' : [example, name, ...rest].join(' ')
+    return `postgrad example: the options of an example come after its name: postgrad example ${line}\n`
+  }
   const similar = similarNames(name, names, LIKE_MIN)
   return `postgrad example: unknown example '${name}'. ${similar.length > 0 ? `Similar: ${similar.join(', ')}. ` : ''}'postgrad example' lists all.\n`
 }

@@ -1,8 +1,8 @@
 /** `postgrad new`: writes a small project for one use of postgrad, or lists these uses. */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { EXIT } from '../exit-codes.js'
 import { dependencyIn, installedAs, type Source } from '../new/dependency.js'
 import { type Manager, packageName, projectFiles } from '../new/project.js'
@@ -24,7 +24,7 @@ export function newCommand({ around: { stdout, stderr, env }, exitWith }: Comman
   const own = command('new', 'write a small project that uses postgrad, or list what there is', HELP)
     .argument('[template]', 'cluster, say; without a template it lists all')
     .argument('[folder]', 'new or empty; default: the name of the template')
-    .option('--tarball <file>', "postgrad's tarball; default: the one that this installation was made from")
+    .option('--tarball <file>', "postgrad's tarball; default: the one that this installation was made from", tarballOf)
     .option('--json', 'the list as an array of { name, about }')
   return own.action((template: string | undefined, folder: string | undefined, { tarball, json }: Options) => {
     const list = Object.entries(TEMPLATES)
@@ -44,11 +44,11 @@ export function newCommand({ around: { stdout, stderr, env }, exitWith }: Comman
     const shown = relative('', target) || '.'
     const why = refusal(target)
     if (why !== null) return refuse(`${shown} ${why}. Name another folder: npx postgrad new ${template} <folder>`)
-    const source: Source | null = tarball !== undefined ? { path: resolve(tarball) } : installedAs([HERE, process.cwd()])
+    const source: Source | null = tarball !== undefined ? { path: tarball } : installedAs([HERE, process.cwd()])
     if (source === null)
       return refuse(`cannot find out from which file postgrad was installed here. Name its tarball: ${withTarball(template, folder)}`)
-    if ('path' in source && !existsSync(source.path))
-      return refuse(`${source.path}, from which postgrad was installed, does not exist. Name its tarball: ${withTarball(template, folder)}`)
+    const lack = 'path' in source ? lackOf(source.path, tarball !== undefined) : null
+    if (lack !== null) return refuse(`${lack}. Name postgrad's tarball: ${withTarball(template, folder)}`)
     const manager: Manager = env.npm_config_user_agent?.startsWith('pnpm/') ? 'pnpm' : 'npm'
     const project = projectFiles(files, packageName(basename(target)), dependencyIn(target, source), manager)
     try {
@@ -75,8 +75,25 @@ function unknownText(name: string): string {
 const withTarball = (template: string, folder = ''): string =>
   `npx postgrad new ${[template, folder].filter(Boolean).map(quoted).join(' ')} --tarball <file>`
 
-/** As a shell takes it. */
-const quoted = (text: string): string => (/^[\w./\\:-]+$/.test(text) ? text : `"${text}"`)
+/** @throws InvalidArgumentError */
+function tarballOf(file: string): string {
+  if (!/\.(tgz|tar\.gz)$/i.test(file)) throw new InvalidArgumentError('Name a file that ends in .tgz or .tar.gz.')
+  return resolve(file)
+}
+
+/** Why no package can be installed from a path; null: one can. @param isGiven whether the user named it. An installation may be of a folder as well. */
+function lackOf(path: string, isGiven: boolean): string | null {
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined) return `${path}${isGiven ? '' : ', from which postgrad was installed,'} does not exist`
+  return isGiven && !found.isFile() ? `${path} is not a file` : null
+}
+
+/** As a shell takes it: one word. The shell runs no part of it, and `cd` takes it for a folder, not for an option. */
+function quoted(text: string): string {
+  const word = text.startsWith('-') ? `./${text}` : text
+  if (process.platform === 'win32') return /^[\w./\\:-]+$/.test(word) ? word : `"${word}"`
+  return /^[\w./:-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
 
 const stepsOf = (manager: Manager): string => ['install', 'start', 'test'].map((step) => `  ${manager} ${step}\n`).join('')
 
@@ -91,4 +108,4 @@ Examples:
   $ postgrad new rl my-agent           writes the folder my-agent
 
 Then, in the new folder: npm install, npm start, npm test. Its README.md says more.
-Exit code 1: nothing was written; 2: the template is unknown.`
+Exit code 1: nothing was written; 2: the template is unknown, or --tarball names no tarball.`

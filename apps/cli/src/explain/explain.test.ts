@@ -23,6 +23,7 @@ and more.
 
 **What to do:** Try again.
 
+<!-- a comment -->
 ~~~text
 stop: ${'word '.repeat(12)}end.
 ~~~

@@ -65,7 +65,7 @@ function partsOf(lines: readonly string[]): readonly Part[] {
     const inCode = (kind as Part['kind'] | null) === 'code'
     if (line.startsWith(FENCE)) begin(inCode ? null : 'code')
     else if (inCode) text.push(line)
-    else if (line.trim() === '') begin(null)
+    else if (line.trim() === '' || line.startsWith('<!--')) begin(null)
     else if (line.startsWith('- ')) begin('item', line.slice(2))
     else if (kind === null) begin('text', line)
     else text.push(line.trim())

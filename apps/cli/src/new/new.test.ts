@@ -1,6 +1,7 @@
 /** The command `new`, in this process: its list, names, folders, and how a project names postgrad. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
@@ -16,7 +17,7 @@ import { refusal, writeProject } from './write-project.js'
 let folder = ''
 let tarball = ''
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'postgrad new '))
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'postgrad new ')))
   tarball = join(folder, 'postgrad-1.2.3.tgz')
   writeFileSync(tarball, '')
 })
@@ -51,7 +52,7 @@ test('CLI-120 a project has the files of its template, a manifest and the common
   const { code, out, err } = await create('cluster', at, '--tarball', tarball)
   expect([code, err]).toEqual([0, ''])
   expect(out).toMatch(
-    /My Project: package\.json, .*README\.md.*\n\nNext:\n {2}cd ".*My Project"\n {2}npm install\n {2}npm start\n {2}npm test\n$/,
+    /My Project: package\.json, .*README\.md.*\n\nNext:\n {2}cd ['"].*My Project['"]\n {2}npm install\n {2}npm start\n {2}npm test\n$/,
   )
   const files = ['.gitignore', 'README.md', 'package.json', 'program.test.ts', 'program.ts', 'run.ts', 'tsconfig.json']
   expect(readdirSync(at).sort()).toEqual(files)
@@ -94,6 +95,13 @@ test('CLI-121 a folder that exists is taken if it is empty, and refused otherwis
   expect((await create('rl', empty, '--tarball', tarball)).code).toBe(0)
 })
 
+test('CLI-121 a folder with nothing but a new git repository is taken', async () => {
+  const at = join(folder, 'versioned')
+  mkdirSync(join(at, '.git'), { recursive: true })
+  expect((await create('rl', at, '--tarball', tarball)).code).toBe(0)
+  expect(readdirSync(at)).toEqual(expect.arrayContaining(['.git', 'package.json']))
+})
+
 test('CLI-121 an error leaves nothing of a project, and what was there', () => {
   const files = new Map([
     ['a', '1'],
@@ -121,6 +129,22 @@ test('CLI-121 a folder that cannot be made is named', async () => {
   expect([code, err]).toEqual([1, expect.stringMatching(/x{300} cannot be read \(ENAMETOOLONG/)])
 })
 
+const onPosix = process.platform === 'win32' ? test.skip : test // cmd.exe has no single quotes.
+
+onPosix.each(['a$(touch ran)b', "it's", 'a\\b', '-x', 'two words'])(
+  'CLI-120 a shell can execute the lines that are printed: %s',
+  async (name) => {
+    const before = process.cwd()
+    process.chdir(folder)
+    const { out } = await create('cluster', `./${name}`, '--tarball', tarball)
+    process.chdir(before)
+    const line = /^ {2}(cd .*)$/m.exec(out)![1]!
+    const shell = spawnSync('sh', ['-c', `${line} && pwd`], { cwd: folder, encoding: 'utf8' })
+    expect([shell.stdout, shell.stderr]).toEqual([`${join(folder, name)}\n`, ''])
+    expect(existsSync(join(folder, 'ran'))).toBe(false)
+  },
+)
+
 test.each([
   ['my-agent', 'my-agent'],
   ['My Agent', 'my-agent'],
@@ -142,6 +166,7 @@ test.each([
   ['^0.1.0', { spec: '^0.1.0' }],
   ['https://example.org/x.tgz', { spec: 'https://example.org/x.tgz' }],
   ['workspace:*', null],
+  ['file://../x.tgz', null],
 ])('CLI-123 an installation by %s', (spec, expected) => {
   const user = join(folder, 'user')
   const deep = join(user, 'node_modules/.pnpm/postgrad@1/node_modules/postgrad')
@@ -162,12 +187,44 @@ test('CLI-123 a path is that from the new folder; the nearest package.json that 
   expect(installedAs([folder])).toBeNull()
 })
 
+test('CLI-123 ~ is the home folder', () => {
+  const at = join(folder, 'of-home')
+  mkdirSync(at)
+  for (const spec of ['~/x.tgz', 'file:~/x.tgz']) {
+    writeFileSync(join(at, 'package.json'), JSON.stringify({ dependencies: { postgrad: spec } }))
+    expect(installedAs([at])).toEqual({ path: join(homedir(), 'x.tgz') })
+  }
+})
+
+test('CLI-123 through a link to a folder, the path counts from the real one', () => {
+  const [real, link] = [join(folder, 'a', 'real'), join(folder, 'link')]
+  mkdirSync(real, { recursive: true })
+  symlinkSync(real, link, 'junction')
+  expect(dependencyIn(join(link, 'new', 'deep'), { path: tarball })).toBe('file:../../../../postgrad-1.2.3.tgz')
+  writeFileSync(join(real, 'x.tgz'), '')
+  expect(dependencyIn(join(folder, 'b'), { path: join(link, 'x.tgz') })).toBe('file:../a/real/x.tgz')
+})
+
+test('CLI-123 --tarball takes a file that ends in .tgz or .tar.gz', async () => {
+  const at = join(folder, 'nothing')
+  mkdirSync(join(folder, 'folder.tgz'))
+  for (const wrong of ['', '.', join(folder, 'outer', 'package.json')]) {
+    const { code, err } = await create('rl', at, '--tarball', wrong)
+    expect([code, err]).toEqual([2, expect.stringContaining('Name a file that ends in .tgz or .tar.gz.')])
+  }
+  const { code, err } = await create('rl', at, '--tarball', join(folder, 'folder.tgz'))
+  expect([code, err, existsSync(at)]).toEqual([1, expect.stringContaining('folder.tgz is not a file. Name'), false])
+})
+
 test('CLI-123 where the installation does not say it, or its tarball is gone, nothing is written, and the message names the option', async () => {
   const at = join(folder, 'nowhere')
   // In the repository, package.json says `workspace:*`.
   const { code, err } = await create('rl', at)
-  expect([code, err]).toEqual([1, expect.stringMatching(/cannot find out from which file .*new rl ".*nowhere" --tarball <file>\n$/)])
+  expect([code, err]).toEqual([1, expect.stringMatching(/cannot find out from which file .*new rl ['"].*nowhere['"] --tarball <file>\n$/)])
   const gone = await create('rl', at, '--tarball', join(folder, 'gone.tgz'))
-  expect([gone.code, gone.err]).toEqual([1, expect.stringMatching(/gone\.tgz.* does not exist\. Name its tarball: .*--tarball <file>\n$/)])
+  expect([gone.code, gone.err]).toEqual([
+    1,
+    expect.stringMatching(/gone\.tgz.* does not exist\. Name postgrad's tarball: .*--tarball <file>\n$/),
+  ])
   expect(existsSync(at)).toBe(false)
 })

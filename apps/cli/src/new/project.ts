@@ -31,7 +31,7 @@ allowBuilds:
 
 /**
  * @param template the files of a template
- * @param dependency as package.json names postgrad: `file:../postgrad-0.1.0.tgz`
+ * @param dependency as package.json names postgrad: `file:../postgrad-1.2.3.tgz`
  */
 export function projectFiles(
   template: ReadonlyMap<string, string>,

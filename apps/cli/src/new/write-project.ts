@@ -1,11 +1,11 @@
-/** Writes a project into a folder that is new or empty: all of it, or nothing. */
+/** Writes a project into a folder that is new, or empty but for the `.git` of `git init`: all of it, or nothing. */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Why a folder cannot be used; null: it can. */
 export function refusal(folder: string): string | null {
   try {
-    return readdirSync(folder).length === 0 ? null : 'is not empty'
+    return readdirSync(folder).every((name) => name === '.git') ? null : 'is not empty'
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return null

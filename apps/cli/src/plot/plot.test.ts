@@ -67,6 +67,31 @@ test('CLI-95 a file of two runs at once is drawn with a warning', async () => {
   expect([code, err]).toEqual([0, `postgrad plot: the steps of ${path} are not in order at step 2: did two runs write this file?\n`])
 })
 
+test('CLI-96 the picture of another program stays; that of this command is drawn again', async () => {
+  const [path, svg] = [file('own.jsonl'), file('own.svg')]
+  writeFileSync(path, '{"step":1,"seconds":0,"loss":2}\n')
+  writeFileSync(svg, '<svg></svg>')
+  expect(await plot(path)).toEqual({
+    code: 1,
+    out: '',
+    err: `postgrad plot: another program wrote ${svg}. Name another picture: -o ${file('own')}.plot.svg\n`,
+  })
+  expect(readFileSync(svg, 'utf8')).toBe('<svg></svg>')
+  expect((await plot(path, '-o', svg)).code).toBe(0)
+  expect((await plot(path)).code).toBe(0)
+})
+
+test('CLI-97 a logarithmic axis reports values that it cannot show, and needs one that it can', async () => {
+  const [some, none] = [file('some.jsonl'), file('none.jsonl')]
+  const linesOf = (...values: number[]): string => values.map((loss, at) => `{"step":${at},"seconds":${at},"loss":${loss}}\n`).join('')
+  writeFileSync(some, linesOf(1, 0, -1, 2))
+  writeFileSync(none, linesOf(-1, 0))
+  const { code, err } = await plot(some, '--log')
+  expect([code, err]).toEqual([0, 'postgrad plot: 2 values of loss left out: a logarithmic axis shows values above 0 alone.\n'])
+  expect(await plot(none, '--log')).toMatchObject({ code: 1, out: '', err: expect.stringContaining("got 'loss', which has none") })
+  expect((await plot(none)).code).toBe(0)
+})
+
 test('CLI-95 what cannot be drawn says why, with exit code 1; what makes no sense has 2', async () => {
   const missing = await plot(file('missing.jsonl'))
   expect(missing.code).toBe(1)

@@ -1,12 +1,14 @@
 /** Counts of a cluster's workers, for `ps` and `top`: from `debugInfo`, `metrics` and the inspection stream. */
 import type { Cluster } from 'postgrad'
 import { within } from '../within.js'
-import { type Board, countsOf, type StatusSource, type WorkerCounts, type WorkerRow } from './snapshot.js'
+import { type Board, CLIENT_WAIT_MS, countsOf, type StatusSource, type WorkerCounts, type WorkerRow } from './snapshot.js'
 import { TrafficCounts } from './traffic.js'
 
 /** A worker in a long kernel does not answer meanwhile. */
 const ANSWER_MS = 1500
 const LIMIT = { timeoutMs: ANSWER_MS }
+/** For all workers together. The client gets the older counts while it still waits. */
+const WAIT_MS = CLIENT_WAIT_MS - 1000
 
 type Asked = Pick<Cluster, 'workers' | 'debugInfo' | 'metrics' | 'inspect'>
 
@@ -29,7 +31,7 @@ class ClusterSource implements StatusSource {
   }
 
   async workers(): Promise<readonly WorkerRow[]> {
-    const fresh = await within(this.ask(), 2 * ANSWER_MS)
+    const fresh = await within(this.ask(), WAIT_MS)
     if (fresh !== null) this.known = { ...this.known, ...fresh }
     return this.cluster.workers.map(({ name, id }) => ({
       name,

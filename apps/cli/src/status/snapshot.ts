@@ -7,6 +7,9 @@ import type { Standing } from '../output/tracked-display.js'
 /** Of the lines below: a reader of another one says so instead of guessing. */
 export const SNAPSHOT_VERSION = 1
 
+/** How long `ps` waits for a run's snapshot. A run that computes without end does not answer. */
+export const CLIENT_WAIT_MS = 3000
+
 export interface Snapshot {
   readonly version: number
   readonly pid: number

@@ -3,10 +3,8 @@ import { existsSync, readdirSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { isSocket, pidOf, removeSocket, whyNotOurs } from './runtime-dir.js'
-import { SNAPSHOT_VERSION, type Snapshot } from './snapshot.js'
+import { CLIENT_WAIT_MS, SNAPSHOT_VERSION, type Snapshot } from './snapshot.js'
 
-/** A run that computes without end does not answer. */
-const ANSWER_MS = 3000
 const LINE_LENGTH_MAX = 16_777_216
 
 export interface FoundRun {
@@ -32,7 +30,7 @@ export function findRuns(folder: string): readonly FoundRun[] {
 /** Null: it has ended. */
 export function askRun({ pid, path }: FoundRun): Promise<RunAnswer | null> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => end({ pid, silent: `does not answer for ${ANSWER_MS / 1000} s` }), ANSWER_MS)
+    const timer = setTimeout(() => end({ pid, silent: `does not answer for ${CLIENT_WAIT_MS / 1000} s` }), CLIENT_WAIT_MS)
     const socket = connectTo(path, false, {
       onSnapshot: (snapshot) => end({ pid, snapshot }),
       onEnd: (why) => end(why === null ? null : { pid, silent: why }),

@@ -3,8 +3,6 @@ import { resolve } from 'node:path'
 import { isPostgradError } from 'postgrad'
 import { withOptions } from './place.js'
 
-// npm runs a script in the package's folder and says here where the user was.
-const FROM = process.env.INIT_CWD ?? process.cwd()
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 /** As a shell reports a process that SIGINT has ended. */
@@ -22,9 +20,9 @@ export interface Command<S> {
   readonly interrupted: string
 }
 
-/** A path that the user gave. */
+/** A path that the user gave, from the current folder. npm runs a script in the package's folder, so `scripts/run-app.mjs` returns to the user's. */
 export function userPath(path: string): string {
-  return resolve(FROM, path)
+  return resolve(path)
 }
 
 /** Runs a command and gives its exit code. */

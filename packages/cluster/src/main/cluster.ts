@@ -107,7 +107,7 @@ const ASK_MS = 10_000
  * await using cluster: Cluster = await launch(new URL('./program.js', import.meta.url), { workers: 2 })
  * const y = await cluster.call('worker0', addOne, [x]) // the program has: expose({ addOne })
  * await cluster.join('worker2')
- * cluster.workers.map(({ name }) => name) // ['worker0', 'worker1', 'worker2']
+ * cluster.workers.map(({ name }) => name) // the names of all three
  */
 export class Cluster {
   /** Resolves when the last thread has ended, by `close` or otherwise. Never rejects. If the cluster was not closed, workers may still be started again. */

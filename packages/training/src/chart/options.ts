@@ -52,7 +52,7 @@ export interface PlotOptions {
   readonly xName?: string
   /** How much to smooth, from 0 (the default) to below 1, as in TensorBoard. The values themselves are drawn pale, the smoothed curve dark. */
   readonly smooth?: number
-  /** Whether the y axes are logarithmic; default false. Values that are not above 0 are gaps then. */
+  /** Whether the y axes are logarithmic; default false. Values that are not above 0 are gaps then, and a tag needs one that is. */
   readonly log?: boolean
   /** The title; default the names of the runs. */
   readonly title?: string

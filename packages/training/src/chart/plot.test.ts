@@ -119,6 +119,8 @@ test('TR-31 gaps', () => {
   const ys = (options: PlotOptions) => chartOf([runOf('run.csv', values)], options).panels[0]!.curves[0]!.points.map(([, y]) => y)
   expect(ys({})).toEqual([1, null, -1, null, 2])
   expect(ys({ log: true })).toEqual([1, null, null, null, 2])
+  const none = () => chartOf([runOf('run.csv', [-1, 0, Number.NaN])], { log: true })
+  expect(none).toThrow("expected a value above 0 in each tag, for a logarithmic axis, got 'loss', which has none. Leave log out")
 })
 
 test('TR-32 a long curve keeps its peaks and gaps', () => {

@@ -54,7 +54,7 @@ function isMetrics(run: PlotRun): run is Metrics {
   return true
 }
 
-/** @throws INVALID_ARGUMENT (no run has a value of x), METRICS_EMPTY, METRICS_TAG_UNKNOWN */
+/** @throws INVALID_ARGUMENT (no run has a value of x; an axis is logarithmic and a tag has no value above 0), METRICS_EMPTY, METRICS_TAG_UNKNOWN */
 export function chartOf(runs: readonly Metrics[], options: PlotOptions): Chart {
   const { x = 'step', smooth = 0, log = false, title = namesOf(runs).join(', '), subtitle = '' } = options
   for (const { path, tags } of runs) if (tags.length === 0) throw empty('plot', path)
@@ -120,6 +120,16 @@ function panelOf({ curves, name, lines = [], min, max }: PlotPanel, drawing: Dra
       tags,
       runs.map(({ path }) => path),
     )
+  for (const { tag } of log ? list : []) {
+    const values = runs.flatMap(({ rows }) => rows.flatMap((row) => (Object.hasOwn(row.values, tag) ? [row.values[tag]!] : [])))
+    if (!values.some((value) => drawable(value, true) !== null))
+      throw invalidArgument(
+        'plot',
+        'a value above 0 in each tag, for a logarithmic axis',
+        `'${tag}', which has none`,
+        'Leave log out, or draw other tags.',
+      )
+  }
   const dashed = lines.map(
     ({ name: lineName, value, label = null }): Curve => ({
       ...{ name: lineName, color: 0, style: 'dashed', label, dots: false, inLegend: true },
