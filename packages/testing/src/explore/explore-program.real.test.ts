@@ -10,10 +10,10 @@ const ring = new URL('./explore-program.fixture.js', import.meta.url)
 const racy = { program: new URL('./racy.fixture.js', import.meta.url), export: 'racy', workers: RACY_WORKERS, sameResult: false }
 
 test('TK-8: seeds are spread over threads, and come to what one thread comes to', async () => {
-  const options = { program: ring, workers: 3, strategy: 'seeds' as const, seeds: 30, seed: 3 }
+  const options = { workers: 3, strategy: 'seeds' as const, seeds: 30, seed: 3 }
   const seen: ExploreProgress[] = []
-  const two = await exploreProgram({ ...options, threads: 2, onProgress: (progress) => seen.push(progress) })
-  const one = await exploreProgram({ ...options, threads: 1 })
+  const two = await exploreProgram({ program: ring, ...options, threads: 2, onProgress: (progress) => seen.push(progress) })
+  const one = await exploreProgram({ program: ring, ...options, threads: 1 })
   expect(two).toEqual(one)
   expect(two).toEqual(await explore(options, ringBody))
   expect(two).toMatchObject({ runs: 30, drawn: 30, outcomes: 1, exhausted: false, aborted: false })

@@ -9,6 +9,7 @@ import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { ProgressBar } from '@postgrad/training'
 import { RealClock } from '@postgrad/transport/internal'
+import { checkNames } from '../simulate/check-run.js'
 import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
 import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
@@ -32,6 +33,7 @@ const CHUNK = 25
  * console.log(`${orders} orders${exhausted ? '' : ', not all'}`)
  */
 export async function exploreProgram(options: ExploreProgramOptions): Promise<Exploration> {
+  checkNames('exploreProgram', options)
   const { program, export: name = 'default', threads: wanted, signal, onProgress, ...rest } = options
   checkOptions(rest)
   const threads = checkThreads('explore', wanted ?? availableParallelism())

@@ -8,7 +8,7 @@ import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
 import { rulesOf } from '../faults/fault-plan.js'
 import { decodeToken, isData, type ProgramIdentity, type RunVariant } from '../replay/replay-token.js'
-import { checkRun } from './check-run.js'
+import { checkNames, checkRun } from './check-run.js'
 import { workerNames } from './cluster.js'
 import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
 
@@ -26,7 +26,10 @@ export interface ProgramRef {
  * @example const { result } = await simulateProgram({ program: './program.js' }, { workers: 3, seed: 7 })
  */
 export async function simulateProgram(ref: ProgramRef, options: SimulateOptions): Promise<Simulation<unknown>> {
-  return runProgram(ref, options, await bodyOf(ref))
+  const body = await bodyOf(ref)
+  checkRun('simulateProgram', options, body)
+  checkNames('simulateProgram', options)
+  return runProgram(ref, options, body)
 }
 
 /**
@@ -57,7 +60,6 @@ export async function runVariant({ program, export: name, options }: ProgramIden
 }
 
 function runProgram(ref: ProgramRef, options: SimulateOptions, body: Body): Promise<Simulation<unknown>> {
-  checkRun('simulateProgram', options, body)
   const identity = identityOf(ref, options)
   return runSimulation({ ...options, identity }, body, ({ world }, main) => world.run(main))
 }

@@ -1,6 +1,7 @@
 /** `simulate` says enough of a body that failed to run it again. */
 import { describe, expect, test } from '@jest/globals'
 import { explore } from '../explore/explore.js'
+import { exploreProgram } from '../explore/explore-program.js'
 import { inlined } from '../inlined/inlined.js'
 import { simulateProgram } from './program-run.js'
 import { type SimulateOptions, simulate } from './simulate.js'
@@ -47,5 +48,8 @@ describe('what is wrong before a run begins is told, and is no run that could be
     }
     const program = 'data:text/javascript,export default async () => 1'
     await expect(simulateProgram({ program }, undefined as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    const misspelt = { workers: 1, sed: 3 } as SimulateOptions
+    await expect(simulateProgram({ program }, misspelt)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await expect(exploreProgram({ program, ...misspelt })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 })
