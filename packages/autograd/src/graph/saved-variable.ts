@@ -101,7 +101,7 @@ export function graphFreed(op: string): PostgradError {
     op,
     message: 'its saved tensors were freed by an earlier backward pass through this graph',
     remedy:
-      'Pass retainGraph: true to every backward but the last, or run the forward pass again. If a step uses a tensor of an earlier step, such as a hidden state, detach() it.',
+      'If a step uses a tensor of an earlier step, such as a hidden state, detach() it. If two losses share a graph, pass retainGraph: true to every backward but the last, or run the forward pass again.',
   })
 }
 

@@ -1,5 +1,5 @@
 /** `init`: processes that only know where to meet become one group. Rules INI-1 to INI-17; refused processes: `init-refused.real.test.ts`. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as later } from 'node:timers/promises'
@@ -186,4 +186,19 @@ describe('INI-14 a store that is kept in a file', () => {
     expect(heir).toMatchObject({ code: 0, err: '', lines: [{ rank: 0, id: 2 }] })
     expect(read(await other)).toMatchObject({ code: 0, err: '', lines: [{ sums: [3, 7] }] })
   })
+})
+
+test('INI-23 close and await using after a shutdown that has rejected do not reject again', async () => {
+  const source = `
+    import { init } from '${new URL('./init.js', import.meta.url)}'
+    const member = await init({ initMethod: process.argv[2], rank: 0, worldSize: 1 })
+    const { code } = await member.shutdown({ timeoutMs: -1 }).catch((error) => error)
+    await member.close()
+    await member[Symbol.asyncDispose]()
+    console.log(JSON.stringify({ code }))
+  `
+  const program = join(folder, 'disposed.mjs')
+  writeFileSync(program, source)
+  const { code, lines, err } = read(await script(pathToFileURL(program), pathToFileURL(join(folder, 'alone')).href))
+  expect({ code, lines, err }).toEqual({ code: 0, lines: [{ code: 'TIMEOUT_INVALID' }], err: '' })
 })

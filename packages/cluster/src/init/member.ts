@@ -125,9 +125,12 @@ export class Member {
     return this.endWith(() => this.parts.runtime.leave(options))
   }
 
-  /** Ends this worker at once. Its pending calls reject with RPC_SHUT_DOWN. Idempotent. */
+  /**
+   * Ends this worker at once. Its pending calls reject with RPC_SHUT_DOWN. Idempotent. After `shutdown` or `leave` it waits for that, and does not report its error
+   * again: the caller of those has it.
+   */
   close(): Promise<void> {
-    return this.endWith(() => this.parts.runtime.close())
+    return this.ending === null ? this.endWith(() => this.parts.runtime.close()) : this.ending.catch(() => {})
   }
 
   [Symbol.asyncDispose](): Promise<void> {

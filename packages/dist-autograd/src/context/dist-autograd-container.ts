@@ -77,8 +77,8 @@ export class DistAutogradContainer {
       message:
         typeof contextId === 'bigint'
           ? `could not find autograd context with id ${contextId}`
-          : `expected the id of a context (a bigint), got ${contextId === null ? 'null' : typeof contextId}`,
-      remedy: 'Use the id of the context that surrounds the forward pass: distAutograd.context(async (ctx) => …), ctx.id.',
+          : `expected a context or its id (a bigint), got ${contextId === null ? 'null' : typeof contextId}`,
+      remedy: 'Pass the ctx of distAutograd.context(async (ctx) => …), in which the forward pass ran, or ctx.id.',
       values: { contextId: String(contextId) },
     })
   }

@@ -42,7 +42,7 @@ describe('TK-45 the matchers', () => {
     const { pass, message } = matchers.toBeClean(simulation)
     expect(pass).toBe(false)
     expect(message()).toContain("worker 'worker1': ownerRRefs 1")
-    expect(message()).toContain('seed 11: simulate with { seed: 11 } runs it again')
+    expect(message()).toContain('seed 11: simulate with { seed: 11 } and the same options runs it again')
     expect(matchers.toBeClean(simulation, { allow: ['ownerRRefs', 'forks', 'userRRefs'] }).pass).toBe(true)
     expect(matchers.toBeSound(simulation).message()).toContain('NOT_CLEAN')
     for (const result of [

@@ -39,7 +39,7 @@ export function expectSameBits(got: unknown, expected: unknown, { seed }: { read
 export function differenceText({ path, index, got, expected, elements }: BitDifference, seed?: number): string {
   const where = `${path === '' ? 'the result' : path}${index === null ? '' : ` at [${index.join(', ')}]`}`
   const more = elements > 1 ? `\n  ${elements} elements of it differ` : ''
-  const again = seed === undefined ? '' : `\n  seed ${seed}: simulate with { seed: ${seed} } runs it again`
+  const again = seed === undefined ? '' : `\n  seed ${seed}: simulate with { seed: ${seed} } and the same options runs it again`
   return `${where} differs\n  expected ${expected}\n  got      ${got}${more}${again}\n`
 }
 
