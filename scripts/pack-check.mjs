@@ -166,8 +166,6 @@ const npm = process.platform === 'win32' ? 'npm.cmd' : 'npm'
 const folder = mkdtempSync(join(tmpdir(), 'postgrad-pack-'))
 try {
   await atOnce()
-  // It publishes nothing.
-  await step('npm publish --dry-run', npm, ['publish', tarball, '--dry-run'])
   for (const flags of [[], ['--ignore-scripts']]) await installed(flags)
   await check()
 } finally {

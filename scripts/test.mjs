@@ -37,6 +37,7 @@ const built = await build()
 if (!narrowed) {
   if (built) checks.push(check('the site builds, and its links lead somewhere', ...node('scripts/docs.mjs', '--check')))
   if (built) checks.push(check('pictures of the pages', ...node('scripts/pictures/draw.mjs', '--check')))
+  if (built) checks.push(check('npm would publish the package', ...node('scripts/publish-check.mjs')))
   if (built) checks.push(check('public API', ...node('scripts/api-report.mjs', '--check')))
   checks.push(check('graph of packages and files', ...node('scripts/check-graph.mjs')))
   checks.push(check('few files name an operation', ...node('scripts/check-operations.mjs')))

@@ -1,4 +1,4 @@
-/** What the linters of packages say about the tarball, for `users-projects.mjs`. `pack-check.mjs` asks npm itself. */
+/** What the linters of packages say about the tarball, for `users-projects.mjs`. `publish-check.mjs` asks npm itself. */
 
 /** No project of these has the package installed: they read the tarball. */
 const linter = (dependencies, ...runs) => ({ dependencies, isAlone: true, files: {}, runs })
