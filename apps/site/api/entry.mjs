@@ -253,7 +253,8 @@ const MEMBERS =
 function members(reflection, tools) {
   const holder = reflection.children !== undefined ? reflection : reflection.type?.type === 'reflection' ? reflection.type.declaration : {}
   const all = (holder.children ?? []).filter((child) => is(child, MEMBERS) && !child.flags.isProtected && !child.name.startsWith('['))
-  const own = all.filter((child) => !child.inheritedFrom)
+  // Of an interface all are shown: what it extends may be in no door.
+  const own = all.filter((child) => !child.inheritedFrom || is(reflection, ReflectionKind.Interface))
   const inherited = all.filter((child) => child.inheritedFrom && is(reflection, ReflectionKind.Class))
   const isMethod = (child) => methodOf(child) !== undefined && tools.functionOf(child.name) !== undefined
   const sections = own.filter((child) => !isMethod(child)).map((child) => member(child, tools))

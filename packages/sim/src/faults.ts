@@ -60,36 +60,42 @@ export interface FaultFrame {
 
 /** The conditions of a fault rule; a frame must meet all that are given. Of the frames that meet the others, `nth`, `every` and `probability` choose, in this order. */
 export interface FaultMatch {
+  /** The names of senders. Default: all workers. */
   readonly from?: string | readonly string[]
+  /** The names of receivers. Default: all workers. */
   readonly to?: string | readonly string[]
-  /** From one side to the other, in either direction: the workers that a partition separates, or that a slow line is between. */
+  /** Two sides: messages from a worker of one side to a worker of the other, in either direction. */
   readonly between?: readonly [string | readonly string[], string | readonly string[]]
+  /** The kinds of messages. Default: all kinds. */
   readonly kind?: string | readonly string[]
+  /** A function that says whether the rule applies. */
   readonly when?: (frame: FaultFrame) => boolean
-  /** Only the nth frame that matches, counted from 1. */
+  /** Only the nth message, from 1, of those that meet the conditions above. A message that is sent again counts again. */
   readonly nth?: number
-  /** Every nth frame that matches: with 3 the third, the sixth, … */
+  /** Only every nth message of those that meet the conditions above: with 3 the third, the sixth, …. */
   readonly every?: number
-  /** The probability, from 0 to 1; the world's schedule draws. */
+  /** The probability that the rule applies, from 0 to 1. The simulation's seed decides. */
   readonly probability?: number
 }
 
 export interface FaultRule {
-  /** Which frames the rule applies to; default all. */
+  /** The messages, or a function that says whether the rule applies. Default: all messages. */
   readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
+  /** The action on these messages. */
   readonly do: FaultAction
-  /** The delay of the actions delay (default 10), duplicate, slow and restart (default 0), in ms of virtual time. */
+  /** The delay of 'delay' (default 10), and of 'duplicate', 'slow' and 'restart' (default 0). */
   readonly delayMs?: number
-  /** For slow: the speed of each pair's line, in bytes per ms of virtual time; default unlimited. */
+  /** For 'slow': the speed of the line, in bytes per ms. Default: unlimited. */
   readonly bytesPerMs?: number
-  /** The worker that crashes or is restarted; default the receiver. */
+  /** For 'crash' and 'restart': the worker that ends. Default: the receiver of the message. */
   readonly worker?: string
-  /** How often the rule applies. Default unlimited; once for crash and restart. */
+  /** How often the rule applies. Default: unlimited, and once for 'crash' and 'restart'. */
   readonly times?: number
-  /** How often the rule applies to each message; resends count as the same message. PyTorch: `num_fail_sends`. */
+  /** How often the rule applies to each message. A message that is sent again is the same message. PyTorch: `num_fail_sends`. */
   readonly timesEach?: number
-  /** The rule applies from `fromMs` (default 0) until before `untilMs` (default unlimited), in ms of virtual time. */
+  /** When the rule begins. Default 0. */
   readonly fromMs?: number
+  /** When the rule ends. Default: never. */
   readonly untilMs?: number
 }
 

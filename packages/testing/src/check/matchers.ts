@@ -103,6 +103,7 @@ function bitDifferenceOrText(got: unknown, expected: unknown): boolean {
 /** How to see it again. `error`: what was found in the run. */
 function again(from: Seeded | null | undefined, error?: unknown): string {
   const lines = linesOf(from, error).map((line) => `\n  ${line}`)
-  const seed = typeof from?.seed === 'number' ? `\n  seed ${from.seed}: simulate with { seed: ${from.seed} } and the same options runs it again` : ''
+  const seed =
+    typeof from?.seed === 'number' ? `\n  seed ${from.seed}: simulate with { seed: ${from.seed} } and the same options runs it again` : ''
   return seed + lines.join('')
 }

@@ -1,5 +1,5 @@
 /** Which kind of message a frame is, for the simulation's fault rules: `sim` knows frames, not messages. */
-import type { FaultAction, FaultFrame } from '@postgrad/sim'
+import type { FaultFrame, FaultMatch as SimFaultMatch, FaultRule as SimFaultRule } from '@postgrad/sim'
 import type { Frame } from '@postgrad/transport'
 import { MESSAGE_TABLE, type MessageName, type MessageType, requestHead } from '@postgrad/wire/internal'
 
@@ -17,23 +17,9 @@ export const DAMAGED = 'DAMAGED'
 export type MessageKind = MessageName | typeof DAMAGED | 'SESSION_ACK' | 'SESSION_END'
 
 /** The messages that a fault rule applies to. A message must meet all conditions that are given. Other keys are refused with INVALID_ARGUMENT. */
-export interface FaultMatch {
-  /** The names of senders. Default: all workers. */
-  readonly from?: string | readonly string[]
-  /** The names of receivers. Default: all workers. */
-  readonly to?: string | readonly string[]
-  /** Two sides: messages from a worker of one side to a worker of the other, in either direction. */
-  readonly between?: readonly [string | readonly string[], string | readonly string[]]
+export interface FaultMatch extends SimFaultMatch {
   /** The kinds of messages. Default: all kinds. */
   readonly kind?: MessageKind | readonly MessageKind[]
-  /** A function that says whether the rule applies. */
-  readonly when?: (frame: FaultFrame) => boolean
-  /** Only the nth message, from 1, of those that meet the conditions above. A message that is sent again counts again. */
-  readonly nth?: number
-  /** Only every nth message of those that meet the conditions above: with 3 the third, the sixth, …. */
-  readonly every?: number
-  /** The probability that the rule applies, from 0 to 1. The simulation's seed decides. */
-  readonly probability?: number
 }
 
 /**
@@ -49,25 +35,9 @@ export interface FaultMatch {
  * )
  * faults.drop // 1
  */
-export interface FaultRule {
+export interface FaultRule extends SimFaultRule {
   /** The messages, or a function that says whether the rule applies. Default: all messages. */
   readonly match?: FaultMatch | ((frame: FaultFrame) => boolean)
-  /** The action on these messages. */
-  readonly do: FaultAction
-  /** The delay of 'delay' (default 10), and of 'duplicate', 'slow' and 'restart' (default 0). */
-  readonly delayMs?: number
-  /** For 'slow': the speed of the line, in bytes per ms. Default: unlimited. */
-  readonly bytesPerMs?: number
-  /** For 'crash' and 'restart': the worker that ends. Default: the receiver of the message. */
-  readonly worker?: string
-  /** How often the rule applies. Default: unlimited, and once for 'crash' and 'restart'. */
-  readonly times?: number
-  /** How often the rule applies to each message. A message that is sent again is the same message. PyTorch: `num_fail_sends`. */
-  readonly timesEach?: number
-  /** When the rule begins. Default 0. */
-  readonly fromMs?: number
-  /** When the rule ends. Default: never. */
-  readonly untilMs?: number
 }
 
 /** A name of `MESSAGE_TABLE`: CALL, RESULT, RREF_ACK, …, or DAMAGED. Never throws. */
