@@ -67,9 +67,11 @@ const shown = new Map()
 const compiled = new Set()
 /** Of the Node that runs the programs. */
 let nodeEnv = {}
+let nodeName = ''
 try {
   await prepare()
   for (const version of options.node) {
+    nodeName = `node-${version}`
     nodeEnv = version === 'this' ? {} : environmentOf(await otherNode(version))
     const where =
       options.node.length === 1 && version === 'this' ? '' : ` on Node ${version === 'this' ? process.versions.node : VERSIONS[version]}`
@@ -188,7 +190,8 @@ async function runPage(path, where) {
   const { files, programs, together, tests, failing, problems } = projectOf(path, readFileSync(join(root, path), 'utf8'))
   if (!compiled.has(path)) failed.push(...problems)
   const before = path === FIRST ? [] : [...shown]
-  const place = path.replace(/\W/g, '_')
+  // A folder for each Node: a page may make files that it makes once only, such as keys.
+  const place = `${nodeName}/${path.replace(/\W/g, '_')}`
   const cwd = join(folder, place)
   if (path === FIRST) for (const [name, block] of files) shown.set(name, block)
   for (const [name, block] of [...before.filter(([name]) => !name.endsWith('.test.ts')), ...files]) write(join(place, name), block)
