@@ -253,7 +253,7 @@ const MEMBERS =
 function members(reflection, tools) {
   const holder = reflection.children !== undefined ? reflection : reflection.type?.type === 'reflection' ? reflection.type.declaration : {}
   const all = (holder.children ?? []).filter((child) => is(child, MEMBERS) && !child.flags.isProtected && !child.name.startsWith('['))
-  // Of an interface all are shown: what it extends may be in no door.
+  // An interface shows all its members: the interface that it extends may be in no door.
   const own = all.filter((child) => !child.inheritedFrom || is(reflection, ReflectionKind.Interface))
   const inherited = all.filter((child) => child.inheritedFrom && is(reflection, ReflectionKind.Class))
   const isMethod = (child) => methodOf(child) !== undefined && tools.functionOf(child.name) !== undefined

@@ -12,3 +12,4 @@ export {
 } from './membership/members.js'
 export { PeerLinks } from './membership/peer-links.js'
 export { type Birth, type Command, type Joined, type PeerInfo, Roster, type Standing } from './membership/roster.js'
+export { checkNames, type OptionNames } from './options/check-options.js'

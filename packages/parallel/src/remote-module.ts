@@ -26,7 +26,7 @@ type Rest<A extends readonly unknown[]> = [] extends A ? [args?: Readonly<Sendab
  * A module that lives on another worker, and that you call as if it were here. In a distributed context gradients return through it. PyTorch:
  * `torch.distributed.nn.RemoteModule`.
  *
- * Of the methods of `Module`, it has `forward`, `train`, `eval` and `toString`. These fail with REMOTE_MODULE_UNSUPPORTED: `parameters`, `namedParameters`,
+ * A RemoteModule has these methods of `Module`: `forward`, `train`, `eval` and `toString`. The others fail with REMOTE_MODULE_UNSUPPORTED: `parameters`, `namedParameters`,
  * `buffers`, `namedBuffers`, `children`, `namedChildren`, `modules`, `namedModules`, `apply`, `requiresGrad_`, `zeroGrad`, `to`, `cpu`, `registerBuffer`,
  * `stateDict`, `loadStateDict`, `getParameter`, `getBuffer`, `getSubmodule`, `registerForwardPreHook`, `registerForwardHook`, `registerFullBackwardHook`, and
  * `extraRepr`.

@@ -55,7 +55,7 @@ class ClusterSource implements StatusSource {
     }
   }
 
-  /** Of those that answer in time. Null: the cluster is closing. */
+  /** The counts of the workers that answer in time. Null: the cluster is closing. */
   private async ask(): Promise<Readonly<Record<string, WorkerCounts>> | null> {
     try {
       const [debug, metrics] = await Promise.all([this.cluster.debugInfo(LIMIT), this.cluster.metrics(LIMIT)])

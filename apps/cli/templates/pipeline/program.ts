@@ -48,7 +48,7 @@ export async function main(steps: number): Promise<number[]> {
   return losses
 }
 
-/** Of the micro-batches. */
+/** The mean loss of the micro-batches. */
 export async function mean(losses: readonly Tensor[]): Promise<number> {
   let sum = 0
   for (const loss of losses) sum += await loss.item()

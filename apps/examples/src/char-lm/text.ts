@@ -134,7 +134,7 @@ function unreadable(file: string, why: string, remedy: string, cause?: unknown):
   return new PostgradError('TEXT_UNREADABLE', { op: '--data', message: `${file} ${why}`, remedy, values: { file }, cause })
 }
 
-/** Of the repository, and of the installed package, which has declarations in place of sources. */
+/** The folders of the repository, or of the installed package, which has declarations in place of sources. */
 const FOLDERS = [
   ['packages', 'apps', 'scripts'],
   ['dist/types', 'docs', 'examples'],

@@ -38,7 +38,7 @@ export interface PlaceOptions {
   readonly worldSize?: number | undefined
 }
 
-/** Of an IPv6 address, as a URL has them. */
+/** Removes the brackets that an IPv6 address has in a URL. */
 const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, '')
 
 /** As errors name it. */

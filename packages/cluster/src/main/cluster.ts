@@ -429,7 +429,7 @@ export class Cluster {
     process.emitWarning(error.message, { type: error.code })
   }
 
-  /** Of the living. One that is stalled could not answer and is left out, as is one that takes longer than the caller wants to wait. */
+  /** The answers of the living workers. A stalled worker is left out, and so is a worker that takes longer than the caller wants to wait. */
   private async ofEach<R extends Report>(report: R, options: { readonly timeoutMs?: number } = {}): Promise<Record<string, Answer<R>>> {
     this.gate.admit(report)
     checkNames(`cluster.${report}`, options, { timeoutMs: true })

@@ -102,7 +102,7 @@ function kindOf(value: unknown): 'an array' | 'an object' | null {
   if (Array.isArray(value)) return 'an array'
   if (typeof value !== 'object' || value === null) return null
   const prototype: unknown = Object.getPrototypeOf(value)
-  // Of any realm.
+  // Objects of another realm, such as a jest test, are plain, too.
   return prototype === null || Object.getPrototypeOf(prototype) === null ? 'an object' : null
 }
 

@@ -37,7 +37,7 @@ export interface PartTensor {
   readonly path: string
   readonly dtype: DType
   readonly shape: readonly number[]
-  /** Of its storage: another one later says that it was written to. */
+  /** The version of the tensor's storage: a later read compares it, to see whether the program has written to the tensor. */
   readonly version: number
 }
 
@@ -51,7 +51,7 @@ export interface NamedTensor extends PartTensor {
 interface Described {
   readonly tensors: readonly PartTensor[]
   readonly nested: readonly (readonly [path: string, module: RemoteModule])[]
-  /** Of a Sequential; null: it is none. */
+  /** How many layers a Sequential has; null for another module. */
   readonly layers: number | null
 }
 

@@ -2,16 +2,17 @@
  * `exploreProgram({ program, export, … })`: explores a body that is in a module of its own, so that any thread can run it. A pool of threads runs its seeds;
  * this thread searches through all orders, since each run decides the next one.
  */
+
 import { availableParallelism } from 'node:os'
 import { ownFile } from '@postgrad/base/internal'
+import { checkNames, type OptionNames } from '@postgrad/cluster/internal'
 import { Jobs } from '@postgrad/jobs'
 import { checkThreads, JobQueue, ThreadPlaces } from '@postgrad/jobs/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { ProgressBar } from '@postgrad/training'
 import { RealClock } from '@postgrad/transport/internal'
-import { checkNames } from '../simulate/check-run.js'
 import { bodyOf, type ProgramRef, programUrl } from '../simulate/program-run.js'
-import { checkOptions, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
+import { checkOptions, EXPLORE_OPTIONS, type Exploration, type ExploreOptions, Explorer, ORDERS_MAX, type Part, SEEDS } from './explore.js'
 import { type ExploreTask, reportedOf } from './explore-job.js'
 
 /** Options of `exploreProgram`. All except `signal` and `onProgress` are copied to threads: they must be plain data, so fault rules without functions. */
@@ -19,6 +20,9 @@ export interface ExploreProgramOptions extends Omit<ExploreOptions, 'name'>, Pro
   /** How many threads run orders that are drawn by seeds. Default: the number of the machine's cores. */
   readonly threads?: number
 }
+
+const { name: _, ...OF_EXPLORE } = EXPLORE_OPTIONS
+const OPTIONS: OptionNames<ExploreProgramOptions> = { ...OF_EXPLORE, program: true, export: true, threads: true }
 
 /** Seeds of one job: enough to make its way worth it, few enough to end soon when asked. */
 const CHUNK = 25
@@ -33,7 +37,7 @@ const CHUNK = 25
  * console.log(`${orders} orders${exhausted ? '' : ', not all'}`)
  */
 export async function exploreProgram(options: ExploreProgramOptions): Promise<Exploration> {
-  checkNames('exploreProgram', options)
+  checkNames('exploreProgram', options, OPTIONS)
   const { program, export: name = 'default', threads: wanted, signal, onProgress, ...rest } = options
   checkOptions(rest)
   const threads = checkThreads('explore', wanted ?? availableParallelism())

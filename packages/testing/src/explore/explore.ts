@@ -2,8 +2,10 @@
  * `explore`: runs a body under every order of delivery if there are few enough, else under many of them. Each order is a run as `simulate` makes it; `search.ts`
  * knows which orders there are and which of them are equal (Note [Explore]).
  */
+
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { now } from '@postgrad/base/internal'
+import { checkNames, type OptionNames } from '@postgrad/cluster/internal'
 import type { Schedule, SimWorldOptions } from '@postgrad/sim'
 import { SeedSchedule } from '@postgrad/sim/internal'
 import { noteInStack } from '../replay/error-notes.js'
@@ -11,8 +13,15 @@ import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, replayOf, reported, shrinkOf, tellPasses } from '../replay/reproduce.js'
 import { nextRun, testEnd } from '../replay/run-identity.js'
 import { bitDigest, differenceOfKnown, differenceText } from '../replay/same-bits.js'
-import { checkNames, checkRun } from '../simulate/check-run.js'
-import { runSimulation, type SimCluster, type SimulatedWorkers, type SimulateOptions, type Simulation } from '../simulate/simulate.js'
+import { checkRun } from '../simulate/check-run.js'
+import {
+  runSimulation,
+  SIMULATE_OPTIONS,
+  type SimCluster,
+  type SimulatedWorkers,
+  type SimulateOptions,
+  type Simulation,
+} from '../simulate/simulate.js'
 import { Order, OrderRecorder } from './order.js'
 import { PctSchedule } from './pct.js'
 import { ObservedSchedule, Search, type SearchRun } from './search.js'
@@ -50,6 +59,18 @@ export interface ExploreOptions extends Omit<SimulateOptions, 'world' | 'twice'>
    * tries frames that arrive together, which makes far more orders.
    */
   readonly world?: Omit<SimWorldOptions, 'faults' | 'schedule' | 'observer'>
+}
+
+const { twice: _, ...OF_A_RUN } = SIMULATE_OPTIONS
+export const EXPLORE_OPTIONS: OptionNames<ExploreOptions> = {
+  ...OF_A_RUN,
+  strategy: true,
+  ordersMax: true,
+  seeds: true,
+  depth: true,
+  sameResult: true,
+  signal: true,
+  onProgress: true,
 }
 
 /** How far an exploration is. */
@@ -131,7 +152,7 @@ export function checkOptions(options: ExploreOptions): void {
  */
 export async function explore<T>(options: ExploreOptions, body: (sim: SimCluster) => Promise<T>): Promise<Exploration> {
   checkRun('explore', options, body)
-  checkNames('explore', options)
+  checkNames('explore', options, EXPLORE_OPTIONS)
   checkOptions(options)
   const explorer = new Explorer(options, body)
   const identity = nextRun(options.name)

@@ -3,14 +3,16 @@
  * call with an identity node. `simulate` and threads must give the same to the last bit. Its workers live in a simulated world without links: time is
  * virtual, and a program that waits for what cannot come ends as it does in a simulation.
  */
+
 import { isPostgradError, PostgradError } from '@postgrad/base'
 import { callCancelled, checkSignal, onAbort, timeLimit } from '@postgrad/base/internal'
+import { checkNames, type OptionNames } from '@postgrad/cluster/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import { workerGenerator } from '@postgrad/rpc/internal'
 import { FairSchedule, SimWorld } from '@postgrad/sim/internal'
 import { RealClock, setDeadline } from '@postgrad/transport/internal'
 import { noteTest } from '../replay/run-identity.js'
-import { checkNames, checkRun } from '../simulate/check-run.js'
+import { checkRun } from '../simulate/check-run.js'
 import { InThreadCluster, type TestCluster, workerNames } from '../simulate/cluster.js'
 import { waitsNow, whoWaits, withWaits } from '../simulate/who-waits.js'
 import { installInlinedBackward } from './inlined-backward.js'
@@ -28,6 +30,8 @@ export interface InlinedOptions {
   readonly signal?: AbortSignal
 }
 
+const OPTIONS: OptionNames<InlinedOptions> = { workers: true, dataSeed: true, timeoutMs: true, signal: true }
+
 /**
  * Runs `body` on an inlined cluster, and resolves with its result. Each call of a worker is an ordinary function call in this thread, without messages. So the result
  * is an oracle: `simulate` and a launched cluster must give the same result, to the last bit.
@@ -38,7 +42,7 @@ export interface InlinedOptions {
  */
 export async function inlined<T>(options: InlinedOptions, body: (cluster: TestCluster) => Promise<T>): Promise<T> {
   checkRun('inlined', options, body)
-  checkNames('inlined', options)
+  checkNames('inlined', options, OPTIONS)
   noteTest()
   const names = workerNames(options.workers)
   const ends = new Ends(options)

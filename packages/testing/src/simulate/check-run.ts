@@ -1,27 +1,5 @@
 /** Checks every kind of run before it begins: wrong options and a missing body are errors of the caller, not failed runs that could be repeated. */
 import { PostgradError } from '@postgrad/base'
-import { checkOptions } from '@postgrad/tensor/internal'
-
-const SIMULATE =
-  `workers seed dataSeed rpcTimeoutMs mailbox faults jobs referenceStacks countMessages world shrink twice traceDir name`.split(' ')
-const EXPLORE = [
-  ...SIMULATE.filter((name) => name !== 'twice'),
-  ...'strategy ordersMax seeds depth sameResult signal onProgress'.split(' '),
-]
-
-/** The names of all options, by function. */
-const KNOWN = {
-  simulate: SIMULATE,
-  simulateProgram: SIMULATE,
-  inlined: ['workers', 'dataSeed', 'timeoutMs', 'signal'],
-  explore: EXPLORE,
-  exploreProgram: [...EXPLORE.filter((name) => name !== 'name'), 'program', 'export', 'threads'],
-}
-
-/** @throws INVALID_ARGUMENT for an option of another name: a run without it would silently be another */
-export function checkNames(op: keyof typeof KNOWN, options: object): void {
-  checkOptions<object & Record<string, unknown>>(op, options as Record<string, unknown>, KNOWN[op])
-}
 
 /** @throws INVALID_ARGUMENT */
 export function checkRun(op: string, options: { readonly workers?: unknown; readonly seed?: unknown }, body: unknown): void {

@@ -2,15 +2,17 @@
  * Runs a program that is in a module of its own, `{ program, export }`, so that it can run anywhere: in another thread, or from the command
  * line by the token of a failed run (`postgrad replay`). The options are then data, and travel in the token.
  */
+
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PostgradError } from '@postgrad/base'
 import { importModule } from '@postgrad/base/internal'
+import { checkNames } from '@postgrad/cluster/internal'
 import { rulesOf } from '../faults/fault-plan.js'
 import { decodeToken, isData, type ProgramIdentity, type RunVariant } from '../replay/replay-token.js'
-import { checkNames, checkRun } from './check-run.js'
+import { checkRun } from './check-run.js'
 import { workerNames } from './cluster.js'
-import { type RunOptions, runSimulation, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
+import { type RunOptions, runSimulation, SIMULATE_OPTIONS, type SimCluster, type SimulateOptions, type Simulation } from './simulate.js'
 
 /** A function that a module exports, to run in a simulation: `(sim) => Promise`, like the body of `simulate`. */
 export interface ProgramRef {
@@ -28,7 +30,7 @@ export interface ProgramRef {
 export async function simulateProgram(ref: ProgramRef, options: SimulateOptions): Promise<Simulation<unknown>> {
   const body = await bodyOf(ref)
   checkRun('simulateProgram', options, body)
-  checkNames('simulateProgram', options)
+  checkNames('simulateProgram', options, SIMULATE_OPTIONS)
   return runProgram(ref, options, body)
 }
 

@@ -2,9 +2,11 @@
  * `simulate`: a program on N workers in one thread, its messages delivered in an order drawn from a seed. Same seed, same run; every pair keeps its
  * own order, everything else is shuffled. The runtimes are the ones that `launch` starts; only clock and links are the simulation's.
  */
+
 import { isPostgradError, type PostgradError } from '@postgrad/base'
 import { checkTime, timeLimit, workerDied } from '@postgrad/base/internal'
 import type { Birth } from '@postgrad/cluster/internal'
+import { checkNames, type OptionNames } from '@postgrad/cluster/internal'
 import { installDistAutograd } from '@postgrad/dist-autograd/internal'
 import { syncDisk, useCheckpointDisk } from '@postgrad/parallel/internal'
 import { installProcessGroups } from '@postgrad/process-group/internal'
@@ -21,7 +23,7 @@ import type { RunVariant } from '../replay/replay-token.js'
 import { noteFailure, noteRun, type Reproducible, reproducible, runTrace } from '../replay/reproduce.js'
 import type { FailedRun, ShrinkOptions } from '../replay/shrink.js'
 import { twice } from '../replay/twice.js'
-import { checkNames, checkRun } from './check-run.js'
+import { checkRun } from './check-run.js'
 import { InThreadCluster, type TestCluster, type TestWorker, workerNames } from './cluster.js'
 import { MessageLedger, type Messages } from './message-ledger.js'
 import { MessageNamer } from './message-names.js'
@@ -75,6 +77,24 @@ export interface SimulateOptions {
   readonly traceDir?: string
   /** A name of the run, in addition to the test's name, for the line that repeats the run. Use it if a test makes several runs. */
   readonly name?: string
+}
+
+/** An option of another name is refused: a run without it would silently be another. */
+export const SIMULATE_OPTIONS: OptionNames<SimulateOptions> = {
+  workers: true,
+  seed: true,
+  dataSeed: true,
+  rpcTimeoutMs: true,
+  mailbox: true,
+  faults: true,
+  jobs: true,
+  referenceStacks: true,
+  countMessages: true,
+  world: true,
+  shrink: true,
+  twice: true,
+  traceDir: true,
+  name: true,
 }
 
 /** Options of other kinds of runs in this package. */
@@ -349,7 +369,7 @@ export class SimulatedWorkers implements SimCluster {
  */
 export async function simulate<T>(options: SimulateOptions, body: (sim: SimCluster) => Promise<T>): Promise<Simulation<T>> {
   checkRun('simulate', options, body)
-  checkNames('simulate', options)
+  checkNames('simulate', options, SIMULATE_OPTIONS)
   return runSimulation(options, body, ({ world }, main) => world.run(main))
 }
 
