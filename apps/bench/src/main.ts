@@ -116,6 +116,12 @@ async function draw(only: readonly string[], turns: number, folder: string): Pro
   if (measured.length === 0) throw new UsageError(`--only: no plot's name contains '${only.join("' or '")}'`)
 }
 
+async function operations(settings: Settings): Promise<void> {
+  const { measureOperations } = await import('./operations/operations.js')
+  const figures = await measureOperations(settings, (line) => process.stderr.write(`${line}\n`))
+  if (figures === null) throw new UsageError(`--only: no operation's name contains '${settings.only.join("' or '")}'`)
+}
+
 async function watch(minutes: number, seed: number, folder: string | null): Promise<void> {
   const { watchHeap } = await import('./heap/watch.js')
   await watchHeap({ minutes, seed, folder, say: (line) => console.log(line) })
@@ -130,6 +136,7 @@ async function main(): Promise<number> {
     }
     const { only, turns, plots, minutes, seed, folder } = settings
     if (minutes !== null) await watch(minutes, seed, plots ? folder : null)
+    else if (settings.operations) await operations(settings)
     else if (plots) await draw(only, turns, folder)
     else await bench(settings)
     return 0

@@ -6,6 +6,7 @@ test('defaults, and what is given', () => {
   expect(readSettings([])).toMatchObject({ json: false, only: [''], turns: 15, plots: false, minutes: null, seed: 1 })
   expect([readSettings([])?.peers, readSettings(['--no-peers'])?.peers]).toEqual([true, false])
   expect(readSettings(['--plots'])).toMatchObject({ plots: true, turns: 5, trace: false })
+  expect(readSettings(['--operations'])).toMatchObject({ operations: true, turns: 5, plots: false })
   expect(readSettings(['--trace'])).toMatchObject({ trace: true })
   expect(readSettings(['--heap', '0.5', '--seed', '3'])).toMatchObject({ minutes: 0.5, seed: 3 })
   expect(readSettings(['--help'])).toBeNull()
@@ -22,6 +23,7 @@ test.each([
   [['--seed', '1'], '--seed: goes with --heap'],
   [['--trace', '--json'], '--trace: goes with rows that are read as a table'],
   [['--trace', '--plots'], '--trace: goes with rows that are read as a table'],
+  [['--operations', '--plots'], '--operations: goes without --plots, --trace and --heap'],
   [['--plots', '--json'], '--json: the plots write their figures beside the pictures'],
 ])('%j is refused', (argv, message) => {
   expect(() => readSettings(argv)).toThrow(message)

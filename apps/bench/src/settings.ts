@@ -15,7 +15,9 @@ Options:
   --no-peers     us and the raw limits alone: ready seconds earlier
   --trace        below the rows of calls and numbers: where a further turn of ours spends its time on the two workers, by operation, kernel, node of
                  backward, call and wait. The tracer's own time is in it
-  --turns N      turns per row; a figure is the median over them (default: 15; of plots: 5)
+  --turns N      turns per row; a figure is the median over them (default: 15; of plots and operations: 5)
+  --operations   instead of rows: some 250 operations and layers, forward and backward, on one thread, next to PyTorch with the kernels that fit the
+                 processor, PyTorch held to 128-bit kernels, tfjs and jax-js; each figure is the minimum over the turns. Ten minutes
   --plots        instead of rows: how the cost of a pass grows, as pictures with their figures, in some four minutes; --only chooses among them by name
   --heap MINUTES instead of rows: do the shared heap and the process's memory stay flat while four workers send each other tensors of mixed sizes?
                  Prints a sample now and then, and the slope of the last half; with --plots a picture with its figures, heap.svg and heap.json
@@ -23,7 +25,7 @@ Options:
   --out FOLDER   where the pictures go (default: docs/plots in the repository)
   --help         print this`
 const ROW_TURNS = 15
-const PLOT_TURNS = 5
+const [PLOT_TURNS, OPERATION_TURNS] = [5, 5]
 const PLOTS = fileURLToPath(new URL('../../../docs/plots', import.meta.url))
 
 /** A command line that makes no sense. */
@@ -37,6 +39,7 @@ export interface Settings {
   readonly turns: number
   /** Whether each row says where its time goes. */
   readonly trace: boolean
+  readonly operations: boolean
   readonly plots: boolean
   /** Of `--heap`; null: it was not asked for. */
   readonly minutes: number | null
@@ -55,6 +58,7 @@ export function readSettings(argv: readonly string[]): Settings | null {
       only: { type: 'string', multiple: true, default: [''] },
       turns: { type: 'string' },
       trace: { type: 'boolean', default: false },
+      operations: { type: 'boolean', default: false },
       plots: { type: 'boolean', default: false },
       heap: { type: 'string' },
       seed: { type: 'string' },
@@ -63,8 +67,10 @@ export function readSettings(argv: readonly string[]): Settings | null {
     },
   })
   if (values.help) return null
-  const { json, only, plots, out, trace } = values
-  const turns = values.turns === undefined ? (plots ? PLOT_TURNS : ROW_TURNS) : Number(values.turns)
+  const { json, only, operations, plots, out, trace } = values
+  if (operations && (plots || trace || values.heap !== undefined))
+    throw new UsageError('--operations: goes without --plots, --trace and --heap')
+  const turns = values.turns === undefined ? (plots ? PLOT_TURNS : operations ? OPERATION_TURNS : ROW_TURNS) : Number(values.turns)
   if (!Number.isInteger(turns) || turns < 1) throw new UsageError(`--turns: expected a whole number from 1, got '${values.turns}'`)
   if (!plots && out !== undefined) throw new UsageError('--out: goes with --plots')
   const peers = !values['no-peers']
@@ -77,5 +83,5 @@ export function readSettings(argv: readonly string[]): Settings | null {
   if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed: expected a whole number, got '${values.seed}'`)
   if (minutes === null && values.seed !== undefined) throw new UsageError('--seed: goes with --heap')
   const folder = out === undefined ? PLOTS : resolve(out)
-  return { json, peers, only, turns, trace, plots, minutes, seed, folder }
+  return { json, peers, only, turns, trace, operations, plots, minutes, seed, folder }
 }
