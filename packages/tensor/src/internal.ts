@@ -8,6 +8,8 @@ export { fittingHeapBytes, RESERVED_BYTES_MAX, RESERVED_BYTES_MIN, reserveHeap }
 export { beginTemporaries, endTemporaries, outsideOfScopes, Storage, storageCount, withoutTemporaries } from './heap/storage.js'
 export { attachThreadHeap, currentHeap, setHeapBytes, threadHeap } from './heap/thread-heap.js'
 export { heapStats, verifyHeap } from './heap/verify.js'
+export { openblasCore } from './kernels/blas/libraries.js'
+export { type Blas, openBlas } from './kernels/blas/open.js'
 export * from './kernels/table/table.js'
 export { hasKernelPause, installKernelPause } from './kernels/wasm/pause.js'
 export {

@@ -7,7 +7,7 @@ import { MAX_RESTARTS, type RunOptions } from '../run/run-options.js'
 import { hostPort, integer, integerFrom, milliseconds, portRange, timerMilliseconds, workers } from './arguments.js'
 import { type CommandContext, command } from './context.js'
 
-const DEVICES = ['wasm', 'js'] as const
+const DEVICES = ['wasm', 'js', 'blas'] as const
 
 export function runCommand({ around, bridge, exitWith }: CommandContext): Command {
   return command('run', "run a program's default export on every worker at once", HELP)

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { judgeBlas } from './blas.js'
 import { judgeClock } from './clock.js'
 import { type Finding, findingText } from './finding.js'
 import { computeOn, judgeWasm } from './kernels.js'
@@ -193,6 +194,30 @@ describe('devices', () => {
     const wrong = async (device: unknown) => (device === 'js' ? right : right.map((value) => value + 1))
     expect((await judgeWasm(wrong)).found).toMatch(/computes something else: off by 1/)
     expect(verdict(await judgeWasm(async (device) => (device === 'js' ? right : [Number.NaN])))).toBe('fail')
+  })
+})
+
+describe('blas', () => {
+  const library = (kernels: string | null) => () => ({ library: 'OpenBLAS', file: 'libopenblas.so.0', kernels })
+
+  test('CLI-70 the library and the processor whose kernels it took; old kernels are a warning', () => {
+    expect(judgeBlas(library('SkylakeX'))).toEqual({
+      name: 'device blas',
+      verdict: 'ok',
+      found: 'OpenBLAS (libopenblas.so.0, kernels of SkylakeX)',
+    })
+    expect(judgeBlas(library(null))).toMatchObject({ verdict: 'ok', found: 'OpenBLAS (libopenblas.so.0)' })
+    expect(judgeBlas(library('Prescott'))).toMatchObject({ verdict: 'warn', todo: expect.stringContaining('OPENBLAS_CORETYPE') })
+  })
+
+  test('CLI-70 without a library nothing is wrong; another error is not hidden', () => {
+    // Not by the constructor: errors-of-tests.mjs would take it for a real one.
+    const none = Object.assign(new Error('none'), { name: 'PostgradError', code: 'BLAS_NOT_FOUND', op: 'device' })
+    const throwing = (error: Error) => () => {
+      throw error
+    }
+    expect(judgeBlas(throwing(none))).toMatchObject({ verdict: 'ok', found: 'not there', means: expect.stringContaining('optional') })
+    expect(() => judgeBlas(throwing(new TypeError('a bug')))).toThrow('a bug')
   })
 })
 

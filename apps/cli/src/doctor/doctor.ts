@@ -2,9 +2,10 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { reserveHeap } from 'postgrad/plugin'
+import { openBlas, reserveHeap } from 'postgrad/plugin'
 import { runtimeDir } from '../status/runtime-dir.js'
 import type { Surroundings } from '../surroundings.js'
+import { judgeBlas } from './blas.js'
 import { judgeClock } from './clock.js'
 import type { Finding } from './finding.js'
 import { computeOn, judgeWasm } from './kernels.js'
@@ -27,6 +28,7 @@ export async function* findings({ ports, bind = '127.0.0.1' }: DoctorOptions, ar
   yield judgeHeap(reserveHeap, machine)
   yield judgeOpenFiles(machine)
   yield await judgeWasm(computeOn)
+  yield judgeBlas(openBlas)
   yield await judgeClock({ ...around, sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)) })
   yield await judgeLoopback()
   yield await judgeUnixSockets(around.onExit)

@@ -33,6 +33,7 @@ const SMALL: Sizes = { hidden: 48, embedding: 16, batch: 32, sequence: 8, learni
 const BY_DEVICE: Readonly<Record<DeviceSpec, Sizes>> = {
   cpu: LARGE,
   wasm: LARGE,
+  blas: LARGE,
   js: SMALL,
 }
 const DEVICES = Object.keys(BY_DEVICE) as readonly DeviceSpec[]

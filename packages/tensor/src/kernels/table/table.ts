@@ -31,4 +31,4 @@ export function isUnsupported(entry: object): entry is Unsupported {
 }
 
 /** The kernels that run: WebAssembly with SIMD ('wasm'), or plain JavaScript ('js'). */
-export type BackendName = 'wasm' | 'js'
+export type BackendName = 'wasm' | 'js' | 'blas'

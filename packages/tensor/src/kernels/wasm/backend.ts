@@ -11,6 +11,7 @@ import * as conv from './conv.js'
 import * as convert from './convert.js'
 import * as elements from './element-cells.js'
 import * as elementwise from './elementwise.js'
+import type { External } from './external.js'
 import { LazyInstance } from './instance.js'
 import type { KernelHeap } from './memory.js'
 import * as norm from './norm.js'
@@ -22,13 +23,14 @@ import * as statistics from './statistics.js'
 
 const FILES = [elements, elementwise, convert, rows, statistics, products, conv, pool, norm]
 
-/** `heap` gives the memory to compute in; asked for at the first kernel that needs it. */
-export function createWasmBackend(heap: () => KernelHeap): Backend {
-  const instance = new LazyInstance(heap)
+/** `heap` gives the memory to compute in; asked for at the first kernel that needs it. `external` computes products of matrices, where it can. */
+export function createWasmBackend(heap: () => KernelHeap, external: External | null = null): Backend {
+  const instance = new LazyInstance(heap, external)
+  const name = external?.name ?? 'wasm'
   const own: AnyCells = Object.assign({}, ...FILES.map(({ cells }): OwnCells => cells(instance)))
   return {
-    name: 'wasm',
-    label: 'wasm',
+    name,
+    label: name,
     kernels: overJs(own),
     userKernels: hostUserKernels(),
     ready: () => Promise.resolve(),

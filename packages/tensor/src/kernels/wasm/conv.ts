@@ -171,9 +171,12 @@ function depthwise(instance: WasmInstance, role: Role, g: ConvGeometry, { x, wei
 
 const DEPTHWISE = { conv2d: 'depthwise_f32', conv2dInput: 'depthwise_input_f32', conv2dWeight: 'depthwise_weight_f32' } as const
 
-const tiles: Rule = () => 'simd tiles'
+const tiles =
+  ({ external }: LazyInstance): Rule =>
+  () =>
+    external === null ? 'simd tiles' : `${external.name} (for large products), simd tiles`
 
 export function cells(instance: LazyInstance): OwnCells {
-  const cell = (role: Role) => by(tiles, { float32: conv(instance, role, 4), float64: conv(instance, role, 8) })
+  const cell = (role: Role) => by(tiles(instance), { float32: conv(instance, role, 4), float64: conv(instance, role, 8) })
   return { conv2d: cell('conv2d'), conv2dInput: cell('conv2dInput'), conv2dWeight: cell('conv2dWeight') }
 }

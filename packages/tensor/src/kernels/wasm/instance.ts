@@ -8,6 +8,7 @@ import { ownFile } from '@postgrad/base/internal'
 import type { TypedArray } from '../../values/dtype.js'
 import type { ExportsIn } from '../elementwise/definition.js'
 import type { ROWS } from '../elementwise/rows.js'
+import type { External, ExternalProduct } from './external.js'
 import type { KernelHeap } from './memory.js'
 import { assertNotPausing } from './pause.js'
 
@@ -87,6 +88,8 @@ export class WasmInstance {
   /** By the bytes of an element. */
   readonly products: { readonly 4: ProductKernels; readonly 8: ProductKernels }
   readonly heap: KernelHeap
+  /** Asked before each product; null: kernels.wasm computes all. */
+  readonly external: ExternalProduct | null
   /** Views on the whole memory. */
   readonly f32: Float32Array
   readonly f64: Float64Array
@@ -96,8 +99,9 @@ export class WasmInstance {
   #next = 0
   #end = 0
 
-  constructor(heap: KernelHeap) {
+  constructor(heap: KernelHeap, external: External | null = null) {
     this.heap = heap
+    this.external = external === null ? null : external.productIn(heap)
     const imports = { env: { memory: heap.memory }, math: { sin: Math.sin, cos: Math.cos } }
     this.kernels = new WebAssembly.Instance(kernelModule(), imports).exports as unknown as KernelExports
     const k = this.kernels
@@ -157,14 +161,16 @@ export function align(bytes: number): number {
 /** Makes the instance, and the memory if need be, at its first use: a worker that never computes reserves none. */
 export class LazyInstance {
   readonly #heap: () => KernelHeap
+  readonly external: External | null
   #instance: WasmInstance | null = null
 
-  constructor(heap: () => KernelHeap) {
+  constructor(heap: () => KernelHeap, external: External | null = null) {
     this.#heap = heap
+    this.external = external
   }
 
   get(): WasmInstance {
-    if (this.#instance === null) this.#instance = new WasmInstance(this.#heap())
+    if (this.#instance === null) this.#instance = new WasmInstance(this.#heap(), this.external)
     return this.#instance
   }
 

@@ -5,6 +5,7 @@
  */
 import type { ArrayOf, TypedArray } from '../../values/dtype.js'
 import { type Factor, matmulOf, type Product } from '../table/matmul.js'
+import type { Matrix } from './external.js'
 import { align, copyRun, type LazyInstance, type ProductKernels, type WasmInstance } from './instance.js'
 import { by, type OwnCells, type Rule } from './own.js'
 import { rowsAtOnce, worked } from './pause.js'
@@ -26,13 +27,6 @@ const BLOCK_COLUMNS = 4096
 /** Bytes of a row of a tile (`WIDTH` in assembly/matmul.ts), and of a tile. */
 const PANEL_BYTES = 32
 const TILE_BYTES = 128
-
-/** Where a matrix lies for the kernel: a byte address and strides in bytes. */
-export interface Matrix {
-  readonly pointer: number
-  readonly row: number
-  readonly col: number
-}
 
 /** The matrix with its first element at `pointer`, and the strides of x, which are in elements. */
 function matrixAt(pointer: number, { row, col }: Factor, bytes: number): Matrix {
@@ -131,6 +125,7 @@ export function product(
   outRow: number,
   scratch: number,
 ): void {
+  if (instance.external?.(bytes, m, n, k, a, b, out, outRow)) return
   const kernels = instance.products[bytes]
   if (m === 1) vector(kernels, n, k, bytes, a, b, out)
   else if (isPacked(m, n, k, bytes, b.col)) blocks(kernels, bytes, m, n, k, a, b, out, outRow, scratch)
@@ -252,8 +247,11 @@ function stage(memory: Real, pointer: number, rows: number, cols: number, x: Fac
   return { pointer, row: cols * bytes, col: bytes }
 }
 
-const byProduct: Rule = () => 'simd tiles (loop for small products)'
+const byProduct =
+  ({ external }: LazyInstance): Rule =>
+  () =>
+    `${external === null ? '' : `${external.name} (for large products), `}simd tiles (loop for small products)`
 
 export const cells = (instance: LazyInstance): OwnCells => ({
-  matmul: by(byProduct, { float32: matmulOf(tiles(instance, 4)), float64: matmulOf(tiles(instance, 8)) }),
+  matmul: by(byProduct(instance), { float32: matmulOf(tiles(instance, 4)), float64: matmulOf(tiles(instance, 8)) }),
 })

@@ -1,0 +1,173 @@
+/**
+ * The blas backend: the kernel suite where this machine has a BLAS library, and what it says where there is none. Machines without one run the tests of the
+ * opening alone.
+ */
+import { describe, expect, test } from '@jest/globals'
+import { isPostgradError } from '@postgrad/base'
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
+import { threadHeap } from '../../heap/thread-heap.js'
+import { opsSuite } from '../../ops/ops.suite.js'
+import { eye, tensor, zeros } from '../../tensor/create.js'
+import { type DeviceSpec, device, withDevice } from '../../tensor/device.js'
+import type { Tensor } from '../../tensor/tensor.js'
+import { numelOf } from '../../values/shape.js'
+import type { Matmul } from '../table/operands.js'
+import { createBlasBackend } from './backend.js'
+import { openblasCore } from './libraries.js'
+import { type Blas, open, openBlas } from './open.js'
+
+function blasHere(): Blas | null {
+  try {
+    return openBlas()
+  } catch (error) {
+    if (isPostgradError(error, 'BLAS_NOT_FOUND')) return null
+    throw error
+  }
+}
+
+const blas = blasHere()
+const describeHere = blas === null ? describe.skip : describe
+
+/** As koffi: files by name, each with the functions that it has. */
+function koffiWith(files: Readonly<Record<string, readonly string[]>>, calls: string[] = []) {
+  return {
+    load(file: string) {
+      const names = files[file]
+      if (names === undefined) throw new Error(`${file}: no such file`)
+      return {
+        func(declaration: string) {
+          const name = /(\w+)\(/.exec(declaration)![1]!
+          if (!names.includes(name)) throw new Error(`no ${name}`)
+          return (...args: unknown[]) => {
+            calls.push(`${name}(${args.join(', ')})`)
+            return name.includes('corename') ? 'SkylakeX' : 0
+          }
+        },
+      }
+    },
+    address: () => 64n,
+  }
+}
+
+const OPENBLAS = ['cblas_sgemm', 'cblas_dgemm', 'openblas_set_num_threads', 'openblas_get_corename']
+const LIBC = { 'libc.so.6': ['setenv'], 'libSystem.dylib': ['setenv'] }
+
+describe('opening', () => {
+  test('the first library that the system has; one thread; the processor that it took', () => {
+    const calls: string[] = []
+    const found = open(koffiWith({ ...LIBC, 'libopenblas.so': OPENBLAS }, calls), undefined, 'linux')
+    expect(found).toMatchObject({ library: 'OpenBLAS', file: 'libopenblas.so', kernels: 'SkylakeX' })
+    expect(calls).toContain('openblas_set_num_threads(1)')
+  })
+
+  test('a library without the products is left out', () => {
+    const found = open(
+      koffiWith({ ...LIBC, 'libopenblas.so.0': [], 'libblis.so.4': ['cblas_sgemm', 'cblas_dgemm', 'bli_thread_set_num_threads'] }),
+      undefined,
+      'linux',
+    )
+    expect(found).toMatchObject({ library: 'BLIS', kernels: null })
+  })
+
+  test('the file that the user names, of whatever name', () => {
+    const file = '/opt/lib/libblas.so'
+    expect(open(koffiWith({ ...LIBC, [file]: ['cblas_sgemm', 'cblas_dgemm'] }), file, 'linux')).toMatchObject({ library: 'BLAS', file })
+  })
+
+  test.each(['linux', 'darwin', 'win32'])('none on %s: an error says what was tried and what to do', (platform) => {
+    expect(() => open(koffiWith(LIBC), undefined, platform)).toThrow(/none of .*openblas.* can be loaded.*POSTGRAD_BLAS/s)
+  })
+
+  test('a file that is not there', () => {
+    expect(() => open(koffiWith(LIBC), '/nowhere/libopenblas.so', 'linux')).toThrow(/none of \/nowhere\/libopenblas\.so can be loaded/)
+  })
+})
+
+test.each([
+  ['fma avx avx2 avx512f avx512dq avx512cd avx512bw avx512vl', 'SKYLAKEX'],
+  // Knights Landing has AVX-512 without these.
+  ['fma avx avx2 avx512f avx512cd avx512er avx512pf', 'HASWELL'],
+  ['fma avx avx2', 'HASWELL'],
+  ['avx avx2', null],
+  ['', null],
+])('the core that fits: %s', (flags, core) => {
+  expect(openblasCore(new Set(flags.split(' ')))).toBe(core)
+})
+
+describeHere('with the library of this machine', () => {
+  const seed = 35
+  const generator = xoroshiro128plus(seed)
+  const next = () => (generator.next() >>> 0) / 2 ** 32
+  const whole = (low: number, high: number) => low + Math.floor(next() * (high - low))
+  const random = (shape: readonly number[], dtype: 'float32' | 'float64') =>
+    tensor(
+      Array.from({ length: numelOf(shape) }, () => next() - 0.5),
+      { dtype },
+    ).reshape(shape)
+  /** A matrix of that shape in one of the layouts that programs make. */
+  const laidOut = (rows: number, cols: number, dtype: 'float32' | 'float64'): Tensor =>
+    [
+      () => random([rows, cols], dtype),
+      () => random([cols, rows], dtype).T,
+      () =>
+        random([rows + 2, cols + 3], dtype)
+          .narrow(0, 1, rows)
+          .narrow(1, 2, cols),
+      () =>
+        random([cols + 1, rows + 5], dtype)
+          .T.narrow(0, 1, cols > 0 ? rows : 0)
+          .narrow(1, 0, cols),
+      // Rows that are one row, and elements with gaps: the library knows neither.
+      () => random([1, cols], dtype).expand([rows, cols]),
+      () => random([rows, cols, 2], dtype).select(2, 1),
+    ][whole(0, 6)]!()
+
+  test.each(['float32', 'float64'] as const)(`products of any layout are those of wasm, but for rounding: %s (seed ${seed})`, (dtype) => {
+    const tolerance = dtype === 'float32' ? 1e-5 : 1e-13
+    for (let i = 0; i < 60; i++) {
+      const [m, n, k] = [whole(1, 90), whole(1, 90), whole(1, 90)]
+      const [a, b] = [laidOut(m, k, dtype), laidOut(k, n, dtype)]
+      const product = (on: DeviceSpec) => [...withDevice(on, () => a.matmul(b)).dataSync()]
+      const [got, right] = [product('blas'), product('wasm')]
+      const worst = got.reduce((most, x, at) => Math.max(most, Math.abs(x - right[at]!)), 0)
+      expect({ m, n, k, ok: worst <= tolerance * Math.sqrt(k) }).toEqual({ m, n, k, ok: true })
+    }
+  })
+
+  test('NaN and infinities pass through as on wasm', () => {
+    const a = random([64, 64], 'float32')
+    const specials = tensor([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0]).reshape([2, 2])
+    a.narrow(0, 3, 2).narrow(1, 5, 2).copy_(specials)
+    const product = (on: DeviceSpec) => [...withDevice(on, () => a.matmul(eye(64))).dataSync()].map((x) => (Number.isFinite(x) ? 0 : x))
+    expect(product('blas')).toEqual(product('wasm'))
+  })
+
+  test('kernelFor names the library', () => {
+    expect(device('blas').kernelFor('matmul', 'float32', [64, 64])).toMatchObject({
+      device: 'blas',
+      variant: 'blas (for large products), simd tiles (loop for small products)',
+    })
+    expect(device('blas').kernelFor('add', 'float32', [64, 64]).variant).toBe('simd')
+    expect(device('blas').kernelFor('matmul', 'int32', [64, 64]).variant).toBe('loop')
+  })
+
+  test('the library computes large products, and kernels.wasm small ones', () => {
+    const calls: number[] = []
+    const counting: Blas['sgemm'] = (...args) => {
+      calls.push(args[3])
+      blas!.sgemm(...args)
+    }
+    const counted: Blas = { ...blas!, sgemm: counting }
+    const { kernels } = createBlasBackend(threadHeap, counted)
+    const product = (n: number) => {
+      const [a, b, out] = [random([n, n], 'float32'), random([n, n], 'float32'), zeros([n, n])]
+      ;(kernels.matmul.float32 as Matmul)(a, b, out)
+    }
+    product(16)
+    expect(calls).toEqual([])
+    product(64)
+    expect(calls).toEqual([64])
+  })
+
+  opsSuite('blas', () => device('blas'), { tolerance: { float32: 1e-6, float64: 1e-13 } })
+})

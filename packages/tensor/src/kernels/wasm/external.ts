@@ -1,0 +1,22 @@
+/** A library outside of kernels.wasm that may compute products: the interface that `products.ts` knows, and `kernels/blas/` implements. */
+import type { KernelHeap } from './memory.js'
+
+/** Where a matrix lies for the kernel: a byte address and strides in bytes. */
+export interface Matrix {
+  readonly pointer: number
+  readonly row: number
+  readonly col: number
+}
+
+/**
+ * out [m, n] = a [m, k] · b [k, n], all in the memory, rows of out `outRow` bytes apart. It may be false, when it has done nothing: kernels.wasm computes then.
+ * The answer depends on the arguments' sizes and strides alone.
+ */
+export type ExternalProduct = (bytes: 4 | 8, m: number, n: number, k: number, a: Matrix, b: Matrix, out: number, outRow: number) => boolean
+
+/** A backend that is kernels.wasm with such a library. */
+export interface External {
+  readonly name: 'blas'
+  /** Makes the product for a memory. */
+  readonly productIn: (heap: KernelHeap) => ExternalProduct
+}
