@@ -38,8 +38,22 @@ const INSIDE = /^(comlink|msgpackr|pure-rand)(\/|$)/
 export const isCopied = (path) =>
   Object.entries(COPIED).some(([name, paths]) => paths.some((one) => path === join(packages, name, 'dist', one)))
 
-/** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. */
-const BANNER = "'use strict';const __load = require('./base/load.cjs');\n"
+/** Modules of Node that are loaded when they are used: together they take a thread some 6 ms, and most threads use none. */
+const LATE = ['crypto', 'fs/promises', 'net', 'child_process']
+
+/** The file that a module is to think it is: `new URL('./kernels.wasm', import.meta.url)` must find what lies there. `__builtin` makes a module of Node look like an ES module. */
+const BANNER = `'use strict';const __load = require('./base/load.cjs');
+const __builtins = new Map();
+const __builtin = (name) => {
+let made = __builtins.get(name);
+if (made === undefined) {
+const module = require(name);
+made = { __proto__: module, default: module };
+__builtins.set(name, made);
+}
+return made;
+};
+`
 
 /** The library's name for a module's names: postgrad/dist/index.js → postgrad_dist_index. */
 export const nameOf = (module) => relative(packages, module).slice(0, -'.js'.length).replaceAll(/\W/g, '_')
@@ -81,7 +95,7 @@ export async function buildLibrary({ modules, outdir, edit = (text) => text, wit
   const { namesBack, names } = kept
   const { outputFiles, metafile } = await build({ ...options, sourcemap: withMap && 'external' })
   const [text, map] = ['.cjs', '.map'].map((end) => outputFiles.find(({ path }) => path.endsWith(end))?.text)
-  const { shortened, linesOf } = shorter(text + namesBack)
+  const { shortened, linesOf } = shorter(lean(text) + namesBack)
   const named = ownNames(shortened)
   const code = isMutant ? named : withoutLine(named)
   // It is read as Latin-1: a character beyond that would double what it takes in every thread.
@@ -132,6 +146,29 @@ async function exportsOf(modules) {
   })
   const outputs = Object.values(metafile.outputs).filter(({ entryPoint }) => entryPoint !== undefined)
   return new Map(outputs.map(({ entryPoint, exports }) => [join(root, entryPoint), exports]))
+}
+
+/**
+ * What every thread would do while it loads, and few need: modules of Node are made into ES modules once each, or when they are used (`LATE`); the names of a door
+ * are accessors of an object, not closures that become accessors one by one. Lines stay where they are.
+ */
+function lean(text) {
+  const once = text.replaceAll(/^(var \w+ = )__toESM\(require\(("node:\w+")\), 1\);$/gm, '$1__builtin($2);')
+  const accessors = once.replaceAll(/^var (\w+) = \{\};\n__export\(\1, \{\n((?: {2}(\S+): \(\) => \w+,?\n)+)\}\);$/gm, (_, door, names) => {
+    const list = names.replaceAll(/^ {2}(\S+): \(\) => (\w+)(,?)$/gm, '  get $1() { return $2 }$3')
+    return `\nvar ${door} = {\n${list}};`
+  })
+  const late = new RegExp(`^var (import_\\w+) = (?:require|__builtin)\\(("node:(?:${LATE.join('|')})")\\);$`, 'gm')
+  const names = []
+  const lazy = accessors.replaceAll(late, (_, name, module) => {
+    names.push(name)
+    return `var ${name} = () => __builtin(${module});`
+  })
+  if (names.length === 0) throw new Error('library.cjs: esbuild writes modules of Node in another form')
+  const used = names.join('|')
+  return lazy
+    .replaceAll(new RegExp(`\\bnew (${used})\\.(\\w+)`, 'g'), 'new ($1().$2)')
+    .replaceAll(new RegExp(`\\b(${used})\\.`, 'g'), '$1().')
 }
 
 /**

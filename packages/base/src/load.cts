@@ -6,7 +6,6 @@
  * (NODE_COMPILE_CACHE); threads gained less than half as much by that. If a user gives Node a folder for that, the library's code is kept there, too, for the next process: Node itself
  * keeps only what its own loaders compile.
  */
-const crypto = require('node:crypto') as typeof import('node:crypto')
 const nodeModule = require('node:module') as typeof import('node:module') & { readonly getCompileCacheDir?: () => string | undefined }
 const fs = require('node:fs') as typeof import('node:fs')
 const path = require('node:path') as typeof import('node:path')
@@ -21,6 +20,8 @@ const NAME = 'load.cjs'
 const isHere = typeof __filename === 'string' && path.basename(__filename) === NAME && fs.existsSync(path.join(__dirname, '../library.cjs'))
 const folder = isHere ? path.dirname(__dirname) : null
 const file = folder === null ? null : path.join(folder, 'library.cjs')
+/** Every module of the library asks for its place, so the folder becomes a URL once. */
+const folderUrl = folder === null ? null : url.pathToFileURL(folder + path.sep).href
 /** jest runs modules with globals of its own: there its own `require` loads the library. */
 const isNodes = vm.runInThisContext('Array') === Array
 
@@ -72,7 +73,9 @@ function cacheOf(source: Uint8Array): string | null {
 
 /** V8 crashes on code that was damaged, so the file begins with a digest. */
 const DIGEST_BYTES = 32
-const digest = (of: Uint8Array): Buffer => crypto.createHash('sha256').update(of).digest()
+/** Most threads need none, and it takes one 3 ms to load. */
+const crypto = () => require('node:crypto') as typeof import('node:crypto')
+const digest = (of: Uint8Array): Buffer => crypto().createHash('sha256').update(of).digest()
 const OTHERS_WRITE = 0o022
 
 /**
@@ -99,7 +102,7 @@ function cached(cache: string | null): Uint8Array | null {
 /** As with Node's own cache: who cannot write there goes without. */
 function keep(cache: string, of: import('node:vm').Script): void {
   const code = of.createCachedData()
-  const part = `${cache}.${crypto.randomUUID()}`
+  const part = `${cache}.${crypto().randomUUID()}`
   try {
     fs.mkdirSync(path.dirname(cache), { recursive: true, mode: 0o700 })
     fs.writeFileSync(part, Buffer.concat([digest(code), code]), { flag: 'wx', mode: 0o600 })
@@ -174,5 +177,5 @@ module.exports = {
   /** Whether this thread took what another had compiled. */
   isShared: () => isHanded,
   /** The file that a module of the library is to think it is, which others are beside: 'cluster/worker/worker-entry.js'. */
-  fileUrl: (place: string) => (folder === null ? undefined : url.pathToFileURL(path.join(folder, place)).href),
+  fileUrl: (place: string) => (folderUrl === null ? undefined : folderUrl + place),
 }
